@@ -20,7 +20,7 @@ const apiLink = createApiLink({
   },
 })
 
-/** Reports the end of the session on every 401, except for an invalid sign-in link. */
+/** Reports that the session has ended when a call returns 401, except when the call is a sign-in. */
 const watchSession: TRPCLink<AppRouter> =
   () =>
   ({ next, op }) => {

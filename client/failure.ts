@@ -5,7 +5,7 @@ import type { AppRouter } from '../src/server/api.ts'
 export interface Failure {
   /** Message for the user. */
   readonly message: string
-  /** The server's error code, `offline` if there was no response, or `unknown`. */
+  /** The server's error code; `offline` without a response; `unknown` for any other error. */
   readonly code: string
   /** The invalid field, if there is one. */
   readonly param: string | undefined

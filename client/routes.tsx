@@ -172,7 +172,7 @@ const tree = root.addChildren([
   ]),
 ])
 
-/** Reads the page's address immediately, so secrets must be removed from it first. */
+/** Creates the router, which reads the page's address immediately. Remove secrets from the address first. */
 export function createConsoleRouter() {
   return createRouter({
     routeTree: tree,

@@ -61,7 +61,7 @@ type AdminTab = (typeof adminTabs)[number]
 export interface AdminSearch extends UsageSearch {
   /** Users tab by default. */
   readonly tab?: AdminTab | undefined
-  /** Id of the item before the list's current page. */
+  /** Id of the last item on the previous page. */
   readonly after?: string | undefined
   readonly action?: (typeof actions)[number] | undefined
   readonly actor?: string | undefined
@@ -83,7 +83,7 @@ export function parseAdminSearch(raw: RawSearch): AdminSearch {
 }
 
 interface FilesSearch {
-  /** Id of the file before the list's current page. */
+  /** Id of the last file on the previous page. */
   readonly after?: string | undefined
 }
 
@@ -113,7 +113,7 @@ export function parseKeysSearch({ tab, agent }: RawSearch): KeysSearch {
 }
 
 interface UploadsSearch {
-  /** Id of the artifact before the list's current page. */
+  /** Id of the last artifact on the previous page. */
   readonly after?: string | undefined
   /** Id of the artifact shown in the dialog. */
   readonly artifact?: string | undefined

@@ -14,7 +14,7 @@ export function reportSessionEnd(): void {
   setEnded(true)
 }
 
-/** Must be called when the user has signed in again or dismissed the dialog. */
+/** Call this when the user has signed in again or dismissed the dialog. */
 export function clearSessionEnd(): void {
   setEnded(false)
 }

@@ -99,7 +99,7 @@ export const resolveVariables: CSSVariablesResolver = () => ({
     '--parley-line': '#2a2e38',
     '--parley-line-strong': '#3d424f',
     '--parley-accent-text': '#a5b4fc',
-    // Readable on hovered table rows too.
+    // Has enough contrast on hovered table rows too.
     '--mantine-color-anchor': '#a5b4fc',
     '--parley-accent-soft': '#23264a',
     '--parley-good': '#6fd39a',

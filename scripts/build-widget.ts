@@ -8,7 +8,7 @@ import { replaceBuild, root } from './web-folder.ts'
 import { webBuilds } from './web-sources.mjs'
 
 interface BuiltPart {
-  /** Contains a digest of the content, so a file with this name never changes. */
+  /** A file name that contains a digest of the content, so the file never changes. */
   readonly file: string
   /** Value of the `integrity` attribute. */
   readonly integrity: string
@@ -46,8 +46,8 @@ const frameAliases = [
 ]
 
 /**
- * Properties that are shortened in the loader. None may be used in messages, options, `ParleyChat` or the
- * DOM, or shared with the React component (`widget/host/page.ts`).
+ * Property names that the build shortens in the loader. They must not occur in messages, options,
+ * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`).
  */
 const internalNames =
   /^(attach|load|post|receive|reset|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/

@@ -129,8 +129,7 @@ export function installModelPackage() {
 }
 
 /**
- * Returns whether the link to the package for in-process models exists or is not needed, because the package
- * is not installed.
+ * Returns true if the package for in-process models is linked, or is not installed and so needs no link.
  */
 export function isModelPackageLinked() {
   return existsSync(modelLink) || readInstalled(modelFolder) === undefined

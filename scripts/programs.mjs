@@ -41,7 +41,6 @@ export function findCommand(commands) {
   return commands.flatMap((command) => folders.map((folder) => join(folder, command))).find(canRun)
 }
 
-/** Lists the newest version first. */
 function listPostgresFolders() {
   try {
     const versions = readdirSync(postgresVersions).sort((one, other) => Number(other) - Number(one))

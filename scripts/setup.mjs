@@ -53,7 +53,7 @@ function installMissing() {
     fail(error.message)
   }
   if (!isModelPackageLinked()) linkModelPackage()
-  // Tries Node once, because a build for another C library (Alpine) can be installed but not started.
+  // Runs Node once, because a build for another C library, such as on Alpine, installs but does not start.
   if (canRun(runtimePath) && spawnSync(runtimePath, ['--version'], { shell: isWindows }).status !== 0)
     rmSync(runtimePath)
 }
@@ -123,8 +123,8 @@ async function acquireLock() {
   process.on('exit', () => rmSync(ownPath, { force: true }))
   for (;;) {
     try {
-      // Uses a hard link, which appears with its content, so that the lock file always contains its owner's
-      // id.
+      // Uses a hard link, because the link appears together with its content: the lock file always contains
+      // its owner's process id.
       linkSync(ownPath, lockPath)
       process.on('exit', () => rmSync(lockPath, { force: true }))
       return

@@ -8,7 +8,7 @@ import { listViews, openView } from '../test/support/console-tour.ts'
 import { createWindow, signIn } from '../test/support/console-ui.ts'
 
 const folder = fileURLToPath(new URL('../docs/pictures', import.meta.url))
-/** Keeps the README fast on slow connections. */
+/** Limits the file size, so that the README loads quickly on slow connections. */
 const MAX_BYTES = 200 * 1024
 
 interface Picture {

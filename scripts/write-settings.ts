@@ -85,7 +85,6 @@ function renderPage(): string {
   return `${[introduction, ...sections].join('\n\n')}\n`
 }
 
-/** Replaces page names in help texts with links. */
 function linkPages(text: string): string {
   return text.replace(/ \(docs\/([\w-]+\.md)\)/g, ' ([more]($1))')
 }

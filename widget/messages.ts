@@ -16,7 +16,7 @@ export const PROTOCOL = 'parley/1'
 /** Maximum message length, in UTF-16 code units of its JSON. */
 export const MAX_MESSAGE_LENGTH = 256 * 1024
 
-/** The error of a tool call that the page did not receive. */
+/** Error code of a tool call that did not reach the page. */
 export const NO_TOOL_HANDLER = 'No onToolCall'
 
 export interface PageHello {
@@ -50,17 +50,17 @@ export type PageMessage =
   | { readonly type: 'context'; readonly context: Readonly<Record<string, unknown>> }
   /** Whether the frame is visible; replies that arrive while it is hidden are unread. */
   | { readonly type: 'visibility'; readonly isOpen: boolean }
-  /** The window was opened, so the input receives the focus. */
+  /** The visitor has opened the window; the frame focuses the input. */
   | { readonly type: 'focus' }
   /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
-  /** Answers `share`: whether the page has received the text. */
+  /** The response to `share`: whether the page has received the text. */
   | { readonly type: 'share'; readonly isReceived: boolean }
   | ToolMessage
 
 /**
- * The launcher's texts and colors. The frame sends them to the page, because only the frame has all languages
- * and computes contrasts.
+ * The launcher's texts and colors. The frame computes them, because the loader contains neither the
+ * translations nor the contrast code.
  */
 export interface LauncherWords {
   /** The button's name while the window is closed. */

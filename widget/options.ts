@@ -6,7 +6,7 @@ export interface PageTool {
   readonly function: {
     readonly name: string
     readonly description?: string
-    /** JSON Schema of an object. */
+    /** JSON Schema whose type is `object`. */
     readonly parameters?: Readonly<Record<string, unknown>>
     /** MCP annotations and `requiresApproval`, which determine whether the visitor must approve a call. */
     readonly annotations?: ToolAnnotations
@@ -25,7 +25,7 @@ export interface ToolAnnotations {
 export interface FrameOptions {
   /** An agent key; public, but stored only in memory. */
   readonly apiKey?: string
-  /** Must be the id of the key's agent. */
+  /** Must be the id of the agent that the key belongs to. */
   readonly agentId?: string
   /** URL of a chat completions API on another server. */
   readonly endpoint?: string
@@ -55,7 +55,7 @@ export interface FrameOptions {
    * conversation.
    */
   readonly user?: string
-  /** Whether the frame is in a container in the page, and so has no close button. */
+  /** Whether the widget is inline, inside a container of the page. An inline widget has no close button. */
   readonly isInline: boolean
 }
 

@@ -4,7 +4,7 @@ import { isRecord } from './object-paths.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Represents the step from a list to its items. */
+/** The path segment for the items of a list. */
 const item = Symbol('item')
 type Step = string | typeof item
 

@@ -17,7 +17,7 @@ export function withValue(whole: unknown, path: Path, value: unknown): unknown {
   const { [key]: held, ...others } = isRecord(whole) ? whole : {}
   const inner = withValue(held, rest, value)
   if (inner === undefined) return others
-  // Spreads `whole` first, so that the key keeps its position.
+  // Spreads `whole` first to preserve the key's position.
   return isRecord(whole) ? { ...whole, [key]: inner } : { [key]: inner }
 }
 
@@ -29,7 +29,7 @@ export function valueAt(whole: unknown, path: Path): unknown {
   }, whole)
 }
 
-/** Returns the outermost path to remove, so that removing the value leaves no empty parent. */
+/** Returns the path to remove so that no empty parent remains: the value's path or an ancestor's. */
 export function emptiedPath(whole: unknown, path: Path): Path {
   const parent = path.slice(0, -1)
   if (parent.length === 0) return path

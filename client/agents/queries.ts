@@ -10,7 +10,7 @@ export const agentsQuery = queryOptions({
   queryFn: listAllAgents,
 })
 
-/** Maps agent ids to the day (UTC) of their last call. */
+/** The day (UTC) of each agent's last call, by agent id. */
 export const lastDaysQuery = queryOptions({
   queryKey: ['agents', 'last-days'],
   queryFn: async () => new Map((await api.usage.lastDays.query()).map(({ agent, day }) => [agent, day])),

@@ -78,7 +78,7 @@ function change(
   return paste(text, start, end, rendered)
 }
 
-/** Returns a one-line replacement for a one-line value, without changing the text around it. */
+/** Returns a one-line replacement for a one-line value, or undefined if either has several lines. */
 function shortValue(pair: Pair, key: string, rendered: string): { start: number; text: string } | undefined {
   const [start = 0, end = 0] = (isScalar(pair.value) ? pair.value.range : undefined) ?? []
   const prefix = `${key}: `
@@ -113,7 +113,7 @@ function insert(
   return `${endLine(text.slice(0, at))}${indent}${indentRest(rendered, indent)}\n${text.slice(at)}`
 }
 
-/** Uses a block scalar for multi-line text, and keeps the quoting style of other text. */
+/** Uses a block scalar for multi-line text, and preserves the quoting style of any other text. */
 function styledLike({ value: old }: Pair, value: unknown): unknown {
   if (typeof value !== 'string') return value
   const scalar = new Scalar(value)
@@ -156,7 +156,8 @@ function cutLines(text: string, start: number, end: number): string | undefined 
 }
 
 /**
- * Returns a node's end. A block collection ends with its last value, so that comments below it are preserved.
+ * Returns a node's end. For a block collection, this is the end of its last value, so that comments below it
+ * are preserved.
  */
 function endOf(node: unknown): number | undefined {
   if (isCollection(node) && node.flow !== true && node.items.length > 0) {

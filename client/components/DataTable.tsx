@@ -66,7 +66,7 @@ function Row<T>({ row, columns }: { readonly row: T; readonly columns: readonly 
 }
 
 interface PagerProps {
-  /** Id of the item before this page; undefined on the first page. */
+  /** Id of the last item on the previous page; undefined on the first page. */
   readonly after: string | undefined
   /** Id of this page's last item; undefined if there are no older items. */
   readonly next: string | undefined

@@ -27,8 +27,8 @@ interface DialogProps {
 }
 
 /**
- * Renders its own header, because the library's header adds a page landmark. Aligns large dialogs to the top,
- * so that they do not move while they grow.
+ * Renders its own header, because the library's header adds a landmark. Large dialogs are aligned to the top,
+ * so that they do not move as they grow.
  */
 export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false, children }: DialogProps) {
   useEscape(isOpen, onClose)
@@ -168,9 +168,12 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
 }
 
 interface LeaveGuardProps {
-  /** Read when the user navigates. Changes of only the query string do not trigger the guard. */
+  /**
+   * True if there are unsaved changes; read when the user navigates. A change of only the query string is not
+   * guarded.
+   */
   readonly isDirty: RefObject<boolean>
-  /** Describes the changed object, such as `this agent`. */
+  /** Name of the changed object for the question, such as `this agent`. */
   readonly what: string
 }
 
@@ -221,7 +224,8 @@ function useEscape(isOpen: boolean, onEscape: () => void): void {
 
 function closeTop({ key, isComposing, target }: KeyboardEvent): void {
   if (key !== 'Escape' || isComposing) return
-  // The library sets this attribute while a dropdown is open, which must close before the dialog.
+  // The library sets this attribute while a dropdown is open. Escape must close the dropdown before the
+  // dialog.
   if (target instanceof Element && target.getAttribute('data-mantine-stop-propagation') === 'true') return
   openDialogs.at(-1)?.()
 }

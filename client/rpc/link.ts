@@ -17,7 +17,7 @@ export interface ApiLinkOptions {
   readonly fetch?: typeof fetch | undefined
 }
 
-/** Returns a typed client's terminating link. */
+/** Returns the terminating link for a typed client. */
 export function createApiLink({ url, headers, fetch: ownFetch }: ApiLinkOptions): TRPCLink<AppRouter> {
   const options = {
     url,

@@ -3,7 +3,6 @@ import { Alert } from '@mantine/core'
 import { useMutationState, useQueryClient } from '@tanstack/react-query'
 import { problemOf } from '../failure.ts'
 
-/** Mutation key for all menu actions. */
 export const shellActions = ['shell']
 
 /** Shows only the error of the latest action, until the next one starts. */

@@ -126,7 +126,7 @@ function SignInForm() {
       }
       await proceed()
     } catch (thrown) {
-      // Throws a plain error, which the form shows; `problemOf` would hide a 401.
+      // Throws an error without the status, because `problemOf` hides errors with status 401.
       throw new Error(toFailure(thrown).message)
     }
   }
@@ -171,7 +171,7 @@ function LinkField({ value, onChange }: LinkFieldProps) {
 }
 
 /**
- * Closes the dialog if the user is signed in. Also runs when another tab signs in or this tab becomes
+ * Closes the dialog if the user is signed in. Also runs when another tab signs in and when this tab becomes
  * visible.
  */
 function useProceed(): () => Promise<void> {

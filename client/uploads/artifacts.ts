@@ -116,7 +116,7 @@ async function follow(
       }
     } catch (thrown) {
       const { status } = toFailure(thrown)
-      // Does not retry a rejected stream, because the list is refreshed anyway.
+      // Does not retry a rejected stream, because the list is polled anyway.
       if (status >= 400 && status < 500) return
     }
     // Reconnects, because the server ends long streams and connections fail.

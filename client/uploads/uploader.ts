@@ -21,7 +21,7 @@ interface Description {
 }
 
 const ENDPOINT = '/upload'
-/** Size of one request in bytes; limits what must be sent again if a proxy aborts a long request. */
+/** Maximum size of one request in bytes; limits how much is sent again if a proxy aborts a request. */
 const PART_BYTES = 8 * 1024 * 1024
 const MAX_AT_ONCE = 2
 const retryDelays = [0, 1_000, 3_000, 5_000, 10_000, 20_000]

@@ -14,7 +14,7 @@ const Charts = lazy(async () => ({ default: (await import('./Charts.tsx')).Chart
 interface UsageViewProps {
   readonly search: UsageSearch
   readonly onSearch: (search: UsageSearch) => void
-  /** Allows the user to view the calls of all keys. */
+  /** Lets the user view the calls of all keys. */
   readonly isAdministrator: boolean
   /** Hides the choice between one key and all keys. */
   readonly isAllKeys?: boolean

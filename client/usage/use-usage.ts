@@ -32,7 +32,7 @@ export function useUsage(search: UsageSearch) {
   }
 }
 
-/** Falls back to ids for other keys' agents, which are not listed. */
+/** Other keys' agents are not listed, so their ids are shown instead of names. */
 async function readNames(by: Grouping): Promise<Names> {
   if (by === 'agent') {
     const agents = await listAllAgents()

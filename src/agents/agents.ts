@@ -125,7 +125,7 @@ export async function replaceAgent(
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
   let written: AgentRow | undefined
-  // Retries after a concurrent write: without `ifMatch`, the last write wins.
+  // Retries if a concurrent write came first; without `ifMatch`, the last write wins.
   while (written === undefined) {
     const row = await getRow(deps, tenantId, id)
     if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version))
@@ -260,7 +260,7 @@ async function writeVersion(
   })
 }
 
-/** Omits the definition text, which could never be deleted from the audit log. */
+/** Does not record the definition's text, which could never be deleted from the audit log. */
 async function recordWrite(
   deps: AuditDeps,
   actor: Actor,

@@ -28,8 +28,8 @@ export interface Agent {
 }
 
 export interface AgentDirectory {
-  find(tenantId: string, id: string): Promise<Agent | undefined>
-  findByKey(keyId: string): Promise<Agent | undefined>
+  find(tenantId: string, id: string): Agent | undefined | Promise<Agent | undefined>
+  findByKey(keyId: string): Agent | undefined | Promise<Agent | undefined>
   /** Returns the tenant's agents, newest first. Returns the same array while it is cached. */
   list(tenantId: string): Promise<readonly AgentName[]>
   prepare(row: AgentRow): Agent
@@ -70,7 +70,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
     prepare,
     find: (tenantId, id) => found.get(`${tenantId}/${id}`, () => prepareFound(findAgent(db, tenantId, id))),
     findByKey: (keyId) => foundByKey.get(keyId, () => prepareFound(findAgentByKey(db, keyId))),
-    list: (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
+    list: async (tenantId) => lists.get(tenantId, () => listAgentNames(db, tenantId)),
     invalidate() {
       found.invalidate()
       foundByKey.invalidate()

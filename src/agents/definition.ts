@@ -201,7 +201,7 @@ function assertToolSchemas(
 
 type Issue = z.core.$ZodIssue
 
-/** Picks the union branch that the author most likely meant, and returns its issue. */
+/** Returns the issue of the union branch that the author most likely meant. */
 function mostSpecific(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue
   const inner = issue.errors.flatMap((branch) => branch.slice(0, 1).map(mostSpecific))
@@ -211,14 +211,14 @@ function mostSpecific(issue: Issue): Issue {
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] }
 }
 
-/** The name of a tool and what the server knows about it. A client that runs the tool may know more. */
+/** A tool's name, and what the server knows about it. A client that runs the tool may know more. */
 export interface DescribedTool {
   readonly name: string
   readonly description: string | undefined
   readonly inputSchema: JsonSchema | undefined
 }
 
-/** Uses the server's tool for fields that the agent's definition omits. */
+/** Returns a tool's description and schema from the agent's definition, or else from the server's tool. */
 export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {
@@ -277,7 +277,7 @@ function splitFrontMatter(text: string) {
       [],
       'must start with front matter: a line with ---, the configuration, and another line with ---',
     )
-  // Starts before the end of the opening line, because the front matter may be empty.
+  // Searches from before the end of the opening line, because the front matter may be empty.
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)
@@ -294,8 +294,7 @@ function splitFrontMatter(text: string) {
   }
   const instructionsStart = search.lastIndex + emptyLine[0].length
   return {
-    // Starts at the beginning of the text to keep offsets valid. YAML reads the opening line as a document
-    // marker.
+    // Includes the opening line, which YAML reads as a document marker, so that offsets remain valid.
     configuration: text.slice(0, closing.index + 1),
     instructions: text.slice(instructionsStart),
     instructionsStart,
@@ -333,7 +332,10 @@ function valueEndOf({ key, value }: Entry): number {
   return (value ?? key).range[1]
 }
 
-/** Preserves comments up to the key's indentation; deeper ones could join a preceding block scalar. */
+/**
+ * Preserves comments that are indented at most as far as the key; deeper ones could join a preceding block
+ * scalar.
+ */
 function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
   const start = Math.max(lineStartOf(text, entry), bodyStart)
   const end = after === undefined ? bodyEnd : lineStartOf(text, after)

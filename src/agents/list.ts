@@ -17,7 +17,10 @@ import {
 /** Limit on the total length of the definitions on a page. A page always has at least one item. */
 const MAX_PAGE_LENGTH = 2 * 1024 * 1024
 const MAX_PAGE_ITEMS = 1_000
-/** After a definition longer than this, other requests may run, because parsing it takes milliseconds. */
+/**
+ * Length in UTF-16 code units above which other requests may run after a definition, because parsing it takes
+ * milliseconds.
+ */
 const LONG_TEXT = 16 * 1024
 /** Number of rows per query. */
 const BATCH = 20

@@ -1,17 +1,28 @@
 /** Rejects calls with an agent key from pages that the agent's `embed.origins` does not list. */
 import { ServiceError } from '../lib/errors.ts'
 import type { GuardedCall } from '../operations/access.ts'
+import type { AgentCaller } from '../operations/operation.ts'
 import type { AgentDirectory } from './cache.ts'
 
 /**
  * Rejects pages whose origin the agent does not list. Programs other than browsers can omit `Origin`.
  * @throws ServiceError `insufficient_permissions`
  */
-export async function checkPageOrigin({ context, auth }: GuardedCall, agents: AgentDirectory): Promise<void> {
+export function checkPageOrigin(
+  { context, auth }: GuardedCall,
+  agents: AgentDirectory,
+): Promise<void> | void {
   const { foreignOrigin } = context.metadata
   if (foreignOrigin === undefined || auth === undefined || auth.callers.length === 0) return
   const { caller } = context
-  if (caller.kind !== 'agent') return
+  if (caller.kind === 'agent') return assertListed(caller, foreignOrigin, agents)
+}
+
+async function assertListed(
+  caller: AgentCaller,
+  foreignOrigin: string,
+  agents: AgentDirectory,
+): Promise<void> {
   const agent = await agents.find(caller.tenantId, caller.agentId)
   const origins = agent?.definition.embed?.origins ?? []
   if (origins.length === 0 || origins.some((listed) => matchesOrigin(listed, foreignOrigin))) return

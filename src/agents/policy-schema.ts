@@ -22,7 +22,10 @@ const name = z.strictObject({ provider, model })
 const tokens = z.int().min(0).nullish()
 const ignored = z.unknown().optional().meta({ description: 'Read-only; ignored in PUT.' })
 
-/** The PUT request body. Ignores read-only fields, so that clients can send back what GET returned. */
+/**
+ * The body of the PUT request. Ignores read-only fields, so that clients can send back the response of a GET
+ * request.
+ */
 export const ModelPolicyBody = z
   .strictObject({
     default_model: name.nullish().meta({ description: 'Model to use if the request does not specify one.' }),

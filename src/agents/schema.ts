@@ -15,10 +15,10 @@ const parentKey = z
   .meta({ description: 'Public part of the parent key that owns the agent, never its secret.' })
 const createdAt = z.int().meta({ description: 'Unix seconds.' })
 const tools = z.array(AgentTool)
-/** Higher than the limit that the HTTP server sets for all headers. */
+/** Higher than the HTTP server's limit for all headers together, so that this limit never applies. */
 const MAX_HEADER_LENGTH = 65_536
 
-/** Ignores unknown fields, just as agent definitions ignore unknown keys. */
+/** Ignores unknown fields, as agent definitions ignore unknown keys. */
 export const DefinitionBody = z
   .object({
     yaml: longText().meta({ description: 'The agent definition, as YAML (or Markdown with front matter).' }),
@@ -307,7 +307,7 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
-/** A tool without a known schema accepts an empty object. */
+/** For a tool without a known schema, the schema of an empty object. */
 function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   const {
     name,

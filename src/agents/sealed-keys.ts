@@ -97,7 +97,7 @@ async function listSealedKeys(
     .where('id', '>', afterId)
     .orderBy('id')
     .limit(limit)
-  // `_` in a prefix is a wildcard, but a false match is unlikely because key ids are random.
+  // `_` in a prefix is a wildcard. A false match is unlikely, because the ids are random.
   for (const prefix of prefixes) query = query.where('key_sealed', 'not like', `${prefix}%`)
   return query.execute()
 }

@@ -32,7 +32,7 @@ export async function findAgent(db: Database, tenantId: string, id: string): Pro
   return ownAgents(db, tenantId).where('id', '=', id).executeTakeFirst()
 }
 
-/** Searches all tenants, because an agent key's public id does not identify its tenant. */
+/** Finds an agent by its key's public id in all tenants, because the id does not identify the tenant. */
 export async function findAgentByKey(db: Database, keyId: string): Promise<AgentRow | undefined> {
   return db.selectFrom('agents').selectAll().where('key_id', '=', keyId).executeTakeFirst()
 }

@@ -26,7 +26,9 @@ export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject
   return caller.kind === 'parent' || caller.artifactId === id || caller.artifactId === related_to
 }
 
-/** `found` is undefined if no artifact has this id. @throws ServiceError `insufficient_permissions` */
+/**
+ * `found` is undefined if there is no artifact with this id. @throws ServiceError `insufficient_permissions`
+ */
 export function assertAccess(caller: ArtifactCaller, id: string, found: Subject | undefined): void {
   if (!grantsAccess(caller, found ?? { id, related_to: null })) throw wrongArtifact()
 }

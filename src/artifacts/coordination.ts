@@ -97,8 +97,8 @@ export function createActiveUploads(bus: Bus) {
       return true
     },
     /**
-     * Stops the writer if another replica has it. Returns true if there are other replicas, none of them
-     * replied, and this process has no writer either.
+     * Asks the other replicas to stop the upload's writer. Returns true if there are other replicas, none of
+     * them replied, and this process has no writer either.
      */
     async stopOnOtherReplicas(id: string, reason: StopReason): Promise<boolean> {
       if (!bus.reachesOthers || uploads.has(id)) return false
@@ -119,7 +119,7 @@ function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return within(ms, resolved, () => false)
 }
 
-/** A writer that does not renew its lease within this time loses it, and its later writes fail. */
+/** A writer that does not renew its lease within this time loses the lease, and its later writes fail. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const RETRY_RELEASE_EVERY_MS = 1_000
@@ -134,9 +134,9 @@ interface LeaseDeps {
 type UploadLease = ReturnType<typeof startRenewing>
 
 /**
- * Stops the upload's writer on any replica, so that a reconnecting client need not wait for its old
- * connection to time out.
- * @throws ServiceError `not_found` if the upload was deleted; `locked`.
+ * Stops the upload's writer on any replica, so that a client that reconnects need not wait until its old
+ * connection times out. @throws ServiceError `not_found` if the upload was deleted; `locked` if the writer
+ * does not stop.
  */
 export async function acquireOrStealLease(
   deps: LeaseDeps,
@@ -149,7 +149,7 @@ export async function acquireOrStealLease(
   const seen = await findUploadRow(deps.db, upload)
   if (seen === undefined) throw uploadDeleted()
   const isGone = await activeUploads.stopOnOtherReplicas(upload.id, 'taken-over')
-  // The writer's replica is dead or unreachable. If it comes back, its writes fail because of the fence.
+  // The writer's replica is dead or unreachable. If it recovers, the fence makes its writes fail.
   if (isGone) {
     const row = await stealLease(deps.db, seen, leaseEnd(deps))
     if (row !== undefined) return startRenewing(deps, row, false)

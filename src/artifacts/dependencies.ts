@@ -47,7 +47,7 @@ export interface ArtifactService {
  */
 export interface Processing {
   start(): Promise<void>
-  /** Prompts all replicas to look for new jobs. */
+  /** Notifies all replicas that there may be new jobs. */
   wake(): void
   /** Stops a deleted upload's jobs in this process. Resolves when they have ended. */
   stop(blob: string): Promise<void>

@@ -41,7 +41,7 @@ export async function findEnding(db: Database, tenantId: string, id: string): Pr
     .executeTakeFirst()
 }
 
-/** Deletes the endings of which no caller can have a valid token, at most `limit`. */
+/** Deletes up to `limit` endings whose artifacts no valid token can refer to. */
 export async function deleteOldEndings(db: Database, now: number, limit: number): Promise<void> {
   await db
     .deleteFrom('artifact_endings')

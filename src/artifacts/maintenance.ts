@@ -25,7 +25,7 @@ export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   const { db, clock, artifacts } = deps
   await db.updateTable('artifacts').set({ lease_until: null }).where('lease_until', 'is not', null).execute()
   await clearTakenJobs(db, unixSeconds(clock))
-  // A bucket does not lose acknowledged bytes in a crash, so only local files need this check.
+  // Checks only local files, because a bucket does not lose acknowledged bytes in a crash.
   if (!artifacts.store.resumable.survivesCrashes) await truncateToStoredSize(deps)
 }
 

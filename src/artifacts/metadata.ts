@@ -137,12 +137,12 @@ export interface CompletedUpload {
   readonly completedAt: number
 }
 
-/** Functions that the handler can call until it returns or times out. */
+/** The functions and the signal that a handler can use until it returns or times out. */
 export interface UploadHooks {
   /**
-   * Replaces the artifact's outcome, which is durable once the promise resolves.
-   * @throws ServiceError `invalid_value`, synchronously, if the value is not JSON, exceeds 64 KiB or has more
-   * than 64 levels of nesting.
+   * Sets the artifact's outcome, which is durable when the promise resolves. @throws ServiceError
+   * `invalid_value`, synchronously, if the value is not JSON, exceeds 64 KiB or has more than 64 levels of
+   * nesting.
    */
   recordOutcome(value: unknown): Promise<void>
   /**

@@ -17,7 +17,9 @@ const CONVERSIONS_AT_ONCE = 2
 const DELIVERIES_AT_ONCE = 4
 const REPORT_FAILURES_EVERY_MS = 5_000
 
-/** Each handler has its own queue, so that a slow one delays neither conversions nor the other handler. */
+/**
+ * Each handler has a separate queue, so that a slow handler delays neither conversions nor the other handler.
+ */
 function createDeliveryRunners(deps: ProcessingDeps) {
   const { onUploadComplete, onConversionEnd } = deps
   const create = (kind: 'hook' | 'converted', handler: string, work: Work) =>
@@ -73,7 +75,7 @@ function createProcessing(deps: ProcessingDeps): Processing {
     },
     async close() {
       await Promise.all(runners.map((runner) => runner.close()))
-      // Lets other replicas continue the jobs that this one returned.
+      // Notifies other replicas, so that they continue the jobs that this one has returned to the queue.
       bus.publish('jobs')
     },
   }

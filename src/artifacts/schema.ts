@@ -114,7 +114,7 @@ export const Capabilities = z
   })
   .meta({ id: 'Capabilities' })
 
-/** Ignores the bytes that arrived at a writer that has stopped, because they may be lost. */
+/** Ignores bytes that a stopped writer had received, because they may be lost. */
 function countReceived({ lease_until, received_bytes, arrived_bytes }: ArtifactViewRow, now: number): number {
   return (lease_until ?? 0) > now ? Math.max(received_bytes, arrived_bytes) : received_bytes
 }

@@ -73,7 +73,7 @@ async function readBeginning({ sizeBytes, open }: DownloadContent): Promise<stri
   const decoder = new TextDecoder()
   let text = ''
   for await (const chunk of bytes) text += decoder.decode(chunk as Buffer, { stream: true })
-  // Does not flush the decoder after a cut, because it may hold part of a character.
+  // Does not flush the decoder after truncated text, because it may hold an incomplete character.
   return isCut ? `${text}…` : text + decoder.decode()
 }
 

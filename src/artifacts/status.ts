@@ -19,7 +19,7 @@ import { findViewRow } from './store.ts'
 
 type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'config' | 'keys' | 'artifacts'>
 
-/** Polling finds changes whose notification was lost. */
+/** Polling interval; a poll finds changes whose notification was lost. */
 const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 

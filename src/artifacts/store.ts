@@ -149,12 +149,12 @@ export async function beginReserved(
   )
 }
 
-/** Frees an id whose expired row the sweeper has not deleted yet. */
+/** Deletes an expired row that the sweeper has not deleted yet, so that its id can be used again. */
 export async function deleteExpired(db: Database, id: string, now: number): Promise<void> {
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
-/** Identifies an upload by its blob, because a later upload of the same artifact can have the same fence. */
+/** Identifies an upload by its blob: a later upload of the same artifact can have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
 /**

@@ -6,7 +6,10 @@ import type { ByteSource, Taken } from './sources.ts'
 import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
 import type { Entry } from './tar.ts'
 
-/** After this many rounds, writers are blocked, because files change too fast. */
+/**
+ * Number of rounds during which other processes may write. Later rounds block writers, because files change
+ * too fast.
+ */
 const ROUNDS_BESIDE_WRITERS = 5
 const MAX_ROUNDS = 10
 
@@ -40,7 +43,8 @@ export async function* collect(
       database.pin()
       yield* takeAll(database, source, taken, last)
     }
-    // A blob exists before its row and is deleted after it, so a blob that is missing in two rounds is lost.
+    // A blob exists before its row and is deleted after its row, so a blob that is missing in two rounds is
+    // lost.
     if (last.missing.every((name) => missingBefore.has(name))) return last
     database.release()
     missingBefore = new Set(last.missing)

@@ -103,7 +103,7 @@ async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: strin
   const hash = createHash('sha256')
   async function* readBytes(): AsyncIterable<Uint8Array> {
     if (sizeBytes === 0) return
-    // Omits unacknowledged bytes at the end of an upload's file.
+    // Omits bytes at the end of an upload's file that were never acknowledged.
     for await (const chunk of createReadStream(path, { end: sizeBytes - 1 })) {
       hash.update(chunk)
       yield chunk

@@ -21,8 +21,8 @@ export function toStream(stream: Writable): Output {
 }
 
 /**
- * Writes to `<name>.part` and renames it when it is complete. The extension selects the compression. `write`
- * throws StartupError if the file already exists.
+ * Writes to `<name>.part`, and renames that file when it is complete. The extension determines the
+ * compression. `write` throws a StartupError if the file already exists.
  */
 export function toFile(name: string): Output {
   const path = resolve(name)

@@ -32,7 +32,7 @@ export async function restoreBackup(
 ): Promise<RestoreReport> {
   const { dataDir } = deps.config
   assertSqlite(deps.config)
-  // Prevents an uncaught error before the archive is read; the reader reports it.
+  // Prevents an uncaught error before the archive is read. The reader reports the error.
   archive.on('error', () => {})
   const directory = await claimEmptyDirectory(dataDir)
   try {

@@ -12,8 +12,8 @@ import type { ReferencedBlob, StoreName } from './store.ts'
 import type { Entry } from './tar.ts'
 
 /**
- * The result of taking a blob: `pinned` until the backup ends, an entry to write immediately, `missing`, or
- * `unfinished` (an upload that cannot be read yet).
+ * `pinned`: kept until the backup ends; an entry: must be written immediately; `unfinished`: an upload that
+ * cannot be read yet.
  */
 export type Taken = 'pinned' | 'missing' | 'unfinished' | Entry
 

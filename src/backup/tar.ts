@@ -47,7 +47,8 @@ function renderHeader(path: string, size: number, modifiedAt: number): Buffer {
   const mtime = new Date(modifiedAt * 1000)
   const header = new Header({ path, size, mtime, type: 'File', mode: 0o600, uid: 0, gid: 0 })
   const block = Buffer.alloc(BLOCK_BYTES)
-  // Entry names always fit in a header. Sizes above 8 GiB use the GNU format, which common tar programs read.
+  // Entry names always fit in a header. A size above 8 GiB is written in the GNU format, which common tar
+  // programs can read.
   header.encode(block)
   return block
 }

@@ -24,7 +24,7 @@ export const askForStream: Ask = async (backend, request, span, options) => {
   }
 }
 
-/** Time allowed for usage and `[DONE]` after the last finish reason. */
+/** Maximum time from the last finish reason until the usage and `[DONE]`. */
 const AFTER_FINISH_MS = 3_000
 const noMore = { done: true, value: undefined } as const
 
@@ -65,7 +65,7 @@ class StreamedAnswer implements ModelAnswer {
     return this.normalizer.callsOf(choice)
   }
 
-  /** Rebuilds the message from the forwarded events; needed only when the model is called again. */
+  /** Builds the message from the forwarded events; called only if the model is called again. */
   message(): SaidMessage {
     const events = this.forwarded.flatMap((run) => [...splitRun(Buffer.from(run))])
     const deltas = events.map((event) => JSON.parse(dataOf(event) as string).choices?.[0]?.delta ?? {})
@@ -178,7 +178,7 @@ class StreamedAnswer implements ModelAnswer {
   }
 }
 
-/** Concatenates strings and lists across deltas; for any other field the last value wins. */
+/** Joins strings and lists across deltas; for any other field, the last value wins. */
 function joinDeltas(deltas: readonly Readonly<Record<string, unknown>>[]): SaidMessage {
   const said: Record<string, unknown> & { content: string | null } = { content: null }
   const lists = new Map<string, unknown[]>()

@@ -106,7 +106,7 @@ export async function* runTurn(
           run.begin(reports)
           if (turn.isTraced) yield encodeStep(run.toStep())
         }
-        // `yield*` would create several promises for each piece.
+        // A loop, because `yield*` would create several promises for each piece.
         for (const piece of answer.finish(loop, run.names)) yield piece
         break
       }
@@ -183,7 +183,7 @@ class TurnRun {
     return this.answer
   }
 
-  /** Commits to the current model and sets the response headers that identify it. */
+  /** Fixes the current model as the one that responds, and sets the response headers that name it. */
   begin(reports: TurnReports | undefined): void {
     const { attempts, context } = this
     const { route, count, isFallback } = attempts
@@ -203,10 +203,7 @@ class TurnRun {
     return { type: 'answering', provider: backend.name, model, attempts: count, is_fallback: isFallback }
   }
 
-  /**
-   * Releases the turn's resources. A usage record that is still open at this point means that the client
-   * disconnected.
-   */
+  /** Releases the turn's resources. If a usage record is still open, the client has disconnected. */
   async release(failure: unknown, client: AbortSignal): Promise<void> {
     this.deadline?.release()
     await this.releaseStreams?.()

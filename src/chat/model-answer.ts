@@ -29,7 +29,8 @@ export interface ModelAnswer {
 export interface AnswerOptions {
   readonly choices: number
   /**
-   * Whether to withhold tool calls and finish reasons, because the turn decides which the client receives.
+   * Whether to withhold tool calls and finish reasons, because the turn must first decide which of them the
+   * client receives.
    */
   readonly withholdsCalls: boolean
   /** The id, time and model of the answer if an earlier stream of this turn began it; otherwise undefined. */
@@ -69,7 +70,7 @@ export function toUsage(sent: Readonly<Fields>): Usage {
   return { ...keepCounts(sent), prompt_tokens, completion_tokens, total_tokens }
 }
 
-/** Whether `toUsage` would change nothing. */
+/** Returns whether `toUsage` would return the same values. */
 function isUsage(sent: Readonly<Fields>): boolean {
   const { prompt_tokens, completion_tokens, total_tokens } = sent
   if (!isCount(prompt_tokens) || !isCount(completion_tokens) || !isCount(total_tokens)) return false
@@ -250,7 +251,7 @@ function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string
 class Defaults {
   hasChanged = false
 
-  /** Sets fields that are missing or have a different type than their default value. */
+  /** Sets each field that is missing, or that has a different type than its default value, to the default. */
   fill(fields: Fields, values: Readonly<Fields>): void {
     for (const [name, value] of Object.entries(values)) {
       const known = fields[name]

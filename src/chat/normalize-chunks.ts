@@ -22,7 +22,8 @@ interface ChoiceState {
 }
 
 /**
- * Emits the role only in the first chunk, one choice per chunk, and each finish reason once. Withholds usage.
+ * Normalizes one stream's chunks: the role only in the first chunk, one choice per chunk, each finish reason
+ * once, and no usage.
  */
 export class ChunkNormalizer {
   usage: Usage | undefined
@@ -36,8 +37,8 @@ export class ChunkNormalizer {
   }
 
   /**
-   * Whether text can be forwarded without parsing: all choices have begun, and no chunk needs a new id or
-   * model.
+   * Whether text can be forwarded without parsing, because all choices have begun and no chunk needs a new id
+   * or model.
    */
   get hasBegun(): boolean {
     return this.isNamed && this.states.size >= this.options.choices
@@ -229,7 +230,7 @@ class ToolCallAssembler {
     return isRenamed ? undefined : last
   }
 
-  /** Lists the calls that have this provider index, which need not start at 0. */
+  /** Returns the calls with this provider index. The indexes need not start at 0. */
   private callsAt(index: number): readonly PartialCall[] {
     return this.callsByIndex.get(index) ?? []
   }

@@ -4,12 +4,12 @@
 import { isSurelyWithin, outlineOf } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
-/** Equals the limit for requests, because code that handles the answer may recurse. */
+/** The same limit as for requests, because code that handles the answer may recurse. */
 const MAX_DEPTH = 64
 /** High, because log probabilities have about 160 values per token. */
 const MAX_ANSWER_VALUES = 1_000_000
 const MAX_EVENT_VALUES = 50_000
-/** Equals the maximum number of tools in a request. */
+/** The same as the maximum number of tools in a request. */
 const MAX_TOOL_CALLS = 128
 /** Some providers send more choices than the request asks for. */
 const MAX_UNREQUESTED_CHOICES = 8

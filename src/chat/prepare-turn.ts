@@ -54,7 +54,7 @@ export async function prepareTurn(
 ): Promise<Turn> {
   const { deps, caller } = context
   if (caller.kind === 'agent' && options !== undefined)
-    throw new ServiceError('insufficient_permissions', 'trial: requires a parent key', { param: 'trial' })
+    throw new ServiceError('insufficient_permissions', 'trial requires a parent key', { param: 'trial' })
   const request = caller.kind === 'agent' ? toPublicRequest(sent) : sent
   const draft = options?.draft
   if (draft !== undefined)
@@ -175,7 +175,7 @@ interface Persona {
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
   readonly own: ReadonlyMap<string, OwnTool>
-  /** Tools that the definition only names; the client's request provides their descriptions. */
+  /** Tools that are only names in the definition; their descriptions come from the client's request. */
   readonly bareNames: ReadonlySet<string>
 }
 

@@ -41,16 +41,16 @@ const ContentPart = z.discriminatedUnion(
     }),
     z.object({ type: z.literal('refusal'), refusal: text }),
   ],
-  { error: 'must be text, image_url, input_audio, file or refusal with an agent key' },
+  { error: 'must be text, image_url, input_audio, file or refusal when the request uses an agent key' },
 )
 
 const content = z.union([text, z.array(ContentPart).max(MAX_PARTS)])
 
 const ToolCall = z.object({
   id: foreignId(),
-  type: z.literal('function', { error: "must be 'function' with an agent key" }),
+  type: z.literal('function', { error: "must be 'function' when the request uses an agent key" }),
   function: z.object({ name: label(), arguments: toolArguments }),
-  // Some providers put reasoning signatures here and reject calls without them.
+  // Reasoning signatures of some providers, which reject calls without them.
   extra_content: asSent,
 })
 
@@ -72,7 +72,9 @@ const Message = z.discriminatedUnion('role', [
   z.object({ role: z.literal('function'), content: content.nullable(), name: label() }),
 ])
 
-const functionsOnly = z.literal('function', { error: "must be 'function' with an agent key" })
+const functionsOnly = z.literal('function', {
+  error: "must be 'function' when the request uses an agent key",
+})
 
 const Tool = z.object({
   type: functionsOnly,

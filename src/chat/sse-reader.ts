@@ -68,7 +68,7 @@ const CHUNK = `\\{(?:${FIELD}, ?)*"choices": ?\\[${CHOICE}\\](?:, ?${FIELD})*\\}
 const PLAIN_EVENTS = new RegExp(`(?:data: ?${CHUNK}\\n\\n)+`, 'y')
 
 /**
- * Returns the end of the plain text events at `start`, which need no parsing. `text` is Latin-1, so that
+ * Returns the end of the plain text events at `start`, which need no parsing. `text` must be Latin-1, so that
  * character offsets equal byte offsets.
  */
 export function plainEnd(text: string, start: number): number {

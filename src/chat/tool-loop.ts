@@ -70,7 +70,8 @@ export class ToolLoop {
   }
 
   /**
-   * Returns whether an answer with these calls ends the turn. A turn with several choices cannot continue.
+   * Returns whether an answer with these calls is the turn's last one. With several choices, the turn cannot
+   * continue.
    */
   isLast(calls: readonly ToolCall[]): boolean {
     if (calls.every((call) => this.isClients(call))) return true
@@ -78,9 +79,8 @@ export class ToolLoop {
   }
 
   /**
-   * Runs the server-side calls and adds their results to the next request. Drops client calls, which the
-   * model can repeat.
-   * @throws the signal's reason
+   * Runs the server-side calls and adds their results to the next request. Drops client-side calls; the model
+   * can repeat them. @throws the signal's reason if it aborts.
    */
   async *runTools(
     said: SaidMessage,

@@ -28,8 +28,8 @@ export async function readConfig(): Promise<Config> {
 }
 
 /**
- * Opens the database, calls `run` and closes it. A missing database is an error without `create`, because the
- * configured directory is probably wrong.
+ * Opens the database, calls `run` and closes the database. Without `create`, a missing database is an error,
+ * because the configured directory is probably wrong.
  */
 export async function withDatabase(
   run: (db: Database, config: Config, clock: Clock) => Promise<void>,

@@ -8,8 +8,8 @@ import { commandName } from './output.ts'
 const CRASH_DRAIN_MS = 5_000
 
 /**
- * Returns undefined if no parent key was created. `link` resolves to undefined if a proxy authenticates
- * users.
+ * Returns the text to print, or undefined if no parent key was created. `link` resolves to undefined if a
+ * proxy authenticates users.
  */
 export function createWelcome({ firstParentKey, url, deps }: Service) {
   if (firstParentKey === undefined) return undefined

@@ -32,7 +32,7 @@ export function renderTime(unixSeconds: number | null): string {
   return unixSeconds === null ? '-' : new Date(unixSeconds * 1000).toISOString().replace('.000', '')
 }
 
-/** Replaces control characters with visible ones, because untrusted text could control the terminal. */
+/** Replaces control characters with visible characters, because untrusted text could control the terminal. */
 export function toVisible(line: string): string {
   return line.replace(/\p{Cc}/gu, (control) => {
     const code = control.charCodeAt(0)

@@ -4,7 +4,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError, StartupError } from '../lib/errors.ts'
 import { printNotice, printResult } from './output.ts'
 
-/** Limited because each worker opens 20 database connections. */
+/** Maximum number of workers; each opens up to 20 database connections. */
 const MOST_WORKERS = 64
 
 export async function runCommand(args: readonly string[]): Promise<void> {
@@ -69,7 +69,7 @@ function addKeysCommands(keys: Command): void {
   const load = () => import('./commands/keys.ts')
   withJson(keys.command('create'))
     .description('create a parent key and print it once')
-    .requiredOption('--name <name>', 'name of the key, such as where it is used', parseName)
+    .requiredOption('--name <name>', 'name of the key, such as the service that uses it', parseName)
     .option('--manage-keys', 'let the key create other keys through the API and manage them')
     .action(async ({ name, manageKeys, json }) => (await load()).create(name, manageKeys === true, json))
   withJson(keys.command('generate'))
@@ -192,7 +192,7 @@ function parseName(text: string): string {
   return name
 }
 
-/** Returns Unix seconds, or `never`. Commander replaces a result of null. */
+/** Returns Unix seconds or `never`. Does not return null, which Commander replaces. */
 function parseTime(text: string): number | 'never' {
   if (text === 'never') return text
   const milliseconds = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text)
@@ -231,7 +231,7 @@ function report(error: unknown): number {
 function toSentence(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (error instanceof StartupError) return error.message
-  // Messages that start with the name of a field have no full stop.
+  // Adds a full stop, because messages that start with a field's name have none.
   if (error instanceof ServiceError) return error.message.replace(/[^.]$/, '$&.')
   if (error.name === 'SqliteError') return `The database is not usable (${error.message}).`
   return 'syscall' in error ? `The operating system reported an error: ${error.message}.` : undefined

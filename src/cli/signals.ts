@@ -10,8 +10,8 @@ type StopHandler = (signal: NodeJS.Signals) => void
 const signals = ['SIGTERM', 'SIGINT'] as const
 
 /**
- * Exits immediately by default, because nothing has started yet. Workers ignore signals, because the primary
- * process stops them.
+ * The default handler exits immediately, because nothing has started yet. Workers ignore signals, because the
+ * primary process stops them.
  */
 let handler: StopHandler = cluster.isWorker ? () => {} : () => process.exit(0)
 

@@ -6,8 +6,8 @@ import type { Settings } from './settings.ts'
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * A model provider. `name` identifies it to operators and clients; a provider from the environment is named
- * after its kind.
+ * A model provider. `name` identifies it for operators and clients. A provider from the environment has the
+ * name of its kind.
  */
 export type ProviderConfig =
   | { readonly kind: 'mock'; readonly name: string }
@@ -160,7 +160,6 @@ export function keepsRows(settings: Pick<Partial<Settings>, 'DATABASE_URL' | 'PA
   return settings.DATABASE_URL !== undefined || settings.PARLEY_DATA_DIR !== ':memory:'
 }
 
-/** Returns undefined when identity headers from a proxy are not trusted. */
 function toForwardedAuthConfig(settings: Settings) {
   if (!settings.PARLEY_TRUST_FORWARDED_AUTH) return undefined
   const headers = {
@@ -171,7 +170,7 @@ function toForwardedAuthConfig(settings: Settings) {
     lastName: settings.PARLEY_HEADER_LAST_NAME,
     groups: settings.PARLEY_HEADER_GROUPS,
   } as const
-  /** If undefined, the proxy is trusted because of its IP address alone. */
+  /** Undefined to trust a proxy by its IP address alone. */
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 
@@ -201,9 +200,9 @@ function toS3Config(settings: Settings) {
     prefix: prefix === undefined ? '' : `${prefix.replace(/\/$/, '')}/`,
     /** Undefined for AWS. */
     endpoint,
-    // S3-compatible servers without regions expect us-east-1.
+    // The default region; S3-compatible servers without regions expect it.
     region: settings.S3_REGION ?? settings.AWS_REGION ?? 'us-east-1',
-    // Servers other than AWS rarely support one host name per bucket.
+    // Path-style addresses, because servers other than AWS rarely support one host name per bucket.
     forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? endpoint !== undefined,
     /** If undefined, uses the credentials that AWS provides to the machine or container. */
     credentials:

@@ -66,7 +66,7 @@ async function readMapping(path: string): Promise<YamlMapping | string> {
   if (bytes instanceof Error)
     return `PARLEY_CONFIG: cannot read the file (${bytes.code ?? 'unknown reason'}).`
   try {
-    // The decoder drops the byte order mark that some editors write.
+    // The decoder removes the byte order mark that some editors write.
     return readYaml(new TextDecoder().decode(bytes), true)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
@@ -74,7 +74,10 @@ async function readMapping(path: string): Promise<YamlMapping | string> {
   }
 }
 
-/** Masks keys that may contain a secret: `{api_key:secret}`, which lacks a space, parses as a single key. */
+/**
+ * Masks keys that may contain a secret. Without the space after the colon, `{api_key:secret}` is a mapping
+ * with the single key `api_key:secret`.
+ */
 function maskKeys(path: Path): Path {
   return path.map((segment) => (/^[\w. -]*$/.test(String(segment)) ? segment : '…'))
 }

@@ -25,7 +25,9 @@ export const limits = {
     .describe('Maximum number of concurrent streams with one agent key.'),
   PARLEY_MAX_STREAMS_ADDRESS: limit()
     .prefault('16')
-    .describe('Maximum number of concurrent streams with agent keys from one client IP address.'),
+    .describe(
+      'Maximum number of concurrent streams from one client IP address with one agent key, or with the tokens of one artifact.',
+    ),
   PARLEY_MAX_BODY_BYTES: integer(1024, 268_435_456)
     .prefault('20971520')
     .describe('Maximum body size of a chat or embeddings request, in bytes.'),

@@ -44,8 +44,8 @@ async function readDotEnv(): Promise<Variables> {
 }
 
 /**
- * Builds the configuration from environment variables and the files that they refer to. Trims values and
- * treats empty ones as unset.
+ * Builds the configuration from environment variables and the files that they name. Trims the values; an
+ * empty value is treated as unset.
  */
 export async function parseConfig(variables: Readonly<Variables>): Promise<ParsedConfig> {
   const given = dropBlanks(variables)
@@ -136,7 +136,7 @@ function listRepeatedHeaders(settings: Settings): string[] {
     : [`Two PARLEY_HEADER_ settings name the same header, ${repeated}; use a different header for each.`]
 }
 
-/** Lists settings that only take effect when another setting is set, or is set to the given value. */
+/** Settings that take effect only if another setting is set, or has the given value. */
 const dependentSettings: readonly [names: RegExp, needed: keyof Settings, value?: string][] = [
   [/^PARLEY_GATEWAY_/, 'PARLEY_BACKEND', 'gateway'],
   [/^PARLEY_LOCAL_(URL|MODEL)/, 'PARLEY_BACKEND', 'local'],
@@ -145,7 +145,7 @@ const dependentSettings: readonly [names: RegExp, needed: keyof Settings, value?
   [/^S3_/, 'S3_BUCKET'],
 ]
 
-/** The variable with the key that `agents apply --url` sends; it is not a setting of the server. */
+/** The variable with the key that `agents apply --url` sends. The server does not read it. */
 const CLIENT_KEY = 'PARLEY_KEY'
 
 export function readClientKey(): string | undefined {

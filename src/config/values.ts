@@ -129,7 +129,10 @@ export const parentKey = () =>
     parseKey(text)?.kind === 'parent' ? text : undefined,
   )
 
-/** Accepts a request header name and converts it to lower case. Rejects `_`, which some proxies treat as `-`. */
+/**
+ * Accepts the name of a request header and converts it to lower case. Rejects `_`, because some proxies treat
+ * it as `-`.
+ */
 export const headerName = () =>
   value('a header name of letters, digits and hyphens, such as X-Email', (text) =>
     /^[a-z0-9-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined,
@@ -182,7 +185,7 @@ function list<T>(rule: string, parse: (item: string) => T | undefined) {
 
 function parseAddressBlock(text: string): AddressBlock | undefined {
   const [address = '', bits] = text.split('/')
-  // Rejects short and octal IPv4 notations, which the library accepts but which are usually mistakes.
+  // Rejects short and octal IPv4 notations. The library accepts them, but they are usually mistakes.
   if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return undefined
   const block = bits === undefined ? `${address}/${address.includes(':') ? 128 : 32}` : text
   if (!ipaddr.isValidCIDR(block)) return undefined

@@ -66,7 +66,7 @@ async function readAudit(deps: Dependencies, query: AuditListQuery): Promise<Aud
   const from = toSecond(query.from, 'first')
   const to = toSecond(query.to, 'last')
   if (from !== undefined && to !== undefined && from > to)
-    throw new ServiceError('invalid_value', 'from: must not be later than to', { param: 'from' })
+    throw new ServiceError('invalid_value', 'from: must not be later than `to`', { param: 'from' })
   const { rows, hasMore } = await listAuditEvents(deps, { ...query, from, to })
   return { object: 'list', data: rows.map(renderEvent), has_more: hasMore }
 }
@@ -133,7 +133,7 @@ export const adminOperations = {
 
   usageCalls: query({
     http: { method: 'GET', path: '/v1/manager/admin/usage/calls' },
-    docs: { summary: 'List single calls of all parent keys, newest first' },
+    docs: { summary: 'List individual calls of all parent keys, newest first' },
     input: UsageCallQuery,
     output: UsageCallList,
     run: ({ context: { deps }, input: { key, ...rest } }) => readCalls(deps, key, rest),

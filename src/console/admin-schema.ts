@@ -66,7 +66,7 @@ const AdminKey = z
       .nullable()
       .meta({ description: 'Email address of the user who owns the key; null if no user owns it.' }),
     is_automatic: z.boolean().meta({
-      description: "True if the server created the key automatically on its user's user's first visit.",
+      description: "True if the server created the key automatically on its user's first visit.",
     }),
     agents: count,
     budget: Budget,

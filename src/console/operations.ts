@@ -150,7 +150,7 @@ async function moveAutomatic(
   const keys = await listKeysOfUser(deps, userId)
   const automatic = keys.find((key) => key.is_automatic === 1)
   if (automatic === undefined) return { moved: nothing, retired: null }
-  // Waits for concurrent inserts, so that their rows are moved too.
+  // Waits for transactions that are adding data to the automatic key, so that their rows are moved too.
   await lockTenant(deps, automatic.id)
   const moved = await moveEverything(deps.db, automatic.id, toTenantId)
   await retireParentKey(deps, automatic.id)

@@ -22,7 +22,7 @@ interface Open<Item extends OutputItem> {
 export class Output {
   readonly items: OutputItem[] = []
   private speech: Open<Speech> | undefined
-  /** By index in the chat response, because a chat may continue any of its calls until it ends. */
+  /** Open calls by their index in the chat response, which may continue any of them until it ends. */
   private readonly calls = new Map<number, Open<OutputCall>>()
   private readonly newId: (prefix: string) => string
   private readonly onEvent: OnEvent
@@ -165,7 +165,7 @@ function growPart(part: Part, added: Part, place: Place): UnnumberedEvent {
   if (part.type === 'output_text' && added.type === 'output_text') {
     const { text: delta, logprobs } = added
     part.text += delta
-    // Pushes one by one, because spreading a long list into arguments would overflow the stack.
+    // Pushes items individually, because spreading a long list into arguments would overflow the stack.
     for (const each of logprobs) part.logprobs.push(each)
     return { type: 'response.output_text.delta', ...place, delta, logprobs }
   }

@@ -67,7 +67,7 @@ const word = z.string().nullable()
 const number = z.number().nullable()
 const nothing = z.null()
 
-/** The fields that echo the request; they do not show an agent's changes. */
+/** Fields copied from the request; they do not show what an agent has changed. */
 const echo = {
   instructions: word,
   tools: z.array(z.looseObject({ type: z.literal('function'), name: z.string() })),

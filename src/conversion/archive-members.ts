@@ -9,8 +9,8 @@ export const DEFLATED = 8
 /** General purpose flag: the checksum and sizes follow the member's data. */
 export const HAS_DESCRIPTOR = 0x08
 /**
- * Possible sizes of a data descriptor: with or without a signature, and with 4-byte or 8-byte sizes. Some
- * writers omit it for folders.
+ * Possible sizes of a data descriptor in bytes: none, without or with a signature, and with 4-byte or 8-byte
+ * sizes. Some writers omit it for folders.
  */
 const descriptorBytes: readonly number[] = [0, 12, 16, 20, 24]
 const LOCAL_HEADER_BYTES = 30
@@ -93,7 +93,7 @@ export async function* readMember(zip: ZipFile, entry: Entry): AsyncIterable<Buf
   } finally {
     raw.destroy()
   }
-  // Bytes after the end of the compressed data could be another member.
+  // Bytes after the end of the compressed data could contain another member.
   const isWhole = bytes === entry.uncompressedSize && consumedBytes() === entry.compressedSize
   if (!isWhole || checksum !== entry.crc32) throw unconvertible('The archive is damaged.')
 }

@@ -54,7 +54,7 @@ async function assertArchive(path: string): Promise<void> {
 async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise<void> {
   const names = new Set<string>()
   const places: MemberPlace[] = []
-  // Before the first entry is read, this is the directory's offset. The library declares the wrong type.
+  // Before the first entry is read, this is the offset of the directory. The library declares the wrong type.
   const directoryOffset = Number(zip.readEntryCursor)
   for await (const entry of zip.eachEntry()) {
     tally.entries += 1
@@ -80,8 +80,8 @@ async function assertEntries(zip: ZipFile, tally: Tally, depth: number): Promise
 }
 
 /**
- * ZIP stores each name twice, in the directory and before the bytes. Programs disagree on which one to use,
- * so both must match.
+ * ZIP stores each name twice: in the directory and before the member's bytes. Programs disagree on which one
+ * to use, so both must be equal.
  */
 function readName(entry: Entry, { fileName }: LocalFileHeader): string {
   const names = [entry.fileNameRaw, fileName].flatMap((raw) => decodeNames(entry, raw))

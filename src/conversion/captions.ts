@@ -35,8 +35,8 @@ function renderSubrip(text: string): string {
 }
 
 /**
- * About a seventh of the letters in Western languages are accented, more in short texts; in other alphabets,
- * nearly all letters are non-ASCII.
+ * Text with a higher share of non-ASCII characters is not in a Western language. There, about a seventh of the
+ * letters are accented, or more in short texts; in other alphabets, nearly all letters are non-ASCII.
  */
 const MAX_ACCENTED_SHARE = 0.5
 
@@ -131,11 +131,14 @@ function renderTime(ms: number): string {
 
 const entity = /^&(#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,30});/i
 
-/** Escapes everything except the tags for which `toMarkup` returns a replacement. */
+/**
+ * Escapes everything except entities, single `>` characters, and tags for which `toMarkup` returns a
+ * replacement.
+ */
 function toCueText(line: string, toMarkup: (tag: string) => string | undefined): string {
   return line.replaceAll(/<[^<>]*>|[<>&]/g, (piece, offset: number) => {
     if (piece === '&') return entity.test(line.slice(offset, offset + 40)) ? piece : '&amp;'
-    // An arrow would start another cue; any other `>` is text.
+    // An arrow would start another cue; any other `>` is ordinary text.
     const isArrow = line.slice(0, offset + piece.length).endsWith('-->')
     if (piece === '>') return isArrow ? '&gt;' : piece
     return (isArrow ? undefined : toMarkup(piece)) ?? escapeText(piece)
@@ -232,7 +235,7 @@ function parseCue(block: readonly Line[]): { cue: Cue; isValid: boolean } {
 const spans = /^<\/?(?:c|i|b|u|ruby|rt|v|lang)(?:\.[^\s.<>&]+)*(?:[ \t][^<>&]*)?>$/
 const moment = new RegExp(`^<${strictTime}>$`)
 
-/** Escapes everything except WebVTT markup and single `>` characters, which are valid. */
+/** Escapes everything except WebVTT markup, entities and single `>` characters. */
 function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }

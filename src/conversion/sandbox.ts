@@ -33,10 +33,10 @@ export interface SandboxedResult {
 
 export type Sandbox = ReturnType<typeof createSandbox>
 
-/** Time limit for checking a tool. It is long, because the result is cached. */
+/** Timeout for checking whether a tool runs. Long, because a wrong result would remain cached. */
 const CHECK_MS = 60_000
 const CHECK_BYTES = 1024 ** 2
-/** Number of processor cores that one program may fully use. */
+/** Number of processor cores that one program may use. */
 const BUSY_THREADS = 4
 
 export function createSandbox(

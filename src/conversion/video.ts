@@ -17,7 +17,7 @@ export const NO_FFMPEG = 'This server has no ffmpeg, so it serves videos as uplo
 const MIB = 1024 ** 2
 /** Larger frames would exceed the memory limit of a conversion. */
 const MAX_PIXELS = 50e6
-/** A conversion fails if more than this share of the duration, plus `LOST_SECONDS`, is missing. */
+/** A conversion fails if the result lacks more than this share of the duration plus `LOST_SECONDS`. */
 const LOST_SHARE = 0.1
 const LOST_SECONDS = 1
 

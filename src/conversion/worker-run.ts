@@ -33,7 +33,7 @@ const OUTPUT_BYTES = 64 * 1024 ** 2
 /** Describes the worker process, which can read the service's code and packages but not its data. */
 export function createWorkerTool(): Tool {
   const sharp = createRequire(import.meta.url).resolve('sharp')
-  // The outermost `node_modules` folder contains the others.
+  // The outermost `node_modules` folder, which contains all packages.
   const [above] = sharp.split(/[\\/]node_modules[\\/]/)
   return {
     program: process.execPath,
@@ -57,7 +57,7 @@ function parseAnswer(end: SandboxedResult): z.infer<typeof Answer> {
   try {
     if (end.code === 0) return Answer.parse(JSON.parse(end.stdout))
   } catch {
-    // A compromised process may print anything.
+    // Treats invalid output as a failure, because a compromised process may print anything.
   }
   const cause = new Error(`the process ended with ${end.killedBy ?? end.code}: ${end.stderr.trim()}`)
   if (isDiskFull(end.stderr)) throw diskFull(cause)

@@ -30,7 +30,7 @@ export async function copyToPostgres(
   })
 }
 
-/** Blocks writes from servers that already use the database. */
+/** Prevents servers that already use the database from writing. */
 async function lockTables(trx: Transaction<Tables>, shapes: readonly TableShape[]): Promise<void> {
   const tables = sql.join(shapes.map(({ name }) => sql.table(name)))
   await sql`lock table ${tables} in share row exclusive mode`.execute(trx)
@@ -47,8 +47,8 @@ async function assertNoRows(trx: Transaction<Tables>, shapes: readonly TableShap
 }
 
 /**
- * Defers foreign key checks, because users and parent keys refer to each other and no copy order works. The
- * returned function runs the checks and makes them immediate again.
+ * Defers foreign key checks, because users and parent keys refer to each other, so no order of copying works.
+ * The returned function runs the checks and stops deferring them.
  */
 async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<void>> {
   const { rows: references } = await sql<{ table: string; name: string }>`

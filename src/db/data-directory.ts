@@ -19,7 +19,7 @@ const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 /** @throws StartupError if the directory is not writable or contains anything but Parley's data. */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
-  // Uses one listing for all checks, because another server may create the database between two listings.
+  // Lists the directory only once, because another server may create the database between two listings.
   const entries = await listForeign(dataDir)
   if (entries.includes(databaseName) && (await findDatabaseSize(dataDir)) !== undefined) return
   const [foreign] = entries
@@ -36,8 +36,8 @@ export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
 }
 
 /**
- * Prevents the sweeper from deleting existing files as orphans of an empty database (ADR 0040).
- * @throws StartupError if there are other files.
+ * Call this if the database is empty or missing. Rejects a data directory with other files, because the sweeper
+ * would delete them as orphans (ADR 0040). @throws StartupError
  */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))
@@ -64,8 +64,8 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
 }
 
 /**
- * Prevents the sweeper of a new PostgreSQL database from deleting another database's files as orphans.
- * @throws StartupError if the directory contains files.
+ * Rejects a data directory with files, which may belong to another database: with a new PostgreSQL database,
+ * the sweeper would delete them as orphans. @throws StartupError
  */
 export async function assertUnused(dataDir: string): Promise<void> {
   const [foreign] = await listForeign(dataDir)
@@ -76,8 +76,8 @@ export async function assertUnused(dataDir: string): Promise<void> {
 }
 
 /**
- * Prevents the sweeper of an empty PostgreSQL database from deleting the files of a SQLite database.
- * @throws StartupError if the directory contains a SQLite database.
+ * Rejects a data directory with a SQLite database: with an empty PostgreSQL database, the sweeper would
+ * delete its files as orphans. @throws StartupError
  */
 export async function assertNothingToCopy(dataDir: string): Promise<void> {
   if (!(await readdir(dataDir)).includes(databaseName)) return
@@ -109,7 +109,7 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
 
 /** @throws StartupError if there is no database or this user may not read it. */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
-  // Treats an empty file as missing, because creating or losing a database can leave one.
+  // Treats an empty file as a missing database, because a crash while creating a database can leave one.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return
   throw new StartupError(
     `There is no Parley database in ${dataDir} yet; start the server once, or set PARLEY_DATA_DIR to the directory that it uses.`,

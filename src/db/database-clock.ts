@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Database } from './database.ts'
 
 const COMPARE_EVERY_MS = 30_000
-/** Smaller differences are ignored, because a slow query can cause them. */
+/** A smaller difference is ignored, because a slow query can cause it. */
 const TOLERANCE_MS = 1_000
 
 export interface DatabaseClock extends Clock {

@@ -7,8 +7,8 @@ import type { Tables } from './tables.ts'
 export type Database = Kysely<Tables>
 
 /**
- * A `server` creates, migrates and locks the database. A `command` requires a migrated one and may run next
- * to a server.
+ * A `server` creates, migrates and locks the database. A `command` requires a migrated database and may run
+ * at the same time as a server.
  */
 export type Role = 'server' | 'command'
 
@@ -46,7 +46,10 @@ export interface PostgresAccess {
 
 export interface OpenedDatabase {
   readonly db: Database
-  /** The database for work outside of requests. Other connections than those of requests, with PostgreSQL. */
+  /**
+   * The database for work outside of requests. With PostgreSQL, this work and requests use different
+   * connections.
+   */
   readonly backgroundDb: Database
   /**
    * Returns the database for one area of requests, which cannot use all connections. Undefined with SQLite,

@@ -6,7 +6,7 @@ import { createPrivateFile } from '../lib/files.ts'
 import { isBusy } from './sqlite-driver.ts'
 
 export const lockName = '.lock'
-/** Time to wait for commands and starting servers that hold the lock briefly. */
+/** Milliseconds to wait for the lock, which commands and starting servers hold briefly. */
 const PATIENCE_MS = 1_000
 
 export interface DirectoryLock {

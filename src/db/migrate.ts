@@ -77,7 +77,7 @@ export async function applyWithin<T>(
   await applyPending(trx, migrations)
 }
 
-/** Runs in a transaction. Does not use Kysely's migrator, which reads all tables several times. */
+/** Must run in a transaction. Does not use Kysely's migrator, which reads all tables several times. */
 async function applyPending<T>(
   trx: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,

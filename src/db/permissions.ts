@@ -8,7 +8,7 @@ const OTHERS_WRITE = 0o022
 const OTHERS_ENTER = 0o011
 const OTHERS_USE = 0o077
 
-/** Returns a sentence for each permission that is too broad, with the command that fixes it. */
+/** Returns a sentence for each permission that is too broad, including the command that fixes it. */
 export async function listLoosePermissions(dataDir: string): Promise<string[]> {
   if (dataDir === ':memory:') return []
   const problems = [await findLooseDirectory(dataDir)]

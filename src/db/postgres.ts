@@ -6,7 +6,10 @@ import type { Logger } from 'pino'
 import type { Database, PoolUse } from './database.ts'
 import type { Tables } from './tables.ts'
 
-/** The connections of requests, and those of other work: jobs, sweeps and the coordination of replicas. */
+/**
+ * Maximum number of connections for requests, and for other work: jobs, sweeps and the coordination of
+ * replicas.
+ */
 const REQUEST_CONNECTIONS = 15
 const BACKGROUND_CONNECTIONS = 5
 const CONNECT_TIMEOUT_MS = 2_000
@@ -88,7 +91,7 @@ export function createMigrationPool(databaseUrl: string, log: Pick<Logger, 'warn
 /** Adds error listeners, without which a lost connection would crash the process. */
 function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   pool.on('connect', (client) => client.on('error', () => {}))
-  // Does not log the error itself, which contains the connection settings.
+  // Does not log the error itself, because it contains the connection settings.
   pool.on('error', ({ message }) => log.warn({ reason: message }, 'lost an idle database connection'))
   return pool
 }
@@ -124,7 +127,8 @@ function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
 }
 
 /**
- * Never reuses a failed connection, because a late response could be mistaken for that of another statement.
+ * Does not reuse a connection after a failure, because a late response could be mistaken for that of another
+ * statement.
  */
 function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolClient {
   let isBroken = false
@@ -184,7 +188,7 @@ const SLOW_AFTER_MS = 2_000
  */
 type LivenessProbe = (client: PoolClient) => () => void
 
-/** Runs one probe at a time for all statements. */
+/** Runs at most one probe at a time, whose result is for all statements. */
 function createLivenessProbe(config: ClientConfig): LivenessProbe {
   let asking: Promise<boolean> | undefined
 
@@ -237,7 +241,9 @@ class GuardedSocket extends Socket {
   }
 }
 
-/** Less than half of the pool, so that two areas with waiting statements leave connections for the others. */
+/**
+ * Less than half of the pool, so that two areas with waiting statements leave a connection for the others.
+ */
 const AREA_CONNECTIONS = 7
 
 export interface Areas {
@@ -272,7 +278,7 @@ interface Share {
 
 function createShare(connections: PostgresPool): Share {
   let free = AREA_CONNECTIONS
-  /** In the order of their arrival. */
+  /** Waiting requests in order of arrival. */
   const waiting = new Set<() => void>()
 
   function acquire(): Promise<void> | undefined {

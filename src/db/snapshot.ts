@@ -10,7 +10,7 @@ import { migrations } from './migrations/index.ts'
 import { assertSound, damaged, openSqlite, toKysely } from './sqlite.ts'
 import type { Tables } from './tables.ts'
 
-/** 16 MiB per step. Other tasks of this process run between steps. */
+/** Number of pages per step (16 MiB). This process handles other tasks between steps. */
 const PAGES_PER_STEP = 4_096
 
 export interface SnapshotSource {

@@ -61,7 +61,7 @@ class PatientSqliteDriver extends SqliteDriver {
     try {
       return await inner.executeQuery<R>(query)
     } catch (error) {
-      // A transaction that has begun holds the lock and cannot release the connection.
+      // A transaction that has begun already holds the lock and cannot release the connection.
       if (!isBusy(error) || this.connection.inTransaction) throw error
     }
     await this.releaseConnection()
@@ -70,7 +70,7 @@ class PatientSqliteDriver extends SqliteDriver {
     return retrying
   }
 
-  /** Settles with the connection acquired, because the caller releases it. */
+  /** Settles while this object holds the connection, because the caller releases it. */
   private async retry<R>(
     inner: DatabaseConnection,
     query: CompiledQuery,

@@ -8,10 +8,12 @@ import { LOCK_PATIENCE_MS, PatientSqliteDialect } from './sqlite-driver.ts'
 import type { Tables } from './tables.ts'
 
 const OLDEST_SQLITE = '3.51.3'
-/** Enough for 100,000 agents, which use 100 MB. */
+/** Page cache size; enough for 100,000 agents, which use 100 MB. */
 const CACHE_KIB = 128 * 1024
 const JOURNAL_SIZE_LIMIT_BYTES = 67_108_864
-/** Limited, because `in (?, ?, …)` creates a new statement for every list length. */
+/**
+ * Maximum number of cached statements, because `in (?, ?, …)` creates a new statement for every list length.
+ */
 const STATEMENTS_KEPT = 500
 
 /** @throws StartupError if SQLite is too old or the file system does not support its write-ahead log. */

@@ -17,14 +17,16 @@ export interface ParentKeyTable {
   is_automatic: Generated<number>
   /** Set while the key, its agent keys and its tokens are rejected; unlike a revocation, this can be undone. */
   disabled_at: number | null
-  /** The Unix second from which the key, its agent keys and its tokens are rejected. */
+  /**
+   * Unix seconds from which the key, its agent keys and its tokens are rejected; null if it does not expire.
+   */
   expires_at: number | null
-  /** Replace the limits in the settings if they are lower. */
+  /** The key's own limits; null for none. The server applies the lower of each and the matching setting. */
   requests_per_minute: number | null
   max_streams: number | null
   /** True for a key that may create other keys and manage those that it created. */
   can_manage_keys: Generated<number>
-  /** The key that created this one through the API. */
+  /** The key that created this one through the API; null for any other key. */
   managed_by: string | null
 }
 
@@ -38,7 +40,7 @@ export interface UserTable {
   /** The user's current tenant; null while both are being created. */
   active_key_id: string | null
   created_at: number
-  /** Up to a minute out of date. */
+  /** Unix seconds of the user's last request; up to a minute out of date. */
   last_seen_at: number
 }
 
@@ -54,7 +56,7 @@ export interface CredentialTable {
   kind: 'parent' | 'agent'
   parent_key_id: string
   agent_id: string | null
-  /** The Unix second at which the secret stops working; null for the current secret. */
+  /** Unix seconds from which the secret is rejected; null for the current secret. */
   valid_until: number | null
   created_at: number
 }
@@ -85,7 +87,7 @@ export interface AgentVersionTable
 }
 
 export interface UsageCallTable {
-  /** Sortable: starts with the 15-digit time in Unix milliseconds at which the call began. */
+  /** Sortable: starts with the Unix time of the call's start in milliseconds, as 15 digits. */
   id: string
   /** The request id of the response. It is not unique, because clients may send their own. */
   request_id: string
@@ -161,7 +163,7 @@ export interface FileTable {
 }
 
 /**
- * An artifact in any state: a reserved id, an active upload or its result. The blob store contains its bytes.
+ * An artifact in any state: a reserved id, an active upload or its result. Its bytes are in the blob store.
  */
 export interface ArtifactTable {
   /** A lowercase UUID from the client or the server, unique across all tenants. */
@@ -190,7 +192,8 @@ export interface ArtifactTable {
   /** Number of bytes charged to the tenant's quota. */
   kept_bytes: Generated<number>
   /**
-   * UUID of the uploaded bytes, in the resumable store until the upload is complete; null for a reserved id.
+   * UUID of the blob with the uploaded bytes, which is in the resumable store until the upload is complete;
+   * null for a reserved id.
    */
   blob: string | null
   /** Increases with each lease. A write fails if it was made under an earlier lease. */
@@ -200,8 +203,7 @@ export interface ArtifactTable {
   served_blob: string | null
   served_bytes: number | null
   /**
-   * The expected media type of the served bytes; `sniffed_type` is the detected one. Both are null until
-   * `ready`.
+   * The served bytes' expected media type; `sniffed_type` is the detected one. Both are null until `ready`.
    */
   media_type: string | null
   sniffed_type: string | null
@@ -218,7 +220,9 @@ export interface ArtifactTable {
   expires_at: number | null
 }
 
-/** The reason for which an artifact became `unknown`; deleted once no token for the artifact can be valid. */
+/**
+ * The reason why an artifact became `unknown`; deleted when no token for the artifact can be valid any longer.
+ */
 export interface ArtifactEndingTable {
   /** The artifact's id, which a new upload may use again. */
   id: string
@@ -240,7 +244,7 @@ export interface JobTable {
   /** True while a runner holds the lease, which expires at `next_at`. */
   is_taken: Generated<number>
   refusals: Generated<number>
-  /** Number of failures that are not rejections of the content, such as crashes. */
+  /** Number of failures that the content did not cause, such as crashes. */
   failures: Generated<number>
   next_at: number
 }

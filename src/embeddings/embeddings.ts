@@ -83,11 +83,7 @@ function getDefaultModel({ models }: Pick<Dependencies, 'models'>): string {
         'service_unavailable',
         'No model provider has reported its models yet; try again later.',
       )
-    : new ServiceError(
-        'model_not_found',
-        'model: is required, because no provider lists an embedding model',
-        {
-          param: 'model',
-        },
-      )
+    : new ServiceError('model_not_found', 'model is required, because no provider lists an embedding model', {
+        param: 'model',
+      })
 }

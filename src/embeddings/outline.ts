@@ -22,7 +22,7 @@ const delimiters = {
 const COLON = 0x3a
 const SPACE = 0x20
 const [LOWER_N, UPPER_N] = [0x6e, 0x4e]
-/** The maximum white space around a colon; a list with more is parsed in full. */
+/** Maximum white space around a colon; a list with more is parsed in full. */
 const MOST_CARRIED_BYTES = 256
 const none = Buffer.alloc(0)
 
@@ -61,7 +61,7 @@ class OutlineReader {
     this.isInVector = found === -1
     const end = this.isInVector ? bytes.length : found
     const vector = bytes.subarray(from, end)
-    // Rejects vectors that contain `null` or Python's `NaN`, which need a full parse.
+    // Returns undefined for a vector with `null` or Python's `NaN`, which needs a full parse.
     if (this.encoding === 'float' && (vector.includes(LOWER_N) || vector.includes(UPPER_N))) return undefined
     return this.isInVector ? end : end + 1
   }

@@ -23,8 +23,8 @@ const input = z
 export const EmbeddingsRequest = z
   .looseObject({
     model: modelId().nullish(),
-    // Checks limits and tokens before the union, which would check every item and report an invalid token
-    // once per branch.
+    // Checks the limits and tokens first, because the union would check every item and report an invalid
+    // token once per branch.
     input: z.preprocess((value, context) => {
       const message = findExcess(value)
       const wrongToken = message === undefined ? findWrongToken(value) : undefined

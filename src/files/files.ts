@@ -126,8 +126,8 @@ export async function deleteFile(
     await recordAudit({ ...deps, db: trx }, actor, { action: 'file.delete', target, tenantId, details })
     return row
   })
-  // Deletes the bytes after the row: the sweeper deletes bytes without a row, but a row without bytes is a
-  // broken file.
+  // Deletes the row first, because a row without bytes is a broken file, while the sweeper deletes bytes
+  // without a row.
   await removeBytes(deps, blob)
 }
 
@@ -142,7 +142,7 @@ function fileNotFound(): ServiceError {
   return new ServiceError('not_found', 'File not found.')
 }
 
-/** Starts the id with the file's position, so that paging can continue after a deleted file. */
+/** The id starts with the file's position, so that paging can continue after a file that has been deleted. */
 function newFileId(position: number, random: Dependencies['random']): string {
   return newId(`file-${position.toString(36).padStart(11, '0')}`, 16, random)
 }

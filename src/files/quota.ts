@@ -44,8 +44,9 @@ export class StorageQuota {
   }
 
   /**
-   * Like `assertFits`, for an upload of unknown length. Returns how many bytes to reserve, from `leastBytes`
-   * to `mostBytes`: fewer near the quota, so that concurrent uploads can use all of it.
+   * Returns how many bytes to reserve for an upload of unknown length, from `leastBytes` to `mostBytes`. The
+   * number is lower near the quota, so that concurrent uploads can use all of it. @throws ServiceError
+   * `too_large` (`storage_quota_exceeded`)
    */
   async countReservable(
     trx: Database,

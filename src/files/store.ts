@@ -5,7 +5,10 @@ import type { FileTable, Tables } from '../db/tables.ts'
 
 export type FileRow = Selectable<FileTable>
 
-/** `after` includes the id, because two processes can assign the same position. */
+/**
+ * The position after which a page starts. Includes the id, because two processes can assign the same
+ * position.
+ */
 interface Page {
   readonly limit: number
   readonly after: Pick<FileRow, 'position' | 'id'> | undefined

@@ -2,7 +2,10 @@
 import { ServiceError } from '../lib/errors.ts'
 
 const FREE_CHUNKS = 5_000
-/** Far below the size of a network packet, which a slow connection delivers one by one. */
+/**
+ * Minimum average size of chunks; far smaller than a network packet, in which a slow connection delivers its
+ * bytes.
+ */
 const MIN_AVERAGE_BYTES = 128
 
 export class ChunkCounter {

@@ -7,7 +7,7 @@ import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ByteRange, choosePortion, type Portion } from './ranges.ts'
 import { STALL_MS, securityHeaders } from './response.ts'
 
-/** Media types that browsers may display inline; they must download all others. */
+/** Media types that browsers may display inline; all others are downloaded. */
 const inlineTypes: readonly string[] = [
   'video/mp4',
   'video/webm',

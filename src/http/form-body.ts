@@ -123,8 +123,8 @@ export function feed(
       request.resume()
       checkEnd()
     }
-    // The parser does not report an incomplete form, so this waits one event-loop turn after the last chunk
-    // and checks that every part is complete.
+    // Waits one event-loop turn after the last chunk and then checks that every part is complete, because the
+    // parser does not report an incomplete form.
     async function checkEnd(): Promise<void> {
       if (!request.readableEnded || isParsing) return
       await nextTurn()
@@ -171,7 +171,7 @@ function watchBody(
     if (!request.complete) fail(badPart('The request body ended early.'))
   }
   request.on('data', onData).on('close', onClose).on('error', onClose)
-  // Keeps the error listener, because a late error without a listener would crash the process.
+  // Leaves the error listener attached, because a late error without a listener would crash the process.
   return () => {
     clearTimeout(idle)
     request.off('data', onData).off('close', onClose)

@@ -54,7 +54,7 @@ export function assertAcceptable(request: IncomingMessage, limit: SizeLimit): vo
 async function createParser(request: IncomingMessage): Promise<Dicer> {
   const boundary = parseHeaderValue(request.headers['content-type'] ?? '').parameters.get('boundary') ?? ''
   if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
-    throw new ServiceError('invalid_value', 'Content-Type: boundary is missing or invalid')
+    throw new ServiceError('invalid_value', 'Content-Type must contain a valid boundary')
   // Loaded on the first upload to keep server startup fast.
   const { Dicer } = await import('@fastify/busboy')
   const config = { boundary, maxHeaderPairs: MAX_HEADERS, maxHeaderSize: MAX_HEADER_BYTES }
@@ -104,13 +104,13 @@ class FormParts {
   add(part: Readable): void {
     // Without a listener, an error in a part that is no longer needed would crash the process.
     part.on('error', () => {
-      // Storage reports the file part's errors.
+      // The storage code reports errors of the file part.
       if (part !== this.file) this.stop(notAForm())
     })
     this.partCount += 1
     if (this.partCount > MAX_FIELDS + 1) this.stop(tooManyFields())
-    // The parser continues only after every part in the chunk has been read, even a part with incomplete
-    // headers.
+    // The parser continues only after every part in the chunk has been read, even one whose headers are
+    // incomplete.
     part.resume()
     this.headlessCount += 1
     part.once('header', (header: PartHeader) => {

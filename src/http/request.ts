@@ -144,7 +144,7 @@ export function readBody(
   }
   if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
     return Promise.reject(tooLarge(limits))
-  // Most bodies arrive together with the headers, so they need no timers.
+  // Most bodies arrive together with the headers and need no timers.
   if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -198,7 +198,8 @@ export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?:
       code: 'invalid_json',
     })
   }
-  // Copying an object with this key would set the copy's prototype. The key may also be written with escapes.
+  // An object with this key must not be copied, because the copy would get a different prototype. In JSON,
+  // the key may contain escapes.
   if ((text.includes('__proto__') || text.includes('\\u00')) && hasOwnProto(value))
     throw new ServiceError('invalid_value', "The key '__proto__' is not allowed.")
   return value

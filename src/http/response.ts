@@ -48,7 +48,7 @@ const exposedHeaders = [
   'openai-processing-ms',
 ].join(', ')
 
-/** Allows any origin to read responses, because keys are sent in headers, never in cookies. */
+/** Allows pages of any origin to read responses, because keys are sent in headers and never in cookies. */
 export const crossOriginHeaders: readonly string[] = [
   'Access-Control-Allow-Origin',
   '*',
@@ -89,7 +89,9 @@ export function preflightHeaders(request: IncomingMessage): string[] {
 
 export const STALL_MS = 120_000
 
-/** Larger bodies are not copied, because a second write is cheaper. */
+/**
+ * Larger bodies are written separately from the headers, because a second write is cheaper than copying them.
+ */
 const MAX_COPIED_BYTES = 16 * 1024
 
 /**
@@ -143,7 +145,10 @@ export function endAfterBody(
   discardBody(request, () => request.destroy())
 }
 
-/** Reads what a client still sends for a second, or until that costs too much CPU; `onStop` runs as soon as nothing more is read. */
+/**
+ * Reads and discards what the client still sends, for at most a second or until that costs too much CPU time.
+ * Calls `onStop` when it stops reading.
+ */
 export function discardBody(
   request: IncomingMessage,
   onTimeout: () => void,

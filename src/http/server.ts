@@ -63,11 +63,11 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
     socket.once('close', () => open.delete(socket))
   })
 
-  /** Closes idle connections, which would delay the exit because Node stops checking them after `close`. */
+  /** Closes idle connections. Node stops checking them after `close`, so they would delay the exit. */
   function closeIdle(): void {
     server.closeIdleConnections()
-    // Node does not treat a connection without a first request as idle; browsers open such connections in
-    // advance.
+    // Also closes connections that have not sent a request, which browsers open in advance; Node does not
+    // treat these as idle.
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
 

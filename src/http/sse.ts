@@ -27,8 +27,8 @@ interface EventWriting {
 }
 
 /**
- * Throws a failure that occurs before the headers are sent, so that it can set the status; writes a later
- * failure as events instead of `end`.
+ * Throws a failure that occurs before the headers are sent, so that it can set the status. Writes a later
+ * failure as events instead of calling `end`.
  */
 export async function writeEvents(response: ServerResponse, writing: EventWriting): Promise<void> {
   const { events } = writing

@@ -40,7 +40,7 @@ export function createTokens({
   keys,
 }: Pick<Dependencies, 'sealer' | 'clock'> & { readonly keys: KeyDirectory }): ArtifactTokens {
   const newest = toName(sealer.derive(NAME_PURPOSE, KEY_ID_BYTES))
-  // A token contains its secret's id, so that tokens signed with a former master key stay valid.
+  // A token contains its secret's id, so tokens that were signed with a former master key remain valid.
   const former = sealer.deriveFormer(KEY_PURPOSE, KEY_BYTES)
   const formerNames = sealer.deriveFormer(NAME_PURPOSE, KEY_ID_BYTES).map(toName)
   const secrets = new Map(formerNames.map((name, index) => [name, former[index] as Buffer]))

@@ -55,9 +55,10 @@ const MICROSECONDS = 1_000_000
 export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEvent): Promise<void> {
   const position = deps.nextPosition()
   const row: AuditRow = {
-    // Starts with the time for ordering, and ends with random digits because several processes write events.
+    // Starts with the time, so that ids sort by time. Ends with random digits, because several processes
+    // write events.
     id: `${idPrefixOf(position)}${Buffer.from(deps.random(6)).toString('hex')}`,
-    // Derived from the position instead of the clock, so that ids and times sort in the same order.
+    // Calculated from the position instead of the clock, so that ids and times have the same order.
     created_at: Math.floor(position / MICROSECONDS),
     actor_kind: actor.kind,
     actor: actor.name,
@@ -65,7 +66,7 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
     target_kind: event.target.kind,
     target_id: event.target.id,
     tenant: event.tenantId,
-    // Removes keys, because clients choose request ids and names, which could contain a key.
+    // Redacts keys: clients choose request ids and names, so these could contain a key.
     request_id: actor.requestId === null ? null : withoutKeys(actor.requestId),
     client_address: actor.clientAddress,
     details: withoutKeys(JSON.stringify(event.details ?? {})),

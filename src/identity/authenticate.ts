@@ -53,13 +53,13 @@ const LAST_USED_EVERY_SECONDS = 60
 
 export interface KeyDirectory {
   /** Returns a key's caller, or undefined if the key is malformed, unknown, expired, disabled or revoked. */
-  find(key: string): Promise<Caller | undefined>
+  find(key: string): Caller | undefined | Promise<Caller | undefined>
   /** Returns true if the tenant's parent key exists and is not expired, disabled or revoked. */
   isLive(tenantId: string): Promise<boolean>
   /** Drops all cached keys; must be called after every change to keys or agents. */
   invalidate(): void
   onInvalidate(listener: () => void): void
-  /** Records that a console user has used a parent key, which the console does not send. */
+  /** Records that a console user has used a parent key. The console itself sends no key. */
   noteUse(tenantId: string): void
   recordUse(): Promise<void>
 }
@@ -78,16 +78,22 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   const listeners: (() => void)[] = []
   const recordedAt = new Map<string, number>()
 
+  function toCaller(credential: FoundCredential | undefined, digest: string): Caller | undefined {
+    if (credential === undefined || !isSame(credential.digest, digest)) return undefined
+    if (credential.validUntil !== null && credential.validUntil <= unixSeconds(clock)) return undefined
+    used.add(credential.caller.tenantId)
+    return credential.caller
+  }
+
   return {
-    async find(key) {
+    find(key) {
       const digest = digestOf(key)
-      const credential = await remembered.get(digest, async () =>
+      const credential = remembered.get(digest, async () =>
         isWellFormed(key) ? findCredential(db, digest) : undefined,
       )
-      if (credential === undefined || !isSame(credential.digest, digest)) return undefined
-      if (credential.validUntil !== null && credential.validUntil <= unixSeconds(clock)) return undefined
-      used.add(credential.caller.tenantId)
-      return credential.caller
+      return credential instanceof Promise
+        ? credential.then((loaded) => toCaller(loaded, digest))
+        : toCaller(credential, digest)
     },
     async isLive(tenantId) {
       const row = await parentKeys.get(tenantId, () => findParentKey(db, tenantId))

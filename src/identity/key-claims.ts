@@ -28,7 +28,7 @@ export async function claimParentKey(
   const row = await findParentKey(db, id)
   if (row === undefined || row.revoked_at !== null) throw parentKeyNotFound()
   if (row.user_id === userId) return { id, wasOwn: true }
-  throw new ServiceError('conflict', 'parent_key: belongs to another user', {
+  throw new ServiceError('conflict', 'parent_key belongs to another user', {
     code: 'parent_key_already_claimed',
     param: 'parent_key',
   })

@@ -96,7 +96,7 @@ const parentKey = {
   key_hint: z.string().meta({ description: 'Prefix and last four characters of the newest secret.' }),
   name: z.string(),
   state: z.enum(['active', 'disabled', 'expired', 'revoked']).meta({
-    description: 'Only an active key is accepted. The same applies to its agent keys and tokens.',
+    description: 'The server accepts the key, its agent keys and its tokens only in the state `active`.',
   }),
   ...ownSettings,
   can_manage_keys: z.boolean().meta({

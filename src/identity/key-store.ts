@@ -13,7 +13,7 @@ export interface FoundCredential {
   readonly validUntil: number | null
 }
 
-/** Finds a credential; returns undefined if it is unknown, or its parent key is revoked or disabled. */
+/** Finds a credential. Returns undefined if it is unknown, or if its parent key is revoked or disabled. */
 export async function findCredential(db: Database, digest: string): Promise<FoundCredential | undefined> {
   const row = await db
     .selectFrom('credentials')
@@ -61,8 +61,8 @@ export async function findParentKey(db: Database, id: string): Promise<ParentKey
 }
 
 /**
- * Locks the key until the transaction ends and returns it; every transaction that adds to its tenant takes
- * this lock.
+ * Locks the key until the transaction ends, and returns it. Every transaction that adds to the key's tenant
+ * acquires this lock.
  */
 export async function lockParentKey(trx: Database, id: string): Promise<ParentKeyRow | undefined> {
   return trx

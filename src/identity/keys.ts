@@ -54,8 +54,8 @@ export async function insertFirstKey(
 }
 
 /**
- * Registers the key from `PARLEY_PARENT_KEY`, unless it was registered before, even if it was rotated or
- * revoked since then.
+ * Registers the key from `PARLEY_PARENT_KEY`, unless it was already registered, even if it has since been
+ * rotated or revoked.
  */
 export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
   const parsed = parseKey(text)

@@ -23,7 +23,7 @@ import {
 
 type Deps = KeyDeps & Pick<Dependencies, 'config'>
 
-/** The key, the user or the command that manages keys. */
+/** The key, user or command that manages keys. */
 export type KeyManager = CallingManager | { readonly kind: 'command' }
 
 interface CallingManager {
@@ -35,7 +35,10 @@ export function managerOf({ tenantId, user }: ParentCaller): CallingManager {
   return user === undefined ? { kind: 'key', id: tenantId } : { kind: 'user', id: user.id }
 }
 
-/** Lists the keys that the manager may read, newest first. @throws ServiceError `invalid_value` when `after` is not one of them. */
+/**
+ * Lists the keys that the manager may read, newest first. @throws ServiceError `invalid_value` if `after` is
+ * not one of them.
+ */
 export async function listManagedKeys(
   { db }: Pick<Deps, 'db'>,
   manager: CallingManager,
@@ -124,7 +127,10 @@ export function updateManagedKey(
   }))
 }
 
-/** Rejects the key, its agent keys and its tokens until it is enabled. @throws ServiceError `not_found`, `insufficient_permissions` */
+/**
+ * Disables a key: the key, its agent keys and its tokens are rejected until it is enabled. @throws
+ * ServiceError `not_found`, `insufficient_permissions`
+ */
 export function disableManagedKey(deps: Deps, actor: Actor, manager: KeyManager, id: string) {
   return changeKey(deps, actor, manager, id, 'key.disable', (row) =>
     row.disabled_at === null ? { disabled_at: unixSeconds(deps.clock) } : {},
@@ -159,7 +165,9 @@ type KeySettings = Pick<ParentKeyRow, 'expires_at' | 'requests_per_minute' | 'ma
 type Settings = Partial<Record<keyof KeySettings, number | null | undefined>>
 type KeyUpdate = Updateable<ParentKeyTable>
 
-/** Changes a key and records the values before and after; a change without effect is not recorded. */
+/**
+ * Changes a key, and records the values before and after the change. A change without effect is not recorded.
+ */
 async function changeKey(
   deps: Deps,
   actor: Actor,
@@ -192,14 +200,20 @@ function withoutSame(row: ParentKeyRow, update: KeyUpdate): KeyUpdate {
   return Object.fromEntries(changes)
 }
 
-/** A key reads itself and, if it manages keys, those that it created; a user reads their own keys. */
+/**
+ * Returns whether the manager may read a key. A key may read itself and, if it manages keys, those that it
+ * created; a user may read their own keys.
+ */
 function canRead(manager: KeyManager, self: ParentKeyRow | undefined, row: ParentKeyRow): boolean {
   if (manager.kind === 'command') return true
   if (manager.kind === 'user') return row.user_id === manager.id
   return row.id === manager.id || (self?.can_manage_keys === 1 && row.managed_by === manager.id)
 }
 
-/** A key that another key manages is not changed by its user, who could otherwise remove its limits. */
+/**
+ * @throws ServiceError `insufficient_permissions`: a key cannot change itself, and a user cannot change a key
+ * that another key manages, whose limits they could otherwise remove.
+ */
 function assertCanChange(manager: KeyManager, row: ParentKeyRow): void {
   if (manager.kind === 'key' && row.id === manager.id)
     throw new ServiceError(
@@ -213,12 +227,15 @@ function assertCanChange(manager: KeyManager, row: ParentKeyRow): void {
     )
 }
 
-/** An absent setting of a new key counts as null. */
+/** Sets each absent setting of a new key to null. */
 function toAllSettings({ expires_at = null, requests_per_minute = null, max_streams = null }: Settings) {
   return { expires_at, requests_per_minute, max_streams }
 }
 
-/** Checks new values, which must not exceed those of the manager; null takes the value of the manager. @throws ServiceError `invalid_value` */
+/**
+ * Returns the settings with each null replaced by the manager's value. @throws ServiceError `invalid_value`
+ * if a value exceeds the manager's.
+ */
 function resolveSettings(
   { config: { limits }, clock }: Pick<Deps, 'config' | 'clock'>,
   manager: ParentKeyRow | undefined,

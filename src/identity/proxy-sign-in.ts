@@ -13,7 +13,7 @@ export interface Identity {
   readonly name: string
   readonly username: string | undefined
   readonly groups: readonly string[]
-  /** Assigns the oldest unowned parent key to the user on the first visit, instead of a new key. */
+  /** True if the user receives the oldest unowned parent key on the first visit instead of a new key. */
   readonly ownsFirstKey?: true
 }
 

@@ -45,7 +45,7 @@ export async function createSignInLink(deps: SessionDeps, actor: Actor): Promise
   return { text, expiresAt }
 }
 
-/** Puts the secret after `#`, because browsers do not send that part of a URL to servers. */
+/** Puts the secret after `#`, because browsers do not send this part of a URL to servers. */
 export function renderSignInUrl(baseUrl: string, { text }: SignInLink): string {
   return `${baseUrl.replace(/\/$/, '')}/console/sign-in#${text}`
 }
@@ -61,7 +61,7 @@ export async function signIn(
 ): Promise<string> {
   const { text, digest } = mintSecret(deps)
   const now = unixSeconds(deps.clock)
-  // Checks the link before the transaction, which would lock the database for writing even for a wrong link.
+  // Checks the link before the transaction; otherwise even a wrong link would lock the database for writing.
   await assertLink(deps, linkText, now)
   await deps.db.transaction().execute(async (trx) => {
     const link = await trx

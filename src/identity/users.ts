@@ -22,8 +22,8 @@ export interface UserWithKey extends UserRow {
 const SEEN_EVERY_SECONDS = 60
 
 /**
- * Creates the user and a key on the first visit. A user whose active key was revoked receives another of
- * their keys, or a new one.
+ * Returns the user; creates the user and a key on the first visit. If the active key was revoked, selects
+ * another of the user's keys or creates one.
  */
 export async function findOrCreateUser(
   deps: UserDeps,
@@ -43,7 +43,7 @@ export async function findOrCreateUser(
   return activateKey(deps, user, identity, trace)
 }
 
-/** Creates the user; if two first visits are concurrent, only one of them creates it. */
+/** Creates the user. If two first visits are concurrent, only one of them does so. */
 async function createUser(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
   const { email, name, username = null } = identity
   const now = unixSeconds(deps.clock)

@@ -10,9 +10,9 @@ type KeyKind = keyof typeof keyPrefixes
 
 export interface MintedKey {
   readonly text: string
-  /** The 12 characters after the prefix, which identify the key and are not secret. */
+  /** The 12 characters after the prefix. They identify the key and are not secret. */
   readonly publicId: string
-  /** SHA-256 of the key, by which the database finds it. */
+  /** SHA-256 of the key, which the database stores instead of the key. */
   readonly digest: string
   readonly hint: string
 }

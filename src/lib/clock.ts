@@ -24,14 +24,16 @@ export function createPositions(clock: Pick<Clock, 'now'>): () => number {
   }
 }
 
-/** A larger drift between the wall clock and the monotonic clock means that the wall clock was changed. */
+/**
+ * A larger drift between the wall clock and the monotonic clock means that the wall clock was changed.
+ */
 const CLOCK_JUMP_MS = 60_000
-/** Gives the operator a day to correct a wrong clock before expired data is deleted. */
+/** Leaves the operator a day to correct a wrong clock before expired data is deleted. */
 const TRUST_JUMP_AFTER_MS = 24 * 3_600_000
 
 /**
- * Returns a function that reads the time before which expired data may be deleted, in milliseconds. It is
- * never ahead of the wall clock, and follows a forward jump of the wall clock only after a day.
+ * Returns a function that returns a time in Unix milliseconds; data that expired before it may be deleted.
+ * The time is never ahead of the wall clock, and follows a forward jump of the wall clock only after a day.
  */
 export function createDeletionTime(
   clock: Pick<Clock, 'now' | 'monotonic'>,

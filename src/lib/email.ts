@@ -17,7 +17,7 @@ function canonical(text: string): string {
 }
 
 /**
- * Rejects characters that normalize to ASCII, so that an address with the Kelvin sign does not equal one with
+ * Rejects characters that normalize to ASCII; otherwise, an address with the Kelvin sign would equal one with
  * a `k`.
  */
 function hidesAscii(text: string): boolean {

@@ -1,14 +1,13 @@
 /**
- * Frees memory of transferred bytes before V8 accumulates 64 MiB of it, which halves the CPU time of uploads
- * (`npm run bench -- --only uploads`).
+ * Frees the memory of transferred bytes before V8 accumulates 64 MiB of it. This halves the CPU time of
+ * uploads (`npm run bench -- --only uploads`).
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const COLLECT_EVERY_BYTES = 32 * 1024 ** 2
 /**
- * V8 counts received bytes as heap growth, and with its default setting would run full collections
- * continuously.
+ * V8 counts received bytes as heap growth, so its default setting would cause continuous full collections.
  */
 const HEAP_GROWTH_PERCENT = 200
 

@@ -32,7 +32,7 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await file.sync()
 }
 
-/** Makes new file names in the folder survive a power failure. */
+/** Syncs the folder, so that new file names in it survive a power failure. */
 export async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path)
   await folder.sync()

@@ -6,7 +6,7 @@ export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 export type Random = (bytes: number) => Uint8Array
 
 export function newId(prefix: string, length: number, random: Random): string {
-  // Discards larger bytes, which would make the alphabet's first characters more likely.
+  // Discards higher byte values, because they would make the first characters of the alphabet more likely.
   const usableBytes = 256 - (256 % ALPHABET.length)
   let text = prefix
   while (text.length < prefix.length + length) {

@@ -16,8 +16,8 @@ export function isForbiddenAddress(host: string): boolean {
 }
 
 /**
- * Checks the resolved addresses of each connection, because DNS answers change; callers must check literal
- * addresses themselves.
+ * Checks the addresses to which a host name resolves for each connection, because DNS answers change. Callers
+ * must check literal addresses themselves.
  */
 export function guardLookup(lookup: LookupFunction = lookupName): LookupFunction {
   return (hostname, lookupOptions, callback) => {

@@ -26,14 +26,14 @@ export const label = () => z.string().max(1024)
 export const foreignId = () => z.string().max(65_536)
 
 /**
- * An agent's, file's or key's id. Allows as many characters as a request target, so that every id in a path
- * is either found or unknown, never invalid.
+ * The id of an agent, file or key. Allows as many characters as a request target, so that an id in a path is
+ * never rejected as too long.
  */
 export const reference = () => z.string().max(8192)
 
 export const modelId = () => z.string().min(1).max(300)
 
-/** A record with at most `mostKeys` keys, which are counted before they are validated. */
+/** A record with at most `mostKeys` keys; counts the keys before it validates them. */
 export function recordOf<Value extends z.ZodType>(key: z.ZodString, value: Value, mostKeys: number) {
   const record = z.record(key, value).register(boundElsewhere, { by: `a limit of ${mostKeys} keys` })
   return z.preprocess((given, context) => {

@@ -1,4 +1,4 @@
-/** Encrypts secrets that are stored and shown again, such as agent keys. */
+/** Encrypts secrets that the server must be able to show again, such as agent keys. */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { Random } from './ids.ts'
 

@@ -20,7 +20,7 @@ export async function within<T, Late = never>(
   },
 ): Promise<T | Late> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
-  // Lets a busy process handle input that has already arrived before the timeout takes effect.
+  // If the process is busy, handles input that has already arrived before it reports a timeout.
   const timer = setTimeout(() => setImmediate(resolve), ms)
   try {
     return await Promise.race([promise, late.then(onTimeout)])

@@ -66,7 +66,7 @@ export class ModelCatalogue {
     const listed = this.byId.get(id)
     if (listed !== undefined) return this.findRoute(listed.provider, listed.backendId)
     if (this.providers.includes(id.slice(0, Math.max(id.indexOf('/'), 0)))) return this.findQualified(id)
-    // Sends an unlisted id to the first provider whose list is unavailable.
+    // Routes an id that no provider lists to the first provider whose list is unavailable.
     if ([...this.lists.values()].some((models) => models.has(id))) return undefined
     const backend = this.backends.find(({ name }) => !this.lists.has(name))
     return backend && { backend, model: id }
@@ -152,7 +152,9 @@ export class ModelCatalogue {
     this.byId = byId
   }
 
-  /** Returns whether only this provider has the id: another may list it too, or read it as `provider/model`. */
+  /**
+   * Returns whether the id is unambiguous: no other provider lists it, or would read it as `provider/model`.
+   */
   private isUnique(id: string, provider: string): boolean {
     if ([...this.lists].some(([name, models]) => name !== provider && models.has(id))) return false
     return this.findQualified(id) === undefined

@@ -10,7 +10,7 @@ export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelC
 interface Offer {
   readonly agents: readonly ListedAgent[]
   isAllowed(model: CatalogueModel): boolean
-  /** The same object until the models change. */
+  /** Returns the same object until the models change. */
   readonly source: object
 }
 
@@ -56,11 +56,14 @@ async function findOffer(deps: ModelDeps, caller: Caller): Promise<Offer> {
   return { agents: [agent.row], isAllowed, source: agent }
 }
 
+/** The parts of an agent that determine its models. */
+interface OfferedTo {
+  readonly row: ListedAgent
+  readonly policy: ModelPolicy
+}
+
 export interface ListedAgents {
   /** Returns the tenant's agents, newest first; the same array while it is cached. */
   list(tenantId: string): Promise<readonly ListedAgent[]>
-  find(
-    tenantId: string,
-    id: string,
-  ): Promise<{ readonly row: ListedAgent; readonly policy: ModelPolicy } | undefined>
+  find(tenantId: string, id: string): OfferedTo | undefined | Promise<OfferedTo | undefined>
 }

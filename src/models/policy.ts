@@ -30,7 +30,7 @@ export const openPolicy: ModelPolicy = {
 
 interface ModelWishes {
   readonly policy: ModelPolicy
-  /** The model in the agent's definition; may be any id that clients can use. */
+  /** The model in the agent's definition; may be any id that clients can send. */
   readonly ownModel: string | undefined
 }
 
@@ -46,8 +46,8 @@ function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): bo
 }
 
 /**
- * Tries the policy's default model, the definition's model, the providers' default, and the allowed models,
- * in that order.
+ * Returns the first available of the policy's default model, the definition's model, the providers' default,
+ * and the allowed models.
  */
 export function findDefaultModel(
   models: ModelCatalogue,

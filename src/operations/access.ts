@@ -9,7 +9,7 @@ import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
 
-/** A call and its access policy; `auth` is undefined for a preflight. */
+/** A call with its access policy; `auth` is undefined for a preflight. */
 export interface GuardedCall {
   readonly context: CallContext<AnyCaller, Dependencies>
   readonly auth: AuthPolicy | undefined
@@ -17,10 +17,22 @@ export interface GuardedCall {
 
 export type AccessStep = (call: GuardedCall) => Promise<void> | void
 
-export async function authenticate({ context, auth }: GuardedCall): Promise<void> {
+export function authenticate(call: GuardedCall): Promise<void> | void {
+  const { context, auth } = call
   if (auth === undefined || auth.callers.length === 0) return
-  const caller = await context.deps.authenticator.find(context.metadata)
-  // Treats an artifact token as an invalid key where tokens are not accepted.
+  const caller = context.deps.authenticator.find(context.metadata)
+  // A caller that is cached costs no promise.
+  return caller instanceof Promise
+    ? caller.then((found) => acceptCaller(call, auth, found))
+    : acceptCaller(call, auth, caller)
+}
+
+function acceptCaller(
+  { context }: GuardedCall,
+  auth: AuthPolicy,
+  caller: AnyCaller | undefined,
+): Promise<void> | void {
+  // Treats an artifact token as an invalid key if the operation does not accept tokens.
   const isMisplacedToken = caller?.kind === 'token' && !auth.callers.includes('token')
   if (caller === undefined || isMisplacedToken) return rejectCredentials(context)
   context.caller = caller
@@ -93,8 +105,8 @@ export function assertSameOrigin(
 ): void {
   if (implicit === undefined || changesNothing(implicit)) return
   const { headers } = implicit
-  // Without a proxy, the credentials are a cookie, which browsers send only to its own host, so `Host` can be
-  // trusted.
+  // Without a proxy, the credentials are a cookie. Browsers send it only to the host that set it, so `Host`
+  // can be trusted.
   const isOwn = isOwnOrigin(headers, server.publicUrl) || (forwardedAuth === undefined && isOwnHost(headers))
   if (!isOwn) {
     throw new ServiceError('insufficient_permissions', 'Cross-site requests require an API key.')
@@ -102,7 +114,7 @@ export function assertSameOrigin(
   if (headers['x-requested-with'] === undefined) {
     throw new ServiceError(
       'insufficient_permissions',
-      'X-Requested-With: header is required when no API key is sent.',
+      'The X-Requested-With header is required when no API key is sent.',
     )
   }
   if (!hasNoBody(implicit) && mediaTypeOf(implicit) !== mediaType) {
@@ -113,7 +125,7 @@ export function assertSameOrigin(
   }
 }
 
-/** Returns true for reads; the upload protocol can override the method with a header. */
+/** Returns true if the method only reads. The upload protocol can override the method with a header. */
 function changesNothing({ method, headers }: ImplicitCredentials): boolean {
   return (method === 'GET' || method === 'HEAD') && headers['x-http-method-override'] === undefined
 }
@@ -134,7 +146,7 @@ function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined
 }
 
 /**
- * Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to secure origins and localhost.
+ * Compares `Origin` with `Host`, because browsers send `Sec-Fetch-Site` only to HTTPS origins and localhost.
  */
 function isOwnHost({ origin, host }: IncomingHttpHeaders): boolean {
   return origin !== undefined && host !== undefined && /^https?:\/\/(.+)$/.exec(origin)?.[1] === host
@@ -153,27 +165,32 @@ export function limitBodyBytes(
   return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
 }
 
-export async function limitRate({ context, auth }: GuardedCall): Promise<void> {
+export function limitRate({ context, auth }: GuardedCall): Promise<void> | void {
   if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
   const { caller, deps, metadata } = context
   if (caller.kind === 'agent') {
     const address = addressGroup(metadata.clientAddress)
     deps.addressSharing.record(address, caller.agentId, metadata.ignoredForwardedFor)
   }
-  await countRequest(context, caller)
+  return countRequest(context, caller)
 }
 
 type LimitedContext = CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>
 
-export async function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> {
-  const hit = await hitQuotas(context, caller, () => 1)
-  if (!hit?.isLimited) return
-  rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
+export function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> | void {
+  const hit = hitQuotas(context, caller, () => 1)
+  return hit instanceof Promise
+    ? hit.then((counted) => assertInLimit(context, counted))
+    : assertInLimit(context, hit)
+}
+
+function assertInLimit(context: LimitedContext, hit: Hit | undefined): void {
+  if (hit?.isLimited) rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
 }
 
 /**
- * Charges a large request that was already counted once as `requests`, capped at the limit so that it can
- * succeed alone.
+ * Charges the rest of a large request that was already counted once. `requests` is the whole charge, which is
+ * capped at the limit so that the request can succeed on its own.
  */
 export async function chargeRequest(
   context: LimitedContext,
@@ -187,18 +204,19 @@ export async function chargeRequest(
   rejectLimited(context, hit, problem)
 }
 
-async function hitQuotas(
+function hitQuotas(
   context: LimitedContext,
   caller: AnyCaller,
   costOf: (smallestLimit: number) => number,
-): Promise<Hit | undefined> {
+): Hit | undefined | Promise<Hit> {
   const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
   if (quota === undefined) return undefined
   const cost = costOf(Math.min(quota.limit, ...others.map(({ limit }) => limit)))
   if (cost < 1) return undefined
-  const hit = await context.deps.shared.limiter.hit([quota, ...others], cost)
-  setLimitHeaders(context, hit)
-  return hit
+  const hit = context.deps.shared.limiter.hit([quota, ...others], cost)
+  return hit instanceof Promise
+    ? hit.then((counted) => setLimitHeaders(context, counted))
+    : setLimitHeaders(context, hit)
 }
 
 function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, problem: string): never {
@@ -227,7 +245,10 @@ export function lowerLimit(setting: number, own: number | null | undefined): num
   return setting === 0 ? own : Math.min(setting, own)
 }
 
-/** Charges a call without valid credentials to its client address; calls with valid keys are not affected. */
+/**
+ * Counts a call without valid credentials for its client address. Calls with valid keys are neither counted
+ * nor rejected.
+ */
 export async function limitAuthFailures(context: LimitedContext): Promise<void> {
   const { deps, metadata } = context
   const limit = deps.config.limits.authFailures
@@ -245,10 +266,11 @@ export async function limitAuthFailures(context: LimitedContext): Promise<void> 
   )
 }
 
-function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): void {
+function setLimitHeaders(context: CallContext<AnyCaller>, hit: Hit): Hit {
   context.setHeader('X-RateLimit-Limit', String(hit.limit))
   context.setHeader('X-RateLimit-Remaining', String(hit.remaining))
   context.setHeader('X-RateLimit-Reset', String(hit.resetAt))
+  return hit
 }
 
 /** Groups IPv6 addresses by /64, because a /64 usually belongs to one subscriber. */

@@ -6,7 +6,9 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 
-/** Number of agent keys, or of visitors behind an untrusted proxy, at which an address is considered shared. */
+/**
+ * An address is considered shared when this many agent keys, or visitors behind an untrusted proxy, use it.
+ */
 const MANY = 10
 const WINDOW_MS = 3_600_000
 const MAX_ADDRESSES = 1_000
@@ -17,7 +19,7 @@ interface Use {
   readonly visitors: Set<string>
 }
 
-/** Counts each address's agent keys and visitors over an hour. */
+/** Counts the agent keys and visitors that use each address within an hour. */
 export class AddressSharing {
   private readonly uses = new LRUCache<string, Use>({ max: MAX_ADDRESSES })
   private readonly clock: Pick<Clock, 'monotonic'>
@@ -35,8 +37,8 @@ export class AddressSharing {
   }
 
   /**
-   * Records a call with an agent key; `forwardedFor` is a header ignored because the peer is not a trusted
-   * proxy.
+   * Records a call with an agent key. `forwardedFor` is the address in a header that is ignored because the
+   * peer is not a trusted proxy.
    */
   record(address: string, agentId: string, forwardedFor: string | undefined): void {
     const { agents, visitors } = this.find(address)

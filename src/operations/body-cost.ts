@@ -16,7 +16,7 @@ export interface BodyCost {
   readonly bytesPerRequest?: number | undefined
 }
 
-/** Returns the body's outline, or undefined if its values cannot cost more than one request. */
+/** Returns the body's outline, or undefined for a body so short that its values cost at most one request. */
 export function outlineOfBody(
   bytes: Buffer,
   { maxJsonValues = MAX_JSON_VALUES }: BodyCost,

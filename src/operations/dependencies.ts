@@ -16,8 +16,8 @@ export interface Dependencies {
   readonly authenticator: Authenticator
   readonly addressSharing: AddressSharing
   /**
-   * Returns these dependencies with the database connections of one area of the API. Undefined if the areas
-   * share a connection.
+   * Returns these dependencies with the database connections of one area of the API. Undefined if all areas
+   * share one connection.
    */
   readonly inArea: ((area: string) => Dependencies) | undefined
 }

@@ -6,8 +6,8 @@ export const outputTransformer = {
 }
 
 /**
- * The transformer for Parley's clients; replaces a missing input with an empty object, because JSON has no
- * `undefined`.
+ * The transformer for Parley's clients. Replaces a missing input with an empty object, because JSON cannot
+ * represent `undefined`.
  */
 export const clientTransformer = {
   input: { ...outputTransformer, serialize: (input: unknown) => ({ json: input ?? {} }) },

@@ -82,8 +82,8 @@ function describeBound(origin: string, bound: string, limit: number | bigint): s
 }
 
 /**
- * Returns the issue of the union branch that matched deepest, because it names the field that the client must
- * fix.
+ * Returns the issue of the union branch with the longest path, because it is probably about the field that
+ * the client must fix.
  */
 function mostSpecific(issues: readonly Issue[]): Issue {
   const first = issues[0] as Issue
@@ -91,7 +91,7 @@ function mostSpecific(issues: readonly Issue[]): Issue {
   const branches = first.errors.map((branch) => mostSpecific(branch))
   const deepest = branches.reduce((best, issue) => (issue.path.length > best.path.length ? issue : best))
   if (deepest.path.length > 0) return { ...deepest, path: [...first.path, ...deepest.path] }
-  // A value that is too long has the right type, so the client probably meant this branch.
+  // If a value is only too long, its type matches this branch, so the client probably meant this branch.
   const tooLong = branches.find(
     (issue) => issue.code === 'too_big' && ['array', 'string'].includes(issue.origin),
   )

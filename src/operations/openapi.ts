@@ -276,7 +276,7 @@ const tags = [
   { name: 'Uploads', description: 'Upload files resumably with the tus 1.0.0 protocol.' },
   { name: 'Files', description: 'Store and download files that belong to a parent key.' },
   { name: 'Embeddings', description: 'Convert text to vectors whose distance indicates similarity.' },
-  { name: 'Keys', description: 'Check and rotate the API key of the request.' },
+  { name: 'Keys', description: "Check the request's API key, and manage parent keys." },
   { name: 'Manager', description: "The console API: the signed-in user, and the user's keys and agents." },
   {
     name: 'Administration',

@@ -44,7 +44,7 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** Maximum size of a JSON body in bytes; 1 MiB by default. */
   readonly maxBodyBytes?: (config: Config) => number
   readonly maxJsonValues?: number
-  /** Bytes of a body charged as one request; 256 KiB by default. */
+  /** Number of body bytes charged as one request; 256 KiB by default. */
   readonly bytesPerRequest?: number
   readonly headers?: Readonly<Record<string, string>>
   /** Runs instead of the operation when a request has the header `Last-Event-ID`; the body is ignored. */
@@ -142,11 +142,11 @@ export interface ParentCaller {
   readonly tenantId: string
   /** Set for a console user, who sends no key; the tenant is then the user's active key. */
   readonly user?: ConsoleUser
-  /** The limits of the key itself, if it has any. */
+  /** The key's own limits, if it has any. */
   readonly ownLimits?: OwnLimits
 }
 
-/** Limits of one parent key, which apply where they are lower than the limits in the settings. */
+/** One parent key's own limits; the server applies the lower of each and the matching setting. */
 export interface OwnLimits {
   readonly requestsPerMinute: number | null
   readonly streams: number | null
@@ -193,7 +193,7 @@ export interface RequestMetadata {
   readonly foreignOrigin?: string | undefined
 }
 
-/** The context of one call. A class, because accessors in object literals are slower. */
+/** The context of one call; a class, because accessors in object literals are slower. */
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   readonly deps: D
   readonly metadata: RequestMetadata
@@ -243,7 +243,7 @@ export function withRequestLog<D extends { readonly log: Logger }>({
 
 export interface Authenticator {
   /** Finds the caller by key, token, session or trusted proxy; undefined without valid credentials. */
-  find(metadata: RequestMetadata): Promise<AnyCaller | undefined> | undefined
+  find(metadata: RequestMetadata): AnyCaller | undefined | Promise<AnyCaller | undefined>
 }
 
 /** A JSON response that is already encoded, in chunks that may end at any byte. */

@@ -32,7 +32,7 @@ export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dep
   readonly name?: string
   /** The path with parameter names instead of values, for traces. */
   readonly pattern?: string
-  /** Undefined for a preflight and for a tRPC batch, whose procedures each have their own policy. */
+  /** Undefined for a preflight, and for a tRPC batch because each of its procedures has its own policy. */
   readonly auth: AuthPolicy | undefined
   readonly schema?: z.ZodType
   /** Checks the request's headers and path before the caller is authenticated. */
@@ -121,7 +121,7 @@ export function runRoute(call: HttpCall): Promise<void> | void {
     })
 }
 
-/** Runs an operation on the database connections of its area, which its tag names. */
+/** Runs an operation with the database connections of its area; the area is the operation's tag. */
 export function runOperation<D extends Dependencies>(
   operation: Operation<D>,
   call: Call<D, AnyCaller, unknown>,
@@ -158,7 +158,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   params: Readonly<Record<string, string>> = {}
   input: unknown
   result: unknown
-  /** Runs after the response, whether it succeeded or failed. */
+  /** Runs after the response, whether or not the call succeeded. */
   cleanUp: (() => Promise<void>) | undefined
   private readonly startedAtMs: number
   private controller: AbortController | undefined
@@ -252,7 +252,10 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     this.writeJson(failure.status, [body], errorHeaders(failure))
   }
 
-  /** Prepares a response that the caller writes itself. Reads an unread body first, because Node would read all of it afterwards. */
+  /**
+   * Prepares a response that the caller writes itself. First reads a body that is still unread, because Node
+   * would read all of it afterwards.
+   */
   async delegateResponse(): Promise<void> {
     const { request, response } = this
     response.setHeader('X-Request-Id', this.context.metadata.requestId)

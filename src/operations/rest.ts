@@ -53,7 +53,9 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
   return [...operations, ...operations.filter(isForConsole).map(toManagerOperation)]
 }
 
-/** Returns true for agent and file operations that console users may also call; form uploads require a key. */
+/**
+ * Returns true for agent and file operations that console users may also call. A form upload requires a key.
+ */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
   const isTheirs = /^\/v1\/(agents|files)(\/|$)/.test(http.path) && auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
@@ -197,10 +199,7 @@ export function createRestEndpoint<D extends Dependencies>(
 /** Answers preflights without authentication, because browsers send them without credentials. */
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
-/**
- * Charges requests to unknown paths to the rate limits, because they would otherwise allow unlimited guessing
- * of keys.
- */
+/** Charges requests to unknown paths to the rate limits; otherwise, keys could be guessed without limit. */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
   const { bearer, token } = context.metadata
   const caller = await context.deps.authenticator.find(context.metadata)
@@ -391,6 +390,6 @@ function readQuery({ url = '' }: IncomingMessage, numbers: readonly string[]): R
 function rejectMediaType(mediaType: string, isDefinition: boolean): ServiceError {
   const accepted = ['application/json', ...(isDefinition ? Object.keys(definitionFormats) : [])]
   const sent =
-    mediaType === '' ? 'Content-Type: header is missing' : `Content-Type: '${mediaType}' is not supported`
+    mediaType === '' ? 'The Content-Type header is missing' : `Content-Type: '${mediaType}' is not supported`
   return new ServiceError('unsupported_media_type', `${sent}; send ${accepted.join(', ')}.`)
 }

@@ -32,7 +32,7 @@ import { readTypedInput } from './typed-input.ts'
 /** Holds the call in a single field, because tRPC copies the context's fields. */
 export interface RpcContext {
   readonly call: CallContext<AnyCaller, Dependencies>
-  /** The request body's error; reported only to authorized callers. */
+  /** The error in the request's body, which is reported only to authorized callers. */
   readonly badBody: ServiceError | undefined
   readonly accessSteps: readonly AccessStep[]
 }
@@ -56,7 +56,7 @@ const t = initTRPC.context<RpcContext>().create({
         reason: failure.reason,
         code: failure.code,
         param: failure.details.param ?? null,
-        // Included in the error, because a failed stream has already sent its headers.
+        // Part of the error, because the headers of a failed stream have already been sent.
         retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
       },
     }
@@ -101,7 +101,7 @@ function createProcedure(operation: Operation) {
       if (ctx.badBody !== undefined) rethrowForRpc(ctx.badBody)
       return next()
     })
-    // Treats a missing input as an empty object, as in REST.
+    // Treats a missing input as an empty object, as the REST API does.
     .input(z.preprocess((input) => (input === undefined ? {} : input), operation.input))
     .output(operation.output)
   const resolve = async (given: { ctx: RpcContext; input: unknown; signal: AbortSignal | undefined }) => {
@@ -148,7 +148,7 @@ function toRpcFailure(error: TRPCError): ServiceError {
 
 const MAX_CALLS_OF_BATCH = 10
 
-/** Minimum body limit in bytes, which applies even if the operator sets a lower limit for chats. */
+/** Body limit in bytes that applies even if the operator sets a lower limit for chats. */
 const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
 /** Serves all paths under `/trpc`; runs the access steps for each procedure in a batch. */
@@ -174,7 +174,7 @@ export function createTrpcEndpoint(
       const isPublic = names.every((name) => publicNames.has(name))
       const isKnown = names.some((name) => costs.has(name))
       const cost = combineCosts(names.map((name) => costs.get(name) ?? {}))
-      // Does not read the body of an unknown procedure, for which credentials are never checked.
+      // Does not read the body of a request for an unknown procedure, because nothing checks its credentials.
       const body = isKnown ? await readCallBody(call, isPublic, cost).catch(toServiceError) : ''
       Object.assign(call.request, { body: body instanceof ServiceError ? '' : body })
       const badBody = body instanceof ServiceError ? body : undefined

@@ -66,12 +66,12 @@ function applyType({ holder, key, value }: Place, type: unknown): void {
 }
 
 /**
- * Checks that the input is not circular; ignores other shared references, because `json` contains a copy of
- * each.
+ * Rejects circular inputs. Ignores all other shared references, because `json` contains a copy of each shared
+ * value.
  */
 function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
   if (equalities === undefined) return
-  // A list contains paths that refer to the input itself, which makes the input circular.
+  // In a list, the paths refer to the input itself, so the input is circular.
   if (!isObject(equalities) || Array.isArray(equalities)) throw refuse('must not contain circular references')
   for (const original in equalities) {
     findPlace(json, original, budget)

@@ -18,7 +18,7 @@ export function nameFailure({ kind, status = 500 }: BackendFailure): string {
 const callersMistakes: ReadonlySet<number | undefined> = new Set([400, 409, 413, 415, 422])
 
 /**
- * Returns true if the client's request is invalid; other providers would reject it too, and the client may
+ * Returns true if the client's request is invalid. Other providers would reject it too, and the client may
  * see the reason.
  */
 export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): boolean {
@@ -70,7 +70,7 @@ function statusError(failure: BackendFailure, details: { cause: unknown; retryAf
   if (said === undefined) {
     return new ServiceError('backend_error', `The model provider rejected the request (${status}).`, details)
   }
-  // Reports the provider's explanation, which is more helpful than a generic message.
+  // Uses the provider's explanation, which is more helpful than a generic message.
   const { message, ...where } = said
   return new ServiceError(saidReasons[status ?? 400] ?? 'invalid_value', message, {
     ...details,

@@ -15,13 +15,13 @@ export interface GatewayOptions {
   /** Maximum size of a chat completion or model list, in bytes; 16 MiB by default. */
   readonly maxAnswerBytes?: number
   readonly lookup?: LookupFunction
-  /** Corrects a server's misleading rejections; clients may see the returned `said`. */
+  /** Corrects a server's misleading rejections. Clients may see the returned explanation (`said`). */
   readonly normalizeRejection?: (rejection: SaidRejection) => SaidRejection
 }
 
 export type SaidRejection = Pick<BackendFailure, 'said'> & { readonly status: number }
 
-/** Enough for 2048 vectors of 1536 numbers. */
+/** Maximum size of an embeddings response: enough for 2,048 vectors of 1,536 numbers. */
 const maxEmbeddingsBytes = 64 * 1024 * 1024
 
 export function createGatewayBackend(options: GatewayOptions): ChatBackend {
@@ -38,7 +38,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
     maxAnswerBytes = 16 * 1024 * 1024,
     normalizeRejection = keepCallersMistake,
   } = options
-  // Treats an empty key as absent, because redacting it would match everywhere.
+  // Treats an empty key as absent, because redaction would find it everywhere.
   const apiKey = options.apiKey || undefined
   const client = new HttpClient({
     origin: base.origin,

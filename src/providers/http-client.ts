@@ -112,9 +112,9 @@ export interface Rejection extends Head {
 type ToFailure = (rejection: Rejection) => BackendFailure
 
 const MAX_REJECTION_BYTES = 65_536
-/** Number of bytes to buffer for a slow reader before the socket is paused. */
+/** Number of bytes to buffer for a slow reader; with more, the socket is paused. */
 const READ_AHEAD_BYTES = 65_536
-/** Chunks with a smaller average size are joined. */
+/** Chunks are joined if their average size is smaller. */
 const LEAST_PIECE_BYTES = 4_096
 
 /** Aborts a call in undici. Callers never see this error, so all calls share it. */
@@ -260,7 +260,8 @@ function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   const code = typeof cause.code === 'string' ? cause.code : ''
   if (timeoutCodes.has(code))
     return new BackendFailure('timeout', 'The provider did not respond in time.', { cause })
-  // A truncated body means a lost connection; only llhttp's message distinguishes it from a protocol error.
+  // A truncated body means that the connection was lost; only llhttp's message distinguishes this from a
+  // protocol error.
   const isProtocolError = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
   if (isProtocolError || code === 'UND_ERR_HEADERS_OVERFLOW') {
     // Drops the original error, because it contains bytes that may be part of a model's response.
@@ -356,7 +357,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
     this.settleRead()
   }
 
-  /** Settles a pending read with bytes if there are any, or else with the failure or the end. */
+  /** Settles a pending read: with bytes if there are any, otherwise with the failure or the end. */
   private settleRead(): void {
     const { waiting } = this
     if (waiting === undefined) return

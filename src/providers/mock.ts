@@ -24,8 +24,8 @@ const models: readonly BackendModel[] = [
 const eventsPerRead = 64
 
 /**
- * Answers `You said: <last user text>` unless the message contains directives. A non-streamed completion
- * counts as one chunk.
+ * Responds with `You said: <last user text>` unless the message contains directives. A non-streamed
+ * completion counts as one chunk.
  */
 export function createMockBackend(options: MockBackendOptions): ChatBackend {
   const now = () => Math.floor(options.clock.now() / 1000)

@@ -133,7 +133,8 @@ export class Attempts {
 
   private pauseBefore(failure: BackendFailure, retries: number): number | undefined {
     if (!isRetryable(failure)) return undefined
-    // Does not retry after a timeout, because a retry would use up the fallback's time.
+    // Uses the fallback instead of retrying after a timeout, because a retry would use up the fallback's
+    // time.
     if (failure.kind === 'timeout' && this.hasFallback) return undefined
     const { retryAfterSeconds } = failure
     if (retryAfterSeconds !== undefined) {
@@ -200,7 +201,7 @@ export class Deadline {
   }
 }
 
-/** A model's time limit for its response, or for a stream's first event. */
+/** A model's share of the time until its response, or until a stream's first event. */
 interface TimeShare {
   readonly signal: AbortSignal
   /** Removes the time limit; the signal still follows the deadline. */
@@ -212,7 +213,7 @@ function startTimer(controller: AbortController, afterMs: number): NodeJS.Timeou
   return setTimeout(expire, afterMs)
 }
 
-/** A half-open breaker allows one call; an open one allows none if another model can respond. */
+/** A half-open breaker allows one call. An open breaker allows none, unless no other model can respond. */
 type BreakerState = 'closed' | 'half-open' | 'open'
 
 /** Invalid requests, 429 responses and disconnected clients are inconclusive. */
@@ -282,7 +283,7 @@ class Breaker {
     return 'half-open'
   }
 
-  /** Counts a call whose response has begun or failed; call it once for each `enter`. */
+  /** Records the outcome of a call; call it once for each `enter`. */
   settle(state: BreakerState, outcome: Outcome): void {
     if (state === 'closed' && outcome !== 'inconclusive') this.count(1, outcome === 'failed' ? 1 : 0)
     if (state !== 'half-open') return
@@ -291,7 +292,7 @@ class Breaker {
     else if (outcome === 'answered') this.halfOpensAtMs = undefined
   }
 
-  /** Counts the failure of a call that was already counted as answered. */
+  /** Records that a call failed after it was counted as answered. */
   recordInterruption(): void {
     if (!this.isOpen) this.count(0, 1)
   }
@@ -312,7 +313,7 @@ class Breaker {
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** Resets the window, because calls from before the break say nothing about the model after it. */
+  /** Clears the window, because earlier calls do not show how the model behaves after the break. */
   private open(): void {
     this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
     for (const each of this.window) each.step = -1

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
 
 /**
- * Topic names must stay the same across versions. `forget` carries a cache name, `stop-upload` a reason and
- * an artifact id, `jobs` nothing, and `turn` and `cancel-turn` a turn id; the others an artifact id.
+ * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a
+ * reason and an artifact id, and of all others except `turn` and `cancel-turn` a turn id; the empty `jobs` an artifact id.
  */
 export const topics = [
   'forget',
@@ -69,13 +69,13 @@ const Message = z.tuple([z.string(), z.array(z.tuple([z.string(), z.string()]))]
 export interface StoreBus extends Bus {
   readonly subscriber: Subscriber
   /**
-   * Call this when the store is available again; if a message was lost, the other replicas then call their
-   * gap listeners.
+   * Call this when the store is available again. If messages were lost, it notifies the other replicas, which
+   * then call their gap listeners.
    */
   reportLost(): void
 }
 
-/** `sender` must be unique to this replica; `send` resolves to false if the text was lost. */
+/** `sender` must be unique to this replica. `send` resolves to false if the message was lost. */
 export function createStoreBus(
   sender: string,
   send: (text: string) => Promise<boolean>,
@@ -100,7 +100,7 @@ export function createStoreBus(
 
   function publish(topic: Topic | typeof LOST, text = ''): void {
     unsent.add(JSON.stringify([topic, text]))
-    // Waits for a microtask, to send everything published until then in one message.
+    // Waits for a microtask, so that everything published until then is sent in one message.
     if (!isSending) queueMicrotask(() => isSending || void sendAll())
   }
 
@@ -132,12 +132,12 @@ export function createStoreBus(
     subscriber: {
       onMessage(text) {
         const message = parseMessage(text)
-        if (message === undefined) return drop('', 'it is not a message of Parley')
+        if (message === undefined) return drop('', 'it is not a Parley message')
         if (message[0] === sender) return
         for (const [topic, content] of message[1]) {
           if (topic === LOST) onGap()
           else if (!topics.some((known) => known === topic))
-            drop(topic, 'this version does not know its topic')
+            drop(topic, 'this version does not support its topic')
           for (const listener of listeners.get(topic) ?? []) call(topic, listener, content)
         }
       },

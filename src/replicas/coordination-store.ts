@@ -1,7 +1,7 @@
 /** Defines the coordination store's interface, which Redis and PostgreSQL implement. */
 import type { Quota, StreamQuota, WindowCount } from './limits.ts'
 
-/** A replica without a heartbeat for this long is considered dead, and its streams no longer count. */
+/** A replica whose last heartbeat is older than this is considered dead, and its streams are not counted. */
 export const LIVE_FOR_MS = 10_000
 
 export interface Registration {
@@ -9,19 +9,21 @@ export interface Registration {
   readonly replica: string
   /** The replica's previous name, whose stream counts are deleted. */
   readonly former: string
-  /** Number of open streams by key. */
+  /** Number of open streams by counter. */
   readonly open: ReadonlyMap<string, number>
 }
 
-/** Name of the check in `/readyz`. `replicas` means PostgreSQL, whose own health is the check `database`. */
+/**
+ * Name of the store's check in `/readyz`. PostgreSQL has the name `replicas`, because `database` checks the database itself.
+ */
 export type CoordinationStoreName = 'redis' | 'replicas'
 
 /** Every method settles quickly, and rejects if the store is unavailable. */
 export interface CoordinationStore {
   readonly name: CoordinationStoreName
   /**
-   * Charges `cost` requests to every quota, or to none if one has fewer left; returns the counts including
-   * this hit.
+   * Charges `cost` requests to every quota, or to none if one of them has too few left; returns each count
+   * including this hit.
    */
   hit(quotas: readonly Quota[], cost: number): Promise<readonly WindowCount[]>
   /**

@@ -7,10 +7,13 @@ import { ServiceError } from '../lib/errors.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 export const WINDOW_MS = 60_000
-/** Half of the maximum number of windows; limits the memory used by requests from many addresses. */
+/** Half of the maximum number of windows in memory, because many addresses may send requests. */
 const GENERATION = 50_000
 
-/** Number of requests that a key may make per minute. */
+/**
+ * Maximum number of requests per minute. `key` names the counter, for example of an API key or a client
+ * address.
+ */
 export interface Quota {
   readonly key: string
   readonly limit: number
@@ -19,7 +22,7 @@ export interface Quota {
 export interface Hit {
   readonly limit: number
   readonly remaining: number
-  /** When the window ends, in Unix seconds, rounded up. */
+  /** End of the window in Unix seconds, rounded up. */
   readonly resetAt: number
   readonly isLimited: boolean
   /** Whole seconds, at least 1; a request sent after exactly this time succeeds. */
@@ -97,7 +100,7 @@ export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], 
   return hits.reduce(tighterOf)
 }
 
-/** If both windows are used up, chooses the one that ends later. */
+/** If both windows are exhausted, chooses the one that ends later. */
 function tighterOf(one: Hit, other: Hit): Hit {
   if (one.isLimited !== other.isLimited) return one.isLimited ? one : other
   const isOtherTighter = one.isLimited
@@ -106,7 +109,9 @@ function tighterOf(one: Hit, other: Hit): Hit {
   return isOtherTighter ? other : one
 }
 
-/** Number of concurrent streams that a key may open; 0 means no limit. */
+/**
+ * Maximum number of concurrent streams; 0 means no limit. `key` names the counter, for example of an API key.
+ */
 export interface StreamQuota {
   readonly key: string
   readonly limit: number
@@ -126,7 +131,7 @@ export interface StreamLimiter {
   acquire(quotas: readonly StreamQuota[]): Promise<Release> | Release
 }
 
-/** Number of open streams by key; a key without streams has no entry. */
+/** Number of open streams by counter; counters without streams have no entry. */
 export class OpenStreams {
   private readonly counts = new Map<string, number>()
 

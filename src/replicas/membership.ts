@@ -12,8 +12,8 @@ const BEAT_EVERY_MS = 1_000
 const ID_LENGTH = 16
 
 /**
- * Only the heartbeat retries a failed store, so requests never wait for it. After a failure, the replica
- * registers under a new name, because failed calls may have taken effect.
+ * Manages the connection to the store. Only the heartbeat retries after a failure, so requests never wait for
+ * the store. Then the replica registers under a new name, because failed calls may have taken effect.
  */
 export class Membership {
   /** This replica's open streams, including those that the store has not counted. */
@@ -81,7 +81,7 @@ export class Membership {
 
   async close(): Promise<void> {
     clearInterval(this.timer)
-    // Makes a last attempt to report lost messages.
+    // Retries the connection once more, so that lost messages can be reported.
     if (this.isAlone) await this.beat()
     this.isClosed = true
     await this.beating
@@ -97,8 +97,8 @@ export class Membership {
   private async register(): Promise<void> {
     const registration = { replica: this.newName(), former: this.name, open: this.open.snapshot() }
     const replicas = await this.store.register(registration)
-    // Keeps a higher known count, because the other replicas register again within a second after the store
-    // has lost its data.
+    // Does not lower the known number of replicas: if the store has lost its data, the other replicas
+    // register again within a second.
     this.replicas = Math.max(this.replicas, replicas)
     this.name = registration.replica
     if (this.state === 'lost')

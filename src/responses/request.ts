@@ -121,7 +121,7 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
   }
   const said = typeof item.content === 'string' ? item.content : item.content.map(textOf).join('')
   const last = messages.at(-1)
-  // Chats do not allow text between calls and their results.
+  // The chat API does not allow text between calls and their results.
   if (last?.role === 'assistant' && last.tool_calls) last.content = `${last.content ?? ''}${said}`
   else messages.push({ role: 'assistant', content: said })
 }

@@ -61,7 +61,7 @@ export interface AppOptions {
 
 export interface App {
   readonly listener: RequestListener
-  /** Makes responses close their connections and `/readyz` report that the server is draining. */
+  /** Makes each response close its connection, and makes `/readyz` report that the server is draining. */
   beginDraining(): void
   abortCalls(): void
 }
@@ -78,7 +78,7 @@ export function createApp(options: AppOptions): App {
     uploadEndpoint,
     createTrpcEndpoint(appRouter, listOperations(), access),
   ]
-  /** The steps after `identifyRequest`, in order. */
+  /** All steps except `identifyRequest`, which runs first. */
   const steps: readonly Step<Deps>[] = [
     ({ request }) => assertSingleHeaders(request),
     checkHost,

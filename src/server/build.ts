@@ -60,10 +60,10 @@ export async function createDeps(
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
   await resealAgentKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
-  // Runs before background work starts, because it may throw.
+  // Runs before background work starts, because opening the stores may fail.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
-  // Runs after the stores are open, because a failure to open them would leave the providers running.
+  // Runs after the stores are open; otherwise, a failure to open them would leave the providers running.
   const backends = await createBackends(config, { clock, random })
   const models = new ModelCatalogue(backends, { config, log })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)

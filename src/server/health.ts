@@ -6,7 +6,7 @@ import type { Deps } from './dependencies.ts'
 const CHECK_TIMEOUT_MS = 500
 /** The result is cached, because the check writes to storage. */
 const STORAGE_CACHED_MS = 5_000
-/** The last result is used for this long while the next check hangs. */
+/** If the next check hangs, the last result is used for this long. */
 const STORAGE_STALE_MS = 20_000
 
 type StorageState = 'up' | 'full' | 'down'
@@ -42,7 +42,7 @@ export function createHealth(deps: HealthDeps) {
       ...{ database, ...shares, storage, backends },
       ...(Object.keys(mcp).length > 0 && { mcp }),
       ...(isStoreFailing && { conversations: 'down' }),
-      // Only a warning, because the server works.
+      // Reported as `degraded` only, because the server still works.
       ...(addressSharing.isShared && { addresses: 'shared' }),
     }
     return { isReady, report: { status, checks } }

@@ -131,7 +131,7 @@ function registerHealth(
   )
 }
 
-/** Counts open breakers; models that no provider lists share one label. */
+/** Counts open circuit breakers. Models that no provider lists share one label. */
 function countOpenBreakers({ breakers, metrics }: StateDeps): Sample[] {
   const open = new Map<string, { provider: string; model: string; count: number }>()
   for (const { provider, model, isOpen } of breakers.list()) {
@@ -162,7 +162,7 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
     })
     return loading
   }
-  const read = () => within(COUNT_TIMEOUT_MS, cache.get('counts', load))
+  const read = () => within(COUNT_TIMEOUT_MS, Promise.resolve(cache.get('counts', load)))
 
   registerGauge(
     registry,

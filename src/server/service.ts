@@ -137,7 +137,7 @@ async function startService(
     },
     scrape: counting.scrape,
   })
-  // If other servers are running, a stopped server's leases expire instead.
+  // Releases a previous process's leases. If other servers are running, such leases expire instead.
   if (opened.isOnlyServer) await recoverUploads(deps)
   const server = await listen(app.listener, address.host, address.port)
   const drain = createDrain(server)

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { ByteRange } from '../http/ranges.ts'
 
-/** A received blob that no database row refers to yet. Without `commit`, it is lost when the process ends. */
+/** A received blob that no database row refers to yet. It is lost if the process ends before `commit`. */
 export interface StagedBlob {
   readonly name: string
   readonly sizeBytes: number
@@ -55,8 +55,7 @@ export interface Blobs {
 }
 
 /**
- * Returns the range of a whole blob. Because the range includes the last byte, `open` rejects a truncated
- * blob.
+ * Returns the range of a whole blob. The range includes the last byte, so `open` rejects a truncated blob.
  */
 export function wholeOf(sizeBytes: number): ByteRange | undefined {
   return sizeBytes === 0 ? undefined : { start: 0, end: sizeBytes - 1 }
@@ -69,8 +68,8 @@ export interface ResumableBlob {
    */
   append(chunks: readonly Uint8Array[]): Promise<void>
   /**
-   * Makes appended bytes durable, then calls `record` to store their number. If `record` rejects, `sync`
-   * rejects too, and the blob accepts no more bytes. Appends may run during `sync`.
+   * Makes appended bytes durable, then calls `record` to store how many there are. If `record` rejects,
+   * `sync` rejects too, and the blob accepts no more bytes. Bytes can be appended during `sync`.
    */
   sync(record: () => Promise<void>): Promise<void>
   close(): Promise<void>
@@ -95,8 +94,8 @@ export interface ResumableBlobs {
   /** @throws ServiceError `storage_full` */
   assertSpace(plannedBytes: number): Promise<void>
   /**
-   * Returns the size of an active or committed blob, or undefined if it does not exist. `lastFence`, the last
-   * lease's fence, avoids a search.
+   * Returns the size of an active or committed blob, or undefined if it does not exist. If the last lease's
+   * fence is known, pass it as `lastFence` to avoid a search.
    */
   findSize(name: string, lastFence?: number): Promise<number | undefined>
   /**

@@ -85,7 +85,7 @@ export async function moveDurably(path: string, root: string, name: string): Pro
   await syncFolder(root)
 }
 
-/** Lists files that belong to blobs. A blob with several files is listed several times. */
+/** Yields the files that belong to blobs. A blob with several files appears several times. */
 export async function* listFolder(
   folder: string,
   toBlobName: (file: string) => string,
@@ -104,7 +104,10 @@ export function ignoreMissing(error: unknown): undefined {
   throw error
 }
 
-/** Rejects writes that leave less than either limit, so that the database and the system can still write. */
+/**
+ * Minimum free space, in bytes and as a share of the volume. Writes that would leave less are rejected, so
+ * that the database and the system can still write.
+ */
 const LEAST_FREE_BYTES = 2 * 1024 ** 3
 const LEAST_FREE_SHARE = 0.05
 

@@ -81,7 +81,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
     const [folder, root] = [await this.resumableFolder(), await this.folder.root()]
     try {
       const file = await findResumableFile(folder, name, lastFence)
-      // If the file is missing, a crash may have happened after the move but before the database update.
+      // Without a file, an earlier attempt probably moved the blob but crashed before the database update.
       const foundBytes = file?.sizeBytes ?? (await stat(join(root, name))).size
       if (foundBytes !== sizeBytes)
         throw new Error(`the blob ${name} has ${foundBytes} bytes instead of ${sizeBytes}`)
@@ -89,7 +89,7 @@ export class LocalResumableBlobs implements ResumableBlobs {
       await moveDurably(file.path, root, name)
       await syncFolder(folder)
     } catch (error) {
-      // Another writer with all bytes may already have moved the blob.
+      // Another writer may already have moved the complete blob.
       ignoreMissing(error)
       await stat(join(root, name))
     }
@@ -207,7 +207,7 @@ class LocalResumableBlob implements ResumableBlob {
     this.file = file
     this.options = options
     this.position = options.offset
-    // A folder that already contains the file needs no sync.
+    // With an offset above 0, the folder already contains the file and needs no sync.
     this.isFolderSynced = options.offset > 0
   }
 
@@ -238,7 +238,7 @@ class LocalResumableBlob implements ResumableBlob {
   }
 }
 
-/** Drops the bytes that `writev` has already written, which may be only some of the chunks. */
+/** Drops the bytes that `writev` has already written, because it may write only some of them. */
 function dropBytes(chunks: readonly Uint8Array[], sizeBytes: number): readonly Uint8Array[] {
   let dropped = 0
   for (const [index, chunk] of chunks.entries()) {

@@ -28,8 +28,8 @@ export type NamedBlobs = Readonly<
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
 /**
- * Marks unmarked folders; several servers may do this concurrently. @throws StartupError, without changing
- * anything, if a folder belongs to another database.
+ * Marks unmarked folders; several servers may do this at the same time. @throws StartupError, without
+ * changing anything, if a folder belongs to another database.
  */
 export async function claimFolders(
   config: PlaceConfig,

@@ -9,7 +9,7 @@ import type { Dependencies } from './dependencies.ts'
 import { ignoreMissing } from './folder.ts'
 import { openResumableStore } from './local.ts'
 
-/** Longer than any request or conversion. */
+/** Age in milliseconds after which a file is abandoned; longer than any request or conversion. */
 const ABANDONED_AFTER_MS = 2 * 86_400_000
 
 export interface StoreDeps extends Pick<Dependencies, 'db' | 'clock' | 'log'> {

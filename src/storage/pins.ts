@@ -57,7 +57,7 @@ export class PinnedBlobs {
       await link(from, this.pathOf(name))
       return true
     } catch (error) {
-      // The blob is already pinned, possibly since it was still resumable.
+      // The blob is already pinned, possibly while it was still resumable.
       if (hasCode(error, 'EEXIST')) return true
       ignoreMissing(error)
       return false

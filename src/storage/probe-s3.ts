@@ -13,8 +13,8 @@ import { isOwnPlace, readMark, toPlaceError } from './s3/prefix.ts'
 const CHECK_TIMEOUT_MS = 10_000
 
 /**
- * Returns false if unfinished uploads cannot be listed, and so never deleted. @throws StartupError if a
- * server start or an upload would fail.
+ * Returns false if the credentials cannot list unfinished uploads, which can then never be deleted. @throws
+ * StartupError if a server start or an upload would fail.
  */
 export function checkBucket(
   config: S3Config,

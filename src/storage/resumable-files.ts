@@ -15,7 +15,7 @@ const COPY_ENDING = '.copy'
 export interface ResumableFile {
   readonly path: string
   /**
-   * The last writer's fence. 0 if the file was restored or made by an old version, so that no writer has it
+   * The last writer's fence; 0 if the file was restored or created by an old version, so no writer has it
    * open.
    */
   readonly fence: number

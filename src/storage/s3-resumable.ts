@@ -19,7 +19,7 @@ import {
 import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
 const RESUMABLE_FOLDER = 'growing/'
-/** Each lease skips this many part numbers, because a fenced-out writer may have used one of them. */
+/** Number of part numbers that each lease skips, because a fenced-out writer may use the next one. */
 const NUMBERS_PER_LEASE = 2
 
 interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
@@ -59,7 +59,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
   }
 
   async assertSpace(): Promise<void> {
-    // S3 reports a full bucket only by rejecting a write.
+    // Has no effect, because S3 reports a full bucket only by rejecting a write.
   }
 
   async findSize(name: string): Promise<number | undefined> {
@@ -78,8 +78,8 @@ export class S3ResumableBlobs implements ResumableBlobs {
     const trailing =
       sizeBytes === 0 ? this.begin() : chosen && (await this.loadTrailingPart(chosen, sizeBytes))
     if (trailing === undefined) {
-      // If the trailing part is missing, a crash may have happened after the completion but before the
-      // database update.
+      // If the trailing part is missing, an earlier attempt may have completed the blob and crashed before
+      // the database update.
       const keptBytes = await bucket.findSize(key, closing).catch(rethrowS3)
       if (keptBytes !== sizeBytes) throw new Error(`the blob ${name} does not have ${sizeBytes} bytes`)
     } else await this.finish(key, trailing, sizeBytes).catch(rethrowS3)
@@ -138,7 +138,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
   }
 
   private begin(): TrailingPart {
-    // Doubled, because leases may skip up to half of the part numbers.
+    // Leaves twice as many part numbers as needed, because leases may skip up to half of them.
     const partBytes = choosePartBytes(2 * this.options.maxBytes)
     return { uploadId: undefined, partBytes, parts: [], nextNumber: 1, bytes: new Uint8Array() }
   }

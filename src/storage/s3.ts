@@ -124,7 +124,7 @@ class S3Blobs implements Blobs {
       for await (const chunk of bytes) {
         head = extendHead(head, chunk)
         await upload.write(chunk)
-        // Counts each byte twice, because it is received and sent.
+        // Counts each byte twice: once as received, and once as sent.
         countExternalBytes(2 * chunk.length)
       }
       await upload.end()
@@ -163,7 +163,8 @@ class S3Blobs implements Blobs {
   async check(): Promise<'up' | 'full'> {
     const signal = AbortSignal.any([this.closing.signal, AbortSignal.timeout(CHECK_TIMEOUT_MS)])
     await this.bucket.probe(signal)
-    // Writes only after an earlier write found the bucket full, because a write costs more than `probe`.
+    // Writes a test object only after an earlier write has found the bucket full; otherwise, the cheaper
+    // `probe` is enough.
     if (this.isFull) await this.tryToWrite(signal)
     return this.isFull ? 'full' : 'up'
   }

@@ -27,8 +27,8 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
 }
 
 /**
- * Deletes expired rows in every run and orphans once an hour. After a clock jump, deletes only what would
- * have expired without it.
+ * Sweeps once: deletes expired rows, and once an hour also orphans. After a clock jump, deletes only what
+ * would have expired without it.
  */
 export function createSweeper(options: SweeperOptions): Sweeper {
   const { clock, log, what, places, blobs, deleteExpired } = options
@@ -90,7 +90,7 @@ export function orphanCutoff(clock: Clock): number {
 }
 
 /**
- * Deletes nothing if there are more orphans than crashes explain, because the database is then probably wrong
+ * Deletes no orphans if there are more than crashes can explain, because the database is then probably wrong
  * or outdated. See docs/adr/0040.
  */
 async function deleteOrphans(

@@ -1,4 +1,4 @@
-/** Provides a histogram that looks up its labels once, and not at each observation. */
+/** Provides a histogram that resolves its labels once instead of at each observation. */
 import { Histogram, type MetricObjectWithValues, type MetricValueWithName } from 'prom-client'
 
 /** Counts the observed values of one combination of labels. */

@@ -4,7 +4,7 @@ import type { DestinationStream } from 'pino'
 import { systemClock } from '../lib/clock.ts'
 
 const MAX_PENDING_BYTES = 8 * 1024 ** 2
-/** Milliseconds before writing again to a pipe whose reader is slow. */
+/** Milliseconds to wait before retrying a write to a pipe whose reader is slow. */
 const RETRY_AFTER_MS = 50
 const MAX_FLUSH_TRIES = 20
 

@@ -44,7 +44,7 @@ export function describeError(error: unknown, depth = 0): object | string | unde
     type: name,
     message: messageOf(error),
     code: codeOf(error),
-    // Drops the lines that repeat the message.
+    // Omits the lines of the stack that repeat the message.
     stack: stack
       .split('\n')
       .filter((line) => /^\s+at /.test(line))
@@ -63,7 +63,7 @@ function codeOf(error: Error): string | number | undefined {
   return typeof code === 'string' || typeof code === 'number' ? code : undefined
 }
 
-/** Shorter secrets could match ordinary words. */
+/** Minimum length of a secret to redact, because shorter ones could match ordinary words. */
 const SHORTEST_SECRET = 8
 
 /** Patterns of secrets; `$1` is the part that is not secret. */

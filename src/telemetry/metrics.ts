@@ -16,7 +16,7 @@ const jobBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 
 
 export type Limit = 'requests' | 'authentication' | 'streams'
 
-/** `stopped`: another process continues the job, or its upload was deleted. */
+/** `stopped`: another process has taken over the job, or its upload was deleted. */
 export type JobResult = 'done' | 'failed' | 'stopped'
 
 export class Metrics {
@@ -198,8 +198,8 @@ class PendingCount {
 }
 
 /**
- * Metrics by model. Models that no provider lists share one label value, so that the number of values is
- * limited.
+ * Metrics by model. Models that no provider lists share one label value, which limits the number of time
+ * series.
  */
 export class ModelMetrics {
   private readonly isListed: IsListed

@@ -44,7 +44,7 @@ const MOST_UPLOADS = 1_000
 const propagator = new W3CTraceContextPropagator()
 const kinds = { server: Kind.SERVER, client: Kind.CLIENT, internal: Kind.INTERNAL }
 
-/** Succeeds even if the collector is unavailable. */
+/** Starts tracing. Does not fail if the collector is unavailable. */
 export function openTracing(
   config: TracingConfig,
   { version, log }: { readonly version: string; readonly log: Pick<Logger, 'warn' | 'info'> },
@@ -115,7 +115,7 @@ function samplerOf(share: number): Sampler {
   return share === 1 ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(share)
 }
 
-/** Logs when the collector becomes unavailable or available again, instead of every failed batch. */
+/** Logs only when the collector becomes unavailable or available again, instead of for each batch. */
 class LoggingExporter implements SpanExporter {
   private readonly exporter: SpanExporter
   private readonly log: Pick<Logger, 'warn' | 'info'>

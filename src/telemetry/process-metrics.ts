@@ -92,7 +92,7 @@ function registerLag(registry: Registry): () => void {
       }
       const { count } = lag
       const samples = [0.5, 0.99].map((quantile): Sample => {
-        // Subtracts the resolution, because the monitor measures the time between two ticks.
+        // Subtracts the monitor's resolution, because the monitor measures the whole time between two ticks.
         const lagNs = count === 0 ? 0 : (lag?.percentile(quantile * 100) ?? 0) - LAG_RESOLUTION_MS * 1e6
         return [{ quantile: String(quantile) }, Math.max(0, lagNs) / 1e9]
       })

@@ -14,11 +14,14 @@ import type { ServerTool } from './tools.ts'
 
 const MAX_BYTES = 256 * 1024
 const MAX_DEPTH = 64
-/** Limits the check, because references and patterns can make even a short schema take years. */
+/**
+ * Maximum CPU time of one validation, because references and patterns can make even a short schema take
+ * years.
+ */
 const MAX_CPU_MS = 50
 /**
- * When this wall-clock timeout expires, the CPU time is checked, because other processes may have used most
- * of the time.
+ * Wall-clock timeout of one attempt. An attempt that used less CPU time is repeated, because other processes
+ * may have used most of the wall-clock time.
  */
 const TIMEOUT_MS = 100
 const MAX_TIMEOUTS = 20
@@ -55,14 +58,15 @@ function findShapeProblem(value: unknown, depth = 1): string | undefined {
 
 function findMisfit(value: unknown, rule: Rule): string | undefined {
   const check = checkOf(rule)
-  if (check.isTooSlow) return 'they cannot be checked, because their schema takes too long'
+  if (check.isTooSlow)
+    return 'they cannot be checked, because validating them against the schema takes too long'
   try {
     if (check.validate === undefined || runInTime(check.validate, value)) return undefined
   } catch (error) {
-    // A schema may refer to itself endlessly.
+    // Not a timeout, but for example a stack overflow in a schema that refers to itself endlessly.
     if (!isTimeout(error)) return 'their schema cannot be evaluated'
-    // Disables only an agent's schema, because tenants share host and MCP tools and must not disable them for
-    // each other.
+    // Disables only agents' schemas: all tenants share the host's and MCP servers' schemas, so one tenant
+    // must not disable them for the others.
     check.isTooSlow = rule.origin === 'agent'
     return 'validating them against the schema timed out'
   }
@@ -95,7 +99,7 @@ function tryCompile(schema: JsonSchema): ValidateFunction | undefined {
 }
 
 export function compileSchema({ $schema: dialect, ...schema }: JsonSchema): ValidateFunction {
-  // Creates one instance per schema, because an instance keeps everything that it compiles.
+  // Creates a new instance for each schema, because an instance keeps everything that it compiles in memory.
   const ajv = dialectOf(dialect) === 'draft-07' ? new Ajv(options) : new Ajv2020(options)
   return ajv.compile({ type: 'object', ...schema })
 }

@@ -10,8 +10,8 @@ import { type ServerTool, type ToolCallContext, ToolName } from './tools.ts'
 export interface HostTool {
   readonly description?: string
   /**
-   * JSON Schema (2020-12, or draft-07 with `$schema`) of an object. Handlers never receive arguments that do
-   * not match.
+   * JSON Schema whose type is `object` (2020-12, or draft-07 with `$schema`). The handler receives only
+   * arguments that match it.
    */
   readonly inputSchema?: Readonly<Record<string, unknown>>
   /**
@@ -63,7 +63,7 @@ export function readTool({ name: givenName, tool, path, namePath }: GivenTool, s
   const { description, inputSchema } = parsed.data
   if (inputSchema !== undefined) assertSchema(inputSchema, source, [...path, 'inputSchema'])
   const name = named.data
-  // Calls the handler on its original object, which may be an instance of a class.
+  // Calls the handler on its original object, because the tool may be an instance of a class.
   const host = tool as HostTool
   return {
     name,

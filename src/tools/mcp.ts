@@ -37,8 +37,8 @@ interface NamedTools {
 }
 
 /**
- * A tool also has its short name if no other tool uses it. The list contains each tool once, by its shortest
- * name.
+ * Returns the tools by name. Each tool has its long name, and also its short name if no other tool uses it.
+ * `all` contains each tool once, under its shortest name.
  */
 function nameTools(servers: readonly McpServer[]): NamedTools {
   const found = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })))
@@ -58,7 +58,8 @@ function nameTools(servers: readonly McpServer[]): NamedTools {
 }
 
 /**
- * Returns a placeholder for a tool that its server has not listed, or undefined for a name without a server.
+ * Returns a placeholder for a tool that its server does not list, or undefined if the name does not start
+ * with a server's name.
  */
 function findUnlisted(servers: readonly McpServer[], name: string): ServerTool | undefined {
   const server = servers.find((each) => name.startsWith(toLongName(each.name, '')))

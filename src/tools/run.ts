@@ -101,7 +101,7 @@ function toJson(value: unknown): string | undefined {
   }
 }
 
-/** Truncates text over 64 KiB between two characters, and adds a note. */
+/** Truncates text longer than 64 KiB without splitting a character, and adds a note. */
 export function capText(text: string): string {
   const wellFormed = text.toWellFormed()
   const sizeBytes = Buffer.byteLength(wellFormed)

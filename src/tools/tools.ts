@@ -25,7 +25,7 @@ export interface ServerTool {
 
 export interface Toolbox {
   find(name: string): ServerTool | undefined
-  /** Returns all tools; the same array until a tool is added, removed or changed. */
+  /** Returns all tools. The array is the same until a tool is added, removed or changed. */
   list(): readonly ServerTool[]
   health(): Readonly<Record<string, 'up' | 'down'>>
   close(): Promise<void>

@@ -25,13 +25,13 @@ interface Reservation {
   settle(tokens: number): Promise<void>
 }
 
-/** Milliseconds that a reservation outlives a call's longest deadline. */
+/** Milliseconds for which a reservation remains after a call's longest deadline. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
 /** Maximum `Retry-After`, because longer waits are not useful to clients. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400
 
-/** Releases reservations of calls that never ended; returns their number. */
+/** Releases expired reservations, whose calls ended without settling them; returns their number. */
 export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' | 'clock'>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEEP_BATCH)
@@ -80,7 +80,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
 
   return {
     /**
-     * Returns undefined if there is no budget; this result is cached for two seconds. @throws ServiceError
+     * Returns undefined if no budget applies; this result is cached for two seconds. @throws ServiceError
      * `insufficient_quota`
      */
     async reserve(
@@ -95,7 +95,7 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
       try {
         return await reserveIn(budgets, tokens)
       } catch (thrown) {
-        // Retries after a sweep, because reservations of dead calls must not block new calls.
+        // Tries again if the sweep has released expired reservations.
         if (!(thrown instanceof ServiceError) || (await sweepReservations(deps)) === 0) throw thrown
         return reserveIn(budgets, tokens)
       }
@@ -105,8 +105,8 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
 }
 
 /**
- * Sets `Retry-After` only if used tokens fill the budget, because reserved tokens may be released at any
- * time.
+ * Sets `Retry-After` only if used tokens alone exhaust the budget, because reserved tokens may be released at
+ * any time.
  */
 async function budgetSpent(
   db: Dependencies['db'],

@@ -13,7 +13,7 @@ export type CounterKey = Pick<ReservationRow, 'owner_kind' | 'owner_id' | 'perio
 
 type Owner = Pick<BudgetRow, 'owner_kind' | 'owner_id'>
 
-/** Used for a budget that was deleted after the call began. */
+/** Limit of a counter whose budget was deleted after the call began. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
 export async function listBudgets(db: Database, owners: readonly Owner[]): Promise<BudgetRow[]> {
@@ -80,8 +80,8 @@ export async function setUsed(db: Database, key: CounterKey, used: number): Prom
 }
 
 /**
- * Reserves tokens; returns false if too few are left. Uses one statement, so that two calls cannot take the
- * same tokens.
+ * Reserves tokens; returns false if too few are left. Uses one statement, so that two calls cannot reserve
+ * the same tokens.
  */
 export async function reserveTokens(db: Database, key: CounterKey, tokens: number): Promise<boolean> {
   const { owner_kind, owner_id, period } = key

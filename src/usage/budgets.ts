@@ -27,8 +27,8 @@ export interface Budget {
 const periods = ['day', 'month'] as const satisfies readonly Period[]
 
 /**
- * Replaces a budget. Absent periods become unlimited; new limits include tokens already used in the current
- * period.
+ * Replaces a budget. Absent periods become unlimited. Tokens already used in the current period count towards
+ * the new limits.
  */
 export async function setBudget(
   deps: AuditDeps &

@@ -1,4 +1,4 @@
-/** Lists single calls, newest first, until their retention time ends. */
+/** Lists individual calls that are still within the retention time, newest first. */
 import { ServiceError } from '../lib/errors.ts'
 import { toPage } from '../lib/page.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -23,7 +23,7 @@ export async function readCalls(
     throw new ServiceError('invalid_value', 'after: must be the id of a call', { param: 'after' })
   const range = { tenantId, from: firstIdFrom(query.from), before: firstIdAfter(query.to), after }
   if (range.from !== undefined && range.before !== undefined && range.from >= range.before)
-    throw new ServiceError('invalid_value', 'from: must not be later than to', { param: 'from' })
+    throw new ServiceError('invalid_value', 'from: must not be later than `to`', { param: 'from' })
   await deps.usage.flush()
   const found = await listCalls(deps.db, range, { agent_id: agent, model, status }, limit + 1)
   const { rows, hasMore } = toPage(found.rows, limit)

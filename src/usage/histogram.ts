@@ -9,7 +9,7 @@ export type Histogram = Map<number, number>
 /** Each bucket is 10 % wide, so a percentile is at most 5 % off. */
 const GROWTH = 1.1
 const LOG_GROWTH = Math.log(GROWTH)
-/** Starts at about 48 hours; also contains all longer durations. */
+/** Index of the last bucket, which starts at about 48 hours and contains all longer durations. */
 const LAST_BUCKET = 200
 
 /** Bucket 0 is below one millisecond; bucket n is from 1.1^(n-1) to 1.1^n milliseconds. */

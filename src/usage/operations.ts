@@ -33,14 +33,14 @@ export const usageOperations = {
   calls: query({
     http: { method: 'GET', path: '/v1/usage/calls' },
     docs: {
-      summary: 'List single calls, newest first',
+      summary: 'List individual calls, newest first',
       description: 'Calls are deleted after `PARLEY_USAGE_RETENTION_DAYS`; their daily sums are kept.',
     },
     input: UsageCallQuery,
     output: UsageCallList,
     run: async ({ context: { deps, caller }, input: { key = caller.tenantId, ...rest } }) => {
       if (key === caller.tenantId) return readCalls(deps, key, rest)
-      throw new ServiceError('insufficient_permissions', 'key: a parent key can list its own calls only', {
+      throw new ServiceError('insufficient_permissions', 'key: a parent key can only list its own calls', {
         param: 'key',
       })
     },

@@ -30,7 +30,7 @@ export const UsageCallQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of calls to return.' }),
   after: label().optional().meta({ description: '`next_after` of the previous page.' }),
   key: label().optional().meta({
-    description: 'Public id of a parent key. A parent key can list its own calls only.',
+    description: 'Public id of a parent key. A parent key can only list its own calls.',
   }),
   agent: reference()
     .optional()

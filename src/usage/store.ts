@@ -42,7 +42,7 @@ export async function sumTokensSince(
   return Number(input ?? 0) + Number(output ?? 0)
 }
 
-/** Deletes the oldest calls with ids before `id`, at most `limit`; returns their number. */
+/** Deletes up to `limit` calls with ids before `id`, oldest first; returns their number. */
 export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('usage_calls')
@@ -65,7 +65,7 @@ export interface CallRange {
 
 type CallFilter = { readonly [Column in 'agent_id' | 'model' | 'status']: string | undefined }
 
-/** Limits the duration of a query with a filter that few calls match. */
+/** Maximum number of rows that a filtered query examines, so that it is fast even if few calls match. */
 const MOST_EXAMINED = 10_000
 
 /**
@@ -139,7 +139,9 @@ function sumHistograms(before: string, more: string): string {
 
 const DAY_SECONDS = 86_400
 
-/** Sums calls by day. Always sorts rows in the same order, which prevents deadlocks between writers. */
+/**
+ * Adds rows to the daily sums. Always sorts them in the same order, which prevents deadlocks between writers.
+ */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>
     [Math.floor(created_at / DAY_SECONDS), parent_key_id, agent_id, model, provider].join('\n'),
@@ -150,19 +152,23 @@ export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
 
 function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDayRow {
   const { parent_key_id, agent_id, model, provider, created_at } = first
-  const calls = [first, ...others]
-  const sum = (numberOf: (call: UsageCallRow) => number) =>
-    calls.reduce((total, call) => total + numberOf(call), 0)
-  const firstBytes = calls.map((call) => call.first_byte_ms).filter((ms) => ms !== null)
+  const sums = { requests: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0, estimated: 0 }
+  const latencies: number[] = []
+  const firstBytes: number[] = []
+  for (const call of [first, ...others]) {
+    sums.requests += 1
+    // Excludes clients that disconnected, which is not an error.
+    if (call.status !== 'ok' && call.status !== 'left') sums.errors += 1
+    sums.prompt_tokens += call.prompt_tokens
+    sums.completion_tokens += call.completion_tokens
+    sums.estimated += call.is_estimated
+    latencies.push(call.latency_ms)
+    if (call.first_byte_ms !== null) firstBytes.push(call.first_byte_ms)
+  }
   return {
     ...{ parent_key_id, day: dayOf(created_at * 1000), agent_id, model, provider },
-    requests: calls.length,
-    // Excludes clients that disconnected, which is not an error.
-    errors: sum(({ status }) => (status === 'ok' || status === 'left' ? 0 : 1)),
-    prompt_tokens: sum((call) => call.prompt_tokens),
-    completion_tokens: sum((call) => call.completion_tokens),
-    estimated: sum((call) => call.is_estimated),
-    latency_histogram: renderHistogram(histogramOf(calls.map((call) => call.latency_ms))),
+    ...sums,
+    latency_histogram: renderHistogram(histogramOf(latencies)),
     first_byte_histogram: renderHistogram(histogramOf(firstBytes)),
   }
 }
@@ -195,7 +201,11 @@ export function createCallWriter(db: Database) {
   return async (trx: Database, rows: readonly UsageCallRow[]): Promise<void> => {
     for (let at = 0; at < rows.length; ) {
       const size = statementSizes.find((candidate) => candidate <= rows.length - at) ?? 1
-      const parameters = rows.slice(at, at + size).flatMap((row) => callColumns.map((column) => row[column]))
+      const parameters: unknown[] = []
+      for (let index = at; index < at + size; index++) {
+        const row = rows[index] as UsageCallRow
+        for (const column of callColumns) parameters.push(row[column])
+      }
       await trx.executeQuery({ ...(inserts.get(size) as CompiledQuery), parameters })
       at += size
     }

@@ -13,9 +13,9 @@ import type { Dependencies } from './dependencies.ts'
 import { estimateCallTokens, estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 
-/** Milliseconds in which calls aborted at shutdown can record their usage. */
+/** Milliseconds that the service waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
-/** Sufficient until the year 33658. */
+/** Length of the time in call ids, in digits; sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
@@ -101,7 +101,7 @@ export interface CallStart {
   /** The provider's own model id. */
   readonly model: string
   readonly isStreamed: boolean
-  /** Used only to estimate tokens. */
+  /** The request's content, used only to estimate tokens. */
   readonly request: Promptlike
 }
 
@@ -139,7 +139,7 @@ export class UsageRecord implements AsyncDisposable {
     this.startedTick = options.clock.monotonic()
   }
 
-  /** Sets the responding provider and model, which differ from the first choice after a fallback. */
+  /** Sets the provider and model that responded; they differ from the first choice after a fallback. */
   answering(provider: string, model = this.model): void {
     this.provider = provider
     this.model = model
@@ -176,8 +176,8 @@ export class UsageRecord implements AsyncDisposable {
   async end(status: string): Promise<void> {
     if (this.isEnded) return
     this.isEnded = true
-    // Counts the prompt, because the model has read it even if the client disconnects during the first model
-    // call.
+    // The model has read the prompt even if the client disconnects during the first model call, so it is
+    // counted.
     if (status === 'left' && this.modelCalls === 0) this.used(undefined)
     this.observe(status)
     await this.options.save(this.toRow(status))
@@ -242,10 +242,13 @@ function isCount(value: unknown): value is number {
 
 /** Maximum time between flushes; `FLUSH_AT` waiting calls trigger an earlier one. */
 const FLUSH_EVERY_MS = 1_000
-const FLUSH_AT = 200
-/** Number of calls per transaction. */
+const FLUSH_AT = 500
+/** Maximum number of calls per transaction. */
 const BATCH = 1_000
-/** Number of calls kept while the database is not writable; the number of lost calls is logged. */
+/**
+ * Maximum number of calls held in memory while the database is not writable. Further calls are lost, and
+ * their number is logged.
+ */
 const MOST_WAITING = 100_000
 
 /** Writes calls in batches, usually within a second, independently of requests. */

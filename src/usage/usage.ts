@@ -106,7 +106,7 @@ function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): En
   return entries.sort((a, b) => b.total_tokens - a.total_tokens)
 }
 
-/** Adds rows one by one, because there may be too many to hold in memory. */
+/** Adds the rows one by one as they are read, because there may be too many to hold in memory. */
 class Sum {
   private requests = 0
   private errors = 0
@@ -148,7 +148,7 @@ function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
 }
 
 /**
- * Moves usage to another tenant's budgets, in the caller's transaction, which must begin after
+ * Moves usage to another tenant and its budgets. Runs in the caller's transaction, which must begin after
  * `usage.flush()`.
  */
 export async function moveUsage(
@@ -161,7 +161,7 @@ export async function moveUsage(
     .where('parent_key_id', '=', fromTenantId)
     .returningAll()
     .execute()
-  // Uses the recorder's row order, which prevents deadlocks.
+  // Uses the same row order as the tracker, which prevents deadlocks.
   const nameOf = (row: UsageDayRow) => [row.day, row.agent_id, row.model, row.provider].join('\n')
   for (const row of days.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)))
     await addDay(trx, { ...row, parent_key_id: toTenantId })

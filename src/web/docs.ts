@@ -73,7 +73,7 @@ export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   ['/docs/page.js', textFile(script, 'text/javascript')],
   [stylePath, packageFile('swagger-ui.css', 'text/css')],
   [scriptPath, packageFile('swagger-ui-bundle.js', 'text/javascript')],
-  // Developer tools request this file, because the style sheet refers to it.
+  // The style sheet refers to this file, so developer tools request it.
   [
     '/docs/swagger-ui.css.map',
     {
@@ -94,7 +94,6 @@ export const markdownPages: ReadonlyMap<string, PageFile> = new Map([
   ]),
 ])
 
-/** Returns an empty list if the installation does not contain the docs folder. */
 function listPages(): string[] {
   if (!existsSync(pagesFolder)) return []
   return readdirSync(pagesFolder)
@@ -119,7 +118,7 @@ ${links.join('')}- [API reference as OpenAPI](/openapi.json)
 `
 }
 
-/** Joins lines, and removes link targets, which are relative to the page. */
+/** Joins the lines, and removes link targets because they are relative to the page. */
 function toPlainText(markdown: string): string {
   return markdown.replaceAll('\n', ' ').replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')
 }
@@ -128,7 +127,7 @@ function textFile(text: string, mediaType: string): PageFile {
   return { body: { text }, headers: headersOf(mediaType, 'no-cache') }
 }
 
-/** Served as immutable, because the path contains the package's version. */
+/** The path contains the package's version, so the file at this path never changes. */
 function packageFile(name: string, mediaType: string): PageFile {
   return { body: { folder: swaggerFolder, name }, headers: headersOf(mediaType, IMMUTABLE) }
 }

@@ -13,7 +13,7 @@ export const commonHeaders: Headers = {
   'Referrer-Policy': 'no-referrer',
 }
 
-/** Prevents files that are not documents from running anything. */
+/** Prevents a file from running scripts or loading resources if a browser opens it as a page. */
 export const filePolicy = "default-src 'none'; frame-ancestors 'none'"
 
 export function writePage(

@@ -94,8 +94,8 @@ function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
 }
 
 /**
- * Returns the origins for `frame-ancestors`, or `*` if the agent lists none or the key is unknown; the frame
- * reports an unknown key itself.
+ * Returns the origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. The
+ * frame itself reports an invalid key.
  */
 async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
   const publicId = parsePublicKey(publicKey)

@@ -86,7 +86,7 @@ async function keepUpload(folder: string, request: IncomingMessage, response: Se
   response.writeHead(204).end()
 }
 
-/** Starts a sync whenever this many bytes have arrived since the last one. */
+/** Number of received bytes after which a sync starts. */
 const syncEveryBytes = 8 * 1024 ** 2
 
 async function writeSynced(path: string, request: IncomingMessage): Promise<void> {

@@ -47,7 +47,7 @@ async function visit(app: TestApp, browser: Browser): Promise<Visit> {
     const session = await context.newCDPSession(page)
     await session.send('Network.clearBrowserCache')
     await page.goto('about:blank')
-    // Measures CPU time, because wall time includes other work on the machine.
+    // Measures CPU time, because other work on the machine would increase the wall time.
     await session.send('Performance.enable', { timeDomain: 'threadTicks' })
     const startedAt = performance.now()
     await page.goto(`${app.url}/console/agents`, { waitUntil: 'commit' })

@@ -12,7 +12,7 @@ import type { BenchSetup } from './setup.ts'
 const MANY = 100_000
 const GOAL_SECONDS = 300
 
-/** Measures each copy only once, without a warm-up, because operators also run it once. */
+/** Measures each copy once and without a warm-up, because operators also copy an installation only once. */
 export async function measureCopy(setup: BenchSetup): Promise<Row[]> {
   const server = await startPostgres()
   try {

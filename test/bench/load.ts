@@ -3,7 +3,7 @@ import { BenchFailure, Connection, type Sink } from './connection.ts'
 
 const none: Buffer = Buffer.alloc(0)
 
-/** Checks JSON responses: the complete body if its length is new, otherwise only the length. */
+/** Checks JSON responses: the whole body if its length has not occurred before, otherwise only the length. */
 export class JsonSink implements Sink {
   private readonly isRight: (body: unknown) => boolean
   private readonly goodLengths = new Set<number>()
@@ -59,7 +59,7 @@ class StreamSink implements Sink {
     for (let at = text.indexOf(wordMark); at >= 0; at = text.indexOf(wordMark, at + wordMark.length)) {
       if (this.chunks++ === 0) this.firstTokenMs = performance.now() - this.sentMs
     }
-    // Keeps the end of an incomplete event, because it may contain the start of a marker.
+    // Keeps the last bytes of an incomplete event, because a marker may start there.
     this.carry = text.at(-1) === newline ? none : text.subarray(-(wordMark.length - 1))
     this.tail = (piece.length < doneMark.length ? Buffer.concat([this.tail, piece]) : piece).subarray(
       -doneMark.length,
@@ -78,7 +78,8 @@ class StreamSink implements Sink {
 
 async function openConnections(port: number, count: number): Promise<Connection[]> {
   const connections: Connection[] = []
-  // Opens at most 100 at a time, because a full listen queue (usually 511) delays a connection by a second.
+  // Opens at most 100 connections at a time, because a full listen queue (usually 511) delays a connection by
+  // a second.
   while (connections.length < count) {
     const group = Math.min(100, count - connections.length)
     connections.push(...(await Promise.all(Array.from({ length: group }, () => Connection.open(port)))))

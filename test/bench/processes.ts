@@ -43,7 +43,10 @@ export function takeCores(): boolean {
   return spawnSync('taskset', ['-a', '-c', '-p', '1', String(process.pid)]).status === 0
 }
 
-/** Returns a function that returns the CPU share (0 to 1) that other programs have used since. */
+/**
+ * Returns a function that returns the share of CPU time (0 to 1) that other programs have used since this
+ * call.
+ */
 export function watchOthers(): () => number {
   const before = readTicks()
   return () => {
@@ -220,7 +223,10 @@ function findFreePort(): Promise<number> {
   })
 }
 
-/** Reads the CPU ticks since the machine started: all, busy, and those of this process and its ended children. */
+/**
+ * Returns the CPU ticks since the machine started: all, busy, and those of this process and its ended
+ * children.
+ */
 function readTicks(): { all: number; busy: number; own: number } {
   const [, ...machine] = (readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] ?? '').split(/ +/).map(Number)
   const all = machine.slice(0, 8).reduce((total, ticks) => total + ticks, 0)

@@ -1,7 +1,9 @@
 /** Renders the benchmark's results as a table with one row for each measurement. */
 import { median } from './rounds.ts'
 
-/** A limit for a row's ratio to the baseline or for its value, in the row's unit; undefined = no goal. */
+/**
+ * A limit for a row's ratio to the baseline, or for its value in the row's unit; undefined without a limit.
+ */
 export type Goal =
   | { readonly ratio: number }
   | { readonly value: number }

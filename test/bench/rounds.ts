@@ -8,12 +8,15 @@ export interface Contestant {
   readonly request: Buffer
 }
 
-/** The number of turns. Many short rounds spread other work on the machine evenly over both servers. */
+/**
+ * The number of turns of each server. Many short rounds spread other work on the machine evenly over both
+ * servers.
+ */
 export interface Effort {
-  /** Turns of each server that are not measured, so that its code is compiled before the first round. */
+  /** Number of turns that are not measured, so that each server's code is compiled before the first round. */
   readonly warmUps: number
   readonly rounds: number
-  /** No round starts after this time in milliseconds, except for the first three. */
+  /** Milliseconds after which no further round starts, except for the first three. */
   readonly limitMs: number
 }
 
@@ -35,7 +38,10 @@ interface Turn<C, T> {
 }
 
 const leastRounds = 3
-/** Milliseconds after the last round in which deferred work, such as garbage collection, is still measured. */
+/**
+ * Milliseconds after the last round during which deferred work, such as garbage collection, is still
+ * measured.
+ */
 const settleMs = 1_200
 
 /** Runs the contestants in alternating turns; returns their outcomes in the same order. */

@@ -52,7 +52,7 @@ async function compareChat<T>(
 ): Promise<T> {
   const { stream, keys } = options
   const withModel = chatRequest(setup.parentKey, { stream, model })
-  // The request with an agent key has no model, because the agent's definition contains it.
+  // With an agent key, the request contains no model, because the agent's definition contains it.
   const requests = { parentKey: withModel, agentKey: chatRequest(setup.agentKey, { stream }) }
   return withBoth(setup, (bare, ours) =>
     compareServers(
@@ -84,7 +84,7 @@ async function measureChat(setup: BenchSetup): Promise<Row[]> {
         runRequests({ port, request, connections: 32, count, isRight: isCompletion, limitMs }),
       ),
   )
-  // A microsecond per request is a millisecond per 1,000 requests.
+  // Microseconds per request are equal to milliseconds per 1,000 requests.
   const [bare = [], parent = [], bareAgain = [], agent = []] = outcomes.map((outcome) =>
     microsPer(count, outcome),
   )

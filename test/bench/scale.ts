@@ -1,4 +1,6 @@
-/** Measures lookups in installations with 100 and with 100,000 agents, on both databases. */
+/**
+ * Measures lookups of keys, agents and policies with 100 and with 100,000 agents, on SQLite and PostgreSQL.
+ */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Kysely, sql } from 'kysely'
@@ -24,7 +26,7 @@ interface Crowd {
 const sizes = { few: { keys: 1, agents: 100 }, many: { keys: 1_000, agents: 100_000 } } as const
 const goal = { ratio: 1.5 }
 
-/** Looks up an agent by its number; returns 1 if the result is correct. */
+/** Performs one lookup for the agent with this number; returns 1 if the result is complete. */
 type LookUp = (crowd: Crowd, agent: number) => Promise<number>
 
 const lookUps: Readonly<Record<string, { readonly count: number; readonly run: LookUp }>> = {
@@ -90,7 +92,10 @@ async function fill({ db }: OpenedDatabase, size: Omit<Crowd, 'db'>): Promise<Cr
   return { ...size, db }
 }
 
-/** Returns each turn's microseconds per lookup in both databases; wall time, as PostgreSQL is another process. */
+/**
+ * Returns each turn's microseconds per lookup in both databases. Measures wall time, because PostgreSQL is
+ * another process.
+ */
 async function compareCrowds(
   [few, many]: readonly [Crowd, Crowd],
   { count, run }: { readonly count: number; readonly run: LookUp },

@@ -10,7 +10,7 @@ export interface BenchSetup {
   startOurs(): Promise<Server>
   /** Starts Parley with an empty data directory, so that it prints a key. */
   startOursEmpty(): Promise<Server>
-  /** Sets how the fake model provider sends streams. */
+  /** Sets how the fake model provider sends its streams. */
   plan(plan: StreamPlan): Promise<void>
   readonly parentKey: string
   readonly agentKey: string

@@ -77,7 +77,7 @@ interface Turn {
   readonly highestMb: number
 }
 
-/** Compares an upload in one request, and measures an interrupted upload to Parley. */
+/** Compares uploads in one request to both servers, and measures an interrupted upload to Parley. */
 export async function measureUploads(setup: BenchSetup): Promise<Row[]> {
   const { fileBytes, effort } = setup
   const rounds = { ...effort, warmUps: 1, rounds: 5, limitMs: 2 * effort.limitMs }

@@ -87,7 +87,7 @@ class Pacer {
     this.timer = setInterval(() => this.catchUp(), 1)
   }
 
-  /** Calls `step` once per interval; the returned function stops that. */
+  /** Calls `step` once per interval until the returned function is called. */
   join(step: () => void): () => void {
     // Multiplying by a prime number spreads consecutive streams over the whole interval.
     const slot = this.slots[(this.joined++ * 7919) % this.slots.length]

@@ -64,7 +64,7 @@ async function uploadPoster(app: TestApp): Promise<Updateable<ArtifactTable>> {
 }
 
 describe('the status page', () => {
-  test('updates the progress bar, and then shows the video', async () => {
+  test('updates the progress bar and then shows the video', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const { artifact_id: artifactId } = reserved
@@ -96,7 +96,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the video with its poster, and does not reload it when another field changes', async () => {
+  test('shows the video with its poster and does not reload it when another field changes', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const metadata = { artifactId: reserved.artifact_id, name: 'Landing on the moon' }
@@ -112,7 +112,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows images and captions, and a download link for other files', async () => {
+  test('shows images and captions and offers other files as downloads', async () => {
     const app = await startApp()
     const one = await uploadWhole(app, picture, { metadata: { filename: 'still.jpg', kind: 'thumbnail' } })
     await setConverted(app, one.id, 'image/jpeg')
@@ -164,7 +164,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('reports that the URL is no longer valid after its key was revoked', async () => {
+  test('reports that the URL is no longer valid after its key is revoked', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const { page } = await openPage(browser, app.url + statusPagePath(reserved))
@@ -175,7 +175,7 @@ describe('the status page', () => {
     expect(await page.locator('main').getAttribute('data-followed')).toBe('no')
   })
 
-  test('reports that the server is unreachable, and continues when the server is back', async () => {
+  test('reports that the server is unreachable and continues when the server is back', async () => {
     const env = { PARLEY_DATA_DIR: await makeFolder() }
     const before = await openApp(env)
     const reserved = await reserveArtifact(before)

@@ -104,7 +104,7 @@ test('an Uppy upload arrives unchanged after a pause', async () => {
   await page.close()
 })
 
-test('an Uppy upload automatically resumes after lost connections', async () => {
+test('an Uppy upload resumes automatically after lost connections', async () => {
   const app = await startApp()
   const proxy = await CuttingProxy.open(app.url, {
     points: [3, 5, 8, 10].map((mebibytes) => mebibytes * MIB),

@@ -77,7 +77,7 @@ test('an administrator sets a budget, views usage, revokes a key, and finds the 
   expect(complaints).toEqual([])
 })
 
-test('the administration pages list users with their keys, and the usage of all tenants by key', async () => {
+test('the administration pages list users with their keys and the usage of all tenants by key', async () => {
   const { page, complaints } = await openAdmin('')
   await page.getByRole('row', { name: new RegExp(`${root}.*Administrator`) }).waitFor()
   expect(await page.getByRole('row', { name: new RegExp(ada) }).innerText()).toContain('(active)')

@@ -30,7 +30,7 @@ tools:
 `
 
 describe('the agent list', () => {
-  test("shows each agent's number of tools and last use, and can be searched by name", async () => {
+  test("shows each agent's number of tools and last use and can be searched by name", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(commented)
     await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
@@ -53,7 +53,7 @@ describe('the agent list', () => {
 })
 
 describe('the agent editor', () => {
-  test('creates an agent from a template, and warns about unsaved changes', async () => {
+  test('creates an agent from a template and warns about unsaved changes', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents/new')
     await page.getByRole('heading', { name: 'New agent' }).waitFor()
@@ -72,7 +72,7 @@ describe('the agent editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('keeps the form and the text in sync, and preserves comments', async () => {
+  test('keeps the form and the text in sync and preserves comments', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -100,7 +100,7 @@ describe('the agent editor', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows an error at the line and at the field, and disables saving', async () => {
+  test('shows an error at the line and at the field and disables saving', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(commented)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { colorScheme: 'dark' })

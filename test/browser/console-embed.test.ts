@@ -92,7 +92,7 @@ describe('the embed page', () => {
 })
 
 describe('the model policy', () => {
-  test('can be selected from the available models and saved', async () => {
+  test('lets the user select from the available models and saves the selection', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: mock\n')
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)

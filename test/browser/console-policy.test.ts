@@ -30,7 +30,7 @@ async function choose(page: Page, label: string, option: string): Promise<void> 
   await page.getByRole('option', { name: option, exact: true }).click()
 }
 
-test('the policy page offers the available models, and explains which one is in effect and why', async () => {
+test('the policy page offers the available models and explains which one is in effect and why', async () => {
   const app = await harness.start()
   const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\nmodel: up-small\n')
   const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/models`)

@@ -37,7 +37,7 @@ async function signInElsewhere(app: TestApp, context: BrowserContext): Promise<v
 
 const unexpected = (complaints: readonly string[]) => complaints.filter((line) => !line.includes('401'))
 
-describe('the console, after the session has ended,', () => {
+describe('the console, once the session has ended,', () => {
   test("keeps an agent's draft until another tab signs in again", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
@@ -165,7 +165,7 @@ describe('an unsaved change', () => {
       async (page: Page) => page.getByRole('textbox', { name: 'Name', exact: true }).fill('X'),
     ],
     ['a model policy', '/models', async (page: Page) => page.getByLabel('Answer limit').fill('7')],
-  ])('to %s needs confirmation before navigation or reload', async (_, path, type) => {
+  ])('to %s requires confirmation before navigation or a reload', async (_, path, type) => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page } = await openConsole(app, browser, `/agents/${agent_id}${path}`)

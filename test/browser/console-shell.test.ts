@@ -60,7 +60,7 @@ describe('sign-in', () => {
     },
   )
 
-  test('is automatic behind a trusted proxy, and ignores its headers if they come from another address', async () => {
+  test('is automatic behind a trusted proxy and ignores its headers if they come from another address', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
     const trusted = await startApp(behindProxy)
     const inside = await openWindow(trusted, browser, { headers })

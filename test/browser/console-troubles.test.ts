@@ -74,7 +74,7 @@ test('a user can create a key with only the keyboard, and closing the dialog res
   await page.getByRole('cell', { name: 'By hand', exact: true }).waitFor()
 })
 
-test('the console reports if switching keys or loading the model list fails', async () => {
+test('the console shows an error if switching keys or loading the model list fails', async () => {
   const app = await startApp()
   const { agent_id } = await app.createAgent()
   const { page } = await openConsole(app, browser, '/keys')

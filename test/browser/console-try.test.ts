@@ -69,7 +69,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('can be stopped, and reports failures', async () => {
+  test('can be stopped and reports failures', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)

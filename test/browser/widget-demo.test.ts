@@ -102,11 +102,11 @@ async function tryExample(html: string): Promise<void> {
 }
 
 describe('the widget example', () => {
-  test('in HTML works', async () => {
+  test('works in HTML', async () => {
     await tryExample(await read('examples/html/index.html'))
   })
 
-  test('in React works', async () => {
+  test('works in React', async () => {
     const { output } = (await build({
       root: join(repository, 'examples/react'),
       configFile: false,

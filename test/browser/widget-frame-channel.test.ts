@@ -84,7 +84,7 @@ describe('a window message', () => {
     for (const { close } of attackers) close()
   })
 
-  test('from a page with an opaque origin is not answered', async () => {
+  test('from a page with an opaque origin receives no reply', async () => {
     const page = await (await harness.browser.newContext()).newPage()
     await page.goto(harness.hostUrl)
     const heard = await page.evaluate(
@@ -114,7 +114,7 @@ describe('a window message', () => {
 })
 
 describe('a port message', () => {
-  test('that is malformed has no effect', async () => {
+  test('is ignored if it is malformed', async () => {
     const opened = await harness.open()
     await opened.say('before')
     await opened.settle()

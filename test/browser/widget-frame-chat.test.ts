@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => harness?.close())
 
 describe('an empty chat', () => {
-  test('shows the title, greetings and starters, and does not send them to the model', async () => {
+  test('shows the title, greetings and starters but does not send them to the model', async () => {
     const opened = await harness.open({ options: { welcomeMessage: 'Welcome!' } })
     const { frame } = opened
     await frame.getByRole('heading', { name: 'Helping hand' }).waitFor()
@@ -33,7 +33,7 @@ describe('an empty chat', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('uses the title, texts and language that the page sets, also when they change later', async () => {
+  test('uses the title, texts and language that the page sets, even if they change later', async () => {
     const opened = await harness.open({ options: { title: 'Mine', greeting: 'Hi', placeholder: 'Go on' } })
     await opened.frame.getByRole('heading', { name: 'Mine' }).waitFor()
     await opened.say('keep this')
@@ -108,7 +108,7 @@ describe('a reply', () => {
       ])
   })
 
-  test('can be copied, and so can its code blocks', async () => {
+  test('can be copied, as can its code blocks', async () => {
     const opened = await harness.open()
     await opened.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await opened.say('look:\n\n```js\nconst a = 1\n```')
@@ -122,7 +122,7 @@ describe('a reply', () => {
       .toContain('You said: look:\n\n```js')
   })
 
-  test('is counted as unread if it completes while the window is closed', async () => {
+  test('is marked as unread if it completes while the window is closed', async () => {
     const opened = await harness.open()
     await opened.post({ type: 'visibility', isOpen: false })
     await opened.say('hello')

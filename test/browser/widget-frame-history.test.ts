@@ -100,7 +100,7 @@ describe('a conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('is visible only to the user of the page who started it', async () => {
+  test('is visible only to the user who started it', async () => {
     const opened = await harness.open({ isSameSite: true, options: { user: 'ada' } })
     await opened.say('of ada')
     await opened.settle()

@@ -40,7 +40,7 @@ describe('a malicious reply', () => {
     expect(requestsElsewhere()).toEqual([])
   })
 
-  test('can contain only http, https and mailto links', async () => {
+  test('can link only to http, https and mailto URLs', async () => {
     const reply = await write(
       [
         '[one](javascript:alert(1))',

@@ -52,7 +52,7 @@ describe('a tool call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('runs concurrently with another, and both results are sent even if one call fails', async () => {
+  test('runs concurrently with another call, and each result is sent even if one call fails', async () => {
     const opened = await harness.open({ tools })
     await opened.page.evaluate(() => {
       const here = globalThis as unknown as HostPage

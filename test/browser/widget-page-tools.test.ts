@@ -101,7 +101,7 @@ describe('a tool call', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('and a second call in the same reply are both answered', async () => {
+  test('is answered together with a second call in the same reply', async () => {
     const opened = await open([tool('one'), tool('two')], answering)
     await say(opened, '[[tool:postMessage_one {}]] [[tool:postMessage_two {}]]')
     await opened.frame.locator('article.reply').getByText('"tool":"two"').waitFor()

@@ -141,7 +141,7 @@ describe('the chat window', () => {
     expect((await opened.launcher.boundingBox())?.x).toBe(1000 - 20 - 56)
   })
 
-  test('can be sized with CSS lengths, and fits on a small screen', async () => {
+  test('accepts CSS lengths for its size and fits on a small screen', async () => {
     const opened = await open({ width: '30rem', height: '200vh', autoOpen: true })
     await opened.event('opened')
     expect(await opened.page.locator('parley-chat .window').boundingBox()).toEqual({
@@ -152,7 +152,7 @@ describe('the chat window', () => {
     })
   })
 
-  test('is not printed', async () => {
+  test('is hidden when the page is printed', async () => {
     const opened = await open()
     await opened.launcher.waitFor()
     await opened.page.emulateMedia({ media: 'print' })

@@ -74,7 +74,7 @@ test('the component shows the widget and calls the callbacks, and the hook retur
   expect(opened.complaints).toEqual([])
 })
 
-test('the component applies changed props, and restores the default of a removed prop', async () => {
+test('the component applies changed props and restores the default of a removed prop', async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true, title: "First", position: "bottom-left", tools: [], headers: {} }')
   await opened.frame.getByRole('heading', { name: 'First' }).waitFor()

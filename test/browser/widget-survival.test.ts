@@ -41,7 +41,7 @@ test('the widget returns to its container when the page replaces the container',
   await opened.page.close()
 })
 
-test('autoOpen does not take the focus from a page field', async () => {
+test('autoOpen does not move the focus away from a page field', async () => {
   const opened = await open({ autoOpen: true, autoMount: false }, '<input id="name">')
   await opened.page.locator('#name').focus()
   await run(opened, 'ParleyChat.mount()')
@@ -52,7 +52,7 @@ test('autoOpen does not take the focus from a page field', async () => {
   await opened.page.close()
 })
 
-test('open() does not take the focus from a page field, but a click on the launcher does', async () => {
+test('open() does not move the focus away from a page field, but a click on the launcher does', async () => {
   const opened = await open({}, '<input id="name">')
   await opened.event('ready')
   await opened.page.locator('#name').focus()

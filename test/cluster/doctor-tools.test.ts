@@ -26,7 +26,7 @@ async function runDoctor(folder: string, mcp: object, env: Record<string, string
   }
 }
 
-test('doctor reports working components, and exits even though a timer of the host module is still active', async () => {
+test('doctor reports working components and exits even though a timer of the host module is still active', async () => {
   const [folder, redis, http] = [await makeFolder(), await startRedis(), await startMcpHttpServer()]
   await writeFile(join(folder, 'hooks.mjs'), hooks)
   const mcp = { far: { url: http.url }, near: { command: process.execPath, args: [stdioProgram] } }

@@ -63,7 +63,7 @@ test.each([
   expect(answers.filter((status) => status !== 200 && status !== 503)).toEqual([])
 })
 
-test('background work does not wait for the connections of requests', async () => {
+test('background work does not wait for database connections that requests use', async () => {
   const app = await startAlone()
   const unlock = await lockTable(app, 'agents, files, usage_days, usage_calls')
   const paths = ['/v1/agents', '/v1/files', '/v1/usage']

@@ -153,7 +153,7 @@ test('a database that does not respond is reported as unavailable until it respo
   await untilServed(app)
 })
 
-test('a request returns 503 when no database connection is free, and other requests wait', async () => {
+test('requests return 503 while all database connections are in use', async () => {
   const app = await startApp({ DATABASE_URL: await createTestDatabase() })
   await untilServed(app)
   const other = new pg.Client({ connectionString: app.service.deps.config.databaseUrl })

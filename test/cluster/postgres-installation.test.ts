@@ -46,7 +46,7 @@ test("another installation's database is rejected, and no file changes", async (
   await startApp(one.env)
 })
 
-test('a new database is rejected with a used data directory and is not given an id', async () => {
+test('a new database is rejected with a used data directory and is not assigned an id', async () => {
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
@@ -86,7 +86,7 @@ test('`parley store adopt` assigns the files to the database', async () => {
   expect(await startupErrorOf(startApp(one.env))).toContain('belongs to another installation')
 })
 
-test('servers that start concurrently with a new database and directory agree on the id', async () => {
+test('servers that start concurrently with a new database and directory agree on the installation id', async () => {
   const folder = await makeFolder()
   const env = { DATABASE_URL: await createTestDatabase('empty'), PARLEY_SECRET }
   const servers = await Promise.all([1, 2, 3].map(() => startServer({ folder, env })))
@@ -94,7 +94,7 @@ test('servers that start concurrently with a new database and directory agree on
   for (const server of servers) expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('only one of two servers can start when both use the same new directory with different databases', async () => {
+test('only one of two servers with different databases can start in the same new directory', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const urls = [await createTestDatabase(), await createTestDatabase()]
   const starts = await Promise.allSettled(

@@ -81,7 +81,7 @@ describe('PostgreSQL migrations', () => {
     expect(names).toEqual(Object.keys(migrations))
   })
 
-  test('cause an error in commands while they are pending', async () => {
+  test('that are pending are rejected by commands', async () => {
     const databaseUrl = await createTestDatabase('empty')
     expect(
       await startupErrorOf(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' })),
@@ -91,7 +91,7 @@ describe('PostgreSQL migrations', () => {
     )
   })
 
-  test('from a newer version cause an error in servers and commands', async () => {
+  test('from a newer version are rejected by servers and commands', async () => {
     const databaseUrl = await createTestDatabase()
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
@@ -188,7 +188,7 @@ describe('the server secret', () => {
     const next = { ...env, PARLEY_SECRET: OTHER, PARLEY_SECRET_PREVIOUS: SECRET, PARLEY_PARENT_KEY: key }
     await startApp(next)
     expect(await startupErrorOf(startApp({ ...env, PARLEY_SECRET: SECRET }))).toContain(
-      'use a different secret',
+      'have a different secret',
     )
   })
 })

@@ -132,7 +132,7 @@ describe('concurrent key and user requests', () => {
   })
 })
 
-describe('limits with concurrent requests', () => {
+describe('limits under concurrency', () => {
   test('on stored bytes are not exceeded by concurrent uploads', async () => {
     const apps = await startTwo({ PARLEY_STORAGE_QUOTA_BYTES: '1000' })
     const answers = await byTurns(apps, 10, (app) => postUpload(app, { size: 300 }))
@@ -174,7 +174,7 @@ describe('limits with concurrent requests', () => {
     expect(timed.reduce((sum, one) => sum + one, 0)).toBe(10)
   })
 
-  test('on tokens that are set concurrently do not mix', async () => {
+  test('on tokens are not merged when they are set concurrently', async () => {
     const apps = await startTwo()
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     const budgets = [{ day: 10 }, { month: 20 }]
@@ -189,7 +189,7 @@ describe('limits with concurrent requests', () => {
 })
 
 describe('concurrent uploads', () => {
-  test('with the same id on both servers create only one artifact', async () => {
+  test('with the same id on two servers create only one artifact', async () => {
     const apps = await startTwo()
     const metadata = { artifactId: '0b6b9b2e-2f5b-4d8e-9c1e-6a1f0f3d2c4b' }
     const answers = await byTurns(apps, 8, (app) => postUpload(app, { metadata }))

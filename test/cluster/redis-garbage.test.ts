@@ -76,7 +76,7 @@ const countCalls = async (server: RunningServer, redis: FakeRedis) => {
   return statuses
 }
 
-test('a server enforces its share of the limits after an invalid count, and logs the error once', async () => {
+test('a server enforces its share of the limits after an invalid count and logs the error once', async () => {
   const { redis, server } = await start({ PARLEY_RATE_LIMIT_PARENT: '3' })
   expect(await countCalls(server, redis)).toEqual([200, 200, 200, 429, 429])
   await untilRedisIs(server, 'down')

@@ -85,7 +85,7 @@ describe('a replica that is killed under load', () => {
   })
 })
 
-test('a replica that was paused during an upload does not write to it after another replica took over', async () => {
+test('a replica that was paused during an upload does not write to it after another replica takes over', async () => {
   const { folder, servers, targets } = await startProcesses('PostgreSQL')
   const bytes = randomBytes(300_000)
   const begun = await createUpload(targets[0], { size: bytes.length })

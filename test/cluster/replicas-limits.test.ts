@@ -42,7 +42,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test('count each of 300 concurrent hits exactly once', async () => {
+  test('charge each of 300 concurrent requests exactly once', async () => {
     const apps = await startReplicas(await createReplicaSettings(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const quota = { key: 'crowded', limit: 100 }
@@ -57,7 +57,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     )
   })
 
-  test('reject a request whose cost exceeds the remaining limit without counting it', async () => {
+  test('reject a request whose cost exceeds the remaining limit without charging it', async () => {
     const apps = await startReplicas(await createReplicaSettings(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const hits = await Promise.all(
@@ -121,7 +121,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test("reuse a killed replica's stream slots after a while", async () => {
+  test("reuse a killed replica's stream slots within 30 seconds", async () => {
     const env = { ...(await createReplicaSettings(store)), PARLEY_MAX_STREAMS_PARENT: '2' }
     const app = await startApp(env)
     const other = await startServer({ folder: await makeFolder(), env })

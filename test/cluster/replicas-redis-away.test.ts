@@ -58,7 +58,7 @@ describe.each(ways)('a Redis server that %s', (_what, takeAway, bringBack) => {
     expect(await callRoundRobin(apps, 30, list)).toEqual({ 200: 10, 429: 20 })
   })
 
-  test('does not cause open streams to be closed', async () => {
+  test('does not interrupt open streams', async () => {
     const { redis, apps } = await startPair({ PARLEY_MAX_STREAMS_PARENT: '4' })
     const { id } = await createUpload(apps[0])
     const open = async (app: TestApp) => {

@@ -70,7 +70,7 @@ async function freeUrl(): Promise<string> {
 const yamlOf = async (app: TestApp, id: string) => (await app.call('GET', `/v1/agents/${id}`)).body.yaml
 
 describe('agents apply --url', () => {
-  test('prints its plan without a database, and changes nothing unless --yes is set', async () => {
+  test('prints its plan without access to the database and changes nothing unless --yes is set', async () => {
     const app = await startApp()
     const folder = await makeFiles({ 'a.yaml': GREETER })
     const plan = await apply(folder, app)
@@ -83,7 +83,7 @@ describe('agents apply --url', () => {
     expect((await app.call('GET', '/v1/agents')).body.data).toEqual([])
   })
 
-  test('creates and updates agents byte for byte, and leaves the others alone', async () => {
+  test('creates and updates agents byte for byte and does not change other agents', async () => {
     const app = await startApp()
     const { agent_id: other } = await app.createAgent('name: Other\ninstructions: Hi.\n')
     const folder = await makeFiles({ 'a.yaml': GREETER, 'b.md': MARKDOWN })
@@ -115,14 +115,14 @@ describe('agents apply --url', () => {
     expect([files[0].action, untouched.length]).toEqual(['same', 100])
   })
 
-  test('prefers --key to PARLEY_KEY, and accepts a URL that ends in a slash', async () => {
+  test('prefers --key to PARLEY_KEY and accepts a URL that ends in a slash', async () => {
     const app = await startApp()
     const folder = await makeFiles({ 'a.yaml': GREETER })
     const words = ['--url', `${app.url}/`, '--key', app.key]
     expect(await run(folder, words, { PARLEY_KEY: 'svc_wrong' })).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('waits and continues when the server limits the requests of the key', async () => {
+  test('waits and continues when the server rate-limits its key', async () => {
     let calls = 0
     const url = await listen((_request, response) => {
       calls += 1
@@ -137,7 +137,7 @@ describe('agents apply --url', () => {
 })
 
 describe('agents apply --url fails with a clear error', () => {
-  test('without a complete parent key, which the error does not repeat', async () => {
+  test('if no complete parent key is set, without printing the key', async () => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     const folder = await makeFiles({ 'a.yaml': GREETER })
@@ -151,7 +151,7 @@ describe('agents apply --url fails with a clear error', () => {
     expect(await failureOf(folder, [...url, '--key', app.key.slice(0, 16)])).toContain('complete parent key')
   })
 
-  test('with a key that the server does not know', async () => {
+  test('with a key that the server does not recognize', async () => {
     const app = await startApp()
     const { key: stranger } = await startApp()
     const folder = await makeFiles({ 'a.yaml': GREETER })
@@ -199,7 +199,7 @@ describe('agents apply --url fails with a clear error', () => {
     expect(failure).toContain('Cannot reach http://parley.invalid (')
   })
 
-  test('when a file is invalid, before it sends a request', async () => {
+  test('when a file is invalid, before it sends any request', async () => {
     const { key } = await startApp()
     const folder = await makeFiles({ 'a.yaml': GREETER, 'b.yaml': 'name: B\n' })
     const failure = await failureOf(folder, ['--url', 'http://127.0.0.1:9', '--yes'], { PARLEY_KEY: key })
@@ -208,7 +208,7 @@ describe('agents apply --url fails with a clear error', () => {
     )
   })
 
-  test('when the server rejects a file, and names the file and the changes made before', async () => {
+  test('when the server rejects a file, with the name of the file and the changes already made', async () => {
     const app = await startApp({ PARLEY_MAX_AGENTS: '1' })
     const folder = await makeFiles({ 'a.yaml': GREETER, 'b.md': MARKDOWN })
     const failure = await failureOf(folder, ['--url', app.url, '--yes'], { PARLEY_KEY: app.key })
@@ -217,7 +217,7 @@ describe('agents apply --url fails with a clear error', () => {
     )
   })
 
-  test('when an agent changed after it was read', async () => {
+  test('when an agent has changed since it was read', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const url = await listen(async (request, response) => {
@@ -243,7 +243,7 @@ describe('agents apply --url fails with a clear error', () => {
   })
 })
 
-test('PARLEY_KEY is not reported as an unknown setting of the server', async () => {
+test('the server does not report PARLEY_KEY as an unknown setting', async () => {
   const folder = await makeFolder()
   const words = ['keys', 'create', '--name', 'first']
   expect(await runCommandInProcess(words, { folder, env: { PARLEY_KEY: 'svc_x' } })).toMatchObject({

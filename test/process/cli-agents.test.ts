@@ -95,7 +95,7 @@ describe('agents list and agents get', () => {
 })
 
 describe('an agents command', () => {
-  test("requires --key when several parent keys exist, and accesses only that key's agents", async () => {
+  test("requires --key if several parent keys exist and accesses only that key's agents", async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER })
     await applyFiles(folder)
     const second = (await parley(folder, 'keys', 'create', '--name', 'second')).trim()
@@ -187,7 +187,7 @@ describe('agents apply', () => {
     }
   })
 
-  test('changes nothing if any file is invalid, and reports the line and column of each error', async () => {
+  test('changes nothing if any file is invalid and reports the line and column of each error', async () => {
     const folder = await makeInstallation({
       'a.yaml': GREETER,
       'b.yaml': 'name: B\ninstructions: Hi.\ntemperature: 7\n',
@@ -204,7 +204,7 @@ describe('agents apply', () => {
     expect(await listAgents(folder)).toEqual([])
   })
 
-  test('rejects two files for the same agent and a name that two agents share', async () => {
+  test('rejects two files for the same agent, and a name that two agents share', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.yaml': `${GREETER}# b\n` })
     const both = 'agents/a.yaml and agents/b.yaml both describe'
     expect(await failureOf(folder, 'apply', 'agents', '--yes')).toContain(`${both} a new agent "Greeter"`)
@@ -223,13 +223,13 @@ describe('agents apply', () => {
     ['nowhere', 'no such file or directory'],
     ['agents', 'agents contains no files whose names end in'],
     ['data/parley.db', 'is not a definition file'],
-  ])('rejects the path %s with an error that gives the reason', async (path, sentence) => {
+  ])('rejects the path %s with an explanation', async (path, sentence) => {
     expect(await failureOf(await makeInstallation(), 'apply', path)).toContain(sentence)
   })
 })
 
 describe('agents export', () => {
-  test('writes files that `agents apply` reports as unchanged, and the same files each time', async () => {
+  test('writes the same files each time, which `agents apply` reports as unchanged', async () => {
     const folder = await makeInstallation({ 'a.yaml': GREETER, 'b.md': MARKDOWN, 'c.yaml': FULL_DEFINITION })
     const ids = await applyFiles(folder)
     const names = [

@@ -31,7 +31,7 @@ const byCommand = (action: string, key: string) => ({
   client_address: null,
 })
 
-test('each command that changes data adds one audit row with the OS user, in order with the server’s rows', async () => {
+test('each command that changes data adds one audit row with the OS user, in chronological order with the server’s rows', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const first = server.key as string
@@ -60,7 +60,7 @@ test('each command that changes data adds one audit row with the OS user, in ord
   expectNoSecrets(rows)
 })
 
-test('a command that fails does not add an audit row', async () => {
+test('a failed command does not add an audit row', async () => {
   const folder = await makeFolder()
   const key = await parley(folder, 'keys', 'create', '--name', 'ci')
   await parley(folder, 'keys', 'revoke', key)

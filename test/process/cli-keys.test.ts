@@ -91,7 +91,7 @@ describe('keys list', () => {
     for (const key of [old, current]) expect(text).not.toContain(key.slice(16, -4))
   })
 
-  test('prints only these fields with --json', async () => {
+  test('prints all documented fields but no secret with --json', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     expect(await listKeys(folder)).toEqual([
@@ -177,7 +177,7 @@ describe('a running server', () => {
     return server
   }
 
-  test('accepts a key within seconds after a command creates it', async () => {
+  test('accepts a key within seconds of its creation by a command', async () => {
     const folder = await makeFolder()
     const { url } = await startWith(folder, await createKey(folder))
     const key = await createKey(folder, 'second')
@@ -195,7 +195,7 @@ describe('a running server', () => {
     expect(await eventually(() => validate(url, agent.agent_key), 401)).toBe(401)
   })
 
-  test('rejects the old key within seconds after a rotation, and the new key keeps the agents', async () => {
+  test('rejects the old key within seconds of a rotation, and the new key retains access to the agents', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const { url } = await startWith(folder, key)
@@ -239,7 +239,7 @@ describe('keys update, disable and enable', () => {
     expect(await keys(folder, 'list')).toMatch(/ active\n$/)
   })
 
-  test('refuse an unknown id, a change of nothing, a past time and a limit above that of the server', async () => {
+  test("reject an unknown id, an empty change, a past expiry and a limit above the server's", async () => {
     const folder = await makeFolder()
     const id = publicIdOf(await createKey(folder))
     expect(await failureOf({ folder }, 'disable', 'A'.repeat(12))).toContain('does not exist')
@@ -247,8 +247,10 @@ describe('keys update, disable and enable', () => {
     expect(await failureOf({ folder }, 'update', id, '--expires', '2020-01-31')).toContain('expires_at')
     expect(await failureOf({ folder }, 'update', id, '--requests-per-minute', '601')).toContain('at most 600')
   })
+})
 
-  test('create a key that can manage keys on a running server, which stops accepting a disabled key', async () => {
+describe('a key created with --manage-keys', () => {
+  test('can create keys on a running server, and these remain valid after it is disabled', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder })
     const { key } = JSON.parse(await keys(folder, 'create', '--name', 'boss', '--manage-keys', '--json'))

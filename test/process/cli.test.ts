@@ -83,7 +83,7 @@ describe('a command with invalid usage', () => {
 })
 
 describe('migrate', () => {
-  test('creates a database, and reports that it is up to date when it runs again', async () => {
+  test('creates a database and reports that it is up to date when it runs again', async () => {
     const folder = await makeFolder()
     const said = `${join(folder, 'data')} is up to date\n`
     expect(await outputOf(['migrate'], folder)).toBe(said)
@@ -91,7 +91,7 @@ describe('migrate', () => {
     expect(await outputOf(['migrate'], folder)).toBe(said)
   })
 
-  test('changes nothing while a server runs, and the server keeps working', async () => {
+  test('changes nothing while a server runs, and the server continues to work', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder })
     const text = await outputOf(['migrate', '--json'], folder)
@@ -149,7 +149,7 @@ describe('any command', () => {
     expect(stderr).toBe('parley: The database is not usable (database is locked).\n')
   })
 
-  test('fails when it reads an invalid setting, and warns about an unknown setting', async () => {
+  test('fails if a setting that it reads is invalid, and warns about an unknown setting', async () => {
     const env = { LOG_LEVEL: 'loud', PARLEY_DATADIR: 'x' }
     const folder = await makeFolder()
     const { code, stderr } = await runParley(['keys', 'list'], { folder, env })

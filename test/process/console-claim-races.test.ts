@@ -41,7 +41,7 @@ describe('two processes', () => {
     })
   `
 
-  test('agree on the owner of each key when both claim the same keys', async () => {
+  test("agree on each key's owner when they claim the same keys", async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder, env: { ...behindProxy } })
     const created: string[] = []

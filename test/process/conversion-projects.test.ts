@@ -49,7 +49,7 @@ describe('a JSON project', () => {
   })
 
   test.each([
-    ['a single value', '42', /must be an object or a list/],
+    ['a single value', '42', /must be an object or an array/],
     ['not closed', '{"a":', /neither a ZIP archive nor JSON/],
     ['not UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]), /UTF-8 JSON/],
     ['nested too deeply', '['.repeat(100_000) + ']'.repeat(100_000), /deeper than 64/],
@@ -72,7 +72,7 @@ describe('a project archive', () => {
     expect(await check(makeZip([]))).toBe('application/zip')
   })
 
-  test('can contain another archive, which is also checked', async () => {
+  test('may contain another archive, which is also checked', async () => {
     expect(await zip({ name: 'a.zip', data: makeZip([{ name: 'b', data: 'b' }]) })).toBe('application/zip')
     const inner = makeZip([{ name: '../b' }])
     expect(await zip({ name: 'a.docx', data: inner, isStored: true })).toMatch(/^dangerous: /)
@@ -115,11 +115,11 @@ describe('a project archive', () => {
   })
 
   const broken: [what: string, member: Member, sentence: RegExp][] = [
-    ['a backslash in a name', { name: 'a\\b' }, /not well-formed/],
-    ['a line break in a name', { name: 'a\nb' }, /not well-formed/],
-    ['a name that is not UTF-8', { name: Buffer.from([0x61, 0xff]) }, /not well-formed/],
-    ['an empty path segment', { name: 'a//b' }, /not well-formed/],
-    ['a name that is too long', { name: 'a'.repeat(256) }, /not well-formed/],
+    ['a backslash in a name', { name: 'a\\b' }, /invalid file name/],
+    ['a line break in a name', { name: 'a\nb' }, /invalid file name/],
+    ['a name that is not UTF-8', { name: Buffer.from([0x61, 0xff]) }, /invalid file name/],
+    ['an empty path segment', { name: 'a//b' }, /invalid file name/],
+    ['a name that is too long', { name: 'a'.repeat(256) }, /invalid file name/],
     ['two different names for one file', { name: 'a', innerName: 'b' }, /two different names/],
     ['another checksum', { name: 'a', data: 'a', checksum: 1 }, /damaged/],
     ['another size', { name: 'a', data: 'aaaa', sizeBytes: 3 }, /damaged/],
@@ -170,7 +170,9 @@ describe('an archive that streaming ZIP readers would read differently', () => {
   })
 
   test('is rejected when there are unused bytes between its members', async () => {
-    expect(await zip({ name: 'a', data: 'a', after: Buffer.alloc(5) })).toMatch(/^unconvertible: .* disagree/)
+    expect(await zip({ name: 'a', data: 'a', after: Buffer.alloc(5) })).toMatch(
+      /^unconvertible: .* does not match its directory/,
+    )
   })
 
   test("is rejected when a member's two headers differ", async () => {
@@ -179,8 +181,10 @@ describe('an archive that streaming ZIP readers would read differently', () => {
     whole.writeUInt32LE(1, 14)
     expect(await check(whole)).toMatch(/^unconvertible: .* two different headers/)
   })
+})
 
-  test('is accepted when it only uses data descriptors', async () => {
+describe('an archive with data descriptors', () => {
+  test('is accepted if it has no hidden members', async () => {
     const streamed = { data: 'a', flags: 0x808, isUnstated: true }
     for (const length of [12, 16, 20, 24])
       expect(await zip({ name: 'a', ...streamed, after: Buffer.alloc(length) }, { name: 'b' })).toBe(
@@ -189,9 +193,9 @@ describe('an archive that streaming ZIP readers would read differently', () => {
   })
 })
 
-describe('an archive bomb', () => {
-  const zeros = Buffer.alloc(100 * 1024 * 1024)
+const zeros = Buffer.alloc(100 * 1024 * 1024)
 
+describe('an archive bomb', () => {
   test('is rejected as dangerous when it expands a thousandfold', async () => {
     expect(await zip({ name: 'zeros', data: zeros })).toMatch(/^dangerous: .* bomb/)
   })
@@ -202,13 +206,13 @@ describe('an archive bomb', () => {
     )
   })
 
-  test('is rejected as dangerous when nested archives hide it', async () => {
+  test('is rejected as dangerous when it is hidden in nested archives', async () => {
     const core = makeZip([{ name: 'zeros', data: zeros.subarray(0, 20 * 1024 * 1024) }])
     const books = Array.from({ length: 6 }, (_, index) => ({ name: `${index}.zip`, data: core }))
     expect(await zip(...books)).toMatch(/^dangerous: .* bomb/)
   })
 
-  test('is rejected as dangerous when archives are nested too deeply', async () => {
+  test('is rejected as dangerous when its archives are nested too deeply', async () => {
     let inner = makeZip([{ name: 'page', data: 'page' }])
     for (const name of ['chapter', 'book']) inner = makeZip([{ name, data: inner }])
     expect(await check(inner)).toBe('application/zip')
@@ -220,8 +224,10 @@ describe('an archive bomb', () => {
     expect(await check(makeZip(members.slice(1)))).toBe('application/zip')
     expect(await check(makeZip(members))).toBe('dangerous: The archive contains more than 10000 files.')
   })
+})
 
-  test('is detected without rejecting a file of 32 MiB of zeros', async () => {
+describe('an archive with 32 MiB of zeros', () => {
+  test('is accepted', async () => {
     expect(await zip({ name: 'blank', data: zeros.subarray(0, 32 * 1024 * 1024) })).toBe('application/zip')
   })
 })

@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 
 describe('the data directory lock', () => {
-  test('is still held after it rejected another server', async () => {
+  test('is still held after another server is rejected', async () => {
     await openTestDatabase('server', dataDir)
     await startupErrorOf(openDatabase({ dataDir, role: 'server' }))
     expect(await new OtherProcess(openScript('server', dataDir)).hears()).toContain(
@@ -99,7 +99,7 @@ describe('the data directory lock', () => {
 })
 
 describe('a command next to a running server', () => {
-  test('waits for the write lock when both run transactions that read before they write', async () => {
+  test('waits for the write lock when its transactions read before they write', async () => {
     const server = await openTestDatabase('server', dataDir)
     const writer = new OtherProcess(`
       import { openDatabase } from ${source('db/open.ts')}

@@ -23,7 +23,7 @@ async function runDoctor(folder: string, server: S3Server): Promise<string | und
 }
 
 describe('doctor', () => {
-  test('reports a working bucket before and after the first start, and leaves no test objects behind', async () => {
+  test('reports a working bucket before and after the first start and leaves no test objects behind', async () => {
     const server = await S3Server.start()
     const folder = await makeFolder()
     expect(await runDoctor(folder, server)).toMatch(/^ok: test-bucket at http\S+ is readable and writable$/)

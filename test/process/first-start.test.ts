@@ -36,7 +36,7 @@ describe('the first start', () => {
     expect(answer).toEqual({ status: 200, body: { valid: true, kind: 'parent' } })
   })
 
-  test('prints a key that no later start prints again, and the key works after a restart', async () => {
+  test('prints a key that works after a restart and is not printed again', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await first.stop()).toMatchObject({ code: 0 })
@@ -63,7 +63,7 @@ describe('the first start', () => {
 })
 
 describe('a port that is already in use', () => {
-  test('causes a one-sentence error, and the next start still prints the first key', async () => {
+  test('is reported in one sentence, and the next start still prints the first key', async () => {
     const folder = await makeFolder()
     const { port } = await startSilentListener()
     const env = { PORT: String(port) }
@@ -77,7 +77,7 @@ describe('a port that is already in use', () => {
     expect(await validate(url, key as string)).toBe(200)
   })
 
-  test('causes an exit without waiting for an unresponsive gateway', async () => {
+  test('makes the server exit without waiting for an unresponsive gateway', async () => {
     const folder = await makeFolder()
     const [taken, gateway] = [await startSilentListener(), await startSilentListener()]
     const env = {
@@ -126,7 +126,7 @@ describe('PARLEY_PARENT_KEY', () => {
 })
 
 describe('after a server is killed', () => {
-  test('the next start still has the agent, and the agent’s key works', async () => {
+  test('the agent exists at the next start, and its key works', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     const yaml = 'name: Greeter\ninstructions: Greet people.\n'

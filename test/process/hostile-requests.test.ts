@@ -90,7 +90,7 @@ function judge(credential: Credential, status: number | undefined, cost: Cost): 
   return `status ${status}, ${Math.round(cpuMs)} ms, ${Math.round(memoryMb)} MB`
 }
 
-test('no request ends the server, fails with a 5xx status or costs too much', async () => {
+test('no generated request crashes the server, returns a 5xx status or uses too much CPU or memory', async () => {
   const server = await startServer({ folder: await makeFolder(), env: unlimited })
   const definition = { yaml: 'name: A\ninstructions: Answer.\n' }
   const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, definition)

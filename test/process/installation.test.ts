@@ -50,13 +50,13 @@ async function swapDatabase(dataDir: string): Promise<void> {
   for (const name of ['parley.db', 'secret']) await cp(join(other.dataDir, name), join(dataDir, name))
 }
 
-test("the first start writes the database's id to both file folders", async () => {
+test('the first start writes the installation id to the marker files', async () => {
   const { dataDir } = await makeInstallation()
   const id = openSqliteFile(dataDir).prepare('select id from installation').pluck().get()
   expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
 })
 
-test('a starting server creates missing marker files', async () => {
+test('startup creates missing marker files', async () => {
   const { dataDir, fileId, key } = await makeInstallation()
   const marks = await readMarks(dataDir)
   await removeMarks(dataDir)
@@ -68,7 +68,7 @@ test('a starting server creates missing marker files', async () => {
   expect(await read.text()).toBe('hello')
 })
 
-test('a starting server gives a database without an id a new one', async () => {
+test('startup assigns a new installation id to a database without one', async () => {
   const { dataDir } = await makeInstallation()
   await removeMarks(dataDir)
   const connection = openSqliteFile(dataDir)
@@ -182,7 +182,7 @@ describe('store orphans', () => {
     for (let count = 0; count < 120; count++) await writeFile(join(dataDir, 'files', randomUUID()), '')
   }
 
-  test('counts files without a database row while a server runs, and deletes them only with --delete', async () => {
+  test('counts files without a database row while a server runs and deletes them only with --delete', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     const app = await start(dataDir)

@@ -4,7 +4,7 @@ import { openWithJobs } from '../support/job-rows.ts'
 import { OtherProcess, source } from '../support/other-process.ts'
 import { makeFolder } from '../support/process.ts'
 
-test('two processes on one database take every job exactly once', async () => {
+test('two processes that share a database take each job exactly once', async () => {
   const dataDir = `${await makeFolder()}/data`
   const blobs = Array.from({ length: 60 }, (_, index) => `blob-${index}`)
   const { db } = await openWithJobs(blobs, dataDir)

@@ -19,7 +19,7 @@ describe.each([
   ['with sessions', []],
   ['without sessions', ['--modern']],
 ])('an MCP server %s', (_what, words) => {
-  test('provides tools from all pages of its list, and receives the configured headers', async () => {
+  test('provides tools from all pages of its list and receives the configured headers', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(harness, config(server), ['echo', 'data'])
     const names = app.service.deps.tools.list().map(({ name }) => name)
@@ -106,7 +106,7 @@ describe.each([
     expect(await resultOf(app, 'new')).toBe('new')
   })
 
-  test('fails calls after a crash, and works again after its restart', async () => {
+  test('fails calls after a crash and works again after its restart', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(harness, config(server), ['echo', 'die'])
     expect(await resultOf(app, 'die')).toBe("Error: this tool's server did not respond")
@@ -119,7 +119,7 @@ describe.each([
   })
 })
 
-test('a tool call opens a new session when the MCP server has lost the old one', async () => {
+test('a tool call opens a new session if the MCP server has lost the old one', async () => {
   const server = await startMcpHttpServer()
   const app = await startWithMcp(harness, config(server), ['echo'])
   await server.forget()
@@ -165,7 +165,7 @@ describe('a tool name', () => {
     expect([(await one.seen()).calls, (await two.seen()).calls]).toEqual([[], ['echo']])
   })
 
-  test("that a host tool also has refers to the host's tool", async () => {
+  test("that a host tool also uses refers to the host's tool", async () => {
     const server = await startMcpHttpServer()
     const app = await startWithMcp(harness, config(server), ['data'], {
       tools: { echo: tool(() => 'the host') },

@@ -52,7 +52,7 @@ describe('the npm tarball', () => {
     expect(installed.sizeBytes).toBeLessThan(3 * 1024 ** 2)
   })
 
-  test('contains every file named in its exports', () => {
+  test('contains every file listed in its exports', () => {
     const named = Object.values(manifest.exports).flatMap((one) =>
       typeof one === 'string' ? [one] : Object.values(one),
     )
@@ -60,7 +60,7 @@ describe('the npm tarball', () => {
     expect(named.filter((path) => !installed.files.includes(path.slice(2)))).toEqual([])
   })
 
-  test('depends only on packages that its files import, and imports nothing from outside the package', async () => {
+  test('depends only on packages that its files import and imports nothing from outside the package', async () => {
     const wanted = new Set<string>()
     const imported = /(?:\bfrom |\bimport\(|^import )['"]([^.'"][^'"]*)['"](?:;|\)|$)/gm
     for (const path of installed.files.filter((name) =>
@@ -103,7 +103,7 @@ describe('a project that installs the package', () => {
     )
   })
 
-  test("can be type-checked with the package's types", async () => {
+  test("type-checks against the package's types", async () => {
     await installed.write('typed.ts', typedProgram)
     await installed.write('tsconfig.json', typedProject)
     expect(await installed.run(join(repository, 'node_modules/.bin/tsc'), '-p', '.')).toBe('')
@@ -116,7 +116,7 @@ describe('a project that installs the package', () => {
   })
 })
 
-test('the installed `parley serve` serves everything that a checkout serves', async () => {
+test('the installed `parley serve` serves everything that it serves in a checkout', async () => {
   const main = join(installed.folder, 'node_modules/.bin/parley')
   const server = await startServer({ folder: await makeFolder(), main })
   const get = async (path: string) => {

@@ -48,7 +48,7 @@ describe('an invalid setting', () => {
     expect(text).not.toMatch(/loud|a short secret|svc_typo|hunter2/)
   })
 
-  test('writes nothing to disk', async () => {
+  test('prevents startup before anything is written to disk', async () => {
     const folder = await makeFolder()
     await failureOf({ folder, env: { LOG_LEVEL: 'loud' } })
     expect(await readdir(folder)).toEqual([])
@@ -66,7 +66,7 @@ describe('an invalid setting', () => {
     )
   })
 
-  test('causes only a warning with a suggestion when its name is unknown', async () => {
+  test('results only in a warning with a suggestion if its name is unknown', async () => {
     const server = await startServer({ folder: await makeFolder(), env: { PARLEY_DATADIR: '/elsewhere' } })
     expect(server.stderr).toBe(
       'warning: PARLEY_DATADIR is not a setting and is ignored; did you mean PARLEY_DATA_DIR?\n',
@@ -112,7 +112,7 @@ describe('a data directory', () => {
     },
   )
 
-  test('is rejected with the process id if another server uses it', async () => {
+  test("is rejected with the other server's process id if it is in use", async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await errorLineOf({ folder })).toMatch(

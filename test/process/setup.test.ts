@@ -133,7 +133,7 @@ describe('the setup', () => {
   const setUp = (folder: string, ...options: readonly string[]) =>
     runNode(folder, ['scripts/setup.mjs', ...options])
 
-  test('installs packages and a Node binary in a new checkout, and does not run install scripts', async () => {
+  test('installs packages and a Node binary in a new checkout and does not run install scripts', async () => {
     const folder = await makeCheckout()
     expect(await setUp(folder)).toMatchObject({ code: 0, output: expect.stringContaining('npm ci') })
     expect(await readFile(join(folder, 'node_modules/part/package.json'), 'utf8')).toBe(renderPart('1.0.0'))
@@ -215,7 +215,7 @@ describe('the setup', () => {
     },
   )
 
-  test('installs packages once when two instances run at the same time', async () => {
+  test('installs packages once when two instances run concurrently', async () => {
     const folder = await makeCheckout()
     const both = await Promise.all([setUp(folder), setUp(folder)])
     expect(both.map(({ code }) => code)).toEqual([0, 0])

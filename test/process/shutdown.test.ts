@@ -123,7 +123,7 @@ describe('an open stream of a stopping server', () => {
 
 describe('a server that is stopped before it listens', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'exits with code 0 while it reads its settings (%s)',
+    'exits with code 0 if it is still reading its settings (%s)',
     async (signal) => {
       const folder = await makeFolder()
       const secretFile = join(folder, 'secret')
@@ -138,7 +138,7 @@ describe('a server that is stopped before it listens', () => {
     },
   )
 
-  test('still prints the parent key that it created', async () => {
+  test('still prints the parent key that it has created', async () => {
     const upstream = await startUpstream()
     onTestFinished(() => upstream.stop())
     await upstream.script('/v1/models', '{{up:hang}}')
@@ -164,7 +164,7 @@ describe('an open request that is not streamed', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('returns 503 after the grace period', async () => {
+  test('is answered with 503 after the grace period', async () => {
     const server = await startServer({ folder: await makeFolder(), env: SHORT_GRACE })
     const body = chatBody('[[hang]]', false)
     const answer = callServer(server.url, 'POST', '/v1/chat/completions', server.key, body)

@@ -73,7 +73,7 @@ async function expectKept(dataDir: string, upload: WatchedUpload): Promise<numbe
   return receivedBytes
 }
 
-test('four uploads keep all acknowledged bytes when the server is killed three times', async () => {
+test('four uploads retain all acknowledged bytes when the server is killed three times', async () => {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')
   const start = () => startServer({ folder, env: { PARLEY_DATA_DIR: dataDir } })

@@ -75,7 +75,7 @@ test.each([true, false])(
   },
 )
 
-test('an upload survives three kills in a row', async () => {
+test('an upload resumes after the server is killed three times in a row', async () => {
   const world = await startWorld()
   const bytes = randomBytes(5 * MIB)
   let { server, target } = await world.start()

@@ -95,7 +95,7 @@ test('the next server completes an upload if the server was killed while complet
   await expect.poll(() => listResumable(s3)).toEqual({ trailingParts: [], uploads: 0 })
 })
 
-test('a stopping server stores the received bytes, and the upload resumes from them', async () => {
+test('a stopping server stores the received bytes, from which the upload resumes', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld({ ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.2' })
   const bytes = randomBytes(12 * MIB)
@@ -111,7 +111,7 @@ test('a stopping server stores the received bytes, and the upload resumes from t
   await finishUpload(second.target, begun, bytes)
 })
 
-test('a starting server does not send a bucket request for each upload', async () => {
+test('startup does not send a bucket request for each upload', async () => {
   const s3 = await S3Server.start()
   const start = await startWorld(s3.environment)
   const first = await start()

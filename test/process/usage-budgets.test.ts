@@ -10,8 +10,8 @@ import { setBudget } from '../../src/usage/budgets.ts'
 import { databaseEnvironmentOf, startApp } from '../support/app.ts'
 import { listBudgetCounters, ownerOf } from '../support/usage.ts'
 
-describe('concurrent calls', () => {
-  test('in two processes on one database share a budget', async () => {
+describe('concurrent calls in two processes', () => {
+  test('share a budget', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const dataDir = join(folder, 'data')

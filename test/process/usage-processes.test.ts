@@ -89,7 +89,7 @@ test('concurrent calls in two processes exceed a budget by at most one call', as
   expect(rejected.length).toBeGreaterThan(0)
 })
 
-test("a killed server's reserved tokens are released after the maximum duration of a call", async () => {
+test('the token reservations of a killed server are released after the maximum call duration', async () => {
   const folder = await makeFolder()
   const first = await startOn(folder)
   const key = first.key as string

@@ -60,7 +60,7 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('keeps its frames when only the audio is re-encoded', async () => {
+  test('retains its frames if only the audio is re-encoded', async () => {
     const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mkv'), [...h264.slice(0, -1), 'flac'])
     const file = (await convert('video', source)).converted?.file.path ?? ''
@@ -68,7 +68,7 @@ describe('a video with supported codecs', () => {
     expect(await listFrames(file)).toEqual(await listFrames(source))
   })
 
-  test('can have no audio', async () => {
+  test('is converted even if it has no audio', async () => {
     const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     expect(await codecs((await convert('video', source)).converted?.file.path ?? '')).toEqual(['h264'])

@@ -45,7 +45,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('keeps existing secrets when the script runs again, and only their owner can read them', async () => {
+  test('retains existing secrets when the script runs again, and only their owner can read them', async () => {
     const folder = await makeSecrets()
     const before = await readFile(join(folder, 'parley_secret'), 'utf8')
     await run('sh', [join(folder, '../deploy/make-secrets.sh')])

@@ -1,5 +1,6 @@
 /** Tests conversion jobs for uploads of every kind: results, progress and cleanup. */
 
+import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import sharp from 'sharp'
@@ -44,6 +45,7 @@ describe('an uploaded video', () => {
       kind: 'video',
       bytesReceived: bytes.length,
       size: bytes.length,
+      sha256: createHash('sha256').update(bytes).digest('hex'),
       acknowledged: true,
       conversion: { result: 'converted' },
     })

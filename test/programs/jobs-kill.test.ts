@@ -104,7 +104,7 @@ describe('a server that is killed during a conversion', () => {
     expect(await world.listEvents()).toHaveLength(1)
   })
 
-  test('after it stored but did not record the result leaves a job that the next server repeats', async () => {
+  test('after storing but before recording the result leaves a job that the next server repeats', async () => {
     const world = await startConversion()
     await untilAcknowledged(world.target, world.id)
     // Holds the write lock, so that the server can store the result but not record it.
@@ -181,7 +181,7 @@ describe('a server that is killed while it completes an upload', () => {
     return { world, begun, name: name.split('.')[0] }
   }
 
-  test('before it counts the last bytes leaves an upload that the client can resume', async () => {
+  test('before it records the last bytes leaves an upload that the client can resume', async () => {
     const bytes = randomBytes(100_000)
     const { world, begun, name } = await leaveUpload(bytes)
     const { target } = await world.start({ PARLEY_CONVERSION_TRIES: '1' })
@@ -195,7 +195,7 @@ describe('a server that is killed while it completes an upload', () => {
     expect(await world.listEvents()).toEqual([`${name} ${begun.id} true`])
   })
 
-  test('after it counts the last bytes leaves an upload that the next server completes', async () => {
+  test('after it records the last bytes leaves an upload that the next server completes', async () => {
     const { world, begun, name } = await leaveUpload(VTT)
     const database = openSqliteFile(world.dataDir)
     database.exec(`update artifacts set received_bytes = size_bytes, lease_until = 1e10, kind = 'captions'`)

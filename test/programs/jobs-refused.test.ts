@@ -54,7 +54,7 @@ describe('a running conversion', () => {
     return { app, dataDir, id, isRunning }
   }
 
-  test('is killed when its artifact is deleted, and leaves no files or rows', async () => {
+  test('is killed when its artifact is deleted and leaves no files or rows', async () => {
     const { app, dataDir, id, isRunning } = await startConversion()
     expect((await app.call('DELETE', `/artifacts/${id}`)).status).toBe(200)
     expect(await isRunning()).toBe(false)

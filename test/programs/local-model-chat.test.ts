@@ -110,7 +110,7 @@ describe('a non-streaming response', () => {
 describe('sampling', () => {
   const free = (more: object) => ({ ...greedy('Hi', { max_tokens: 24, ...more }), temperature: 1 })
 
-  test('returns the same text for the same seed and another text for another seed', async () => {
+  test('returns the same text for the same seed and different text for another seed', async () => {
     const [one, again, other] = [
       await say(free({ seed: 7 })),
       await say(free({ seed: 7 })),
@@ -160,7 +160,7 @@ describe('a streaming response', () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(1)
   })
 
-  test('ends with the usage when include_usage is set', async () => {
+  test('ends with usage if include_usage is set', async () => {
     const whole = await harness.app.call('POST', CHAT, { body: greedy('Hello') })
     const { events } = await harness.app.stream(greedy('Hello', { stream_options: { include_usage: true } }))
     expect(events.at(-1)).toMatchObject({ choices: [], usage: whole.body.usage })

@@ -53,7 +53,7 @@ async function ask(more: object = {}, signal: AbortSignal = neverAborted): Promi
 }
 
 describe("the model's queue", () => {
-  test('accepts two running and six waiting calls, and returns 429 to the ninth', async () => {
+  test('allows two running and six waiting calls and rejects the ninth with 429', async () => {
     await Promise.all([hold(harness.app), hold(harness.app)])
     const leaving = new AbortController()
     const seven = Array.from({ length: 7 }, () =>
@@ -95,7 +95,7 @@ describe("the model's queue", () => {
   })
 })
 
-test('a full queue causes the fallback model to respond', async () => {
+test('the fallback model responds when the queue is full', async () => {
   const text = `providers:\n  own: { kind: local, model: "${harness.path}", threads: 1 }\n  play: { kind: mock }\n`
   const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(text) })
   const { agent_id, agent_key } = await app.createAgent()
@@ -117,7 +117,7 @@ test('a full queue causes the fallback model to respond', async () => {
   await Promise.allSettled(others)
 })
 
-test('two models can run in one service, and the service does not start if one cannot be loaded', async () => {
+test('two models can run in one service, which does not start if one of them cannot be loaded', async () => {
   const vectors = writeModelFile({ poolingType: 1 })
   const write = (path: string) =>
     writeConfigFile(`providers:

@@ -121,14 +121,14 @@ describe('embeddings from an in-process model', () => {
     expect(body.usage).toEqual({ prompt_tokens: 22, total_tokens: 22 })
   })
 
-  test('for a list of tokens are the same as for the text', async () => {
+  test('are the same for a list of tokens as for the text', async () => {
     const [text] = (await embed({ input: 'Hi' })).body.data
     // The vocabulary starts with <unk>, <s> and </s>, followed by one token for each byte.
     const tokens = [...Buffer.from('Hi')].map((byte) => byte + 3)
     for (const input of [tokens, [tokens]]) expect((await embed({ input })).body.data).toEqual([text])
   })
 
-  test('can be encoded as base64', async () => {
+  test('are encoded as base64 on request', async () => {
     const [plain] = (await embed({ input: 'Hi' })).body.data
     const [encoded] = (await embed({ input: 'Hi', encoding_format: 'base64' })).body.data
     const bytes = Buffer.from(encoded.embedding, 'base64')
@@ -157,12 +157,12 @@ describe('embeddings from an in-process model', () => {
       { input: ['x', 'x'.repeat(100_000)] },
       { param: 'input[1]', code: 'context_length_exceeded' },
     ],
-  ])('return 400 for %s', async (_what, request, error) => {
+  ])('are rejected with 400 for %s', async (_what, request, error) => {
     const { status, body } = await embed(request)
     expect({ status, error: body.error }).toMatchObject({ status: 400, error })
   })
 
-  test('can come from an embedding model, which rejects chat completions', async () => {
+  test('can be created by an embedding model, which rejects chat completions', async () => {
     const app = await startApp(localEnvironment(writeModelFile({ poolingType: 1 })))
     expect((await app.call('POST', EMBEDDINGS, { body: { input: 'Hi' } })).status).toBe(200)
     const { status, body } = await app.call('POST', CHAT, { body: { ...greedy('Hi'), model: 'tiny' } })

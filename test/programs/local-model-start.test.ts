@@ -56,7 +56,7 @@ async function runDoctor(folder: string, env: Record<string, string>): Promise<s
   return `${state}: ${message}`
 }
 
-test('a server with an in-process model responds, does not print llama.cpp messages and stops mid-response', async () => {
+test('a server with an in-process model responds, prints no llama.cpp messages and can stop mid-response', async () => {
   const { folder, env } = await makeModelFolder(makeTinyModel({ brevity: -100 }))
   const server = await startServer({
     folder,

@@ -94,7 +94,7 @@ describe('a model with tools', () => {
     expect(none.answer.body.usage).toEqual((await ask(greedy('Hi', { max_tokens: 8 }))).answer.body.usage)
   })
 
-  test('makes only one call when parallel_tool_calls is false', async () => {
+  test('makes only one call if parallel_tool_calls is false', async () => {
     const { calls } = await ask(greedy('Hi', { tools, tool_choice: 'required', parallel_tool_calls: false }))
     expect(calls).toHaveLength(1)
   })
@@ -158,7 +158,7 @@ describe('a tool result', () => {
     expect((await count('ab')) - (await count('[]'))).toBe('""'.length)
   })
 
-  test("is returned by the official OpenAI client's tool runner", async () => {
+  test("reaches the model through the official OpenAI client's tool runner", async () => {
     const painted: unknown[] = []
     const runner = harness.app.openai().chat.completions.runTools({
       model: 'tiny',
@@ -195,7 +195,7 @@ describe('a JSON response', () => {
     expect(joinText(events)).toBe(text)
   })
 
-  test('can be any JSON with the format json_object', async () => {
+  test('may be any JSON if the format is json_object', async () => {
     const { text, finish } = await ask(
       greedy('Hi', { response_format: { type: 'json_object' }, max_tokens: 200 }),
     )

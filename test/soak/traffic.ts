@@ -52,7 +52,7 @@ export class Traffic {
     while (!this.stopping.signal.aborted) {
       dueMs += 1e3 / this.perSecond
       const aheadMs = dueMs - performance.now()
-      // Waits for the event loop even when behind schedule, so that responses are processed.
+      // Yields to the event loop even when behind schedule, so that responses are processed.
       await (aheadMs > 1 ? wait(aheadMs) : nextTurn())
       const name = this.draw()
       const isTooMuch = this.running.size >= MAX_CONCURRENT || aheadMs < -MAX_BEHIND_MS

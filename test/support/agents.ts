@@ -35,7 +35,7 @@ instructions: |
   Use look_up for orders.
 `
 
-/** Sends a definition with the given media type. */
+/** Sends a definition to `POST /v1/agents` with the given media type. */
 export async function sendDefinition(
   app: TestApp,
   method: 'POST' | 'PUT',

@@ -1,4 +1,4 @@
-/** Checks the API responses in all tests against the documented schemas. */
+/** Checks the API's responses in all tests against the documented schemas. */
 import { isAboutArtifacts } from '../../src/http/response.ts'
 import { errorShapeOf } from '../../src/operations/errors.ts'
 import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi.ts'
@@ -26,7 +26,7 @@ export class AnswerChecker {
 async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   if (isAboutArtifacts(path) && response.headers.get('protocol-version') !== '2')
     throw new Error(`${path} was answered without Protocol-Version`)
-  // The body cannot be read if the test has disconnected.
+  // The body is incomplete if the test has disconnected.
   const text = await response.text().catch(() => '')
   if (text === '' || method === 'OPTIONS' || method === 'HEAD') return
   const mediaType = response.headers.get('content-type') ?? ''

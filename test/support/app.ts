@@ -24,7 +24,7 @@ export interface Answer {
 }
 
 export interface CallOptions {
-  /** The app's parent key by default; null sends no key. */
+  /** Null sends no key; by default, the app's parent key. */
   readonly key?: string | null
   /** Objects are sent as JSON, strings unchanged. */
   readonly body?: unknown

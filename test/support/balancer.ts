@@ -24,7 +24,8 @@ export async function startBalancer(urls: readonly string[]): Promise<{ readonly
     outgoing.once('socket', (socket) =>
       socket.once('connect', () => {
         isSent = true
-        // Reads the body only after connecting, so that a request can be sent to another replica until then.
+        // Connects before it reads the body, so that it can send the request to another replica if the
+        // connection fails.
         if (isSafe) outgoing.end()
         else pipeline(incoming, outgoing, () => {})
       }),

@@ -5,12 +5,12 @@ import type { TestApp } from './app.ts'
 import { FORM_TYPE } from './files.ts'
 import { parseRawResponse, RawConnection, toRequest } from './raw-connection.ts'
 
-/** The way to declare the body's length, or to stop early. */
+/** The framing of the body; the last two values make the client stop early. */
 export type Framing = 'length' | 'chunked' | 'half-closed' | 'reset'
 
 export interface SentForm {
   readonly body: Buffer
-  /** The chunk sizes in bytes, which repeat; the server reads each chunk separately. */
+  /** Sizes of the chunks in bytes, repeated until the body ends; the server reads each chunk separately. */
   readonly pieceSizes: readonly number[]
   readonly framing: Framing
 }

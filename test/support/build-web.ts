@@ -1,4 +1,4 @@
-/** Rebuilds the web assets before the tests if their sources have changed. */
+/** Rebuilds the browser files before the tests if their sources have changed. */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { listStaleBuilds } from '../../scripts/web-sources.mjs'

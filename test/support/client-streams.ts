@@ -1,11 +1,14 @@
-/** Runs the chat stream code on a scripted provider stream, and splits bytes at random positions. */
+/**
+ * Runs the code that forwards chat streams on a scripted provider's stream, and splits bytes at random
+ * positions.
+ */
 import fc from 'fast-check'
 import { askForStream } from '../../src/chat/answer-stream.ts'
 import type { AnswerOptions } from '../../src/chat/model-answer.ts'
 import { dataOf, splitRun } from '../../src/chat/sse-reader.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
 
-/** Returns options for reading a response, with the call ids `call_1`, `call_2` and so on. */
+/** Returns options for reading a model's response. They create the call ids `call_1`, `call_2` and so on. */
 export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptions {
   let calls = 0
   return {
@@ -18,7 +21,7 @@ export function answerOptions(options: Partial<AnswerOptions> = {}): AnswerOptio
   }
 }
 
-/** Returns the bytes that a client receives for these provider chunks, and the error, if any. */
+/** Returns the bytes that a client receives if the provider sends `reads`, and the error, if any. */
 export async function readClientBytes(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
@@ -32,7 +35,7 @@ export async function readClientBytes(
   }
 }
 
-/** Yields the chunks that a client receives for these provider chunks. */
+/** Yields the bytes that a client receives if the provider sends `reads`, chunk by chunk. */
 export async function* clientChunksOf(
   reads: readonly Uint8Array[],
   options: AnswerOptions = answerOptions(),
@@ -62,7 +65,7 @@ async function* hand(reads: readonly Uint8Array[]): AsyncGenerator<Uint8Array, v
   yield* reads
 }
 
-/** Generates positions at which to split, as fractions of the length. */
+/** Generates positions at which to split a text, as fractions of its length. */
 export const splitPositions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 })
 
 export function splitAt(bytes: Buffer, shares: readonly number[]): Buffer[] {

@@ -27,7 +27,7 @@ export interface Collector {
   readonly spans: readonly CollectedSpan[]
   /** The request headers of every batch. */
   readonly headers: readonly IncomingHttpHeaders[]
-  /** Sets the HTTP status of further responses. */
+  /** Sets the HTTP status of all later responses. */
   answerWith(status: number): void
 }
 

@@ -25,7 +25,7 @@ export interface Installation {
 const DAYS = 28
 const DAY_MS = 86_400_000
 
-/** The system clock minus a number of days that `passDay` reduces. */
+/** A clock that is a number of days behind the system clock; `passDay` moves it forward by a day. */
 interface LateClock extends Clock {
   passDay(): void
 }
@@ -76,7 +76,7 @@ export async function openInstallation(): Promise<Installation> {
 
 interface Caller {
   readonly key: string
-  /** The number of calls on a weekday. */
+  /** Returns the number of calls on a weekday. */
   readonly calls: number
   readonly words: number
 }
@@ -122,7 +122,7 @@ async function chatForDay(app: TestApp, callers: readonly Caller[], day: number)
     callers.flatMap(({ key, calls, words }, place) =>
       Array.from({ length: Math.round((calls + ((day * 5 + place) % 3)) * growth) }, (_, turn) => {
         const question = questions[(day + turn) % questions.length]
-        // The mock model delays each word of a stream, so streams get shorter texts.
+        // Streamed responses get shorter texts, because the mock model delays each word of a stream.
         const stream = turn % 3 === 0
         const tokens = stream ? 12 : words + ((day * 13 + turn * 7) % 60)
         const delayMs = (stream ? 8 : 30) + ((day * 11 + turn * 17 + place * 29) % (stream ? 12 : 90))

@@ -19,7 +19,10 @@ import { getProgram } from './programs.ts'
 export interface TestConverterOptions {
   readonly wallMs?: number
   readonly memoryBytes?: number
-  /** The programs that the converter can find (default: all); a string is a shell script to run instead. */
+  /**
+   * The programs that the converter can find; all by default. A string is a shell script that replaces the
+   * program.
+   */
   readonly programs?: Readonly<Partial<Record<keyof Programs, string | true>>>
 }
 
@@ -98,23 +101,23 @@ export async function makePath(
 const run = promisify(execFile)
 
 /** Runs this machine's ffmpeg; returns its output. */
-export async function ffmpeg(...words: readonly string[]): Promise<string> {
-  const { stdout } = await run(getProgram('ffmpeg'), ['-nostdin', '-v', 'error', ...words])
+export async function ffmpeg(...args: readonly string[]): Promise<string> {
+  const { stdout } = await run(getProgram('ffmpeg'), ['-nostdin', '-v', 'error', ...args])
   return stdout
 }
 
-/** Encodes a test video with a tone; `words` are encoder options, `pictures` is an ffmpeg video source. */
+/** Encodes a test video with a tone. `source` is an ffmpeg video source. */
 export async function makeVideo(
   path: string,
-  words: readonly string[] = h264,
-  pictures = 'testsrc2=size=320x240:rate=10:duration=2',
+  encoderOptions: readonly string[] = h264,
+  source = 'testsrc2=size=320x240:rate=10:duration=2',
 ): Promise<string> {
-  const inputs = ['-f', 'lavfi', '-i', pictures, '-f', 'lavfi', '-i', 'sine=duration=2']
-  await ffmpeg(...inputs, ...words, '-y', path)
+  const inputs = ['-f', 'lavfi', '-i', source, '-f', 'lavfi', '-i', 'sine=duration=2']
+  await ffmpeg(...inputs, ...encoderOptions, '-y', path)
   return path
 }
 
-/** Encoder options for H.264 and AAC, the codecs that a conversion keeps. */
+/** Encoder options for H.264 and AAC, the codecs that a conversion copies without encoding. */
 export const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac']
 
 /** Lists the checksums of a video's decoded frames. */
@@ -126,8 +129,8 @@ export async function listFrames(path: string): Promise<string[]> {
 /** Returns ffprobe's JSON description of a file. */
 export async function probe(path: string) {
   const entries = 'stream=codec_name,codec_type,width,height,pix_fmt:stream_tags:format_tags:format=duration'
-  const words = ['-v', 'error', '-show_entries', entries, '-show_chapters', '-of', 'json', path]
-  const { stdout } = await run('ffprobe', words)
+  const args = ['-v', 'error', '-show_entries', entries, '-show_chapters', '-of', 'json', path]
+  const { stdout } = await run('ffprobe', args)
   return JSON.parse(stdout)
 }
 

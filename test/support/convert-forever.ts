@@ -1,4 +1,4 @@
-/** Runs one video conversion in a process that a test can kill. */
+/** Converts one video in a separate process that a test can kill. */
 import { createConverter } from '../../src/conversion/conversion.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 

@@ -5,7 +5,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export type Cut = 'reset' | 'end'
 
 export interface CuttingProxyOptions {
-  /** Total bytes from all clients after which `onPoint` is called, in ascending order. */
+  /**
+   * Numbers of bytes in ascending order. `onPoint` is called when the clients have sent this many bytes in
+   * total.
+   */
   readonly points: readonly number[]
   /** Returns how to break all connections at this point, or `go on` to leave them open. */
   onPoint(index: number): Cut | 'go on'
@@ -45,7 +48,7 @@ export class CuttingProxy {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
   }
 
-  /** The number of points that the clients have passed. */
+  /** Number of points that have been reached. */
   get passedPoints(): number {
     return this.next
   }

@@ -10,7 +10,8 @@ const api = [
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
   'http/{errors,never-500.property,routes,rpc}',
-  // Without rate limits, because tests cannot set the clock of PostgreSQL; replicas-limits.test.ts tests them.
+  // Disables rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts tests the
+  // limits.
   'identity/{former-secrets,keys,keys-at-rest,managed-keys}',
   'models/{models,policy}',
   'responses/agents',

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { type DefinitionFormat, parseDefinition } from '../../src/agents/definition.ts'
 import { ServiceError } from '../../src/lib/errors.ts'
 
-/** The smallest valid definition; a line that a test appends is line 3. */
+/** The smallest valid definition. A line that a test appends is line 3. */
 export const minimalDefinition = 'name: Guide\ninstructions: Be kind.\n'
 
 /** A definition that uses every field. */

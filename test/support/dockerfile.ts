@@ -60,7 +60,7 @@ export function readEnvironment({ steps }: Stage): Record<string, string> {
   return Object.fromEntries(pairs.map((pair) => pair.split('=', 2)))
 }
 
-/** Returns the exceptions in a `.dockerignore` that excludes everything else. */
+/** Returns the names that a `.dockerignore` allows. It must exclude everything else. */
 export function listAllowed(text: string): string[] {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   const [first, ...rest] = lines
@@ -78,7 +78,7 @@ export interface Workshop {
   readonly folder: string
   /** The environment of RUN commands. */
   readonly env: Readonly<Record<string, string>>
-  /** Returns a function to call instead of running the command, if there is one. */
+  /** Returns a function to call instead of running `command`, or undefined to run it. */
   insteadOf(command: string): ((folder: string) => Promise<void>) | undefined
 }
 
@@ -120,7 +120,7 @@ async function copy(
   }
 }
 
-/** Runs a command after moving its absolute paths into the stage's root folder. */
+/** Runs a command; replaces its absolute paths with paths in the stage's root folder. */
 async function runIn(root: string, workFolder: string, text: string, workshop: Workshop): Promise<void> {
   const folder = join(root, workFolder)
   const instead = workshop.insteadOf(text)

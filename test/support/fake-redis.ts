@@ -4,14 +4,14 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { HIT } from '../../src/replicas/redis/scripts.ts'
 
-/** When to send invalid bytes: as a reply to this command, or without a command. */
+/** When to send invalid bytes: in reply to this command, or `unasked`. */
 export type Moment = 'hello' | 'info' | 'eval' | 'subscribe' | 'ping' | 'unasked'
 
 export interface FakeRedis {
   readonly url: string
   /** Sends `bytes` instead of the correct reply until `restore` is called. */
   breakAt(moment: Moment, bytes: string): void
-  /** Sends correct replies again. */
+  /** Sends only correct replies from now on. */
   restore(): void
 }
 
@@ -83,7 +83,7 @@ function answerAsRedis([name = '', ...words]: readonly string[]): string {
     case 'info':
       return '$19\r\nredis_version:7.0.0\r\n'
     case 'eval':
-      // Returns one hit per key, one replica, and a free slot for each owner.
+      // Replies with one hit per key, one replica, or a free slot for each owner, depending on the script.
       if (words[0] === HIT)
         return `*${2 * Number(words[1])}\r\n${':1\r\n:60000\r\n'.repeat(Number(words[1]))}`
       return words[0]?.includes('HGETALL') ? ':0\r\n' : ':1\r\n'

@@ -9,7 +9,7 @@ import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream
 /** The key that test gateways send. */
 export const apiKey = 'provider-key-0123456789'
 
-/** Timeouts that are too long to expire during a test. */
+/** Timeouts that cannot expire during a test. */
 export const longTimeouts = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
 
 export interface GatewayChanges extends Partial<Omit<GatewayOptions, 'timings'>> {

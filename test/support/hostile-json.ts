@@ -1,8 +1,8 @@
-/** Generates JSON texts: inputs that fit a schema, with hostile values in random places. */
+/** Generates JSON texts that match a schema except for hostile values in random places. */
 import fc from 'fast-check'
 import { z } from 'zod'
 
-/** JSON text that replaces a value; created late, because it may be large. */
+/** JSON text that replaces a value. It is created only when it is rendered, because it may be large. */
 export class RawJson {
   readonly label: string
   readonly make: () => string
@@ -17,7 +17,7 @@ export class RawJson {
   }
 }
 
-/** Renders a value as JSON; unlike `JSON.stringify`, writes raw texts. */
+/** Renders a value as JSON; renders a `RawJson` as its text. */
 export function renderJson(value: unknown): string {
   if (value instanceof RawJson) return value.make()
   if (Array.isArray(value)) return `[${value.map(renderJson).join()}]`
@@ -122,14 +122,14 @@ const scalar = fc.constantFrom<unknown>(
   new RawJson('a fraction of 1,900,000 digits', () => `0.${'1'.repeat(1_900_000)}`),
 )
 
-/** Values that storage, parsers, validators or renderers may handle badly. */
+/** Generates values that storage, parsers, validators or renderers may not handle correctly. */
 export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(list, keys, nested, string, scalar)
 
 interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Generates values that fit the input of an operation, without its patterns and formats. */
+/** Generates values that match an operation's input schema, but ignores its patterns and formats. */
 export function fitting(input: z.ZodType): fc.Arbitrary<unknown> {
   const document = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' }) as JsonSchema
   return fromSchema(document, (document.$defs ?? {}) as Readonly<Record<string, JsonSchema>>)
@@ -176,7 +176,7 @@ function fitObject(
     Object.fromEntries(
       fields.map(([name, field]) => [
         name,
-        // Most requests have few optional fields, as a bad field would hide the next one.
+        // Omits most optional fields, because the server reports only the first invalid field.
         required.includes(name) ? inner(field) : seldom(inner(field)),
       ]),
     ),
@@ -187,7 +187,7 @@ function seldom(field: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 6, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: field })
 }
 
-/** Replaces, or adds, a value in a random place of an input. */
+/** Replaces or adds a value. `steps` selects its place in the input. */
 export function withHostileValue(input: unknown, value: unknown, steps: readonly number[]): unknown {
   const [step, ...others] = steps
   if (step === undefined || typeof input !== 'object' || input === null || input instanceof RawJson)

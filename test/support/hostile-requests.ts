@@ -1,9 +1,9 @@
-/** Generates HTTP requests to every operation, upload route and page, most of them hostile. */
+/** Generates mostly invalid HTTP requests to every operation, upload route and page. */
 import fc from 'fast-check'
 import { listOperations, restOperations } from '../../src/server/api.ts'
 import { fitting, hostileValue, renderJson, withHostileValue } from './hostile-json.ts'
 
-/** The way in which a body is sent, or in which its sender stops early. */
+/** The framing of a request's body; the last two values make the client stop early. */
 type Framing = 'length' | 'chunked' | 'tiny chunks' | 'half-closed' | 'reset'
 
 export interface HostileRequest {
@@ -19,7 +19,10 @@ export type Credential = 'none' | 'agent' | 'parent'
 
 const none = () => Buffer.alloc(0)
 
-/** Valid inputs of the operations that agent keys use most, so that hostile values reach every part of them. */
+/**
+ * Valid inputs for the operations that agent keys use most, so that hostile values reach every part of these
+ * inputs.
+ */
 const inputsForAgents: Readonly<Record<string, unknown>> = {
   'chat.completions': {
     model: 'mock',
@@ -64,7 +67,10 @@ const inputsForAgents: Readonly<Record<string, unknown>> = {
   },
 }
 
-/** Inputs that fit the schema of each operation; rotating the parent key would end the access of later requests. */
+/**
+ * Every operation with a generator of inputs, except the rotation of the parent key, after which later
+ * requests would fail.
+ */
 const operations = listOperations()
   .filter(({ name }) => name !== 'keys.rotate')
   .map(({ name, operation }) => {
@@ -79,7 +85,7 @@ function isFor(credential: Credential, callers: readonly string[]): boolean {
   return callers.length === 0 || callers.includes(credential)
 }
 
-/** Chooses an item that a credential may use more often than others. */
+/** Chooses a random item, more often one of the preferred items. */
 function preferring<T>(list: readonly T[], isPreferred: (item: T) => boolean): fc.Arbitrary<T> {
   const preferred = list.filter(isPreferred)
   const all = fc.constantFrom(...list)
@@ -88,7 +94,7 @@ function preferring<T>(list: readonly T[], isPreferred: (item: T) => boolean): f
     : fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...preferred) }, { weight: 1, arbitrary: all })
 }
 
-/** The input of an operation as JSON, usually with one hostile value. */
+/** Generates an input for an operation, usually with one hostile value. */
 function hostileInput(name: string): fc.Arbitrary<{ label: string; value: unknown }> {
   const place = fc.array(fc.nat(40), { minLength: 1, maxLength: 6 })
   return fc
@@ -104,7 +110,9 @@ function hostileInput(name: string): fc.Arbitrary<{ label: string; value: unknow
 
 const junk = [Buffer.from([0xff, 0xfe, 0x22]), Buffer.from('\ufeff'), Buffer.from('\0'), Buffer.from(']}]}')]
 
-/** Changes the bytes of a body: cuts them, or inserts bytes that do not belong there. */
+/**
+ * Generates functions that damage a body: they truncate it or insert invalid bytes. Most leave it unchanged.
+ */
 const spoiling = fc.oneof(
   { weight: 8, arbitrary: fc.constant((body: Buffer) => body) },
   {
@@ -219,7 +227,7 @@ const query = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(`?${long('a&')}`, `?${long('%')}`, `?token=${long('a.')}`) },
 )
 
-/** A request to a REST operation with a JSON body, or with YAML or Markdown where the operation takes it. */
+/** Generates requests to REST operations, with JSON bodies or, where the operation accepts it, YAML. */
 function restRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
   const list = restOperations.filter(({ name }) => inputOf.has(name))
   return preferring(list, ({ auth }) => isFor(credential, auth.callers)).chain(({ http, name, request }) =>
@@ -242,12 +250,12 @@ function restRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
 
 function toBody(value: unknown, isYaml: boolean): Buffer {
   const json = renderJson(value)
-  // A definition is written as a JSON string first, so that hostile texts stay short.
+  // Sends the text of a JSON string as YAML, with its escapes, so that hostile texts remain short.
   const text = isYaml && json.startsWith('"') ? json.slice(1, -1).replaceAll('\\n', '\n') : json
   return Buffer.from(text)
 }
 
-/** Annotations of superjson, which the client may send with an input. */
+/** superjson's annotations, which a client may send with an input. */
 const meta = fc.constantFrom(
   ...['undefined', '{}', '[]', '"x"', '{"values":["undefined"]}', '{"values":{"a":["Date"],"x.y":["set"]}}'],
   '{"referentialEqualities":{"a":["b","c"]}}',
@@ -256,7 +264,7 @@ const meta = fc.constantFrom(
   `{"values":{"${'messages.0.'.repeat(20_000)}":["undefined"]}}`,
 )
 
-/** A tRPC call, or a batch of calls. */
+/** Generates tRPC calls and batches of calls. */
 function trpcRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
   const one = preferring(operations, ({ operation }) => isFor(credential, operation.auth.callers))
   return fc.array(one, { minLength: 1, maxLength: 3 }).chain((calls) => {
@@ -374,7 +382,7 @@ const pageRequest: fc.Arbitrary<HostileRequest> = fc
   })
   .map(({ size, ...given }) => ({ label: 'page', ...given, body: () => Buffer.alloc(size, '[') }))
 
-/** Requests with one kind of credential, which the sender adds. */
+/** Generates requests for one kind of credential; `toBytes` adds the key. */
 export function hostileRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
   return fc.oneof(
     { weight: 5, arbitrary: restRequest(credential) },
@@ -384,7 +392,7 @@ export function hostileRequest(credential: Credential): fc.Arbitrary<HostileRequ
   )
 }
 
-/** The bytes of a request, which closes its connection unless its headers say otherwise. */
+/** Renders a request as bytes; the request closes its connection unless its headers prevent that. */
 export function toBytes(request: HostileRequest, key: string | undefined): Buffer {
   const { method, target, headers, framing } = request
   const body = request.body()
@@ -403,7 +411,7 @@ export function toBytes(request: HostileRequest, key: string | undefined): Buffe
   return Buffer.concat([Buffer.from(`${head}\r\n\r\n`, 'latin1'), isChunked ? toChunks(body, framing) : body])
 }
 
-/** Splits a body into chunks of 64 KiB, or of one byte. */
+/** Splits a body into chunks of 64 KiB, or of one byte for `tiny chunks`. */
 function toChunks(body: Buffer, framing: Framing): Buffer {
   const size = framing === 'tiny chunks' ? 1 : 65_536
   const chunks: Buffer[] = []

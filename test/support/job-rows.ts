@@ -1,4 +1,4 @@
-/** Inserts and takes rows of conversion jobs. */
+/** Opens databases with conversion jobs, and leases the jobs. */
 import { insertJob, takeJob } from '../../src/artifacts/jobs/store.ts'
 import { insertArtifact } from '../../src/artifacts/store.ts'
 import type { Database } from '../../src/db/database.ts'

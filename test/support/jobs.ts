@@ -46,12 +46,15 @@ export const getRow = ({ service }: { readonly service: Service }) =>
 /** Lists the work folders of running conversions. */
 export const listWorkFolders = (dataDir: string) => readdir(join(dataDir, 'conversions', 'incoming'))
 
-/** Waits until `ask` resolves to true; `what` describes the condition in the timeout error. */
+/** Waits until `ask` resolves to true. `what` names the condition in the error after a timeout. */
 export async function waitUntil(ask: () => Promise<boolean>, what: string): Promise<void> {
   if (!(await eventually(ask, true))) throw new Error(`timed out waiting until ${what}`)
 }
 
-/** Creates a PATH whose ffmpeg waits until `open` is called, and then runs the script `before`. */
+/**
+ * Creates a folder for PATH with an ffmpeg that waits until `open` is called, and then runs the script
+ * `before`.
+ */
 export async function makeGate(before = '') {
   const folder = await makeFolder()
   const [isOpen, started] = [join(folder, 'open'), join(folder, 'started')]

@@ -5,7 +5,7 @@ import type { Tables } from '../../src/db/tables.ts'
 const ROWS_AT_ONCE = 200
 const CREATED_AT = 1_700_000_000
 
-/** The ids and key digests of the inserted rows, by their number. */
+/** Returns the id or key digest of an inserted row from its number. */
 export const rowNames = {
   tenant: (key: number) => `tenant${String(key).padStart(6, '0')}`,
   agent: (agent: number) => `agent-${String(agent).padStart(20, '0')}`,

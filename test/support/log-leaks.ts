@@ -2,15 +2,15 @@
 import diagnostics from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 
-/** Shorter texts are ignored, because they occur in ordinary log lines. */
+/** Minimum length of a text to search for, because shorter texts occur in ordinary log lines. */
 const SHORTEST = 8
-/** Texts with fewer different characters are ignored, because tests use them as filler. */
+/** Minimum number of different characters in a text, because tests use less varied texts as filler. */
 const FEWEST_CHARACTERS = 5
-/** Only this many characters of a text are searched for, because the log may truncate it. */
+/** Number of a text's characters to search for, because the log may truncate the text. */
 const LONGEST = 40
-/** The maximum number of stored texts; property tests send a large number. */
+/** Maximum number of stored texts, because property tests send many. */
 const MOST_TEXTS = 50_000
-/** Bodies above this size, in characters, are not searched for messages. */
+/** Maximum length of a body that is searched for messages, in characters. */
 const LARGEST_BODY = 262_144
 
 /** Matches keys and tokens, but not redacted ones. */
@@ -41,7 +41,7 @@ export function checkLines(output: string): void {
   for (const line of output.split('\n')) checkLine(line)
 }
 
-/** Treats new log lines that contain the text as leaks. */
+/** Adds a text that later log lines must not contain. */
 export function forbidInLog(text: string): void {
   // Splits the text at punctuation, because a log line may contain only a part of it.
   const runs = text.match(/[\p{L}\p{N} ,'’_-]+/gu) ?? []
@@ -70,13 +70,13 @@ function findText(line: string): string | undefined {
 /** The JSON fields that contain messages in any of the APIs. */
 const spokenFields = new Set(['content', 'text', 'input', 'output', 'arguments', 'instructions', 'result'])
 
-/** Treats new log lines that contain a message from this JSON body as leaks. */
+/** Adds the messages in a JSON body as texts that later log lines must not contain. */
 export function forbidMessagesInLog(body: string): void {
   if (body.length > LARGEST_BODY || !/^\s*[{[]/.test(body)) return
   try {
     JSON.parse(body, function takeSpoken(this: unknown, name, value) {
       if (typeof value !== 'string') return value
-      // List items have an index instead of a field name, so any item with a space is treated as a message.
+      // An item of a list has no field name, so any item with a space is treated as a message.
       if (spokenFields.has(name) || (Array.isArray(this) && /\s/.test(value))) forbidInLog(value)
       return value
     })

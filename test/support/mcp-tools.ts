@@ -11,7 +11,7 @@ interface Tool {
 const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
 const anything = { type: 'object' } as const
 
-/** The names of the called and of the cancelled tools so far. */
+/** Names of the tools that were called and of the calls that were cancelled. */
 export const seen = { calls: [] as string[], cancelled: [] as string[] }
 
 export const tools: Record<string, Tool> = {

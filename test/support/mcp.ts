@@ -34,7 +34,7 @@ export interface McpHttpServer {
   seen(): Promise<Seen>
   /** Adds a tool that returns its own name. */
   add(name: string): Promise<void>
-  /** Discards all sessions, like a restart. */
+  /** Discards all sessions, as a restart would. */
   forget(): Promise<void>
   kill(): Promise<void>
   /** Starts a new process on the same port. */

@@ -53,5 +53,5 @@ export const promisedSpans: readonly PromisedSpan[] = readTable('Span').map(
 
 /** The names of the process metrics, which the page lists in a paragraph. */
 export const processMetrics: readonly string[] = listCodes(
-  doc.slice(doc.indexOf('`process_cpu_seconds_total`'), doc.indexOf('Pauses of')),
+  doc.slice(doc.indexOf('`process_cpu_seconds_total`'), doc.indexOf('The server starts to measure')),
 )

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFinished } from 'vitest'
 
-/** A process that runs a script; `say` sends it a line, and `hears` returns its next line. */
+/** A running script. `say` sends a line to it, and `hears` returns its next line. */
 export class OtherProcess {
   readonly child: ChildProcess
   private readonly lines: AsyncIterator<string>

@@ -91,7 +91,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return
     const exited = once(ending, 'exit')
     ending.kill('SIGCONT')
-    // SIGINT is PostgreSQL's fast shutdown, which closes connections; SIGQUIT is its immediate shutdown.
+    // SIGINT is a fast shutdown, which closes connections; SIGQUIT is an immediate shutdown.
     ending.kill(name === 'SIGINT' ? 'SIGINT' : 'SIGQUIT')
     await exited
   }
@@ -141,13 +141,16 @@ export async function createTestDatabase(kind: 'migrated' | 'empty' = 'migrated'
   return urlOf(name)
 }
 
-/** A reusable database with an open connection, because connecting takes longer than emptying the tables. */
+/**
+ * An open connection to a test database. It is reused, because connecting takes longer than emptying the
+ * tables.
+ */
 interface Borrowable {
   readonly url: string
   readonly client: pg.Client
 }
 
-/** Databases that are not in use; emptying one is ten times as fast as creating one. */
+/** Unused test databases; emptying one is ten times as fast as creating one. */
 const unused: Borrowable[] = []
 let borrowed = 0
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 /** Returns the CPU nanoseconds that all threads of a process have used. */
 export function readCpuNs(pid: number): number {
-  // schedstat counts nanoseconds per thread, while /proc/<pid>/stat counts ticks of 10 ms.
+  // schedstat counts nanoseconds per thread; /proc/<pid>/stat counts only ticks of 10 ms.
   return readdirSync(`/proc/${pid}/task`)
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
     .reduce((total, text) => total + Number.parseInt(text, 10), 0)
@@ -23,7 +23,7 @@ export function resetPeakMemory(pid: number): void {
 
 export interface Cost {
   readonly cpuMs: number
-  /** The growth of resident memory to its peak. */
+  /** Difference between the peak and the initial resident memory, in MB. */
   readonly memoryMb: number
 }
 

@@ -12,7 +12,10 @@ import { checkLines } from './log-leaks.ts'
 /** The root folder of this checkout. */
 export const repository = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Node's compile cache; the environment variable makes it apply to the process's first file too. */
+/**
+ * Node's compile cache. Set in the environment, because otherwise it would not apply to the process's first
+ * file.
+ */
 const compileCache = join(repository, 'node_modules/.cache/parley')
 
 export interface RunOptions {
@@ -162,7 +165,7 @@ export async function callServer(
   return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
 }
 
-/** Calls `ask` until its result equals `wanted`, for at most 30 seconds; returns the last result. */
+/** Calls `ask` until it returns `wanted`, or for about 30 seconds; returns its last result. */
 export async function eventually<T>(ask: () => Promise<T>, wanted: T): Promise<T> {
   let answer = await ask()
   for (let tries = 0; answer !== wanted && tries < 300; tries++) {

@@ -84,7 +84,7 @@ export function openRequest(url: string, { cert }: Certificate, asked: RequestOp
 
 /** Waits for the response status, which can arrive before the body is complete. */
 export async function statusOf(outgoing: ClientRequest): Promise<number> {
-  // A server can close the connection without reading the whole body.
+  // A server may close the connection before it has read the whole body.
   outgoing.on('error', () => {})
   const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
   answer.resume()

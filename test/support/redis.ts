@@ -9,7 +9,7 @@ import { findFreePort } from './free-port.ts'
 import { makeFolder } from './process.ts'
 import { getProgram } from './programs.ts'
 
-/** Raises the process's priority, because replicas wait only 100 ms for Redis. */
+/** Raises the server's priority, because replicas wait only 100 ms for Redis. */
 function favour({ pid }: ChildProcess): void {
   try {
     setPriority(pid as number, -15)

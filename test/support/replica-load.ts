@@ -31,7 +31,7 @@ export interface Load {
 const PARTS = 4
 const PART_BYTES = 192 * 1024
 
-/** An unexpected response that a failed replica cannot explain. */
+/** Thrown for an unexpected response that the failure of a replica cannot explain. */
 class WrongAnswer extends Error {}
 
 function assertRight(isRight: boolean, what: string): void {
@@ -45,7 +45,7 @@ function assertStatus(status: number, wanted: number): void {
   throw status >= 500 ? new Error(message) : new WrongAnswer(message)
 }
 
-/** Starts sending requests; `known` is a ready artifact to download. */
+/** Starts to send requests; `known` is a ready artifact that they download. */
 export function startLoad(target: Target, known: Uploaded): Load {
   const [outcomes, uploads, agents]: [Outcome[], Uploaded[], string[]] = [[], [], []]
   let isOver = false
@@ -121,7 +121,7 @@ export function startLoad(target: Target, known: Uploaded): Load {
     agents.push(answer.body.agent_id)
   }
 
-  /** Uploads with unlimited retries, and checks that the server keeps all acknowledged bytes. */
+  /** Uploads with unlimited retries, and checks that the server retains all acknowledged bytes. */
   async function upload(): Promise<void> {
     const bytes = randomBytes(PARTS * PART_BYTES)
     let begun: Awaited<ReturnType<typeof createUpload>> | undefined

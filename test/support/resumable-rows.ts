@@ -42,7 +42,7 @@ export class UploadRow {
   }
 }
 
-/** A writer that holds or has held the lease. */
+/** A writer that holds the lease or has lost it. */
 export class Writer {
   readonly blob: ResumableBlob
   private readonly row: UploadRow

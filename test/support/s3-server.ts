@@ -16,7 +16,9 @@ export type { S3Operation }
 export type Fault =
   /** An S3 error response. */
   | { readonly status: number; readonly code: string }
-  /** `hang`: no response; `reset`: a connection reset; `lose`: the same, but after the call took effect. */
+  /**
+   * `hang`: no response; `reset`: a connection reset; `lose`: a connection reset after the call took effect.
+   */
   | 'hang'
   | 'reset'
   | 'lose'
@@ -31,7 +33,7 @@ export interface SeenCall {
   readonly key: string
   readonly headers: IncomingMessage['headers']
   readonly response: ServerResponse
-  /** The number of concurrent calls of this operation when this one arrived, including itself. */
+  /** Number of concurrent calls of this operation when this call arrived, including this call. */
   readonly atOnce: number
   /** True if the client disconnected before the response was complete. */
   isLeft: boolean
@@ -85,12 +87,12 @@ export class S3Server extends S3Contents {
     }
   }
 
-  /** Makes the next `times` calls of an operation fail; by default all. */
+  /** Makes the next `times` calls of an operation fail; by default, all further calls. */
   fail(operation: S3Operation, fault: Fault, times = Number.POSITIVE_INFINITY): void {
     this.faults.push({ operation, fault, left: times })
   }
 
-  /** Rejects all calls after this number of further calls, as if the client had died. */
+  /** Serves this many more calls and rejects all later ones, as if the client had been killed. */
   serveOnly(calls: number): void {
     this.callsLeft = calls
   }
@@ -108,7 +110,7 @@ export class S3Server extends S3Contents {
     return Math.max(...this.calls.filter((call) => call.operation === operation).map(({ atOnce }) => atOnce))
   }
 
-  /** Waits until a slow client blocks the response to the operation's last call. */
+  /** Waits until a slow client has blocked the response to the operation's last call. */
   async isStuck(operation: S3Operation): Promise<boolean> {
     const stuckBytes = () =>
       this.calls.findLast((call) => call.operation === operation)?.response.writableLength

@@ -13,7 +13,10 @@ export function findMountError(): string | undefined {
   return status === 0 ? undefined : (error?.message ?? stderr)
 }
 
-/** Creates a data directory; the returned command prefix mounts its artifacts folder with the given size. */
+/**
+ * Creates a data directory. Returns a command prefix that mounts a file system of this size as its artifacts
+ * folder.
+ */
 export async function prepareSmallDisk(dataDir: string, sizeMebibytes: number): Promise<string[]> {
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const folder = join(dataDir, 'artifacts')

@@ -7,7 +7,10 @@ import { chatMlWithTools } from './tiny-template.ts'
 export interface TinyModelOptions {
   /** The seed of the weights. */
   readonly seed?: number
-  /** Higher values end responses earlier: -100 = never, 10 (default) = after dozens of letters, 100 = immediately. */
+  /**
+   * Higher values make responses shorter: -100 never ends, 10 (default) ends after dozens of letters, 100
+   * ends immediately.
+   */
   readonly brevity?: number
   readonly chatTemplate?: string | null
   /** The context length in tokens; 2048 by default. */

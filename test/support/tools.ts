@@ -12,7 +12,7 @@ export function tool(handler: HostTool['handler'], more: Omit<HostTool, 'handler
   return { ...more, handler }
 }
 
-/** The input schema of most test tools. */
+/** Input schema of most test tools. */
 export const citySchema = {
   type: 'object',
   properties: { city: { type: 'string' }, days: { type: 'integer', minimum: 1 } },

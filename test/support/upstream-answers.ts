@@ -72,14 +72,14 @@ const listedModels = [
   { id: 'up-embedding', object: 'model', created: 1_700_000_002, owned_by: 'upstream' },
 ]
 
-/** The assistant's message: chunks of text, reasoning and tool calls. */
+/** A reply of the assistant: pieces of its text, its reasoning and its tool calls. */
 interface Reply {
   readonly pieces: readonly string[]
   readonly reasoning: readonly string[]
   readonly calls: readonly (readonly string[])[]
 }
 
-/** Builds the assistant's message, which quotes the preceding tool result, if any. */
+/** Builds the assistant's reply. After a tool message, the reply quotes the tool's result. */
 function toReply(body: Json, script: Script): Reply {
   const words = (text: string) => text.match(/\s*\S+/g) ?? []
   const last = (body as ChatBody).messages?.at(-1)

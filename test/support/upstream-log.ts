@@ -9,15 +9,17 @@ export interface SeenRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** The parsed JSON body, or its text if it is not JSON; null without a body. */
   readonly body: unknown
-  /** The number of the TCP connection, which shows whether it was reused. */
+  /** Number of the TCP connection, which shows whether connections are reused. */
   readonly connection: number
   /** The number of body bytes written to the socket so far. */
   sentBytes: number
-  /** The reason for its end: a complete response, a scripted fault or a disconnect; null = not yet ended. */
+  /**
+   * Why the request ended: a complete response, a scripted fault or a disconnect; null if it has not ended.
+   */
   endedBy: 'answer' | 'script' | 'client' | null
   /** Unix milliseconds. */
   readonly beganAt: number
-  /** Unix milliseconds; null = not yet ended. */
+  /** Unix milliseconds; null if the request has not ended. */
   endedAt: number | null
 }
 

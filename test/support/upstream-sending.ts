@@ -6,7 +6,7 @@ import type { Plan } from './upstream-answers.ts'
 import type { SeenRequest } from './upstream-log.ts'
 import type { Script } from './upstream-script.ts'
 
-/** Unix milliseconds since when a client has blocked the response. */
+/** Unix milliseconds at which the client began to block a response, by request. */
 const stuckSince = new WeakMap<SeenRequest, number>()
 
 /** Returns whether the client has blocked the response for at least `ms` milliseconds. */
@@ -15,7 +15,7 @@ export function isStuck(seen: SeenRequest, ms: number): boolean {
   return since !== undefined && Date.now() - since >= ms
 }
 
-/** The faults in the middle of a stream; their value is the number of events before the fault. */
+/** Faults in the middle of a stream. The directive's value is the number of events before the fault. */
 const endings = ['hang-after', 'reset-after', 'cut-off', 'end-after'] as const
 
 /** Sends a response; resolves after the last write. */

@@ -20,7 +20,7 @@ export async function totalUsage(app: TestApp, key = app.key): Promise<UsageSums
   return (await listUsage(app, '', key)).total
 }
 
-/** Returns each usage entry's group and number of requests. */
+/** Returns the value of `grouping` and the number of requests of each usage entry. */
 export async function countBy(app: TestApp, grouping: 'day' | 'agent' | 'model', query = '') {
   const { data } = await listUsage(app, `?group_by=${grouping}${query}`)
   return data.map((entry: UsageEntry) => [entry[grouping], entry.requests])

@@ -18,7 +18,7 @@ export interface ListedTool {
 }
 
 export interface OpenOptions {
-  /** The agent's key by default; null sends no key. */
+  /** Null sends no key; by default, the agent's key. */
   readonly key?: string | null
   readonly options?: Partial<FrameOptions>
   readonly context?: object
@@ -26,7 +26,7 @@ export interface OpenOptions {
   readonly browser?: BrowserContextOptions
   /** Uses a page on the frame's site, because private windows block storage in cross-site frames. */
   readonly isSameSite?: boolean
-  /** Opens the page in the same browser context as this one, so that they share storage. */
+  /** Opens the page in this page's browser context, so that both share storage. */
   readonly beside?: OpenFrame
 }
 

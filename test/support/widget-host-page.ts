@@ -16,7 +16,7 @@ interface Given {
   readonly address?: string
 }
 
-/** Runs in the page, so it cannot use variables from this file. */
+/** Runs in the page, so it cannot use this file's variables. */
 function page(frameOrigin: string): void {
   // biome-ignore lint/suspicious/noExplicitAny: the page's own globals
   const here = globalThis as any

@@ -55,7 +55,7 @@ describe.each([
     expect(await answerText(`{"choices":[{"message":{"content":"a"},"extra":${extra}}]}`)).toBe('protocol')
   })
 
-  test('is rejected if it has more than 8 choices for a request for one choice', async () => {
+  test('is rejected if it contains more than 8 choices for a request for one choice', async () => {
     const choices = listIndexes(9).map((index) => ({
       ...{ index, finish_reason: 'stop' },
       message: { content: 'a' },
@@ -67,32 +67,32 @@ describe.each([
 })
 
 describe('a streamed response', () => {
-  test('is rejected if its events together have more than 128 tool calls', async () => {
+  test('is rejected if its events contain more than 128 tool calls in total', async () => {
     const deltas = listIndexes(129).map((index) => ({ tool_calls: [{ index }] }))
     expect(await stream(...deltas.slice(1))).toBeUndefined()
     expect(await stream(...deltas)).toBe('protocol')
   })
 
-  test('is rejected if its events together have more than 8 choices for a request for one choice', async () => {
+  test('is rejected if its events contain more than 8 choices in total for a request for one choice', async () => {
     const events = listIndexes(9).map((index) =>
       JSON.stringify({ choices: [{ index, delta: { content: 'a' } }] }),
     )
     expect(await streamEvents(...events)).toBe('protocol')
   })
 
-  test('is rejected if an event has more than 50,000 values', async () => {
+  test('is rejected if an event contains more than 50,000 values', async () => {
     expect(await stream({ extra: Array(49_000).fill(0) })).toBeUndefined()
     expect(await stream({ extra: Array(50_001).fill(0) })).toBe('protocol')
   })
 
-  test('is rejected for more than 50,000 values in an event even if a comment contains a quotation mark', async () => {
+  test('is rejected if an event contains more than 50,000 values, even if a comment contains a quotation mark', async () => {
     const chunk = JSON.stringify({ choices: [{ index: 0, delta: { extra: Array(50_001).fill(0) } }] })
     const { failure } = await readClientBytes([Buffer.from(`: "\ndata: ${chunk}\n\n`)])
     expect(kindOf(failure)).toBe('protocol')
   })
 })
 
-test('a complete response is rejected if it has more than 1,000,000 values', async () => {
+test('a complete response is rejected if it contains more than 1,000,000 values', async () => {
   expect(await complete({ content: 'a', extra: Array(900_000).fill(0) })).toBeUndefined()
   expect(await complete({ content: 'a', extra: Array(1_000_001).fill(0) })).toBe('protocol')
 })

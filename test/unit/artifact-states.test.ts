@@ -40,14 +40,14 @@ const cells = states.flatMap((state) =>
   stateEvents.map((occurrence) => [state, occurrence, table[state][occurrence]] as const),
 )
 
-test('the table of state changes in this test has a cell for every state and event', () => {
+test('the table of state changes in this test covers every state and event', () => {
   expect(states).toEqual(Object.keys(table))
   for (const row of Object.values(table)) expect(Object.keys(row)).toEqual(stateEvents)
 })
 
 describe('an artifact', () => {
   test.each(cells)(
-    'in the state %s reacts to %s by changing to %s (- means rejected)',
+    'in the state %s that receives the event %s changes to %s (- means rejected)',
     (state, occurrence, next) => {
       expect(findNextState(state, occurrence) ?? '-').toBe(next)
       expect(listStatesBefore(occurrence).includes(state)).toBe(next !== '-')

@@ -61,7 +61,7 @@ async function until(condition: () => boolean): Promise<void> {
 
 const ids = (catalogue: ModelCatalogue) => catalogue.list().map(({ id }) => id)
 
-test('the catalogue waits only a limited time for the first model list', async () => {
+test('the catalogue waits for the first model list only for a limited time', async () => {
   const quick = await createCatalogue([createLister('a', holds('one'))])
   await quick.ready()
   expect(ids(quick)).toEqual(['one'])
@@ -72,7 +72,7 @@ test('the catalogue waits only a limited time for the first model list', async (
   expect(slow.health()).toEqual({ a: 'down' })
 })
 
-test('a backend that is unavailable at first is asked for its model list until it responds', async () => {
+test('the catalogue asks an unavailable backend for its model list until the backend responds', async () => {
   const catalogue = await createCatalogue([createLister('a', fails, fails, holds('one'))], {
     retryEveryMs: 1,
   })
@@ -86,7 +86,7 @@ test('a backend that is unavailable at first is asked for its model list until i
   expect(() => catalogue.route('anything')).toThrow(/does not exist/)
 })
 
-test('a model list is refreshed regularly', async () => {
+test('the catalogue refreshes a model list periodically', async () => {
   const catalogue = await createCatalogue([createLister('a', holds('old'), holds('new'))], {
     refreshEveryMs: 1,
   })
@@ -124,7 +124,7 @@ function routesOf(catalogue: ModelCatalogue, ...wanted: readonly string[]): stri
 }
 
 describe('a model id on a server with several providers', () => {
-  test("needs the provider's name as a prefix only if it is ambiguous", async () => {
+  test("requires the provider's name as a prefix only if it is ambiguous", async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared', 'yours')),
@@ -181,7 +181,7 @@ describe('a model id on a server with several providers', () => {
       ['x/y', 'z'],
       { 'x/y': 'a: x/y', 'a/x/y': 'a: x/y', 'b/x/y': '-', 'x/z': '-' },
     ],
-  ])('belongs to exactly one model if it %s', async (_what, lists, listed, routes) => {
+  ])('resolves to exactly one model if it %s', async (_what, lists, listed, routes) => {
     const catalogue = await createCatalogue(
       Object.entries(lists).map(([name, list]) => createLister(name, list)),
     )
@@ -196,7 +196,7 @@ describe('a model id on a server with several providers', () => {
     }
   })
 
-  test('may belong to a provider without a model list if no other provider lists it', async () => {
+  test('is routed to a provider without a model list if no other provider lists it', async () => {
     const catalogue = await createCatalogue([
       createLister('a', holds('shared', 'mine')),
       createLister('b', holds('shared')),
@@ -218,7 +218,7 @@ describe('a model id on a server with several providers', () => {
     expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared'])
   })
 
-  test("can be resolved from a provider's name and its model id", async () => {
+  test('is resolved within a given provider', async () => {
     const catalogue = await createCatalogue([createLister('a', holds('x', 'a/x')), createLister('b', fails)])
     await catalogue.ready()
     const found = (provider: string, id: string) => {
@@ -239,7 +239,7 @@ describe('a model id on a server with several providers', () => {
   })
 })
 
-test('the default model is the configured model or, without one, the first suitable model', async () => {
+test('the default model is the configured one or, if none is configured, the first suitable model', async () => {
   const list: List = async () => [model('embedder', false), model('talker')]
   const own = await createCatalogue([createLister('a', list)])
   await own.ready()
@@ -249,7 +249,7 @@ test('the default model is the configured model or, without one, the first suita
   expect([chosen.defaultModel(), chosen.defaultEmbeddingModel()]).toEqual(['special', 'small'])
 })
 
-test('a chat model with embeddings is the default embedding model only if there is no other', async () => {
+test('a chat model that supports embeddings is the default embedding model only if there is no dedicated one', async () => {
   const both: List = async () => [model('talker'), { ...model('both'), embeds: true }]
   const catalogue = await createCatalogue([createLister('a', both)])
   await catalogue.ready()

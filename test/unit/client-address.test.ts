@@ -28,7 +28,7 @@ describe.each(zones)('a link-local address with the zone "%s"', (zone) => {
     expect(clientAddressOf(requestFrom(address, '203.0.113.9'), [linkLocal])).toBe('203.0.113.9')
   })
 
-  test('can be sent in X-Forwarded-For by a trusted proxy', () => {
+  test('can be forwarded in X-Forwarded-For by a trusted proxy', () => {
     const proxy = [ipaddr.IPv4.parse('10.0.0.0'), 8] as const
     expect(clientAddressOf(requestFrom('10.0.0.1', address), [proxy])).toBe('fe80::1:2')
   })

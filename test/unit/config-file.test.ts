@@ -13,7 +13,7 @@ const mock = (name = 'mock') => ({ kind: 'mock', name })
 const entry = (name: string) => `  ${name}: { url: https://${name}.org/v1 }\n`
 
 describe('the configured providers', () => {
-  test('are those in the file, in the same order and with their keys', async () => {
+  test('are read from the file in order, with their keys', async () => {
     const text = `# ours
 providers:
   near:
@@ -57,11 +57,11 @@ providers:
     expect(await providersOf(text, env)).toEqual(providers)
   })
 
-  test.each(['0', 'a-b_c', 'x'.repeat(32)])('may have the name %s', async (name) => {
+  test.each(['0', 'a-b_c', 'x'.repeat(32)])('may be named %s', async (name) => {
     expect(await providersOf(`providers: { "${name}": { kind: mock } }`)).toEqual([mock(name)])
   })
 
-  test('can be in a file with a byte order mark and Windows line endings', async () => {
+  test('can be read from a file with a byte order mark and Windows line endings', async () => {
     expect(await providersOf(`\uFEFFproviders:\r\n${entry('a').replace('\n', '\r\n')}`)).toEqual([
       gateway('a'),
     ])
@@ -181,14 +181,14 @@ describe('the error for an invalid configuration file', () => {
     ],
     ['two documents', '{}\n---\n{}\n', 'Must be one YAML document, not several (line 2, column 1)'],
     ['invalid YAML', 'providers: [\n', 'Invalid YAML (line 2, column 1)'],
-  ])('contains the position of %s', async (_what, text, problem) => {
+  ])('reports the position of %s', async (_what, text, problem) => {
     expect(await problemsOf(text)).toEqual([`<file>: ${problem}.`])
   })
 
   test.each([
     ['mock', {}],
     ['gateway', { PARLEY_GATEWAY_URL: 'https://gateway.org/v1' }],
-  ])('contains the position of a provider name that the environment already uses: %s', async (name, env) => {
+  ])('reports the position of a provider name that the environment already uses: %s', async (name, env) => {
     const problem = `is already taken by the provider that PARLEY_BACKEND=${name} configures (line 1, column 14)`
     expect(
       await problemsOf(`providers: { ${name}: { kind: mock } }`, { PARLEY_BACKEND: name, ...env }),
@@ -221,7 +221,7 @@ mpc: {}
     ])
   })
 
-  test('contains the reason if the file does not exist or is a directory', async () => {
+  test('explains that the file does not exist or is a directory', async () => {
     const folder = await makeFolder()
     for (const [path, reason] of [
       [join(folder, 'absent.yaml'), 'ENOENT'],

@@ -23,7 +23,7 @@ describe('forwarded identity', () => {
     ['a list of proxies', { PARLEY_TRUSTED_PROXIES: '10.0.0.1' }, undefined],
     ['a proxy secret', { PARLEY_PROXY_SECRET: secret }, secret],
     ['both', { PARLEY_TRUSTED_PROXIES: '10.0.0.1', PARLEY_PROXY_SECRET: secret }, secret],
-  ])('can be enabled together with %s', async (_what, more, proxySecret) => {
+  ])('is accepted together with %s', async (_what, more, proxySecret) => {
     const { config, warnings } = await parseConfig({ ...enabled, ...more })
     expect(warnings).toEqual([])
     expect(config.forwardedAuth).toEqual({
@@ -40,7 +40,7 @@ describe('forwarded identity', () => {
   })
 
   test.each<Record<string, string>>([{}, { PARLEY_TRUSTED_PROXIES: '', PARLEY_PROXY_SECRET: ' ' }])(
-    'cannot be enabled without trusted proxies or a proxy secret: %j',
+    'is rejected without trusted proxies or a proxy secret: %j',
     async (more) => {
       expect(await problemsOf({ ...enabled, ...more })).toEqual([
         'PARLEY_TRUST_FORWARDED_AUTH requires PARLEY_PROXY_SECRET or PARLEY_TRUSTED_PROXIES; otherwise any client could claim any identity.',
@@ -48,14 +48,14 @@ describe('forwarded identity', () => {
     },
   )
 
-  test('can use a proxy secret from a file', async () => {
+  test('accepts a proxy secret from a file', async () => {
     const path = join(await makeFolder(), 'proxy')
     await writeFile(path, `${secret}\n`)
     const { config } = await parseConfig({ ...enabled, PARLEY_PROXY_SECRET_FILE: path })
     expect(config.forwardedAuth?.proxySecret).toBe(secret)
   })
 
-  test('can use other header names in any letter case but not one name twice', async () => {
+  test('accepts custom header names in any letter case but not the same name twice', async () => {
     const renamed = { ...enabled, PARLEY_PROXY_SECRET: secret, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' }
     const { config } = await parseConfig(renamed)
     expect(config.forwardedAuth?.headers.email).toBe('x-auth-request-email')
@@ -64,7 +64,7 @@ describe('forwarded identity', () => {
     ])
   })
 
-  test('causes a warning for each of its settings if it is off', async () => {
+  test('results in a warning for each of its settings if it is off', async () => {
     const unused = {
       PARLEY_PROXY_SECRET: secret,
       PARLEY_HEADER_USER: 'x-name',
@@ -91,7 +91,7 @@ test.each([
   ['PARLEY_PROXY_SECRET', ['short', 'x'.repeat(31)]],
   ['PARLEY_HEADER_EMAIL', ['X_Email', 'x email', 'x-email:', 'é']],
   ['PARLEY_ADMIN_EMAILS', ['ada', 'ada@example.org,,', '@example.org', 'a b@example.org']],
-])('an invalid value of %s causes an error that starts with that name', async (name, values) => {
+])('an invalid value of %s is rejected with an error that starts with that name', async (name, values) => {
   for (const value of values) {
     expect(await problemsOf({ [name]: value })).toEqual([
       expect.stringMatching(new RegExp(`^${name} must be .+\\.$`)),

@@ -31,7 +31,7 @@ describe('the environment variables', () => {
     )
   })
 
-  test('can configure an in-process model whose path is relative to the working directory', async () => {
+  test('can configure an in-process model with a path relative to the working directory', async () => {
     expect(await providersOfEnvironment({ PARLEY_LOCAL_MODEL: 'models/x.gguf' })).toEqual(
       model(resolve('models/x.gguf')),
     )
@@ -45,7 +45,7 @@ describe('the environment variables', () => {
     )
   })
 
-  test('cannot configure both a runner and an in-process model', async () => {
+  test('are rejected if they configure both a runner and an in-process model', async () => {
     const both = { ...LOCAL, PARLEY_LOCAL_URL: 'http://a.org', PARLEY_LOCAL_MODEL: 'x.gguf' }
     const error = await parseConfig(both).catch((thrown: unknown) => thrown)
     expect((error as ConfigError).problems).toEqual([
@@ -84,7 +84,7 @@ describe('the configuration file', () => {
     )
   })
 
-  test('can add a runner to the one from the environment if it has another name', async () => {
+  test('can add a runner to the one from the environment if their names differ', async () => {
     const text = 'providers: { local: { kind: local } }'
     expect(await problemsOf(text, LOCAL)).toEqual([
       '<file>: providers.local: is already taken by the provider that PARLEY_BACKEND=local configures (line 1, column 14).',
@@ -113,7 +113,7 @@ describe('the configuration file', () => {
       '{ kind: local, api_key: x }',
       'api_key: is not a known key; the closest match is kind (line 2, column 24)',
     ],
-  ])('causes an error for %s', async (text, problem) => {
+  ])('is rejected with an error for %s', async (text, problem) => {
     expect(await problemsOf(file(text))).toEqual([`<file>: providers.near.${problem}.`])
   })
 })

@@ -6,7 +6,7 @@ const serversOf = async (text: string, env: Record<string, string> = {}) =>
   (await parseFile(text, env)).config.mcp
 
 describe('the configured MCP servers', () => {
-  test('are those in the file, in the same order', async () => {
+  test('are read from the file in order', async () => {
     const text = `mcp:
   near:
     url: http://127.0.0.1:8001/mcp?region=eu
@@ -79,7 +79,7 @@ describe('the error for an invalid mcp section', () => {
     ['{ command: x, env: { A: 7 } }', 'mcp.a.env.A: must be a string; put it in quotes'],
     [`{ command: x, env: { A: "\${GONE}" } }`, 'mcp.a.env.A: refers to GONE, which is not set'],
     ['{ command: x, cwd: "" }', 'mcp.a.cwd: must not be empty'],
-  ])('contains the position in %s', async (server, problem) => {
+  ])('reports the position of the error in %s', async (server, problem) => {
     const [said, ...others] = await problemsOf(`mcp:\n  a: ${server}\n`)
     expect([said?.replace(/ \(line 2, column \d+\)\.$/, ''), others]).toEqual([`<file>: ${problem}`, []])
   })
@@ -87,13 +87,13 @@ describe('the error for an invalid mcp section', () => {
   test.each<[name: string, problem: string]>([
     ['A', NAME_RULE],
     ['a__b', 'a name must not contain __'],
-  ])('contains the position of the server name %s', async (name, problem) => {
+  ])('reports the position of the server name %s', async (name, problem) => {
     expect(await problemsOf(`mcp:\n  ${name}: { command: x }\n`)).toEqual([
       `<file>: mcp.${name}: ${problem} (line 2, column 3).`,
     ])
   })
 
-  test('contains the position of a list of servers', async () => {
+  test('reports the position of an mcp section that is a list', async () => {
     expect(await problemsOf('mcp: []\n')).toEqual([
       '<file>: mcp: must be a mapping of names to MCP servers (line 1, column 1).',
     ])

@@ -16,7 +16,7 @@ describe('a variable reference in the configuration file', () => {
     ['$KEY', '$KEY'],
     ['$', '$'],
     ['"{}"', '{}'],
-  ])('written as %s gives the value %s', async (written, read) => {
+  ])('written as %s expands to %s', async (written, read) => {
     expect(await keyOf(written, { KEY: ' secret\n', _k2: '${KEY}' })).toBe(read)
   })
 

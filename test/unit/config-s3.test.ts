@@ -30,7 +30,7 @@ describe('an S3 bucket', () => {
     })
   })
 
-  test('outside AWS has path-style URLs by default', async () => {
+  test('outside AWS uses path-style URLs by default', async () => {
     const there = { S3_ENDPOINT: 'http://127.0.0.1:9000/', ...keys }
     const s3 = {
       bucket: 'parley',
@@ -43,16 +43,16 @@ describe('an S3 bucket', () => {
     expect(await s3Of({ ...there, S3_FORCE_PATH_STYLE: 'false' })).toEqual({ ...s3, forcePathStyle: false })
   })
 
-  test.each(['production', 'production/'])('can have the prefix %s', async (prefix) => {
+  test.each(['production', 'production/'])('may use the prefix %s', async (prefix) => {
     expect(await s3Of({ S3_PREFIX: prefix })).toMatchObject({ prefix: 'production/' })
   })
 
-  test('is in the region AWS_REGION unless S3_REGION is set', async () => {
+  test('is in the region from AWS_REGION unless S3_REGION is set', async () => {
     expect(await s3Of({ AWS_REGION: 'eu-central-1' })).toMatchObject({ region: 'eu-central-1' })
     expect(await s3Of({ AWS_REGION: 'eu-central-1', S3_REGION: 'auto' })).toMatchObject({ region: 'auto' })
   })
 
-  test('can have secrets from files', async () => {
+  test('can be configured with secrets from files', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'secret'), 'secret\n')
     await writeFile(join(folder, 'token'), 'token\n')

@@ -89,8 +89,10 @@ describe('without environment variables', () => {
       },
     })
   })
+})
 
-  test('an empty variable is treated as unset', async () => {
+describe('an empty environment variable', () => {
+  test('is treated as unset', async () => {
     const blank = Object.fromEntries(settingNames.map((name) => [name, ' ']))
     expect(await parseConfig(blank)).toEqual(await parseConfig({}))
   })
@@ -110,7 +112,7 @@ describe('.env.example', () => {
     expect(names.toSorted()).toEqual([...settingNames].sort())
   })
 
-  test('contains the default of each variable', async () => {
+  test("contains each variable's default", async () => {
     const stated = Object.fromEntries((await listed()).map(({ name, value }) => [name, value]))
     for (const [name, schema] of Object.entries(Settings.shape)) {
       const statedValue = stated[name] === '' ? undefined : schema.parse(stated[name])
@@ -118,7 +120,7 @@ describe('.env.example', () => {
     }
   })
 
-  test('contains an explanation in the line above each variable', async () => {
+  test('explains each variable in the line above it', async () => {
     const lines = (await readFile(join(import.meta.dirname, '../../.env.example'), 'utf8')).split('\n')
     for (const [index, line] of lines.entries()) {
       if (/^#[A-Z][A-Z0-9_]*=/.test(line) && !line.includes('_FILE='))
@@ -186,14 +188,14 @@ describe('an invalid setting', () => {
     ['S3_FORCE_PATH_STYLE', ['yes', '1']],
     ['AWS_ACCESS_KEY_ID', ['two words', 'ünicode']],
     ['AWS_SECRET_ACCESS_KEY', ['line\nbreak']],
-  ])('causes an error that starts with its name: %s', async (name, values) => {
+  ])('is rejected with an error that starts with its name: %s', async (name, values) => {
     for (const value of values) {
       const problems = await problemsOf({ [name]: value })
       expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name} must be .+\\.$`))])
     }
   })
 
-  test('causes an error that does not contain its value', async () => {
+  test('is rejected with an error that does not contain its value', async () => {
     const wrong = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, 'private\tvalue']))
     const error = await parseConfig(wrong).catch((thrown: unknown) => thrown)
     expect(String(error)).not.toContain('private')
@@ -250,24 +252,24 @@ describe('DATABASE_URL', () => {
   })
 })
 
-describe('a valid setting', () => {
-  test('can be port 0, which selects any free port', async () => {
+describe('the configuration', () => {
+  test('accepts port 0, which selects any free port', async () => {
     expect((await configOf({ PORT: '0' })).server.port).toBe(0)
   })
 
-  test('is read without surrounding white space', async () => {
+  test('ignores white space around a value', async () => {
     expect((await configOf({ PORT: ' 8080\n' })).server.port).toBe(8080)
   })
 
-  test('can be 0 to disable a rate limit', async () => {
+  test('accepts 0 to disable a rate limit', async () => {
     expect((await configOf({ PARLEY_RATE_LIMIT_PARENT: '0' })).limits.parent).toBe(0)
   })
 
-  test('can be a fraction of a second', async () => {
+  test('accepts a fraction of a second', async () => {
     expect((await configOf({ PARLEY_HEARTBEAT_SECONDS: '0.25' })).timings.heartbeatMs).toBe(250)
   })
 
-  test('is converted to an absolute path if it is a data directory other than :memory:', async () => {
+  test('resolves the data directory to an absolute path unless it is :memory:', async () => {
     expect((await configOf({ PARLEY_DATA_DIR: 'x/../y' })).dataDir).toBe(resolve('y'))
     expect((await configOf({ PARLEY_DATA_DIR: ':memory:' })).dataDir).toBe(':memory:')
   })
@@ -276,7 +278,7 @@ describe('a valid setting', () => {
     ['https://a.org/openai/v1', 'https://a.org/openai/v1'],
     ['http://127.0.0.1:8000/v1/', 'http://127.0.0.1:8000/v1'],
     ['http://[::1]:8000/v1//', 'http://[::1]:8000/v1'],
-  ])('is stored without a trailing slash if it is the gateway URL %s', async (given, url) => {
+  ])('removes trailing slashes from the gateway URL %s', async (given, url) => {
     expect(
       (await configOf({ PARLEY_BACKEND: 'gateway', PARLEY_GATEWAY_URL: given, PARLEY_GATEWAY_API_KEY: 'k' }))
         .providers,
@@ -287,11 +289,11 @@ describe('a valid setting', () => {
     ['https://a.org', 'https://a.org'],
     ['https://a.org/', 'https://a.org'],
     ['http://a.org:8080/chat/', 'http://a.org:8080/chat'],
-  ])('is stored without a trailing slash if it is the public URL %s', async (given, url) => {
+  ])('removes trailing slashes from the public URL %s', async (given, url) => {
     expect((await configOf({ PARLEY_PUBLIC_URL: given })).server.publicUrl).toBe(url)
   })
 
-  test('can contain networks and addresses of trusted proxies, including IPv4-mapped IPv6 addresses', async () => {
+  test('accepts networks and addresses of trusted proxies, including IPv4-mapped IPv6 addresses', async () => {
     const { server } = await configOf({
       PARLEY_TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,fd00::/8,::1,::ffff:172.16.0.0/108',
     })
@@ -304,7 +306,7 @@ describe('a valid setting', () => {
     ])
   })
 
-  test('is converted to lower case if it is a list of allowed hosts', async () => {
+  test('converts allowed hosts to lower case', async () => {
     const { server } = await configOf({ PARLEY_ALLOWED_HOSTS: 'Chat.Example.org, localhost:3000,[::1]:3000' })
     expect(server.allowedHosts).toEqual(['chat.example.org', 'localhost:3000', '[::1]:3000'])
   })
@@ -315,7 +317,7 @@ describe('a secret setting', () => {
     ['PARLEY_SECRET', SECRET, 'secret'],
     ['PARLEY_PARENT_KEY', mintKey('parent', randomBytes).text, 'parentKey'],
   ] as const)(
-    'can be read, without its trailing newline, from the file in %s_FILE',
+    'is read, without the trailing newline, from the file in %s_FILE',
     async (name, text, field) => {
       const path = join(folder, field)
       await writeFile(path, `${text}\n`)
@@ -323,8 +325,10 @@ describe('a secret setting', () => {
       expect((await configOf({ [name]: text }))[field]).toBe(text)
     },
   )
+})
 
-  test('can be read from a file if it is the gateway’s key', async () => {
+describe('a secret setting in a file', () => {
+  test('may be the gateway’s key', async () => {
     const path = join(folder, 'gateway')
     await writeFile(path, 'gateway-key')
     const { providers } = await configOf({
@@ -335,7 +339,7 @@ describe('a secret setting', () => {
     expect(providers).toMatchObject([{ apiKey: 'gateway-key' }])
   })
 
-  test('is rejected if it is set both directly and by file', async () => {
+  test('is rejected if it is also set directly', async () => {
     const path = join(folder, 'both')
     await writeFile(path, SECRET)
     expect(await problemsOf({ PARLEY_SECRET: SECRET, PARLEY_SECRET_FILE: path })).toEqual([
@@ -343,7 +347,7 @@ describe('a secret setting', () => {
     ])
   })
 
-  test('is rejected if its file is empty', async () => {
+  test('is rejected if the file is empty', async () => {
     const path = join(folder, 'empty')
     await writeFile(path, '\n')
     expect(await problemsOf({ PARLEY_SECRET_FILE: path })).toEqual([
@@ -351,7 +355,7 @@ describe('a secret setting', () => {
     ])
   })
 
-  test('from a file is validated, and the error does not contain the secret', async () => {
+  test('is validated, and the error does not contain the secret', async () => {
     const path = join(folder, 'short')
     await writeFile(path, 'too short')
     const [problem] = await problemsOf({ PARLEY_SECRET_FILE: path })
@@ -361,7 +365,7 @@ describe('a secret setting', () => {
 })
 
 describe('a warning about settings', () => {
-  test('contains the name of an unknown PARLEY_ variable and the nearest known name but no value', async () => {
+  test('names an unknown PARLEY_ variable and the nearest known variable but contains no value', async () => {
     const { warnings } = await parseConfig({
       PARLEY_RATELIMIT_PARENTS: '5',
       PARLEY_SECRT: 'hidden',
@@ -373,7 +377,7 @@ describe('a warning about settings', () => {
     ])
   })
 
-  test('contains the names of unused gateway settings', async () => {
+  test('names unused gateway settings', async () => {
     const { warnings } = await parseConfig({ PARLEY_GATEWAY_URL: 'https://a.org/v1' })
     expect(warnings).toEqual(['PARLEY_GATEWAY_URL is ignored: it requires PARLEY_BACKEND=gateway.'])
   })

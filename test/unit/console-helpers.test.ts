@@ -63,7 +63,7 @@ test('the embed code contains only settings that differ from the defaults, in es
   expect(renderReact(embedding)).toContain('      title={"A \\"b\\" & c"}\n      autoOpen\n')
 })
 
-test('a day is shown relative to today', () => {
+test('a past day is shown relative to today', () => {
   const noon = Date.parse('2026-03-10T12:00:00Z')
   expect(['2026-03-10', '2026-03-09', '2026-03-01'].map((day) => renderDay(day, noon))).toEqual([
     'today',

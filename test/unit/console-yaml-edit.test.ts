@@ -81,7 +81,7 @@ describe('changeDefinition', () => {
       'custom: kept\n',
       'custom: kept\nembed:\n  origins:\n    - https://a.example\n',
     ],
-  ])('does not affect other text in a change %s', (_name, path, value, from, to) => {
+  ])('preserves all other text in a change %s', (_name, path, value, from, to) => {
     expect(text.split(from)).toHaveLength(2)
     expect(change(path, value)).toBe(text.replace(from, () => to))
   })
@@ -97,7 +97,7 @@ describe('changeDefinition', () => {
     expect(change(['name'], 'Greeter')).toBe(text)
   })
 
-  test('removes a mapping that has become empty', () => {
+  test('removes a mapping that becomes empty', () => {
     const small = 'name: A\nbehavior:\n  tone: warm\n'
     expect(changeDefinition(small, 'yaml', ['behavior', 'tone'], undefined)).toBe('name: A\n')
   })

@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 
 describe('a SQLite connection', () => {
-  test('has the settings for durable writes, foreign keys and an untrusted schema', async () => {
+  test('is configured for durable writes, foreign keys and an untrusted schema', async () => {
     const { db } = await openTestDatabase('server', dataDir)
     const setting = async (name: string) => {
       const { rows } = await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(db)
@@ -32,7 +32,7 @@ describe('a SQLite connection', () => {
     expect(await setting('journal_size_limit')).toBe(67_108_864)
   })
 
-  test('moves the WAL into the database file when it is closed, and can be closed repeatedly', async () => {
+  test('moves the WAL into the database file when it is closed and can be closed repeatedly', async () => {
     const database = await openDatabase({ dataDir, role: 'server' })
     await database.db.insertInto('parent_keys').values(parentKey('kept')).execute()
     await Promise.all([database.close(), database.close()])
@@ -41,7 +41,7 @@ describe('a SQLite connection', () => {
     expect(await listIds(await openTestDatabase('server', dataDir))).toEqual(['kept'])
   })
 
-  test('has every table in memory mode but does not create a file', async () => {
+  test('creates every table in memory mode but no file', async () => {
     const first = await openTestDatabase('server', ':memory:')
     const second = await openTestDatabase('command', ':memory:')
     await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()
@@ -50,7 +50,7 @@ describe('a SQLite connection', () => {
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('can run more different statements than its cache of prepared statements can hold', async () => {
+  test('runs more distinct statements than its prepared-statement cache can hold', async () => {
     const { db } = await openTestDatabase('server', ':memory:')
     for (let length = 1; length <= 600; length++) {
       const ids = Array.from({ length }, (_, index) => `id-${index}`)
@@ -108,7 +108,7 @@ describe('a constraint violation', () => {
     expect(mapConstraintError(error)).toBe(kind)
   })
 
-  test('is not confused with any other error', () => {
+  test('is not confused with another error', () => {
     expect(mapConstraintError(new Error('other'))).toBeUndefined()
     expect(mapConstraintError(undefined)).toBeUndefined()
   })

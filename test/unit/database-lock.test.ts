@@ -22,7 +22,7 @@ describe('the data directory lock', () => {
     )
   })
 
-  test('causes an error with a remedy if its file is damaged', async () => {
+  test('is rejected with a remedy if its file is damaged', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
     expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toMatch(

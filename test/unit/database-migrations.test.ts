@@ -22,7 +22,7 @@ describe('SQLite migrations', () => {
     expect(await listPendingMigrations(db, migrations)).toEqual([])
   })
 
-  test('that this version does not know prevent servers and commands from opening the database', async () => {
+  test('that this version does not recognize prevent servers and commands from opening the database', async () => {
     await (await openTestDatabase('server', dataDir)).close()
     openSqliteFile(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
@@ -65,7 +65,7 @@ describe('SQLite migrations', () => {
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
   })
 
-  test('may rebuild a referenced table but must not leave a broken reference', async () => {
+  test('may rebuild a referenced table but fail if they leave a broken reference', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)

@@ -55,7 +55,7 @@ describe('the first start in a data directory', () => {
     )
   })
 
-  test('must be by a server: a command fails and does not create the directory', async () => {
+  test('fails for a command, which does not create the directory', async () => {
     expect(await startupErrorOf(openDatabase({ dataDir, role: 'command' }))).toContain(
       `There is no Parley database in ${dataDir} yet`,
     )

@@ -30,7 +30,7 @@ describe("a data directory's secret", () => {
     expect(await loadOrCreateSecret(dataDir, randomBytes)).toBe('x'.repeat(32))
   })
 
-  test('is rejected but not replaced if it has fewer than 32 bytes', async () => {
+  test('is rejected but not replaced if it is shorter than 32 bytes', async () => {
     await writeFile(join(dataDir, 'secret'), 'too short\n')
     const message = await startupErrorOf(loadOrCreateSecret(dataDir, randomBytes))
     expect(message).toContain(`${join(dataDir, 'secret')} must contain at least 32 bytes`)
@@ -44,7 +44,7 @@ describe("a data directory's secret", () => {
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('causes an error with its path if it cannot be read', async () => {
+  test('is rejected with its path if it cannot be read', async () => {
     await mkdir(join(dataDir, 'secret'))
     expect(await startupErrorOf(loadOrCreateSecret(dataDir, randomBytes))).toContain(
       `The file ${join(dataDir, 'secret')} is not usable by`,

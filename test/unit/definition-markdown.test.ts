@@ -41,13 +41,13 @@ const brokenMarkdown: [text: string, message: string][] = [
 ]
 
 describe('an invalid Markdown definition', () => {
-  test.each(brokenMarkdown)('is rejected with the position of the fault: %j', (text, message) => {
+  test.each(brokenMarkdown)('is rejected with the position of the error: %j', (text, message) => {
     expectDefinitionError(definitionErrorOf(text, 'markdown'), message)
   })
 })
 
 describe('a definition rendered as Markdown', () => {
-  test('has the unchanged configuration, without the instructions, as its front matter', () => {
+  test('contains the unchanged configuration, without the instructions, as its front matter', () => {
     expect(renderMarkdown(fullDefinition, 'yaml')).toBe(
       `---\n${fullDefinition.replace(/instructions: .*(?=model)/s, '')}---\n\nBe kind.\n\nUse find_room for rooms.\n`,
     )

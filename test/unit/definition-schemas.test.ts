@@ -92,7 +92,7 @@ const validSchemas = [
 describe('an invalid input schema', () => {
   test.each(
     invalidSchemas.map(([schema, message]) => [withSchema(schema), `tools[0].inputSchema.${message}`]),
-  )('is rejected with the position of the fault: %j', (text = '', message = '') => {
+  )('is rejected with the position of the error: %j', (text = '', message = '') => {
     expectDefinitionError(definitionErrorOf(text), message)
   })
 
@@ -111,7 +111,7 @@ describe("a tool's input schema", () => {
     expect(parseDefinition(withSchema(schema), 'yaml').tools).toHaveLength(1)
   })
 
-  test('is included in the limit of 64 KiB for the schemas of all tools', () => {
+  test('is included in the 64 KiB limit on the schemas of all tools', () => {
     const two = (bytes: number) => {
       const filler = `{"description":"${'x'.repeat(32 * 1024)}"}`
       const rest = 64 * 1024 - JSON.stringify([JSON.parse(filler), { description: '' }]).length + bytes
@@ -124,7 +124,7 @@ describe("a tool's input schema", () => {
     )
   })
 
-  test('is included in the limit of 2,000 values for the schemas of all tools', () => {
+  test('is included in the 2,000-value limit on the schemas of all tools', () => {
     const two = (values: number) =>
       `${minimalDefinition}tools: [{ name: a, inputSchema: { required: [${toolNames(values - 5)}] } }, { name: b, inputSchema: { enum: [1] } }]`
     expect(parseDefinition(two(2000), 'yaml').tools).toHaveLength(2)

@@ -88,7 +88,7 @@ describe('a definition', () => {
   })
 })
 
-test('an invalid definition is rejected with an error of one line that contains the position', () => {
+test('an invalid definition is rejected with a one-line error that contains the position', () => {
   fc.assert(
     fc.property(slipped, fc.constantFrom(...formats), (text, format) => {
       const outcome = outcomeOf(format === 'yaml' ? text : `---\n${text}\n---\n\nBe kind.`, format)

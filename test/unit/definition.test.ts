@@ -104,7 +104,7 @@ describe('reading a definition', () => {
     expect(instructions).toBe('\n a\r\n---\n\nb  ')
   })
 
-  test('accepts text of 256 KiB and rejects a longer one', () => {
+  test('accepts text of 256 KiB and rejects longer text', () => {
     const head = 'name: A\ninstructions: '
     const text = head + 'é'.repeat((256 * 1024 - head.length) / 2)
     expect(parseDefinition(text, 'yaml').instructions).toHaveLength(text.length - head.length)
@@ -210,11 +210,11 @@ describe('an invalid definition', () => {
   test.each([
     ...invalidAdditions.map(([addition, message]) => [minimalDefinition + addition, message]),
     ...invalidTexts,
-  ])('is rejected with the position of the fault: %j', (text = '', message = '') => {
+  ])('is rejected with the position of the error: %j', (text = '', message = '') => {
     expectDefinitionError(definitionErrorOf(text), message)
   })
 
-  test('is rejected with an error of one short line, even if the invalid part is long', () => {
+  test('is rejected with a short one-line error, even if the invalid part is long', () => {
     const { message } = definitionErrorOf(
       `${minimalDefinition}"${'é\\n'.repeat(60)}": { "${'🙂'.repeat(100)}": .inf }`,
     )

@@ -226,7 +226,7 @@ describe('a sequence of events that is forwarded without parsing', () => {
   })
 })
 
-test('the stream to the client does not depend on how the network splits the stream from the backend', async () => {
+test('the stream to the client does not depend on the chunk boundaries of the provider stream', async () => {
   const fault = fc.constantFrom('data: {"broken\n\n', 'data: {"error":{"message":"no"}}\n\n', 'data: {}\n\n')
   const noise = fc.constantFrom(': ping\n\n', '\n', 'event: named\n', 'data: [DONE]\n\n')
   const events = fc.array(

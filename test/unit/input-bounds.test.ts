@@ -104,7 +104,7 @@ test('the check for size limits finds lists, records and strings without a limit
   ])
 })
 
-test('the check for size limits accepts lengths, formats and schemas whose limit is elsewhere', () => {
+test('the check for size limits accepts maximum lengths, fixed formats and schemas with a limit elsewhere', () => {
   const schema = z.object({
     list: z.array(z.int()).min(1).max(3).default([]),
     text: longText().min(1).optional(),

@@ -26,7 +26,7 @@ describe('an input error', () => {
     [z.object({ name: z.string() }), {}, 'name: is required'],
     [z.object({ name: z.string('must be a name') }), { name: 7 }, 'name: must be a name'],
     [z.string(), 7, 'must be a string (got number)'],
-  ])('contains the field and the reason (case %#)', (schema, input, message) => {
+  ])('names the field, if there is one, and the reason (case %#)', (schema, input, message) => {
     expect(messageOf(schema, input)).toBe(message)
   })
 })

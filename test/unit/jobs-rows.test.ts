@@ -5,6 +5,7 @@ import { createRunner } from '../../src/artifacts/jobs/queue.ts'
 import {
   clearTakenJobs,
   deleteJob,
+  deleteJobs,
   findNextDue,
   type JobRow,
   renewJob,
@@ -22,7 +23,7 @@ import { waitUntil } from '../support/jobs.ts'
 const owner = 'a'.repeat(12)
 
 describe('a job', () => {
-  test('is taken by one worker at a time when it is due, oldest first', async () => {
+  test('is taken by one worker at a time, the oldest due job first', async () => {
     const { take } = await openWithJobs(['one', 'two'])
     expect(await take(99)).toBeUndefined()
     expect((await take(101))?.blob).toBe('one')
@@ -30,7 +31,7 @@ describe('a job', () => {
     expect(await take(129)).toBeUndefined()
   })
 
-  test('can be taken by another worker when its lease expires, and the first worker can no longer change it', async () => {
+  test('can be taken by another worker once its lease expires, and the first worker can no longer change it', async () => {
     const { db, take } = await openWithJobs(['one'])
     const before = (await take(100)) as JobRow
     expect(await renewJob(db, before, 140)).toBe(true)
@@ -51,16 +52,17 @@ describe('a job', () => {
     expect(await take(1_000, ['one', 'two'])).toBeUndefined()
   })
 
-  test('is due immediately if it is scheduled for more than an hour ahead, as after a change of the clock', async () => {
+  test('is due immediately if it is scheduled more than an hour ahead, as after a clock change', async () => {
     const { db, take } = await openWithJobs(['one'])
     await returnJob(db, (await take(90_000)) as JobRow, { next_at: 90_600 })
     expect(await take(90_000 - 3_000)).toBeUndefined()
     expect(await take(90_000 - 3_001)).toMatchObject({ blob: 'one' })
   })
 
-  test('is deleted with its artifact', async () => {
-    const { db, take } = await openWithJobs(['one'])
-    await db.deleteFrom('artifacts').execute()
+  test('is deleted with the other jobs of its upload', async () => {
+    const { db, take } = await openWithJobs(['one', 'two'])
+    await deleteJobs(db, 'one')
+    expect(await take(1_000)).toMatchObject({ blob: 'two' })
     expect(await take(1_000)).toBeUndefined()
   })
 

@@ -36,7 +36,7 @@ describe('a minted key', () => {
     },
   )
 
-  test('is parsed with its kind and public id', () => {
+  test('is parsed into its kind and public id', () => {
     fc.assert(
       fc.property(kind, randomSource, (ofKind, random) => {
         const minted = mintKey(ofKind, random)
@@ -45,20 +45,20 @@ describe('a minted key', () => {
     )
   })
 
-  test('can have the public id of an earlier key and a new secret', () => {
+  test('can reuse the public id of an earlier key with a new secret', () => {
     const first = mintKey('parent', randomBytes)
     const second = mintKey('parent', randomBytes, first.publicId)
     expect(parseKey(second.text)).toEqual({ kind: 'parent', publicId: first.publicId })
     expect(second.text).not.toBe(first.text)
   })
 
-  test('has the SHA-256 digest of its whole text', () => {
+  test('is hashed as a whole with SHA-256', () => {
     const { text, digest } = mintKey('agent', randomBytes)
     expect(digest).toBe(createHash('sha256').update(text).digest('hex'))
     expect(digestOf(text)).toBe(digest)
   })
 
-  test('has a hint of its prefix and its last four characters', () => {
+  test('has a hint that consists of its prefix and last four characters', () => {
     const parent = mintKey('parent', randomBytes)
     expect(parent.hint).toBe(`svc_…${parent.text.slice(-4)}`)
     const agent = mintKey('agent', randomBytes)
@@ -141,12 +141,12 @@ describe('parseKey with a changed prefix', () => {
     )
   })
 
-  test('returns a scoped key for the prefix svc_scoped_ and the right layout', () => {
+  test('returns a scoped key for the prefix svc_scoped_ and a valid layout', () => {
     const rest = newId('', 55, randomBytes)
     expect(parseKey(forgeKey('svc_scoped_', rest))).toEqual({ kind: 'scoped', publicId: rest.slice(0, 12) })
   })
 
-  test('rejects the prefix of another kind because the checksum includes the prefix', () => {
+  test('rejects a key whose prefix was replaced by that of another kind', () => {
     const prefixes = Object.values(keyPrefixes)
     fc.assert(
       fc.property(kind, randomSource, fc.constantFrom(...prefixes), (ofKind, random, prefix) => {

@@ -57,7 +57,7 @@ test('a ninth waiting request is rejected with the expected wait', async () => {
   expect(failure).toBeInstanceOf(BackendFailure)
 })
 
-test('work that fails releases its slot to the next caller that has not left the queue', async () => {
+test('failed work releases its slot to the next caller that is still in the queue', async () => {
   const { run, end, queue, started } = createHarness(1)
   const failing = queue.run(neverAborted, () => Promise.reject(new Error('broken')))
   const leaving = new AbortController()
@@ -71,7 +71,7 @@ test('work that fails releases its slot to the next caller that has not left the
   expect(started).toEqual(['next0'])
 })
 
-test('a caller can leave during its work immediately, but its slot stays in use until the work ends', async () => {
+test('a caller can leave while its work runs, but its slot stays in use until the work ends', async () => {
   const { run, end, queue, started } = createHarness(1)
   const leaving = new AbortController()
   const left = run('left', leaving.signal)

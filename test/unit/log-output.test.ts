@@ -27,7 +27,7 @@ test('flushSync writes pending log lines immediately', async () => {
   expect(readFileSync(path, 'utf8')).toContain('two\nthree\n')
 })
 
-test('log lines beyond the buffer limit are dropped, and a line reports their number', async () => {
+test('log lines beyond the buffer limit are dropped, and a log line reports their number', async () => {
   const path = join(await makeFolder(), 'log')
   const output = createLogOutput(open(path), 1)
   for (const line of ['one\n', 'two\n', 'three\n', 'four\n']) output.write(line)

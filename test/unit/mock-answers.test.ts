@@ -103,7 +103,7 @@ describe('an echo response of the mock backend', () => {
 })
 
 describe('the mock parameter', () => {
-  test('n determines the number of choices, each of which is complete in a stream', async () => {
+  test('n determines the number of choices, all of which are complete in a stream', async () => {
     const body = chatRequest('get_time', { n: 3, tools: [clock] })
     const { choices } = await complete(body)
     expect(choices.map((choice) => choice.index)).toEqual([0, 1, 2])
@@ -128,7 +128,7 @@ describe('the mock parameter', () => {
     })
   })
 
-  test('include_usage adds a last chunk with the usage of a complete response and without choices', async () => {
+  test('include_usage adds a last chunk with the usage of a complete response and no choices', async () => {
     const body = chatRequest('use get_time', {
       tools: [clock],
       n: 2,
@@ -164,7 +164,7 @@ test('the mock backend lists a chat model and an embedding model', async () => {
   await backend.close()
 })
 
-describe('a mock response that would be far larger than its request', () => {
+describe('a request to the mock backend', () => {
   const args = JSON.stringify({ text: 'a'.repeat(200_000) })
   test.each<[what: string, body: Body]>([
     [
@@ -178,7 +178,7 @@ describe('a mock response that would be far larger than its request', () => {
     ['many choices of many tokens', chatRequest('[[tokens:100000]]', { n: 128 })],
     ['log probabilities of a long word', chatRequest('a'.repeat(2_000_000), { logprobs: true })],
     ['many choices of long tool calls', chatRequest(`[[tool:a ${args}]]`, { n: 128 })],
-  ])('is rejected with 400, both complete and streamed: %s', async (_what, body) => {
+  ])('is rejected with 400 if the response would be far larger than the request: %s', async (_what, body) => {
     const failure = { kind: 'status', status: 400 }
     await expect(complete(body)).rejects.toMatchObject(failure)
     await expect(backend.stream({ body, signal: neverAborted })).rejects.toMatchObject(failure)
@@ -188,7 +188,7 @@ describe('a mock response that would be far larger than its request', () => {
     ['many tokens', chatRequest('[[tokens:100000]]')],
     ['many choices', chatRequest('[[tokens:100]]', { n: 128 })],
     ['log probabilities', chatRequest('[[tokens:1000]]', { logprobs: true, top_logprobs: 20 })],
-  ])('is sent if it has only %s', async (_what, body) => {
+  ])('is accepted if it asks for only %s', async (_what, body) => {
     expect((await complete(body)).choices.length).toBeGreaterThan(0)
   })
 })

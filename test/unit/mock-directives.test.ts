@@ -39,8 +39,10 @@ describe('mock directives', () => {
     ]
     expect(await textOf({ messages })).toBe('You said: hi')
   })
+})
 
-  test('call tools in order with [[tool:NAME {json}]], even if the JSON contains brackets', async () => {
+describe('the mock directive', () => {
+  test('[[tool:NAME {json}]] calls tools in order, even if the JSON contains brackets', async () => {
     const args = '{"grid": [[1, 2], [3]], "text": "}]] \\" [["}'
     const body = chatRequest(`go [[tool:first ${args}]] [[tool:second]] [[tool:second { } ]]`)
     const { message, finish_reason } = await firstChoiceOf(body)
@@ -58,7 +60,7 @@ describe('mock directives', () => {
     ])
   })
 
-  test('cause a response of exactly N words with [[tokens:N]], up to 100,000', async () => {
+  test('[[tokens:N]] produces a response of exactly N words, up to 100,000', async () => {
     const five = await complete(chatRequest('[[tokens:5]] ignored'))
     expect(five.choices[0]?.message.content?.split(' ')).toHaveLength(5)
     expect(five.usage?.completion_tokens).toBe(5)
@@ -68,7 +70,7 @@ describe('mock directives', () => {
     expect((await streamChunks(chatRequest('[[tokens:1000]]'))).length).toBe(1002)
   })
 
-  test('delay each chunk of a stream with [[delay:MS]], and a complete response once', async () => {
+  test('[[delay:MS]] delays every chunk of a stream, or a complete response once', async () => {
     const world = createMockProvider()
     const body = chatRequest('[[delay:30]] one two')
     const reads = await readChunks(await world.backend.stream({ body, signal: neverAborted }))
@@ -79,7 +81,7 @@ describe('mock directives', () => {
   })
 
   test.each([[400], [401], [429], [500], [599]])(
-    'cause a failure with [[error:%i]] before anything is sent',
+    '[[error:%i]] fails the request before anything is sent',
     async (status) => {
       const body = chatRequest(`[[error:${status}]]`)
       for (const attempt of [
@@ -99,7 +101,7 @@ describe('mock directives', () => {
     ['three chunks', 3, 'a b', 3],
     ['more chunks than one read returns', 100, '[[tokens:200]]', 100],
     ['the last chunk if the response is shorter', 50, 'a b', 6],
-  ])('interrupt a stream with [[break:N]] after %s', async (_, breakAfter, text, chunks) => {
+  ])('[[break:N]] interrupts a stream after %s', async (_, breakAfter, text, chunks) => {
     const reader = await backend.stream({
       body: chatRequest(`[[break:${breakAfter}]] ${text}`),
       signal: neverAborted,
@@ -114,7 +116,7 @@ describe('mock directives', () => {
     expect(await reader.next()).toEqual(iteratorDone)
   })
 
-  test('cause a complete response to fail immediately with [[break:N]]', async () => {
+  test('[[break:N]] makes a complete response fail immediately', async () => {
     const failure = await failureOf(
       backend.complete({ body: chatRequest('[[break:9]] [[delay:50]]'), signal: neverAborted }),
     )
@@ -122,7 +124,7 @@ describe('mock directives', () => {
   })
 
   test.each(['complete', 'stream'] as const)(
-    'block %s with [[hang]] until the signal is aborted',
+    '[[hang]] blocks %s until the signal is aborted',
     async (verb) => {
       const caller = new AbortController()
       let isSettled = false
@@ -135,8 +137,10 @@ describe('mock directives', () => {
       expect(await failureOf(attempt)).toMatchObject({ kind: 'timeout', message: 'too slow' })
     },
   )
+})
 
-  test('are parsed quickly even in adversarial text', async () => {
+describe('adversarial mock directives', () => {
+  test('are parsed quickly', async () => {
     const texts = ['[[tool:f {', '[[', '[[hang]', 'x[[delay:1]]', ' ', 'a="', '[[tool:f {"'].map((part) =>
       part.repeat(200_000),
     )

@@ -24,7 +24,7 @@ function similarity(one: readonly number[] = [], other: readonly number[] = []):
 describe("a text's mock embedding", () => {
   const odd = ['one text', '!!!', ' ', '\0', '漢字', '\ud800', '😀', 'a a a a', 'x'.repeat(10_000)]
 
-  test.each([1, 2, 3, 256, 1536, 3072])('has length 1 with %s dimension(s)', async (dimensions) => {
+  test.each([1, 2, 3, 256, 1536, 3072])('has unit length with %s dimension(s)', async (dimensions) => {
     for (const vector of await vectorsOf(odd, { dimensions })) {
       expect(vector).toHaveLength(dimensions)
       expect(Math.hypot(...vector)).toBeCloseTo(1, 5)
@@ -36,7 +36,7 @@ describe("a text's mock embedding", () => {
     expect((await vectorsOf('a', { dimensions: null }))[0]).toHaveLength(1536)
   })
 
-  test('is the same if the text is sent with other texts', async () => {
+  test('does not depend on the other texts in the request', async () => {
     const [alone] = await vectorsOf('the same')
     expect((await vectorsOf(['before', 'the same']))[1]).toEqual(alone)
     expect(new Set((await vectorsOf(odd)).map(String)).size).toBe(odd.length)
@@ -85,7 +85,7 @@ describe('mock embeddings', () => {
 })
 
 describe('tokens in a mock embeddings request', () => {
-  test('are treated as one text for each array of tokens', async () => {
+  test('are treated as one text per array', async () => {
     expect(await vectorsOf([1, 2, 3])).toHaveLength(1)
     const [one, near, far] = await vectorsOf([
       [10, 20, 30, 40],

@@ -244,7 +244,7 @@ describe('structured mock responses', () => {
     expect(failure).toMatchObject({ kind: 'status', status: 400, said: { param: 'response_format' } })
   })
 
-  test('contain the text in an object for json_object and can be streamed', async () => {
+  test('wrap the text in an object for json_object, streamed or not', async () => {
     const body = chatRequest('say "hi"', { response_format: { type: 'json_object' } })
     expect(JSON.parse((await textOf(body)) ?? '')).toEqual({ answer: 'You said: say "hi"' })
     expect((await streamChunks(body)).length).toBeGreaterThan(4)

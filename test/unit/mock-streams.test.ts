@@ -20,7 +20,7 @@ import {
 } from '../support/mock.ts'
 
 describe('a mock stream', () => {
-  test('contains the same response as a complete one, for any request', async () => {
+  test('yields the same response as a non-streaming call, for any request', async () => {
     const word = fc.constantFrom(
       'get_time',
       'get_weather',

@@ -77,7 +77,7 @@ describe('the mock backend', () => {
     ["(city='') tags=a,b", { city: '', unit: 'kelvin', tags: ['a', 'b'] }],
     ['days=9 celsius=maybe unit=x other=1', { ...filled, days: 1, celsius: true }],
     ['city=🏙️ days=2.5 __proto__=x', { city: '🏙️', unit: 'kelvin', days: 1 }],
-  ])('takes arguments from %j and converts them to the types in the schema', async (text, args) => {
+  ])('extracts arguments from %j and converts them to the types in the schema', async (text, args) => {
     expect(await callsOf(chatRequest(`get_weather ${text}`, both))).toEqual([['get_weather', args]])
   })
 
@@ -96,7 +96,7 @@ describe('the mock backend', () => {
     expect(await callsOf(body)).toEqual([['route', { from: { name: 'Rome' }, stops: [{ name: 'Rome' }] }]])
   })
 
-  test('streams the id, type and name only in the first delta of each call', async () => {
+  test("streams a call's id, type and name only in its first delta", async () => {
     const chunks = await streamChunks(chatRequest('get_weather get_time', both))
     const deltas = chunks.map((chunk) => chunk.choices[0]?.delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: null })

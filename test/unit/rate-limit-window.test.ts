@@ -63,7 +63,7 @@ function createLimiter() {
 }
 
 describe('the rate limiter', () => {
-  test('allows exactly the limit per minute', () => {
+  test('allows exactly the configured number of requests per minute', () => {
     const { hit } = createLimiter()
     const quota = { key: 'a', limit: 3 }
     expect(
@@ -77,7 +77,7 @@ describe('the rate limiter', () => {
     ])
   })
 
-  test('allows a caller after exactly the wait in its response and not a second earlier', () => {
+  test('allows a caller again after exactly the returned wait and not a second earlier', () => {
     const quotas = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 }))
     fc.assert(
       fc.property(quotas, gaps, ([shared, own], waits) => {
@@ -101,7 +101,7 @@ describe('the rate limiter', () => {
     )
   })
 
-  test('returns a wait of at most 60 seconds, even if the clock has fractions of milliseconds', () => {
+  test('returns a wait of at most 60 seconds, even if the clock returns fractions of milliseconds', () => {
     let nowMs = 0
     const limiter = createMemoryRateLimiter({ now: () => nowMs, monotonic: () => nowMs })
     for (nowMs = 0; nowMs < 50_000; nowMs += 97.3) {
@@ -142,7 +142,7 @@ describe('the rate limiter', () => {
     expect(hit({ key: 'full', limit: 1 }, own)).toMatchObject({ isLimited: false })
   })
 
-  test('returns the window with fewer requests left or, if both are full, the later reset', () => {
+  test('returns the window with fewer requests left or, if both are full, the one that resets later', () => {
     const { clock, hit } = createLimiter()
     expect(hit({ key: 'a', limit: 9 }, { key: 'b', limit: 5 })).toMatchObject({ limit: 5, remaining: 4 })
     expect(hit({ key: 'c', limit: 5 }, { key: 'd', limit: 9 })).toMatchObject({ limit: 5, remaining: 4 })

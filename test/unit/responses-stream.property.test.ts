@@ -56,7 +56,7 @@ async function eventsOf(reads: readonly Uint8Array[]): Promise<AnyEvent[]> {
 
 const encode = (stream: readonly object[]) => Buffer.concat(stream.map(encodeEvent))
 
-test('the Responses API events do not depend on how the network splits the chat stream', async () => {
+test('the Responses API events do not depend on the chunk boundaries of the chat stream', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, splitPositions, async (stream, shares) => {
       const bytes = encode(stream)
@@ -66,7 +66,7 @@ test('the Responses API events do not depend on how the network splits the chat 
   )
 })
 
-test('every Responses API event is valid, and each output item has all its events', async () => {
+test('every Responses API event is valid, and no output item lacks an event', async () => {
   await fc.assert(
     fc.asyncProperty(chunks, async (stream) => {
       const events = await eventsOf([encode(stream)])

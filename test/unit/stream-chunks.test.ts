@@ -35,7 +35,7 @@ async function normalizeChoices(...choices: Fields[]): Promise<unknown[]> {
 const begin = choiceOf({ role: 'assistant', content: '' })
 
 describe('the role in a stream', () => {
-  test('is sent once even if every chunk from the backend has it', async () => {
+  test('is sent once even if every chunk from the backend contains it', async () => {
     const sent = ['a', 'b', ''].map((content) => choiceOf({ role: 'assistant', content }))
     const got = await normalizeChoices(...sent, stop)
     expect(got).toEqual([choiceOf({ role: 'assistant', content: 'a' }), choiceOf({ content: 'b' }), stop])
@@ -78,7 +78,7 @@ describe('the finish reason in a stream', () => {
 })
 
 describe('a streamed tool call', () => {
-  test('has its id, type and name in its first delta only', async () => {
+  test('contains its id, type and name only in its first delta', async () => {
     const whole = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x"' } }
     const again = { ...whole, function: { name: 'f', arguments: ':1}' } }
     expect(
@@ -86,7 +86,7 @@ describe('a streamed tool call', () => {
     ).toEqual([begin, calls(whole), calls({ index: 0, function: { arguments: ':1}' } }), stop])
   })
 
-  test('is completed with an index, an id and a type if the backend omits them', async () => {
+  test('receives an index, an id and a type if the backend omits them', async () => {
     const [f, g] = ['f', 'g'].map((name) => ({ function: { name, arguments: '{}' } }))
     expect(await normalizeChoices(begin, calls(f as Fields, g as Fields), stop)).toEqual([
       begin,
@@ -113,7 +113,7 @@ describe('a streamed tool call', () => {
     ['an empty object for missing ones', undefined, '{}'],
     ['an empty object for null', null, '{}'],
     ['a string for an object', { x: [1] }, '{"x":[1]}'],
-  ])('has normalized arguments: %s', async (_what, sent, joined) => {
+  ])('is sent with normalized arguments: %s', async (_what, sent, joined) => {
     const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: sent } }
     const got = (await normalizeChoices(begin, calls(call), stop)) as { delta: { tool_calls?: Fields[] } }[]
     const deltas = got.flatMap(({ delta }) => delta.tool_calls ?? []) as {
@@ -162,7 +162,7 @@ describe("a backend's chunk", () => {
     expect(await normalize(sent)).toEqual(sent)
   })
 
-  test('is split into two chunks if it has two choices', async () => {
+  test('is split into two chunks if it contains two choices', async () => {
     const both = chunkOf(choiceOf({ content: 'a' }), choiceOf({ content: 'b' }, { index: 1 }))
     const ends = chunkOf(stop, { ...stop, index: 1 })
     const got = await normalize([both, ends], answerOptions({ choices: 2 }))
@@ -182,7 +182,7 @@ describe("a backend's chunk", () => {
     ])
   })
 
-  test('is completed with an id, an index and a finish reason if it omits them', async () => {
+  test('receives an id, an index and a finish reason if it omits them', async () => {
     const bare = (delta: Fields) => ({ choices: [{ delta }] })
     const made = { id: 'chatcmpl-made', object: 'chat.completion.chunk', created: 1, model: 'made' }
     const end = { choices: [{ delta: {}, finish_reason: 'stop' }] }

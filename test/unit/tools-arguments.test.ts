@@ -112,7 +112,7 @@ describe('invalid tool arguments', () => {
     const server: Rule = { schema: exploding(), origin: 'mcp' }
     for (const rule of [fromAgent, fromHost, server]) readArguments('{}', [rule])
     expect(readArguments('{}', [fromAgent])).toEqual({
-      problem: 'they cannot be checked, because their schema takes too long',
+      problem: 'they cannot be checked, because validating them against the schema takes too long',
     })
     for (const rule of [fromHost, server]) {
       expect(readArguments('{}', [rule])).toEqual({ problem: 'validating them against the schema timed out' })

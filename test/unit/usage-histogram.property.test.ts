@@ -36,7 +36,7 @@ describe("a usage histogram's percentiles", () => {
     )
   })
 
-  test('are the same for one histogram and for merged histograms', () => {
+  test('are the same for merged histograms as for one histogram of all durations', () => {
     fc.assert(
       fc.property(durations, durations, (some, others) => {
         const merged = parseHistogram(renderHistogram(histogramOf(some)))

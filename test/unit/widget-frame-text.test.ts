@@ -66,7 +66,7 @@ const line = fc.constantFrom(
 )
 
 describe('Markdown blocks', () => {
-  test('equal the original text if they are joined', () => {
+  test('equal the original text when joined', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => splitBlocks(text).join('') === text))
     fc.assert(
       fc.property(fc.array(line), (lines) => splitBlocks(lines.join('\n')).join('') === lines.join('\n')),
@@ -90,7 +90,7 @@ describe('Markdown blocks', () => {
     fc.assert(property, { numRuns: 500 })
   })
 
-  test('of a long reply are small', () => {
+  test('are small even in a long reply', () => {
     const text = '## Part\n\nText.\n\n- a\n- b\n\n```js\na\n\nb\n```\n\n'.repeat(100)
     expect(splitBlocks(text)).toHaveLength(400)
   })
@@ -122,7 +122,7 @@ const NOW = Date.UTC(2026, 0, 1)
 const DAY_MS = 24 * 60 * 60 * 1000
 
 describe('a chat history', () => {
-  test('contains the newest entries that fit', () => {
+  test('retains the newest entries that fit', () => {
     const many = Array.from({ length: 300 }, (_, index) => user(`${index}`))
     expect(parseHistory(renderHistory(many, NOW) ?? '', NOW)).toEqual(many.slice(-200))
     const large = Array.from({ length: 20 }, (_, index) => user(`${index}`.repeat(50_000)))
@@ -137,7 +137,7 @@ describe('a chat history', () => {
     expect(parseHistory(text, NOW + 30 * DAY_MS)).toEqual([])
   })
 
-  test('contains a reply that was not complete as interrupted', () => {
+  test('marks an incomplete reply as interrupted', () => {
     const [entry] = breakOffAll([{ ...reply('half'), status: 'streaming' } as Entry])
     expect(entry).toMatchObject({ status: 'interrupted', failure: { code: 'reloaded' } })
   })
@@ -153,20 +153,20 @@ describe('a chat history', () => {
     '{"version":2,"entries":[{"kind":"user","id":"a","text":"b"}]}',
   ])('is empty if its stored text is invalid: %s', (text) => expect(parseHistory(text, NOW)).toEqual([]))
 
-  test('contains the entries that two tabs have added', () => {
+  test('includes the entries that two tabs added', () => {
     const first = user('first', '1')
     const [here, there] = [user('here', '2'), user('there', '3')]
     expect(mergeEntries([first, there], [first], [first, here])).toEqual([first, there, here])
   })
 
-  test('contains the changes of this tab but not the entries that either tab removed', () => {
+  test('includes the changes of this tab but not the entries that either tab removed', () => {
     const [kept, removedHere, removedThere] = [user('a', 'a'), user('b', 'b'), user('c', 'c')]
     const changed = user('changed', 'a')
     const base = [kept, removedHere, removedThere]
     expect(mergeEntries([kept, removedHere], base, [changed, removedThere])).toEqual([changed])
   })
 
-  test('contains a regenerated reply directly after its question', () => {
+  test('places a regenerated reply directly after its question', () => {
     const [question, other] = [user('q', 'q'), user('other', 'o')]
     const [old, again] = [reply('old'), { ...reply('again'), id: 'r2' } as Entry]
     expect(mergeEntries([question, old, other], [question, old], [question, again])).toEqual([
@@ -184,7 +184,7 @@ describe("the model's messages for a chat history", () => {
     expect(toMessages(entries, undefined).map(({ content }) => content)).toEqual(['one', 'two', 'three'])
   })
 
-  test('contain the system prompt in a system message if no agent is used', () => {
+  test('include the system prompt as a system message if no agent is used', () => {
     expect(toTurnMessages([user('one')], 'Be brief.', {}, true)).toEqual([
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'one' },

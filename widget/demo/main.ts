@@ -76,8 +76,7 @@ function start(): void {
 const name = 'parley-demo-key'
 
 /**
- * Reads the key from `?key=` and removes it from the address. Without it, returns the stored key or an empty
- * string.
+ * Returns the key from `?key=` and removes it from the address, or else the stored key, or an empty string.
  */
 function readKey(): string {
   const address = new URL(location.href)

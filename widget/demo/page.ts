@@ -34,7 +34,7 @@ export function drawPage(): Page {
         label('Note for the agent', page.context),
       ),
       section(
-        '4. Insert, share and tools',
+        '4. Insert, share and use tools',
         make(
           'p',
           {},

@@ -21,7 +21,7 @@ export interface AppState {
   readonly blocked: Failure | undefined
   /** Why the newest message was not sent; its text is still in the input. */
   readonly notice: Failure | undefined
-  /** Whether the frame is visible. */
+  /** Whether the visitor can see the frame. */
   readonly isOpen: boolean
   readonly isOnline: boolean
   /** Number of replies that were completed while the frame was hidden. */

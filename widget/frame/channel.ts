@@ -61,10 +61,10 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
-/** Larger than for other messages, because oversized tools are dropped and reported one by one. */
+/** Higher than for other messages, because `check-tools.ts` drops oversized tools individually. */
 const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
 
-/** Also rejects data that is not JSON, which the channel does not allow. */
+/** Also returns false for data that JSON cannot represent, which the channel does not allow. */
 function isBounded(data: unknown): boolean {
   const limit = isRecord(data) && data.type === 'mcp' ? MAX_TOOLS_LENGTH : MAX_MESSAGE_LENGTH
   try {

@@ -44,8 +44,8 @@ function renderName(name: string): string {
 }
 
 /**
- * Returns whether the frame must be reloaded with this key in its address, which determines which pages may
- * show the frame.
+ * Returns whether the frame must be reloaded with this key in its address. The server sets the pages that may
+ * show the frame by that address.
  */
 export function needsOtherAddress({ apiKey }: FrameOptions, addressKey: string): boolean {
   const publicKey = publicPartOf(apiKey)

@@ -116,13 +116,13 @@ interface ConnectionParts {
   readonly onFailure: (failure: Failure) => void
 }
 
-/** Manages the connection to the server selected by the options, and its agent. */
+/** Connects to the server that the options select, and reads its agent. */
 function createConnection({ store, operator, chat, onFailure }: ConnectionParts) {
   const { dispatch } = store
   let server: Server | undefined
   let pending: Server | undefined
 
-  /** Reads the agent unless it is known; called again when the network returns or the window opens. */
+  /** Reads the agent if it is not known yet. Called again when the network returns or the window opens. */
   async function readAgent(): Promise<void> {
     const { agent, options, blocked } = store.get()
     const asked = server
@@ -215,7 +215,10 @@ function renderLauncher({ primaryColor }: FrameOptions, { strings }: Language): 
   return { open: openChat, close: closeChat, window: defaultTitle, color, iconColor: textOn(color) }
 }
 
-/** Returns whether the window covers the page, as on a small screen; it then closes to show inserted text. */
+/**
+ * Returns whether the window covers the page, as on a small screen. Such a window closes after it has
+ * inserted text, so that the visitor can see the text.
+ */
 function coversPage({ options }: AppState): boolean {
   return options?.isInline === false && screen.width < 640
 }
@@ -225,7 +228,7 @@ function afterRender(act: () => void): void {
   setTimeout(act, 0)
 }
 
-/** Reports each of the page developer's mistakes once. */
+/** Returns a function that reports each mistake in the page's code only once. */
 function createMistakeReporter(post: (message: FrameMessage) => void): (message: string) => void {
   const reported = new Set<string>()
   return (message) => {

@@ -7,7 +7,7 @@ type Share = Extract<FrameMessage, { type: 'share' }>
 export type ShareOutcome = 'shared' | 'copied' | 'failed'
 
 export function createSharing(post: (message: Share) => void) {
-  /** The page answers in order. */
+  /** The page responds in the order of the requests. */
   const waiting: ((isReceived: boolean) => void)[] = []
   return {
     async share(kind: Share['kind'], text: string): Promise<ShareOutcome> {

@@ -6,7 +6,7 @@ import type { Language } from './strings/strings.ts'
 
 type Theme = 'light' | 'dark'
 
-/** Backgrounds in `styles.css` for text in the accent color. */
+/** The backgrounds in `styles.css` on which text has the accent color. */
 const surfaces = {
   light: ['#ffffff', '#f4f5f8'],
   dark: ['#17191f', '#22252d'],

@@ -45,7 +45,10 @@ export function openChannel(
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
-  /** Starts a timeout, because a frame that the browser blocks or whose server does not respond never loads. */
+  /**
+   * Starts a timeout. If the browser blocks the frame or the server does not respond, no other event reports
+   * it.
+   */
   function expectHello(): void {
     disconnect()
     timer = setTimeout(events.onSilence, HELLO_TIMEOUT_MS)
@@ -76,7 +79,8 @@ export function openChannel(
   return {
     load(address) {
       const parent = frame.parentNode
-      // Inserts the frame again, because this starts a separate session history.
+      // Removes and inserts the frame, so that the new address does not add an entry to the page's session
+      // history.
       frame.remove()
       frame.src = address
       parent?.append(frame)
@@ -89,7 +93,7 @@ export function openChannel(
   }
 }
 
-/** Ignores unknown fields and error codes, so that a newer frame can talk to an older page. */
+/** Ignores unknown fields and accepts unknown error codes, so that a newer frame works with an older page. */
 function isFrameMessage(data: unknown): data is FrameMessage {
   if (!isRecord(data)) return false
   const { type, words, count, label, text, code, message } = data

@@ -64,8 +64,7 @@ const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> 
 }
 
 /**
- * Dispatches the document event and calls its callback, except `onToolCall`, which must return a result. Returns whether the page has
- * read the detail; a document event does not reveal its listeners.
+ * Dispatches the document event and calls its callback, except `onToolCall`, whose result is needed. Returns whether a listener has read the detail, because the document does not reveal its listeners.
  */
 export function publish<Name extends keyof WidgetEvents>(
   options: WidgetCallbacks & { readonly debug?: unknown },
@@ -80,7 +79,7 @@ export function publish<Name extends keyof WidgetEvents>(
   }
   dom.dispatchEvent(Object.defineProperty(new CustomEvent(`parley-chat-${name}`), 'detail', { get }))
   const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
-  // The options may not have been validated if mounting failed.
+  // Options that failed validation may not be functions.
   if (typeof callback !== 'function') return isRead
   try {
     callback(get())

@@ -6,7 +6,7 @@ interface SharedPage {
   readonly listeners: Set<() => void>
 }
 
-/** Returns the page's single instance, even if the page loads both the script and the React component. */
+/** Returns the state that the page's script and React component share, and creates it on first use. */
 export function shared<T>(name: string, make: () => T): T {
   const holder = window as unknown as Record<symbol, T | undefined>
   const key = Symbol.for(`parley.${name}`)

@@ -150,7 +150,7 @@ function make<Name extends keyof HTMLElementTagNameMap>(
 function fitToViewport(style: CSSStyleDeclaration, ended: AbortController): void {
   const { visualViewport: viewport } = window
   const adapt = () => {
-    // If the visitor has zoomed in, the window keeps its size and may be partly visible.
+    // If the visitor has zoomed in, the window keeps its size and may be only partly visible.
     if (viewport?.scale !== 1) return
     style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
     style.setProperty('--viewport-height', `${viewport.height}px`)

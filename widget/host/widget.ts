@@ -116,7 +116,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     return new Map([...hostWebMcpTools(webMcpTools), ...own])
   }
 
-  /** Opens or closes the window. Does not take the focus from a field in which the user may be typing. */
+  /** Opens or closes the window. Does not move the focus out of a field in which the user may be typing. */
   function setOpen(isOpen: boolean, mayFocus = true): void {
     wantsOpen = isOpen
     if (!state.isReady || state.isOpen === isOpen) return
@@ -139,7 +139,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     else setOpen(true)
   }
 
-  /** If the frame is not connected yet, the message is sent again when it connects. */
+  /** The message is sent again when the frame connects. */
   function logout(): void {
     isLoggedOut = !channel.post({ type: 'logout' })
   }

@@ -84,7 +84,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
 }
 
 export interface ParleyChat {
-  /** Mounts the widget; `options` override `ParleyChatConfig` and the attributes of the script tag. */
+  /** Mounts the widget. `options` override `ParleyChatConfig` and the script tag's attributes. */
   mount(options?: GivenOptions): void
   /** Changes the given options; may be called before `mount`. */
   configure(options: GivenOptions): void

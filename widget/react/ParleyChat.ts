@@ -5,7 +5,9 @@ import type { Widget } from '../host/page.ts'
 import { mountWidget } from '../host/widget.ts'
 import type { PageTool } from '../options.ts'
 
-/** The callbacks whose absence the widget notices. */
+/**
+ * Callbacks whose presence changes the widget's behavior, so they are passed on only if the page sets them.
+ */
 type OptionalCallbacks = Pick<ParleyChatProps, 'onToolCall' | 'onUserShare'>
 
 type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks> & OptionalCallbacks
@@ -60,7 +62,7 @@ function toData(
   }
 }
 
-/** Returns stable callbacks that call the current ones. */
+/** Returns callbacks that never change and that call the newest props' callbacks. */
 function followCallbacks(latest: { readonly current: ParleyChatProps }): Required<WidgetCallbacks> {
   return {
     onReady: () => latest.current.onReady?.(),
@@ -95,7 +97,10 @@ export interface ParleyChatProps {
   endpoint?: string | undefined
   /** Default: the agent's model. */
   model?: string | undefined
-  /** Sent with each turn, marked as provided by the page; never replaces the agent's instructions. */
+  /**
+   * Instructions that are sent with each turn and marked as provided by the page. They never replace the
+   * agent's instructions.
+   */
   system?: string | undefined
   /** Shown at the top of an empty chat. */
   welcomeMessage?: string | undefined

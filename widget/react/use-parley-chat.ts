@@ -7,7 +7,7 @@ export interface ParleyChatHandle extends WidgetState {
   open(): void
   close(): void
   toggle(): void
-  /** Not implemented: logs a warning and sends nothing. */
+  /** Not supported: logs a warning and sends nothing. */
   sendMessage(content: string): void
   /** Replaces the context until the `context` prop changes to another object. */
   setContext(context: Record<string, unknown>): void

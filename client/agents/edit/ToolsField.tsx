@@ -75,7 +75,7 @@ function ToolItem({ index }: { readonly index: number }) {
   )
 }
 
-/** Converts a tool that consists only of a name to a mapping when the user adds a description. */
+/** Edits one tool. Adding a description to a tool that is only a name converts it to a mapping. */
 function ToolFields({ index }: { readonly index: number }) {
   const whole = useField(['tools', index])
   const isName = typeof whole.value === 'string'
@@ -151,7 +151,7 @@ function render(value: unknown): string {
   return value === undefined ? '' : JSON.stringify(value, null, 2)
 }
 
-/** Parses the text; returns undefined for invalid JSON. An empty text means no schema. */
+/** Parses a JSON schema. Returns undefined for invalid JSON; an empty text means no schema. */
 function parse(text: string): { value: unknown } | undefined {
   if (text.trim() === '') return { value: undefined }
   try {

@@ -15,7 +15,7 @@ export const FormProvider = FormContext.Provider
 
 interface Field {
   readonly value: unknown
-  /** The value if it is a string, or else an empty string. */
+  /** The value, or an empty string if it is not a string. */
   readonly text: string
   readonly error: string | undefined
   readonly isDisabled: boolean
@@ -49,7 +49,7 @@ interface FieldProps {
   readonly label: string
   readonly about?: string
   readonly placeholder?: string
-  /** Does not remove the key from the definition if the value is empty. */
+  /** Whether the definition keeps the key while the value is empty. */
   readonly isRequired?: boolean
 }
 

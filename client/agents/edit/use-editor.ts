@@ -27,7 +27,9 @@ export interface Draft {
   setText(text: string): void
   /** Changes one value; `undefined` removes it. */
   change(path: Path, value: unknown): void
-  /** Sets the saved version, and replaces the draft's text if `text` is given. */
+  /**
+   * Changes the saved version that the draft is based on. Also replaces the draft's text if `text` is given.
+   */
   rebase(saved: SavedText, text?: string): void
 }
 
@@ -65,11 +67,11 @@ export function useDraft(newest: SavedText): Draft {
 }
 
 export interface Saving {
-  /** Saves as the successor of the version that the draft is based on, or of version `over`. */
+  /** Saves the draft if the newest version is still the one that it is based on, or is `over`. */
   save(over?: number): void
   readonly isSaving: boolean
   readonly error: string | undefined
-  /** A version that another user has saved since the draft was started. */
+  /** The version that another user has saved since the draft was started. */
   readonly conflict: SavedText | undefined
   endConflict(): void
 }
@@ -129,7 +131,9 @@ export function useCheck(text: string, format: DefinitionFormat): Check {
   return { problem, isGood: data !== undefined && problem === null && !isPlaceholderData && yaml === text }
 }
 
-/** Removes the path and the position from the message, because the form shows it next to the field. */
+/**
+ * Removes the path and the position from the message, because the form shows the message next to the field.
+ */
 export function describeProblem({ message, path }: Problem): string {
   const text = path !== null && message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
   return text.replace(/ \(line \d+, column \d+\)$/, '')

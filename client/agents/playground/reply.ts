@@ -34,7 +34,7 @@ export interface Reply {
   readonly firstTokenMs?: number
   readonly totalMs: number
   readonly problem?: string
-  /** The messages that this turn adds after the question; the final text comes last. */
+  /** The messages that this turn adds after the question, ending with the final text. */
   readonly thread: readonly Message[]
   /** Text and tool calls of the current model call. */
   readonly round: { readonly text: string; readonly calls: readonly Call[] }
@@ -112,7 +112,10 @@ function addCallPiece(calls: readonly Call[], piece: CallPiece): readonly Call[]
   return calls.with(index, { ...known, argumentsText: known.argumentsText + argumentsText })
 }
 
-/** Returns the reply after its stream has ended: done, or waiting for results of client-side tools. */
+/**
+ * Returns the finished reply after its stream has ended, or a reply that waits for results of client-side
+ * tools.
+ */
 export function endReply(reply: Reply): Reply {
   const { text, calls } = reply.round
   if (calls.length > 0) return { ...reply, status: 'waiting', calls: [...reply.calls, ...calls] }
@@ -120,7 +123,7 @@ export function endReply(reply: Reply): Reply {
   return { ...reply, status: 'done', thread: [...reply.thread, ...answer], round: emptyReply.round }
 }
 
-/** Adds the tool results that the reply waits for, in preparation for the next model call. */
+/** Adds the tool results that the reply waits for, so that the model can be called again. */
 export function answerCalls(reply: Reply, results: Readonly<Record<string, string>>): Reply {
   const { text, calls } = reply.round
   const asked: Message = {

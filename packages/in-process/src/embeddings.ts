@@ -7,7 +7,7 @@ import { listInputs, renderEmbeddings } from '../../../src/providers/render-answ
 import type { LocalModel } from './load-model.ts'
 import { MOST_LETTERS_PER_TOKEN } from './template.ts'
 
-/** node-llama-cpp adds a token at each end and needs one more. */
+/** Context tokens to leave free: node-llama-cpp adds two tokens to each input and requires one more. */
 const SPARE_TOKENS = 3
 
 export class Embedder {
@@ -19,8 +19,8 @@ export class Embedder {
   }
 
   /**
-   * Returns the response as JSON. @throws BackendFailure status 400; the signal's reason, after the current
-   * input
+   * Returns the response as JSON. @throws BackendFailure with status 400 for invalid input; the signal's
+   * reason if it aborts, after the current input.
    */
   async embed(body: JsonObject, signal: AbortSignal): Promise<string> {
     const { id, model, contextTokens, threads } = this.local
@@ -37,7 +37,7 @@ export class Embedder {
     for (const input of tokens) {
       signal.throwIfAborted()
       const { vector } = await context.getEmbeddingFor(input)
-      // A zero vector has length 0, which would divide by zero.
+      // Prevents a division by zero for a zero vector.
       const length = Math.hypot(...vector) || 1
       vectors.push(Float32Array.from(vector, (value) => value / length))
     }

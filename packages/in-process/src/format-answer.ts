@@ -36,7 +36,7 @@ export function createWholeWriter(newCallId: () => string) {
   }
 }
 
-/** Streams an answer; the first event contains the first text. */
+/** Streams an answer as server-sent events. Sends nothing before the first text or tool call. */
 export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, void> {
   private readonly opening: string
   private readonly newCallId: () => string
@@ -47,7 +47,7 @@ export class EventWriter implements Listener, AsyncIterator<Uint8Array, void, vo
   private end: { readonly failure?: { readonly reason: unknown } } | undefined
   private wake = () => {}
 
-  /** Calls `onReturn` if the reader stops early. */
+  /** `onReturn` is called if the reader stops early. */
   constructor(head: AnswerHead, newCallId: () => string, onReturn: () => void) {
     this.opening = openEvent(head)
     this.newCallId = newCallId

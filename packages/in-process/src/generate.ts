@@ -39,7 +39,7 @@ type GenerateOptions = NonNullable<Parameters<LlamaChat['generateResponse']>[1]>
 
 /**
  * @throws BackendFailure if the model does not support the prompt or format, or its answer is invalid; the
- * signal's reason
+ * signal's reason if it aborts.
  */
 export async function generateAnswer(
   request: LocalChatRequest,
@@ -111,14 +111,14 @@ function toGenerateOptions(
   }
 }
 
-/** Slower steps are halved; steps that take less than a third of this time are doubled. */
+/** A step that takes longer is halved; a full step that takes less than a third of this time is doubled. */
 const LONGEST_STEP_MS = 250
 
 const [FEWEST_TOKENS, MOST_TOKENS] = [8, 512]
 
 /**
- * Evaluates the prompt in steps, because the library checks the signal only between evaluations. Leaves out
- * the last token, with which generation starts.
+ * Evaluates the prompt in steps, because the library checks the signal only between evaluations. Omits the
+ * last token, because generation starts with it.
  */
 async function readPrompt(
   place: Place,
@@ -136,7 +136,7 @@ async function readPrompt(
     const since = monotonic()
     await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(from, Math.min(from + stepTokens, end)))
     const tookMs = monotonic() - since
-    // Ignores the last step's time if the step is shorter than the others.
+    // A short last step is fast because of its size, so it must not increase the step size.
     const isFullStep = from + stepTokens <= end
     if (tookMs > LONGEST_STEP_MS) place.stepTokens = Math.max(FEWEST_TOKENS, stepTokens >> 1)
     else if (isFullStep && tookMs < LONGEST_STEP_MS / 3)
@@ -157,8 +157,8 @@ class Generation {
   }
 
   /**
-   * Returns the library's stop reason, or `maxTokens` if the context is full. @throws BackendFailure, the
-   * signal's reason
+   * Returns the library's stop reason, or `maxTokens` if the context is full. @throws BackendFailure; the
+   * signal's reason if it aborts.
    */
   async run(
     chat: LlamaChat,
@@ -185,7 +185,10 @@ class Generation {
     }
   }
 
-  /** Returns the stop reason for errors that end an answer normally, and throws all others. */
+  /**
+   * Returns the stop reason if the error is a normal end of the answer, and throws a BackendFailure
+   * otherwise.
+   */
   private toStopReason(thrown: unknown): string {
     const { model } = this.options
     this.addUnfinishedCall()

@@ -102,7 +102,10 @@ function rewriteAll(schemas: JsonObject, walk: Walk): JsonObject {
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, rewrite(schema, walk)]))
 }
 
-/** Returns the bounds that the library accepts. It logs an error if the upper bound is below `written`. */
+/**
+ * Returns the bounds that the library accepts. Omits an upper bound below `written`, for which the library
+ * logs an error.
+ */
 function pickRange(schema: JsonObject, of: keyof typeof MOST_REPEATS, written: number): JsonObject {
   const [least, most] = [schema[`min${of}`], schema[`max${of}`]].map((count) =>
     Number(count) <= MOST_REPEATS[of] ? toCount(count, 0) : undefined,

@@ -64,7 +64,7 @@ function toCalls({ tool_calls }: Assistant, place: string): Map<string, ChatMode
         throw callersMistake(where, 'is required; this model supports only function calls')
       const params = parseJson(called.arguments || '{}')
       if (params === undefined) throw callersMistake(`${where}.arguments`, 'must be JSON')
-      // Remains empty if no tool message follows.
+      // A later tool message replaces this value.
       const result = ''
       return [id, { type: 'functionCall', name: called.name, params, result, startsNewChunk: index === 0 }]
     }),

@@ -143,8 +143,8 @@ async function openChat({
 const marksOfKnownFamilies = /<\|(channel|python_tag|recipient|from|turn)\b|<｜tool|<seed:/
 
 /**
- * Returns whether the template supports tools; for others, the library uses a syntax that the model does not
- * know.
+ * Returns whether the template supports tools. If not, the library uses its own tool syntax, on which the
+ * model was not trained.
  */
 function hasOwnTools(
   wrapper: ChatWrapper,

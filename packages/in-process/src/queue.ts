@@ -25,15 +25,15 @@ export class Queue {
   }
 
   /**
-   * Runs `work` in a slot. An aborted request rejects immediately, but occupies its slot until `work` stops.
-   * @throws BackendFailure status 429 if the queue is full
+   * Runs `work` in a slot. An aborted request rejects immediately, but its slot stays in use until `work`
+   * stops. @throws BackendFailure with status 429 if the queue is full.
    */
   async run<Result>(signal: AbortSignal, work: (place: number) => Promise<Result>): Promise<Result> {
     signal.throwIfAborted()
     if (this.requests >= MOST_REQUESTS) throw this.tooManyRequests()
     this.requests += 1
     const { promise: aborted, reject } = Promise.withResolvers<never>()
-    // Prevents an unhandled rejection before the race below.
+    // Prevents an unhandled rejection if no race below is awaiting this promise.
     aborted.catch(() => {})
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })

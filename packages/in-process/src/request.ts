@@ -121,12 +121,12 @@ function readFormat(format: ChatRequest['response_format']): AnswerFormat {
 /** Applies the limits for agents' tools, because native code compiles these schemas to a grammar. */
 function assertUsable(param: string, schemas: readonly unknown[]): void {
   if (findSizeProblem(listObjects(schemas)) !== undefined) {
-    throw callersMistake(param, 'must contain at most 64 KiB and 2000 values of schemas')
+    throw callersMistake(param, 'must contain schemas of at most 64 KiB and 2000 values in total')
   }
   if (hasControls(schemas)) throw callersMistake(param, 'must not contain control characters')
 }
 
-/** Matches control characters, except line breaks and tabs, which the library escapes. */
+/** Matches the control characters that the library does not escape. */
 const controls = /[^\P{Cc}\n\r\t\x7f-\x9f]/u
 
 function hasControls(schemas: readonly unknown[]): boolean {

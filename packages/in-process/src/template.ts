@@ -43,7 +43,7 @@ function tooLong(rule: string): BackendFailure {
   return callersMistake('messages', rule, 'context_length_exceeded')
 }
 
-/** Returns a wrapper that starts the model's turn with a tool call if one is required. */
+/** Returns a wrapper that makes the model start its turn with a tool call if `tool_choice` requires one. */
 export function withToolChoice(
   { chat: { wrapper }, library }: ChattingModel,
   tools: OfferedTools | undefined,

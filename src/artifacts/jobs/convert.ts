@@ -191,17 +191,17 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Status streams do not report progress more often than this. */
+/** Minimum milliseconds between two writes of the progress; status streams do not report it more often. */
 const WRITE_EVERY_MS = 250
 
-/** Stores the conversion progress (0 to 1) and skips updates that follow too closely. */
+/** Stores the conversion's progress (0 to 1), and skips updates that follow too soon. */
 function createProgressWriter({ db, clock, log, changes }: ConversionDeps, row: UploadRow) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined
 
   async function write(share: number): Promise<void> {
     try {
-      // Another attempt starts again at 0, but the stored progress must never decrease.
+      // A repeated attempt starts at 0, but the stored progress must never decrease.
       if (await raiseProgress(db, row, Math.floor(share * 1000))) changes.publish(row.id)
     } catch (error) {
       log.warn({ err: error, artifactId: row.id }, 'failed to record the conversion progress')

@@ -17,7 +17,7 @@ import { type FinishingDeps, finish } from './finish.ts'
 import type { Work } from './queue.ts'
 import { deleteJob } from './store.ts'
 
-/** A handler that needs more than ten minutes must use its own queue. */
+/** Timeout in milliseconds; a handler that needs longer must use its own queue. */
 const HANDLER_MS = 600_000
 
 interface DeliveryDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {}
@@ -38,7 +38,9 @@ export function createDeliveryWork(
   }
 }
 
-/** Delivers the stored event, so that it is the same each time and exists for a deleted artifact too. */
+/**
+ * Uses the stored event, so that each delivery is identical and possible even after the artifact is deleted.
+ */
 export function createEventWork(deps: DeliveryDeps & { readonly onConversionEnd: OnConversionEnd }): Work {
   return async (job, signal) => {
     const event: EndedConversion = Object.freeze(JSON.parse(job.event ?? ''))

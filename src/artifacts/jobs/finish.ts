@@ -15,11 +15,11 @@ export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metric
 
 export interface EventDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
   readonly onConversionEnd: OnConversionEnd | undefined
-  /** Starts waiting deliveries of events. */
+  /** Starts the queued deliveries of events. */
   wakeEvents(): void
 }
 
-/** Queues the event for the host in the transaction that records the end of the conversion. */
+/** Queues the event for the host. Call it in the transaction that records the end of the conversion. */
 export async function queueEvent(
   { clock, onConversionEnd }: EventDeps,
   trx: Dependencies['db'],

@@ -19,13 +19,13 @@ import {
 /** A runner that does not renew its lease within this time loses the job, and its later writes fail. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
-/** Polling finds jobs whose notification was lost, and retries after a failed query. */
+/** Polling interval; a poll finds jobs whose notification was lost, and retries after a failed query. */
 const POLL_EVERY_MS = 5_000
 
 export type StopReason = 'closing' | 'removed' | 'lost'
 
 /**
- * Performs a job, and then deletes its row or returns it to the queue. The queue retries a rejected job,
+ * Runs a job, then deletes its row or returns it to the queue. If it rejects, the queue retries the job,
  * unless the signal aborted with a `StopReason`.
  */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>

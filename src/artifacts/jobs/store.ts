@@ -19,7 +19,10 @@ export async function insertJob(
   await trx.insertInto('jobs').values({ kind, blob, next_at: now, event }).execute()
 }
 
-/** A job due later than this was scheduled before the clock was set back, so it is treated as due now. */
+/**
+ * Maximum time until a job is due. A job that is due later was scheduled before the clock was set back, so it
+ * is treated as due now.
+ */
 const LONGEST_WAIT_SECONDS = 3_600
 
 /** Leases the longest-waiting due job until `until` (Unix seconds), except jobs in `running`. */

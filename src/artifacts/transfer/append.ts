@@ -48,7 +48,8 @@ export async function appendBytes(
   const { resumable } = deps.artifacts.store
   const lease = await acquireOrStealLease(deps, row)
   try {
-    // Extends the blob before any check can fail, because the next writer expects this lease's file.
+    // Opens the blob before any check can fail, because the next writer expects a file with this lease's
+    // fence.
     const { blob: name, received_bytes: offset, fence } = lease.row
     const blob = await resumable.extend(name, offset, fence, lease.isPreviousDone)
     if (blob === undefined) throw await rewindToStoredSize(deps, lease.row)
@@ -102,7 +103,7 @@ function assertFits(deps: AppendDeps, row: UploadRow, { offset, declaredBytes, b
   if (declaredBytes !== undefined) {
     assertLength(deps, declaredBytes)
     if (sizeBytes !== null && declaredBytes !== sizeBytes)
-      throw new ServiceError('invalid_value', 'Upload-Length: was already set to a different value')
+      throw new ServiceError('invalid_value', 'Upload-Length was already set to a different value')
     if (declaredBytes < receivedBytes)
       throw new ServiceError(
         'invalid_value',

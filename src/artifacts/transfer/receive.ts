@@ -5,13 +5,13 @@ import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { ResumableBlob } from '../../storage/blobs.ts'
 
-/** Received bytes are synced and recorded at least this often during a request. */
+/** Number of received bytes after which they are synced and recorded. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
-/** The greatest age of the number of bytes in a status, in milliseconds. */
+/** Maximum age in milliseconds of the number of received bytes in a status. */
 const REPORT_EVERY_MS = 1_000
-/** Maximum memory of chunks that are buffered while the disk is busy. */
+/** Maximum memory in bytes of chunks that wait while the disk is busy. */
 const MAX_HELD_BYTES = 1024 ** 2
-/** The memory that a chunk takes in addition to its bytes. */
+/** Memory in bytes that a chunk uses in addition to its content. */
 const CHUNK_OVERHEAD_BYTES = 256
 
 export interface ReceivingOptions {
@@ -51,7 +51,8 @@ export function receive(options: ReceivingOptions): Promise<Received> {
 }
 
 /**
- * The bytes to retain after a failure: `all` received, those `written`, or only the recorded (`safe`) ones.
+ * Which bytes to retain after a failure: `all` that were received, those that were `written`, or only those
+ * that were recorded (`safe`).
  */
 type Retained = 'all' | 'written' | 'safe'
 
@@ -59,7 +60,7 @@ class Receiving {
   private readonly options: ReceivingOptions
   private waiting: Uint8Array[] = []
   private waitingBytes = 0
-  /** The memory of the waiting chunks. */
+  /** Memory of the waiting chunks in bytes. */
   private heldBytes = 0
   private arrivedBytes: number
   private writtenBytes: number
@@ -98,12 +99,12 @@ class Receiving {
     const fail = (code: 'request_timeout' | 'invalid_value', problem: string) =>
       this.end(new ServiceError(code, `${problem}. You can resume the upload.`), 'all')
     const idle = setTimeout(() => {
-      // The client is not idle while its bytes wait for the disk.
+      // The client is not idle while its bytes are waiting for the disk.
       if (this.waitingBytes > 0) idle.refresh()
       else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
     const syncing = setInterval(() => this.syncInBackground(), syncEveryMs)
-    // Not needed when each of them is recorded as durable as often.
+    // Not needed if received bytes are recorded as durable at least as often.
     const reporting =
       syncEveryMs > REPORT_EVERY_MS
         ? setInterval(() => this.reportInBackground(), REPORT_EVERY_MS)

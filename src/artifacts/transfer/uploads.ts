@@ -30,7 +30,7 @@ interface NewUpload {
   readonly sizeBytes: number | undefined
 }
 
-/** Time after completion during which a repeated creation request returns the same upload. */
+/** Seconds after completion during which a repeated creation request returns the same upload. */
 const REPEATABLE_SECONDS = 600
 
 /**
@@ -155,5 +155,5 @@ export async function getUpload(
 }
 
 function taken(): ServiceError {
-  return new ServiceError('conflict', 'artifactId: is already in use', { param: 'artifactId' })
+  return new ServiceError('conflict', 'artifactId is already in use', { param: 'artifactId' })
 }

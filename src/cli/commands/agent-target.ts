@@ -26,7 +26,7 @@ export interface AgentTarget {
   list(): Promise<readonly AgentSummary[]>
   read(id: string): Promise<StoredAgent>
   create(text: DefinitionText): Promise<{ readonly id: string; readonly agentKey: string }>
-  /** Fails if the agent has changed since it was read. */
+  /** Rejects if the agent has changed since it was read. */
   replace(agent: StoredAgent, text: DefinitionText): Promise<void>
 }
 

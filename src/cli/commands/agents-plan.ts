@@ -61,7 +61,7 @@ function toChange(file: DefinitionFile, agent: StoredAgent): Change {
   return { action: 'update', file, agent, diff: listChangedLines(source, file.text.yaml) }
 }
 
-/** Beyond this many changed lines, computing a diff takes seconds, so all lines are listed as changed. */
+/** With more changed lines, all lines are listed as changed, because computing a diff would take seconds. */
 const MOST_LINE_EDITS = 2_000
 
 function listChangedLines(before: string, after: string): string[] {

@@ -105,7 +105,7 @@ export function withAgents(
   })
 }
 
-/** Loads the secret only for changes: loading creates a missing secret, which read-only commands must not do. */
+/** Loads the secret. Only commands that change agents may call this, because it creates a missing secret. */
 export async function loadWriteDeps({ deps, config }: AgentAccess) {
   return { ...deps, config, sealer: await loadSealer(config, deps) }
 }

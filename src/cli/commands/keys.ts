@@ -135,7 +135,10 @@ export function revoke(id: string, isJson: boolean): Promise<void> {
 
 type KeyCommandDeps = ReturnType<typeof createDeps> & { readonly config: Config }
 
-/** With `create`, creates a missing database, because the first key may be needed before the first server start. */
+/**
+ * `create` also creates a missing database, because the first key may be needed before the first server
+ * start.
+ */
 function withKeys(
   run: (deps: KeyCommandDeps, actor: Actor) => Promise<void>,
   ifMissing?: 'create',

@@ -136,7 +136,7 @@ async function send(place: string, key: string, request: Call): Promise<Response
   }
 }
 
-/** Errors of connections that were never made, so that the server cannot have received the request. */
+/** Error codes of connections that were never established, so the server cannot have received the request. */
 const notConnected = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
 function unreachable(place: string, { method }: Call, cause: unknown): StartupError {

@@ -39,8 +39,8 @@ function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
 }
 
 /**
- * The first signal during startup waits until a newly created parent key is printed. The second signal exits
- * immediately.
+ * Handles stop signals during startup. After the first one, waits until a newly created parent key is
+ * printed; the second one exits immediately.
  */
 function stopOnSignal(starting: Promise<Service>): void {
   let isStopping = false

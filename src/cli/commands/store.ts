@@ -83,9 +83,7 @@ function createProgress(): OnCopied {
   }
 }
 
-/**
- * Renames the copied originals, because a server that still used them would delete newer files as orphans.
- */
+/** Renames the copied originals, so that no server can use them and later delete newer files as orphans. */
 async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
   const suffix = `.copied-${unixSeconds(systemClock)}`
   const setAside: string[] = []

@@ -145,7 +145,7 @@ function exists(path: string): Promise<boolean> {
   )
 }
 
-/** Checks that the secret file exists before loading it, because loading would create it. */
+/** Checks that the secret file exists before it loads the secret, because loading creates a missing file. */
 export async function checkSecret(config: Config, db: Database | undefined): Promise<Diagnostic> {
   const check = 'secret'
   const { dataDir, secret } = config

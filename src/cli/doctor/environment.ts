@@ -88,8 +88,8 @@ function toDiagnostic(check: string, provider: RemoteConfig, error: unknown): Di
 }
 
 /**
- * Returns where a provider is configured. A provider named after its kind may come from the environment or
- * the file.
+ * Returns where a provider's setting is. A provider with the name of its kind may come from the environment
+ * or the file.
  */
 function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
   const inFile = `providers.${name}.${key} in the PARLEY_CONFIG file`
@@ -119,7 +119,7 @@ const sharedAddresses = warn(
   'many clients share one address and its limits; if a proxy is in front of the server, add it to PARLEY_TRUSTED_PROXIES',
 )
 
-/** Reads a page with an allowed Host header, which `fetch` cannot set. Returns undefined on failure. */
+/** Reads a page with a permitted Host header, which `fetch` cannot set. Returns undefined on failure. */
 async function readPage(url: string, [host]: readonly string[]): Promise<string | undefined> {
   const asked = get(url, {
     agent: false,

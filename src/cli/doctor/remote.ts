@@ -57,7 +57,7 @@ async function readRedis({
   }
 }
 
-/** Samples PostgreSQL's clock or, for SQLite, the newest timestamp, which must not be in the future. */
+/** Reads PostgreSQL's clock. For SQLite, reads the newest timestamp, which must not be in the future. */
 async function readDatabase(config: Config): Promise<ClockSample[]> {
   const { databaseUrl, dataDir } = config
   if (databaseUrl === undefined && dataDir === ':memory:') return []
@@ -76,7 +76,7 @@ async function sampleClock(db: Database, isPostgres: boolean): Promise<ClockSamp
   return [{ source: 'PostgreSQL', aheadMs: Number(rows[0]?.now) - systemClock.now() }]
 }
 
-/** Returns `otherwise` when the database cannot be opened, which another check reports. */
+/** Calls `run` with the database. Returns `otherwise` if it cannot be opened, which another check reports. */
 async function withOpened<T>(
   config: BucketConfig,
   otherwise: T,

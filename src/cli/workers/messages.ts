@@ -50,7 +50,7 @@ class PendingRequests<Answer> {
     }
   }
 
-  /** Ignores an answer that arrives too late. */
+  /** The request has already timed out. */
   answer(id: number, answer: Answer): void {
     this.pending.get(id)?.(answer)
   }

@@ -55,7 +55,7 @@ class WorkerPool {
     if (report === undefined) return undefined
     this.listening.add(worker)
     void exited.then(() => this.onExit(worker, systemClock.monotonic() - startedMs))
-    // The other workers may have been stopped while this one started.
+    // Stops a worker that was starting when the other workers were stopped.
     if (this.isStopping) send(worker, { type: 'stop' })
     return report
   }
@@ -109,7 +109,7 @@ class WorkerPool {
     void this.replace()
   }
 
-  /** Retries while another worker serves requests; otherwise exits. */
+  /** Replaces a dead worker. Retries while another worker serves requests, and otherwise exits. */
   private async replace(): Promise<void> {
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.earlyDeaths, LONGEST_PAUSE_MS)
     this.earlyDeaths += 1

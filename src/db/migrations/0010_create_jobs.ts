@@ -1,7 +1,7 @@
 /** Creates the table for upload jobs, and adds the jobs of existing uploads. */
 import type { Kysely } from 'kysely'
 
-/** The columns that this migration uses, independent of later migrations. */
+/** The columns that this migration uses; must not change when later migrations change the table. */
 interface Then {
   readonly artifacts: { readonly blob: string; readonly state: string; readonly acknowledged: number }
   readonly jobs: { readonly kind: string; readonly blob: string; readonly next_at: number }

@@ -49,7 +49,7 @@ async function copyJobs(db: Kysely<Then>): Promise<void> {
     .columns([...kept])
     .expression(db.selectFrom('former_jobs').select([...kept]))
     .execute()
-  // Its index has the name of the next one.
+  // Dropping the old table also drops its index, so that the new index can have the same name.
   await db.schema.dropTable('former_jobs').execute()
   await db.schema.createIndex('jobs_by_due').on('jobs').columns(['kind', 'next_at']).execute()
 }

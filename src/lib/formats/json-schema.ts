@@ -21,10 +21,10 @@ interface Place {
 const referenceKeywords = ['$ref', '$dynamicRef', '$recursiveRef']
 const anchorKeywords = ['$anchor', '$dynamicAnchor']
 
-/** Keywords whose values are data and may look like schemas. */
+/** Keywords whose values are data that may look like a schema. */
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples', 'example'])
 
-/** Keywords whose values have arbitrary names as keys, which may look like keywords. */
+/** Keywords whose values are objects with arbitrary keys that may look like keywords. */
 const namingKeywords = new Set([
   'properties',
   'patternProperties',
@@ -80,7 +80,8 @@ export function withoutPatterns(schema: JsonSchema): JsonSchema {
     const node: Record<string, unknown> = place.node
     delete node.pattern
     if (node.patternProperties === undefined) continue
-    // The last two apply to properties that match no pattern, so they would reject valid values.
+    // `additionalProperties` and `unevaluatedProperties` apply to properties that match no pattern, so
+    // without patterns they would reject valid values.
     for (const keyword of ['patternProperties', 'additionalProperties', 'unevaluatedProperties'])
       delete node[keyword]
   }

@@ -66,8 +66,8 @@ export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINI
 }
 
 /**
- * Whether JSON can exceed neither limit, judged by its length and its brackets. This is much cheaper than an outline;
- * false says nothing.
+ * Returns true if the text certainly exceeds neither limit, judging by its length and its brackets. False
+ * proves nothing. Much cheaper than an outline.
  */
 export function isSurelyWithin(text: string, mostLevels: number, mostValues: number): boolean {
   if (text.length > mostValues) return false

@@ -92,7 +92,8 @@ function composeDocument(text: string, tokens: CST.Token[], isSecret: boolean): 
 }
 
 /**
- * Disables stack traces, because the library creates an Error per fault and 250,000 traces take six seconds.
+ * Disables stack traces: the library creates an Error for each fault, and 250,000 stack traces take six
+ * seconds.
  */
 function withoutStackTraces<Result>(work: () => Result): Result {
   const limit = Error.stackTraceLimit
@@ -155,8 +156,8 @@ const deepestNesting = 16
 const tooDeep = `must not be nested deeper than ${deepestNesting} levels`
 
 /**
- * More tokens than 256 KiB of hand-written YAML contains; limits the cost of a text full of brackets, at 2 µs
- * per token.
+ * Maximum number of tokens: more than 256 KiB of hand-written YAML contains. Limits the cost of a text full
+ * of brackets, at 2 µs per token.
  */
 const mostLexemes = 100_000
 

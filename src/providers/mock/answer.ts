@@ -32,7 +32,7 @@ const maxAlternatives = 20
 const maxStops = 16
 /** Limits answers with several choices or log probabilities, which can be far larger than the request. */
 const maxAnswerBytes = 8 * 1024 * 1024
-/** Estimated size of a stream event or a token alternative. */
+/** Estimated bytes of a stream event or a token alternative. */
 const bytesPerPiece = 150
 /** Log probabilities list a token's bytes twice, as decimal numbers. */
 const bytesPerListedByte = 10
@@ -142,8 +142,8 @@ function countPrompt(body: JsonObject): number {
 }
 
 /**
- * Calls the directives' tools, or else the offered tools that the text names, or else the first tool if a
- * call is required.
+ * Returns calls of the directives' tools; without directives, of the offered tools whose names occur in the
+ * text; and otherwise, if a call is required, of the first tool.
  */
 function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const { mode, names } = parseToolChoice(body.tool_choice) ?? { mode: 'auto' }

@@ -18,7 +18,7 @@ export function samplePattern(pattern: string, variant: number, shortest: number
   if (pattern.length > MAX_PATTERN_LENGTH || /\\[pPk]/.test(pattern)) return undefined
   try {
     const tokens = tokenizer(pattern)
-    // More repetitions never shorten the text, so a binary search finds the minimum.
+    // The text grows with the number of repetitions, so a binary search finds the minimum.
     let [fewest, most] = [0, shortest]
     while (fewest < most) {
       const repeats = Math.floor((fewest + most) / 2)

@@ -31,7 +31,7 @@ export function sampleString(keywords: JsonObject, { variant, hint }: ScalarWish
   if (shortest > longest || shortest > maxTextLength) return undefined
   if (hint !== undefined) return fits(hint) ? hint : undefined
   const { format, pattern } = keywords
-  // Prefers formats, because schema libraries add a pattern that the formatted text also matches.
+  // Prefers formats, because a pattern that schema libraries add to a format also matches the formatted text.
   const isKnown = typeof format === 'string' && Object.hasOwn(formats, format)
   const formatted = isKnown ? formats[format]?.(variant) : undefined
   if (formatted !== undefined && fits(formatted)) return formatted

@@ -23,10 +23,10 @@ import {
 const QUERY_TIMEOUT_MS = 2_000
 const CHANNEL = 'parley'
 const SWEEP_EVERY_BEATS = 60
-/** Allows retries, because a sweep may delete inserted rows before they are used. */
+/** A sweep may delete inserted rows before they are used, so the statement is repeated. */
 const MAX_ATTEMPTS = 5
 
-/** Counts in `db`, and opens a separate connection for messages. */
+/** Opens the store. It counts in `db`, and uses a separate connection for messages. */
 export function openPostgresStore(db: Database, postgres: PostgresAccess): CoordinationStore {
   const listener = new Listener(postgres, CHANNEL)
   const hit = coalesceHits((quotas, hits, cost) => {
@@ -113,7 +113,7 @@ function coalesceHits(
         const windows = await count(quotas, batch.length, cost)
         const counted = windows[0]?.counted ?? 0
         for (const [position, { resolve }] of batch.entries()) {
-          // Gives a rejected hit the count that the window would have had with it.
+          // For a rejected hit, reports the count that the window would have had if the hit had been counted.
           const hits = Math.min(position, counted) + 1
           resolve(windows.map(({ before, leftMs }) => ({ count: before + hits * cost, leftMs })))
         }

@@ -8,7 +8,7 @@ import { LIVE_FOR_MS } from '../coordination-store.ts'
 import type { StreamQuota } from '../limits.ts'
 import { type Quota, WINDOW_MS } from '../limits.ts'
 
-/** Unused rows are deleted after this time. */
+/** Age at which unused rows are deleted. */
 const KEPT_MS = 60_000
 
 const now = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
@@ -30,7 +30,7 @@ export interface CountedWindow {
   readonly counted: number
 }
 
-/** Counts as many hits of `cost` requests as every window has left; counts none if a window is missing. */
+/** Counts as many hits of `cost` requests as all windows have left; counts none if a window is missing. */
 export async function countHits(
   db: Database,
   quotas: readonly Quota[],
@@ -75,7 +75,7 @@ export async function insertWindows(db: Database, quotas: readonly Quota[]): Pro
 type StreamCount = { readonly key: string; readonly open: number }
 
 /**
- * Counts one stream in every quota, or in none if one is full or missing; returns how many were open before,
+ * Counts one stream in every quota, or in none if one is full or missing. Returns how many were open before
  * on all live replicas.
  */
 export async function acquireStream(

@@ -15,7 +15,9 @@ export interface BucketTimings {
 
 /** 20 seconds are enough, because S3 sends whitespace while it assembles a large object. */
 const standardTimings: BucketTimings = { connectMs: 5_000, idleMs: 20_000 }
-/** Includes the first attempt. The SDK retries 5xx, `SlowDown`, broken connections and timeouts. */
+/**
+ * Number of attempts, including the first. The SDK retries 5xx, `SlowDown`, broken connections and timeouts.
+ */
 const MAX_ATTEMPTS = 3
 
 /** Creates the client without making a call. @throws S3Failure if the endpoint is a forbidden address. */

@@ -41,7 +41,10 @@ export function isFull(error: unknown): boolean {
   return error instanceof S3Failure && (error.status === 507 || fullCodes.includes(error.code))
 }
 
-/** Client error statuses not caused by the call itself: wrong credentials, throttling, concurrent calls. */
+/**
+ * Statuses of client errors that the call itself does not cause: wrong credentials, throttling, concurrent
+ * calls.
+ */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 
 /** Throws a ServiceError if the bucket is full or unreachable; rethrows other errors unchanged. */

@@ -1,8 +1,8 @@
 /** Collects bytes in memory until they are sent as one part. */
 
-/** Starts small and doubles, because most blobs are small. */
+/** Initial size; a buffer doubles as needed, because most blobs are small. */
 const FIRST_BYTES = 64 * 1024
-/** Enough for one upload; V8 frees the memory of further parts. */
+/** Number of buffers to reuse; enough for one upload. */
 const MAX_SPARE = 2
 
 export class Part {
@@ -23,7 +23,7 @@ export class Part {
     return this.sizeBytes === this.capacityBytes
   }
 
-  /** Valid until `take` is called after `clear`. */
+  /** The collected bytes. They are overwritten by the first `take` after `clear`. */
   get bytes(): Buffer {
     return Buffer.from(this.memory, 0, this.sizeBytes)
   }
@@ -51,7 +51,7 @@ export class Part {
   }
 }
 
-/** Reuses a few parts' memory, because V8 would free it too late. */
+/** Reuses the memory of a few parts, because V8 would free it too late. */
 export class SpareParts {
   private readonly spare: Part[] = []
 

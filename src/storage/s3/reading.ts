@@ -57,7 +57,7 @@ async function* readOn(
     try {
       for await (const chunk of body) {
         next += chunk.length
-        // Counts received bytes only; the sender counts outgoing bytes.
+        // Counts only received bytes; the response that forwards them counts them again when they are sent.
         countExternalBytes(chunk.length)
         breaks = 0
         yield chunk

@@ -69,7 +69,7 @@ export class ResumableObject implements ResumableBlob {
         if (this.part.isFull) await this.queueFullPart()
       this.sizeBytes += chunk.length
     }
-    // Sends the full part now, because the next trailing part would otherwise contain it again.
+    // Sends the full part now; otherwise the next trailing part would contain it too.
     if (this.part.isFull && this.queuedParts === this.settledParts) this.queueFullPart().catch(() => {})
   }
 
@@ -130,7 +130,7 @@ export class ResumableObject implements ResumableBlob {
       if (this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
       throw new ServiceError('service_unavailable', 'The storage has lost this upload.', { cause: error })
     }
-    // Counts sent bytes only; the receiver counts incoming bytes.
+    // Counts only sent bytes; the request that delivers them counts them when they are received.
     countExternalBytes(part.capacityBytes)
     spare.give(part)
   }
@@ -143,7 +143,7 @@ export class ResumableObject implements ResumableBlob {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
-    // Syncing during an append could record an offset before the start of every trailing part.
+    // The end of bytes that have not all been appended could be before the start of the trailing part.
     if (endBytes < startBytes) throw new Error('cannot sync bytes that have not all been appended')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
     const key = toTrailingKey(folder, fence, startBytes, endBytes)

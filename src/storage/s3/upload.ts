@@ -8,7 +8,10 @@ import type { Part, SpareParts } from './part.ts'
 
 const MIB = 1024 ** 2
 const PART_BYTES = 8 * MIB
-/** Also limits the parts in memory, because `write` waits while they are being sent. */
+/**
+ * Maximum number of parts being sent. Also limits memory, because `write` waits while this many are being
+ * sent.
+ */
 const MAX_IN_FLIGHT = 2
 export const MAX_PARTS = 10_000
 /** After this timeout, cleanup is left to the sweeper, because a client is waiting for the response. */
@@ -21,7 +24,7 @@ export function choosePartBytes(expectedBytes: number): number {
 interface UploadOptions {
   readonly bucket: Bucket
   readonly key: string
-  /** 0 if unknown. */
+  /** Expected size in bytes; 0 if unknown. */
   readonly expectedBytes: number
   readonly spare: SpareParts
   readonly closing: AbortSignal
@@ -93,7 +96,8 @@ export class Upload {
     const mayBeThere = this.state === 'committing'
     this.state = 'aborted'
     this.stopping.abort()
-    // Waits, because a part that arrives after the abort would remain in the bucket.
+    // Waits until no part is being sent, because a part that arrives after the abort would remain in the
+    // bucket.
     await Promise.all(this.sending)
     const signal = AbortSignal.any([this.closing, AbortSignal.timeout(ABORT_TIMEOUT_MS)])
     if (this.address !== undefined) await this.bucket.abortUpload(this.address, signal)
@@ -112,7 +116,7 @@ export class Upload {
     this.assertSound()
   }
 
-  /** Never rejects; the next step throws the failure. */
+  /** Sends one part. Never rejects; the next step throws the failure. */
   private async send(address: UploadAddress, number: number, part: Part): Promise<void> {
     try {
       this.sent.push(await this.bucket.sendPart(address, number, part.bytes, this.signal))

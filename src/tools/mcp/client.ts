@@ -47,7 +47,8 @@ export async function connect(config: McpServerConfig, options: ConnectOptions) 
       listChanged: {
         tools: { onChanged: (_error, tools) => void (tools && onTools(tools.map(toMcpTool))) },
       },
-      // All programs support the older protocol revision, and some exit when they receive an unknown request.
+      // Stdio programs support the older protocol revision, and some exit when they receive an unknown
+      // request.
       versionNegotiation: { mode: config.kind === 'http' ? 'auto' : 'legacy' },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: { getValidator: acceptAll },

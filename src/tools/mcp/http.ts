@@ -13,14 +13,14 @@ const SPARE_MS = 60_000
 export type McpHttp = ReturnType<typeof createMcpHttp>
 
 /**
- * Calls `onLost` if no connection can be opened, the server has lost the session, or its notifications have
- * stopped.
+ * Creates the `fetch` for one MCP server. Calls `onLost` if no connection can be opened, the server has lost
+ * the session, or its notification stream has ended.
  */
 export function createMcpHttp(callMs: number, onLost: () => void) {
   const agent = new Agent({
     connect: createGuardedConnector(CONNECT_SOCKET_MS),
     maxHeaderSize: 16_384,
-    // Notification streams may be idle for any length of time.
+    // A notification stream may be idle for any length of time.
     bodyTimeout: 0,
   })
   const calls = new AsyncLocalStorage<(error: unknown) => void>()
@@ -58,7 +58,7 @@ export function createMcpHttp(callMs: number, onLost: () => void) {
 
   return {
     fetch: guardedFetch,
-    /** Makes a call that also rejects if its response ends early, because the library would wait forever. */
+    /** Runs a call. Also rejects if the response ends early, because the library would wait forever. */
     call<T>(start: () => Promise<T>): Promise<T> {
       const failing = Promise.withResolvers<never>()
       return Promise.race([calls.run(failing.reject, start), failing.promise])

@@ -26,10 +26,10 @@ function renderPart(part: ContentBlock): string {
   }
 }
 
-/** Enough for text with an image, and far more than a model reads. */
+/** Maximum message size: enough for text with an image, and far more than a model reads. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
-/** Long enough for package runners, which download a program before they start it. */
+/** Timeout for connecting; long enough for package runners, which download a program before they start it. */
 export const CONNECT_MS = 60_000
 
 export const GRACE_MS = 1_000
@@ -43,7 +43,7 @@ export function connectionErrorFields(error: unknown): object {
   return { error: name, code: codeOf(error) ?? codeOf(cause), problem: message.slice(0, MAX_LENGTH) }
 }
 
-/** Returns a message error's log fields without the message itself, which the library and parsers quote. */
+/** Returns an error's log fields without its message, in which the library and parsers quote their input. */
 export function messageErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const [problem = ''] = error.message.split(':', 1)

@@ -12,7 +12,7 @@ import type { Watchdog } from './watchdog.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-/** After a connection that lasted this long, reconnects without a pause. */
+/** If the connection lasted longer than this, the next connection attempt starts without a delay. */
 const LASTED_MS = 10_000
 
 export interface McpServerOptions {
@@ -54,7 +54,7 @@ export class McpServer {
     try {
       const answer = await connection.call(name, args, signal)
       if (answer !== 'forgotten') return answer
-      // Waits for the next connection, because the current one was dropped.
+      // The current connection was dropped, so the call is repeated on the next one.
       const again = await (await this.connecting.promise).call(name, args, signal)
       return again === 'forgotten' ? { problem: "this tool's server keeps losing the session" } : again
     } catch (error) {
@@ -136,7 +136,7 @@ export class McpServer {
     this.connecting = Promise.withResolvers()
   }
 
-  /** Omits tools that cannot be offered to a model. */
+  /** Omits tools whose names or schemas models do not accept. */
   private setTools(tools: readonly McpTool[]): void {
     this.tools = tools.filter((tool) => {
       const problem = findProblem(this.name, tool)

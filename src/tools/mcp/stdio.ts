@@ -78,7 +78,7 @@ export class StdioTransport implements Transport {
     try {
       this.buffer.append(chunk)
     } catch (error) {
-      // Ends the program, because the end of an oversized message cannot be found.
+      // Stops the program, because the end of an oversized message cannot be found.
       this.onerror?.(error as Error)
       this.signal('SIGKILL')
     }

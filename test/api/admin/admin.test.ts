@@ -86,8 +86,8 @@ describe('the administrator API', () => {
   })
 })
 
-describe('the list of users', () => {
-  test('contains each user with their keys, newest first', async () => {
+describe('listing users', () => {
+  test('returns each user with their keys, newest first', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const { parent_key: automatic } = await fetchMe(app, ada)
@@ -116,7 +116,7 @@ describe('the list of users', () => {
     expect(answer.text).not.toContain(automatic)
   })
 
-  test('can be read page by page even if users were created in the same second', async () => {
+  test('returns the same order on pages of any size, even if users were created in the same second', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const emails = [1, 2, 3, 4, 5].map((count) => `user-${count}@example.org`)
@@ -133,8 +133,8 @@ describe('the list of users', () => {
   })
 })
 
-describe('the list of keys', () => {
-  test('contains each key with its owner, agents and budget but without its secret', async () => {
+describe('listing keys', () => {
+  test('returns each key with its owner, agents and budget but without its secret', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     await app.createAgent()
@@ -170,7 +170,7 @@ describe('the list of keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test('contains the time of each last use and can be read page by page', async () => {
+  test('returns when each key was last used, and the same order on pages of any size', async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')
@@ -184,7 +184,7 @@ describe('the list of keys', () => {
 })
 
 describe('revoking a key as an administrator', () => {
-  test('immediately disables the key and its agent keys, and writes one audit row', async () => {
+  test('immediately disables the key and its agent keys and writes one audit row', async () => {
     const app = await startAdminApp()
     const { agent_key } = await app.createAgent()
     const statuses = () =>
@@ -212,7 +212,7 @@ describe('revoking a key as an administrator', () => {
 })
 
 describe('a budget set by an administrator', () => {
-  test('rejects chats once it is spent and is returned with the number of tokens used', async () => {
+  test('blocks chats once it is spent and is returned with the tokens used', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(app.key)
     const path = `/keys/${id}/budget`
@@ -239,7 +239,7 @@ describe('a budget set by an administrator', () => {
     [{ day: 1, week: 2 }, null],
     [{ key_id: 'abc' }, 'key_id'],
     ['[]', null],
-  ])('is rejected for the value %j', async (body, param) => {
+  ])('is rejected if its value is %j', async (body, param) => {
     const app = await startAdminApp()
     await fetchMe(app, root)
     const rows = await auditRowsOf(app, async () => {
@@ -254,7 +254,7 @@ describe('a budget set by an administrator', () => {
     expect(rows).toEqual([])
   })
 
-  test('cannot be set for a revoked or unknown key', async () => {
+  test('is rejected for a revoked or unknown key', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(await createTenant(app))
     await asAdmin(app, 'POST', `/keys/${id}/revoke`)

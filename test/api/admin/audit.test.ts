@@ -47,7 +47,7 @@ async function start(): Promise<TestApp> {
   return startApp({}, { clock: createFakeClock(NOW) })
 }
 
-describe('the audit log has one row for', () => {
+describe('the audit log records', () => {
   test('each rotation of the parent key', async () => {
     const app = await start()
     const body = { overlap_seconds: 60 }
@@ -108,7 +108,7 @@ describe('the audit log has one row for', () => {
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('each change of a model policy, and another row if the budget changes', async () => {
+  test('each change of a model policy and, in a separate row, of its budget', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
@@ -146,7 +146,7 @@ describe('the audit log has one row for', () => {
       expect(row).toMatchObject({ actor: publicIdOf(app.key), request_id: 'my-request' })
   })
 
-  test('each change that the service or the host application makes outside a request', async () => {
+  test('each change that the service or the host application makes outside of a request', async () => {
     const app = await start()
     const { deps } = app.service
     const first = publicIdOf(app.key)
@@ -185,7 +185,7 @@ test('the audit log records a parent key from the environment only at the first 
   expect(await listAuditRows(second)).toHaveLength(1)
 })
 
-test('a rejected change does not write an audit row', async () => {
+test('a rejected change writes no audit row', async () => {
   const app = await start()
   const { agent_id, agent_key } = await app.createAgent()
   const file = (await upload(app)).body.id
@@ -256,7 +256,7 @@ describe('when the audit row cannot be written', () => {
     return { app, agent, file, readAffectedTables }
   }
 
-  test('the database rolls the change back', async () => {
+  test('the database rolls back the change', async () => {
     const { app, agent, file, readAffectedTables } = await startWithFailingAudit()
     const { deps } = app.service
     const before = await readAffectedTables()

@@ -22,8 +22,8 @@ const ada = 'ada@example.org'
 
 const errorOf = ({ status, body }: Answer) => [status, body.error.code, body.error.param]
 
-describe('the audit log of a user', () => {
-  test('has one row for the first visit and one for each later change', async () => {
+describe("a user's audit log", () => {
+  test('records the first visit and each later change once', async () => {
     const app = await startApp(behindProxy)
     const headers = { 'X-Request-Id': 'visit-1' }
     const rows = await auditRowsOf(app, async () => {
@@ -53,7 +53,7 @@ describe('the audit log of a user', () => {
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('lists what a claim moved and omits repeated and rejected claims', async () => {
+  test('records what a claim moved and omits repeated and rejected claims', async () => {
     const app = await startApp(behindProxy)
     const yaml = 'name: Guide\ninstructions: Help.\n'
     await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
@@ -84,7 +84,7 @@ describe('the audit log of a user', () => {
   })
 })
 
-test('a failed audit insert rolls back a first visit or the claim of a key', async () => {
+test("a failed audit insert rolls back a user's first visit or claim", async () => {
   const app = await startApp(behindProxy)
   await app.call('GET', '/v1/manager/me', asUser(ada))
   await failAuditInserts(app)
@@ -204,7 +204,7 @@ describe('the administrator’s audit log', () => {
   })
 })
 
-describe('usage across all keys', () => {
+describe('the usage report for all keys', () => {
   /** Creates two keys and an agent that make calls on two days. */
   async function startWithUsage() {
     const clock = createFakeClock(NOON)
@@ -219,7 +219,7 @@ describe('usage across all keys', () => {
     return { app, agent_id, first: publicIdOf(app.key), second: publicIdOf(other), other, usage }
   }
 
-  test('is listed by call for all keys or for one', async () => {
+  test('lists the calls of all keys or of one key', async () => {
     const { app, first, second } = await startWithUsage()
     const listKeys = async (query = '') => {
       const { body } = await asAdmin(app, 'GET', `/usage/calls${query}`)
@@ -229,7 +229,7 @@ describe('usage across all keys', () => {
     expect(await listKeys(`?key=${second}`)).toEqual([second])
   })
 
-  test('is summed by day, agent, model and key', async () => {
+  test('sums tokens by day, agent, model and key', async () => {
     const { app, usage, agent_id, first, second, other } = await startWithUsage()
     const mine = (await app.call('GET', '/v1/usage')).body.total
     const theirs = (await app.call('GET', '/v1/usage', { key: other })).body.total
@@ -251,7 +251,7 @@ describe('usage across all keys', () => {
     ])
   })
 
-  test('filtered by one key equals the usage that the key itself can read', async () => {
+  test('matches the usage that a key can read itself when filtered by that key', async () => {
     const { app, usage, first, second, other } = await startWithUsage()
     for (const [id, key] of [
       [first, app.key],

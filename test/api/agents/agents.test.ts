@@ -47,13 +47,13 @@ describe('creating an agent', () => {
     expect(await typed.create.mutate({ yaml, ...{ name: 'Other' } })).toHaveProperty('agent_key')
   })
 
-  test('returns a key that can be used for chats immediately', async () => {
+  test('returns a key that is immediately valid for chats', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect((await chat(app, agent_key)).status).toBe(200)
   })
 
-  test('stores neither an agent nor a key when the database fails halfway', async () => {
+  test('stores neither an agent nor a key if the database fails between the two inserts', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     await app.createAgent()
@@ -168,7 +168,7 @@ describe('stored agents', () => {
     expect((await listIds(after))[0]).toBe(newest.agent_id)
   })
 
-  test('do not contain plain-text keys', async () => {
+  test('contain no plain-text keys', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const

@@ -75,7 +75,7 @@ describe('the agent API during concurrent requests', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  test('adds a new version for each restored one', async () => {
+  test('adds a version for each restore', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     await app.call('PUT', path, { body: { yaml: numbered(1) } })
@@ -95,7 +95,7 @@ describe('the agent API during concurrent requests', () => {
     ])
   })
 
-  test('leaves no agent or key behind if an agent is deleted and replaced', async () => {
+  test('leaves no agent or key behind if an agent is deleted during a replacement', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>
@@ -119,7 +119,7 @@ describe('the agent API during concurrent requests', () => {
     expect(keys.filter((_, index) => answers[index]?.status === 200)).toEqual([shown])
   })
 
-  test('keeps both changes if a key is rotated and its agent is replaced', async () => {
+  test('applies both a key rotation and a replacement of the agent', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>
@@ -133,7 +133,7 @@ describe('the agent API during concurrent requests', () => {
     expect((await app.call('GET', path)).body.version).toBe(1 + AT_ONCE / 2)
   })
 
-  test('returns 401 for an agent key as soon as the deletion of its agent has returned', async () => {
+  test('rejects an agent key with 401 as soon as the deletion of its agent has returned', async () => {
     const app = await startApp(unlimited)
     const { agent_id, agent_key } = await app.createAgent()
     const askMe = () => app.call('GET', '/v1/agents/me', { key: agent_key })
@@ -147,7 +147,7 @@ describe('the agent API during concurrent requests', () => {
 })
 
 /** Calls the functions directly because HTTP requests to one server do not interleave their queries. */
-describe('agent functions with interleaved queries', () => {
+describe('agent operations with interleaved queries', () => {
   async function startWithAgent() {
     const app = await startApp(unlimited)
     const { agent_id } = await app.createAgent(numbered(1))

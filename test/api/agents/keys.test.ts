@@ -48,7 +48,7 @@ describe('rotating an agent key', () => {
     expect((await app.call('POST', `/v1/agents/${agent_id}/rotate-key`, { headers })).status).toBe(200)
   })
 
-  test('keeps both keys valid until exactly the end of the overlap', async () => {
+  test('keeps the old key valid until exactly the end of the overlap', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key: old } = await app.createAgent()
@@ -64,7 +64,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, old, fresh)).toEqual([401, 200])
   })
 
-  test('without an overlap disables every earlier key, even during an earlier overlap', async () => {
+  test('disables all earlier keys if no overlap is requested, even during an earlier overlap', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const { agent_id, agent_key: first } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
@@ -85,7 +85,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 200, 200])
   })
 
-  test('changes the key and its hint in every response that contains the agent', async () => {
+  test('updates the key and its hint in every response that contains the agent', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('GET', '/v1/agents')
@@ -147,7 +147,7 @@ describe('the parent key of an agent', () => {
   })
 })
 
-describe('the route /v1/agents/me', () => {
+describe('/v1/agents/me', () => {
   test('returns the fields that the widget needs but not the instructions', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)

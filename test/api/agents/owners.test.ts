@@ -16,7 +16,7 @@ const verbs: readonly (readonly [method: string, rest: string, options: CallOpti
 
 describe('an agent id', () => {
   test.each(verbs)(
-    'causes the same 404 for %s /v1/agents/{id}%s whether it is unknown or belongs to another tenant',
+    'results in the same 404 from %s /v1/agents/{id}%s whether it is unknown or belongs to another tenant',
     async (method, rest, options) => {
       const app = await startApp()
       const other = await createTenant(app)

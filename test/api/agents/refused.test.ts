@@ -85,7 +85,7 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
 
 describe('an invalid definition', () => {
   test.each(invalid)(
-    'with %s causes a 400 with the position of the fault and is not stored',
+    'with %s is rejected with 400 and the position of the error, and is not stored',
     async (_what, text, names) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -103,13 +103,13 @@ describe('an invalid definition', () => {
     },
   )
 
-  test('causes a readable error with line and column', async () => {
+  test('is rejected with a readable error that includes the line and column', async () => {
     const app = await startApp()
     const { body } = await app.call('POST', '/v1/agents', { body: { yaml: `${GREETER}temperature: 3\n` } })
     expect(body.error).toBe('temperature: must be between 0 and 2 (line 3, column 14)')
   })
 
-  test('with unclosed front matter causes a 400', async () => {
+  test('with unclosed front matter is rejected with 400', async () => {
     const app = await startApp()
     const { status, body } = await sendDefinition(
       app,
@@ -127,7 +127,7 @@ const LIMIT = 256 * 1024
 
 describe('the body of a definition request', () => {
   test.each(['application/yaml', 'application/json', 'text/markdown'])(
-    'may be %s of up to 256 KiB; a larger one is rejected with 413',
+    'may contain up to 256 KiB of %s and is rejected with 413 above that',
     async (mediaType) => {
       const app = await startApp()
       const markdown = (bytes: number) => '---\nname: X\n---\n\n'.padEnd(bytes, 'x')
@@ -235,7 +235,7 @@ describe('the body of a definition request', () => {
   })
 
   test.each(['agent_id', 'if_match'])(
-    'is rejected with 400 if it is the JSON of a PUT and contains %s',
+    'is rejected with 400 if it is JSON sent with PUT and contains %s',
     async (field) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()
@@ -254,7 +254,7 @@ describe('the body of a definition request', () => {
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('is required: a request without one returns 400', async () => {
+  test('is required, or the request returns 400', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

@@ -28,7 +28,7 @@ async function versionsOf(
 }
 
 describe('the versions of an agent', () => {
-  test('contain the initial definition as version 1', async () => {
+  test('start with the initial definition as version 1', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const path = await createWithVersions(app, 1)
     const author = publicIdOf(app.key)
@@ -67,7 +67,7 @@ describe('the versions of an agent', () => {
 })
 
 describe('restoring a version of an agent', () => {
-  test('creates a new current version with the old text', async () => {
+  test('creates a new current version with the restored text', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
@@ -154,7 +154,7 @@ describe('restoring a version of an agent', () => {
     expect(await versionsOf(app, path)).toHaveLength(2)
   })
 
-  test('returns 404 for a version number that only another agent has', async () => {
+  test('returns 404 for a version number that exists only for another agent', async () => {
     const app = await startApp()
     await createWithVersions(app, 5)
     const path = await createWithVersions(app, 2)

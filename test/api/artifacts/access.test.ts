@@ -45,7 +45,7 @@ describe('an artifact reservation', () => {
     ['expires_in', { expires_in: 2_592_001 }],
     ['kind', { kind: 'film' }],
     ['related_to', { related_to: 'x' }],
-  ])('is rejected for an invalid %s: %j', async (param, body) => {
+  ])('is rejected if the %s is invalid: %j', async (param, body) => {
     const app = await startApp()
     expect(await app.call('POST', '/v1/artifacts', { body })).toMatchObject({
       status: 400,

@@ -46,7 +46,7 @@ describe('a console user', () => {
     expect((await send(app, 'DELETE', location, consoleHeaders)).status).toBe(204)
   })
 
-  test('cannot see that another user’s artifact exists', async () => {
+  test('cannot detect that another user’s artifact exists', async () => {
     const { app, id, location } = await startWithArtifact()
     expect((await app.call('GET', `/artifacts/${id}/status`, asUser(bob))).body).toEqual({
       artifactId: id,
@@ -77,7 +77,7 @@ describe('a console user', () => {
     expect(reserved.status).toBe(200)
   })
 
-  test('has only the permissions of the token if the URL contains one', async () => {
+  test('has only the token’s permissions if the URL contains one', async () => {
     const { app, id } = await startWithArtifact()
     const { artifact_id, view_token } = await reserveArtifact(app)
     const see = (path: string, options: CallOptions = {}) => app.call('GET', path, asUser(bob, options))
@@ -105,7 +105,7 @@ describe('a request from another site', () => {
   })
 
   test.each(['GET', 'HEAD', 'POST'])(
-    'cannot change an artifact with a %s that overrides its method',
+    'cannot change an artifact by overriding the method of a %s request',
     async (method) => {
       const { app, id, location } = await startWithArtifact()
       const override = { 'X-HTTP-Method-Override': 'DELETE' }

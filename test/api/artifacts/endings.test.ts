@@ -26,8 +26,8 @@ async function reserve(app: TestApp) {
   return body as { artifact_id: string; upload_token: string; view_token: string }
 }
 
-describe('the reason of an artifact that became unknown', () => {
-  test('is `deleted` after it was deleted, also for a view token', async () => {
+describe("the reason in an unknown artifact's status", () => {
+  test('is `deleted` after a deletion, even when it is read with a view token', async () => {
     const app = await startApp()
     const { artifact_id: id, view_token: key } = await reserve(app)
     await uploadWhole(app, tenBytes, { metadata: { artifactId: id } })
@@ -36,7 +36,7 @@ describe('the reason of an artifact that became unknown', () => {
     expect([status, body]).toEqual([200, { artifactId: id, state: 'unknown', reason: 'deleted' }])
   })
 
-  test('is `expired` once the upload expires, before and after it is swept', async () => {
+  test('is `expired` once the upload expires, both before and after the sweeper deletes it', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { id } = await createUpload(app, { size: 10 })
@@ -47,7 +47,7 @@ describe('the reason of an artifact that became unknown', () => {
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown', reason: 'expired' })
   })
 
-  test('is `checksum_mismatch` after the bytes did not match', async () => {
+  test('is `checksum_mismatch` after an upload with a wrong checksum', async () => {
     const app = await startApp()
     const metadata = { checksum: `sha256:${'0'.repeat(64)}` }
     const upload = await createUpload(app, { size: 10, metadata })
@@ -55,7 +55,7 @@ describe('the reason of an artifact that became unknown', () => {
     expect(await readStatus(app, upload.id)).toMatchObject({ state: 'unknown', reason: 'checksum_mismatch' })
   })
 
-  test('is visible to the token of the artifact that it belongs to', async () => {
+  test("can be read with the artifact's own token", async () => {
     const app = await startApp()
     const video = await reserve(app)
     const { id } = await uploadWhole(app, tenBytes, { metadata: { relatedTo: video.artifact_id } })
@@ -66,7 +66,7 @@ describe('the reason of an artifact that became unknown', () => {
     expect((await read(await createTenant(app))).body).toEqual({ artifactId: id, state: 'unknown' })
   })
 
-  test('ends with the next upload of the same id', async () => {
+  test('disappears after the next upload with the same id', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     await app.call('DELETE', `/artifacts/${id}`)
@@ -74,7 +74,7 @@ describe('the reason of an artifact that became unknown', () => {
     expect(await readStatus(app, id)).not.toHaveProperty('reason')
   })
 
-  test('is deleted after 30 days, when no token is valid any longer', async () => {
+  test('is deleted after 30 days, when all tokens have expired', async () => {
     const clock = createFakeClock()
     const app = await startApp({}, { clock })
     const { id } = await uploadWhole(app, tenBytes)
@@ -88,8 +88,8 @@ describe('the reason of an artifact that became unknown', () => {
   })
 })
 
-describe('the SHA-256 of an upload', () => {
-  test('is in the status once the server has verified the checksum', async () => {
+describe("an upload's SHA-256", () => {
+  test('appears in the status once the server has verified the checksum', async () => {
     const app = await startApp()
     const upload = await createUpload(app, { size: 10, metadata: { checksum: `sha256:${sha256}` } })
     expect(await readStatus(app, upload.id)).not.toHaveProperty('sha256')
@@ -97,7 +97,7 @@ describe('the SHA-256 of an upload', () => {
     expect(await readStatus(app, upload.id)).toMatchObject({ sha256 })
   })
 
-  test('is computed when the client sent no checksum', async () => {
+  test('is computed even if the client does not send a checksum', async () => {
     const app = await startApp()
     const upload = await createUpload(app, { size: 10 })
     await patchUpload(app, upload, 0, tenBytes.subarray(0, 4))

@@ -56,7 +56,7 @@ describe('the onConversionEnd handler', () => {
     ])
   })
 
-  test('receives the reason of an upload that could not be converted', async () => {
+  test('receives the reason why an upload could not be converted', async () => {
     const { app, events, untilDelivered } = await startHost()
     const { id } = await createUpload(app, { size: page.length, body: page })
     await untilDelivered()

@@ -225,7 +225,7 @@ describe('a recorded outcome', () => {
     ['a string', 'gone'],
     ['exactly 64 KiB of JSON', 'x'.repeat(64 * 1024 - 2)],
     ['nested 64 levels deep', nested(64)],
-  ])('may be %s', async (_what, value) => {
+  ])('is stored if it is %s', async (_what, value) => {
     expect(await record(value)).toEqual({ outcome: value })
   })
 
@@ -235,7 +235,7 @@ describe('a recorded outcome', () => {
     ['undefined', undefined, /is not a JSON value/],
     ['circular', circular, /is not a JSON value \(.*circular/],
     ['a bigint', 1n, /is not a JSON value \(.*BigInt/],
-  ])('may not be %s', async (_what, value, error) => {
+  ])('is rejected if it is %s', async (_what, value, error) => {
     expect(await record(value)).toEqual({ error: expect.stringMatching(error), outcome: 'none' })
   })
 })
@@ -254,7 +254,7 @@ test('deleting an artifact aborts its onUploadComplete handler and prevents furt
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait for an onUploadComplete handler, and a start without one logs a warning', async () => {
+test('uploads wait for an onUploadComplete handler, and a server without one logs a warning at startup', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)

@@ -73,7 +73,7 @@ describe('an upload that cannot be converted', () => {
     expect(bytes.equals(page)).toBe(true)
   })
 
-  test('is served unchanged when it is empty', async () => {
+  test('is served unchanged if it is empty', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, Buffer.alloc(0))
     expect((await readStatus(app, id)).conversion.reason).toBe('The file is empty.')
@@ -98,7 +98,7 @@ describe('a server without disk space for a converted file', () => {
     return { app, advance, disk, id, untilFailed, lines }
   }
 
-  test('converts the upload as soon as there is space, however often the conversion failed before', async () => {
+  test('converts the upload once there is space, regardless of how often the conversion failed before', async () => {
     const { app, advance, disk, id, untilFailed, lines } = await startWithFullDisk()
     for (const failures of [2, 3, 4]) {
       advance(600)
@@ -112,7 +112,7 @@ describe('a server without disk space for a converted file', () => {
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
   })
 
-  test('serves the original after failing for hours', async () => {
+  test('serves the original after the conversion has failed for hours', async () => {
     const { app, advance, id } = await startWithFullDisk()
     await app.service.deps.db.updateTable('jobs').set({ failures: 29 }).execute()
     advance(600)
@@ -125,7 +125,7 @@ describe('a server without disk space for a converted file', () => {
   })
 })
 
-test('the delay before a job’s next attempt doubles each time, up to ten minutes', () => {
+test('the delay before each new attempt of a job doubles, up to ten minutes', () => {
   const delay = (failures: number, byte: number) => backOffSeconds(failures, () => Uint8Array.of(byte))
   expect([1, 2, 3, 4, 10, 11, 5_000].map((failures) => delay(failures, 255))).toEqual([
     1, 2, 4, 8, 512, 600, 600,

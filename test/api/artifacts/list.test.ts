@@ -6,7 +6,7 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { callUpload, postUpload } from '../../support/uploads.ts'
 
-test('the artifact list is newest first, has pages and includes unfinished uploads', async () => {
+test('the artifact list is paginated, newest first, and includes unfinished uploads', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const ids: string[] = []

@@ -218,7 +218,7 @@ describe('the status page without access', () => {
   })
 })
 
-test('a console user can open the status pages of only their artifacts, without a token', async () => {
+test('a console user can open only their own artifacts’ status pages, without a token', async () => {
   const app = await startApp(behindProxy)
   const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   await claimKey(app, 'ada@example.org', app.key)

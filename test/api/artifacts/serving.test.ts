@@ -55,7 +55,7 @@ describe('a converted artifact', () => {
     expect(await getPart({ 'If-None-Match': '"other"' })).toEqual([200, null, '0123456789'])
   })
 
-  test('has the same headers for HEAD and GET', async () => {
+  test('returns the same headers for HEAD and GET', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     const list = async (method: string) => {
@@ -65,7 +65,7 @@ describe('a converted artifact', () => {
     expect(await list('HEAD')).toEqual(await list('GET'))
   })
 
-  test('has a poster only after one is stored', async () => {
+  test('has no poster until one is stored', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     expect((await app.call('GET', `/artifacts/${id}/poster`)).status).toBe(404)
@@ -81,7 +81,7 @@ describe('a converted artifact', () => {
 })
 
 describe('an artifact token', () => {
-  test('opens only directly related artifacts', async () => {
+  test('grants access only to directly related artifacts', async () => {
     const app = await startApp()
     const [first, second] = [await reserveArtifact(app), crypto.randomUUID()]
     const upload = (artifactId: string, relatedTo: string) =>
@@ -93,7 +93,7 @@ describe('an artifact token', () => {
     expect([await ask(first.artifact_id), await ask(second), await ask(third)]).toEqual([200, 200, 403])
   })
 
-  test('opens both artifacts if each is related to the other', async () => {
+  test('grants access to two artifacts that are related to each other', async () => {
     const app = await startApp()
     const [first, second] = [await reserveArtifact(app), await reserveArtifact(app)]
     for (const [one, other] of [

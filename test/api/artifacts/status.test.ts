@@ -27,7 +27,7 @@ describe("an artifact's status", () => {
     expect(answer.headers.get('protocol-version')).toBe('2')
   })
 
-  test('has the documented fields in each state', async () => {
+  test('includes the documented fields in each state', async () => {
     const app = await startApp()
     const metadata = { artifactId: ID, relatedTo: OTHER, kind: 'captions', name: ' Überblick ' }
     const upload = await createUpload(app, { size: 'deferred', metadata })
@@ -70,7 +70,7 @@ describe("an artifact's status", () => {
     })
   })
 
-  test('contains an acknowledgement only after the host’s handler returns', async () => {
+  test('includes an acknowledgement only after the host’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })

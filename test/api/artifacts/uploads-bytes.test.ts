@@ -61,8 +61,8 @@ async function untilWritten(dataDir: string, sizeBytes: number): Promise<void> {
   expect(await eventually(read, sizeBytes)).toBe(sizeBytes)
 }
 
-describe('an upload', () => {
-  test('completes when the client sends one byte at a time', async () => {
+describe('the upload API', () => {
+  test('accepts an upload that arrives one byte at a time', async () => {
     const { app, dataDir } = await startWithDataDir({
       PARLEY_UPLOAD_IDLE_SECONDS: '5',
       PARLEY_BODY_SECONDS: '0.001',
@@ -94,7 +94,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('0123456789')
   })
 
-  test('completes when the client disconnects after the last byte', async () => {
+  test('completes an upload whose client disconnects after the last byte', async () => {
     const { app, dataDir } = await startWithDataDir()
     const begun = await createUpload(app, { size: 5 })
     const connection = await openPatch(app, begun, 0, 'Transfer-Encoding: chunked')
@@ -105,7 +105,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('stores the received bytes when the client stalls and receives 408', async () => {
+  test('stores the received bytes and returns 408 when the client stalls', async () => {
     const { app } = await startWithDataDir({ PARLEY_UPLOAD_IDLE_SECONDS: '0.3' })
     const begun = await createUpload(app, { size: 10 })
     const connection = await openPatch(app, begun, 0, 'Content-Length: 10')
@@ -133,7 +133,7 @@ describe('an upload', () => {
     expect((await patchUpload(app, begun, 5, Buffer.from('56789'))).status).toBe(204)
   })
 
-  test('completes when it is sent in many small requests', async () => {
+  test('accepts an upload in many small requests', async () => {
     const { app } = await startWithDataDir()
     const begun = await createUpload(app, { size: 4 })
     for (const [offset, letter] of [...'rest'].entries())
@@ -142,7 +142,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('rest')
   })
 
-  test('does not change after an empty request, even after the last byte', async () => {
+  test('leaves an upload unchanged after an empty request, even after the last byte', async () => {
     const { app } = await startWithDataDir()
     const begun = await createUpload(app, { size: 5, body: Buffer.from('hel') })
     const nothing = Buffer.alloc(0)
@@ -166,7 +166,7 @@ describe('an upload', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('rejects its last chunk with 409 if it is sent again', async () => {
+  test('rejects the last chunk with 409 if it is sent again', async () => {
     const { app } = await startWithDataDir()
     const begun = await createUpload(app, { size: 5, body: Buffer.from('hel') })
     expect((await patchUpload(app, begun, 3, Buffer.from('lo'))).status).toBe(204)
@@ -177,7 +177,7 @@ describe('an upload', () => {
   })
 })
 
-describe('the length of an upload with Upload-Defer-Length', () => {
+describe('a deferred upload length', () => {
   test('is absent until the client declares it and cannot change afterwards', async () => {
     const { app } = await startWithDataDir()
     const begun = await createUpload(app, { size: 'deferred' })
@@ -195,7 +195,7 @@ describe('the length of an upload with Upload-Defer-Length', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
   })
 
-  test('completes the upload if all bytes have arrived', async () => {
+  test('completes the upload if it is declared after all bytes have arrived', async () => {
     const { app } = await startWithDataDir()
     const begun = await createUpload(app, { size: 'deferred', body: Buffer.from('hello') })
     expect((await patchUpload(app, begun, 5, Buffer.alloc(0), { 'Upload-Length': '4' })).status).toBe(400)
@@ -215,7 +215,7 @@ describe('the length of an upload with Upload-Defer-Length', () => {
 describe("an upload's checksum", () => {
   const bytes = randomBytes(10 * MIB)
 
-  test('is accepted if it matches the bytes of one or several requests', async () => {
+  test('is accepted if it matches the bytes, whether they arrive in one or several requests', async () => {
     const { app, dataDir } = await startWithDataDir()
     const metadata = { checksum: checksumOf(bytes) }
     const size = bytes.length
@@ -230,7 +230,7 @@ describe("an upload's checksum", () => {
   })
 
   test.each([1, 2])(
-    'causes a 422 and deletes the bytes if it does not match (request count: %i)',
+    'is rejected with 422 if it does not match, and the bytes are deleted (request count: %i)',
     async (parts) => {
       const { app, dataDir } = await startWithDataDir()
       const metadata = { checksum: checksumOf(bytes.subarray(1)) }

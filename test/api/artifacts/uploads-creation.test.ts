@@ -48,7 +48,7 @@ describe('POST /upload', () => {
     expect(headers.get('x-artifact-id')).toBe(id)
   })
 
-  test('accepts some or all of the bytes', async () => {
+  test('accepts some or all of the bytes in the same request', async () => {
     const app = await startApp()
     const some = await postUpload(app, { size: 10, body: hello })
     expect([some.status, some.headers.get('upload-offset')]).toEqual([201, '5'])
@@ -61,7 +61,7 @@ describe('POST /upload', () => {
     expect(await readArtifact(app, id)).toEqual(hello)
   })
 
-  test('immediately completes an empty upload', async () => {
+  test('completes an empty upload immediately', async () => {
     const app = await startApp()
     const { id } = await createUpload(app, { size: 0 })
     await waitForState(app, id, 'ready')

@@ -66,7 +66,7 @@ describe('a server with a full disk', () => {
   })
 })
 
-describe('the storage quota of a parent key', () => {
+describe("a parent key's storage quota", () => {
   const quota = { PARLEY_STORAGE_QUOTA_BYTES: '1000' }
 
   test('applies to files and artifacts together, including declared but unsent bytes', async () => {
@@ -110,7 +110,7 @@ describe('the storage quota of a parent key', () => {
     expect(offsets.reduce((sum, offset) => sum + offset, 0)).toBeLessThanOrEqual(10 * MIB)
   })
 
-  test('is reduced only by the received bytes of an upload whose length is not declared', async () => {
+  test('is charged only for the received bytes of an upload whose length is not declared', async () => {
     const app = await startApp(quota)
     const begun = await createUpload(app, { size: 'deferred' })
     expect((await patchUpload(app, begun, 0, toChunkStream(Buffer.alloc(100)))).status).toBe(204)

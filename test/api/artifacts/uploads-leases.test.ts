@@ -64,7 +64,7 @@ describe('a reconnecting upload client', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('abcdefghij')
   })
 
-  test('finds the bytes that the lost request stored', async () => {
+  test('can resume after the bytes that the interrupted request stored', async () => {
     const app = await startApp()
     const bytes = randomBytes(24 * MIB)
     const begun = await createUpload(app, { size: bytes.length })
@@ -107,7 +107,7 @@ test('only one of several concurrent writers to an upload stores its bytes', asy
 })
 
 describe('an upload lease', () => {
-  test('of another process locks the upload until the lease expires', async () => {
+  test('held by another process locks the upload until the lease expires', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     const begun = await createUpload(app, { size: 5 })

@@ -95,7 +95,7 @@ describe('upload metadata', () => {
     expect(message).toMatch(new RegExp(`^${key}: \\w`))
   })
 
-  test('is quickly parsed or rejected for arbitrary input', () => {
+  test('is parsed or rejected quickly for arbitrary input', () => {
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom('filename', 'name', 'artifactId', ' ', ',', 'YQ==', '='),
@@ -117,7 +117,7 @@ describe('upload metadata', () => {
 })
 
 describe('an upload with metadata', () => {
-  test('is not created if a key is invalid, and the error contains that key', async () => {
+  test('is not created if a field is invalid, and the error names that field', async () => {
     const app = await startApp()
     const answer = await postUpload(app, { metadata: { kind: 'audio', artifactId: id } })
     expect(answer.status).toBe(400)
@@ -126,7 +126,7 @@ describe('an upload with metadata', () => {
     expect(await readStatus(app, id)).toEqual({ artifactId: id, state: 'unknown' })
   })
 
-  test('is stored as a video if the metadata has no kind', async () => {
+  test('is stored as a video if the metadata does not specify a kind', async () => {
     const app = await startApp()
     await postUpload(app, { metadata: { artifactId: id } })
     expect(await readStatus(app, id)).toMatchObject({ kind: 'video' })

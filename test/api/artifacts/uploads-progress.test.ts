@@ -62,7 +62,7 @@ test('the status of a slow upload reports bytes that are not in the bucket yet',
   expect(await readReceived()).toBe(7)
 })
 
-test('the status of a broken upload reports the bytes in the bucket', async () => {
+test('the status of an interrupted upload reports the bytes in the bucket', async () => {
   const { app, begun, connection, readReceived, readLater } = await startSlowUploadToBucket()
   expect(await eventually(readLater, 5)).toBe(5)
   connection.reset()

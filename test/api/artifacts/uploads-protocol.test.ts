@@ -56,7 +56,7 @@ describe('HEAD of an upload', () => {
     expect(answer.headers.get('x-artifact-id')).toBe(begun.id)
   })
 
-  test('returns the full offset of a finished upload', async () => {
+  test('returns the file size as the offset of a finished upload', async () => {
     const app = await startApp()
     const begun = await uploadWhole(app, hello)
     const { status, headers } = await headUpload(app, begun)
@@ -147,7 +147,7 @@ describe('DELETE of an upload', () => {
     }
   })
 
-  test('writes the caller to the audit log', async () => {
+  test('records the caller in the audit log', async () => {
     const app = await startApp()
     const { location, id } = await uploadWhole(app, hello)
     await callUpload(app, 'DELETE', location, { 'X-Request-Id': 'my-request' })
@@ -182,7 +182,7 @@ describe('an upload request', () => {
     }
   })
 
-  test('with another method returns 405 with an Allow header', async () => {
+  test('with an unsupported method returns 405 with an Allow header', async () => {
     const app = await startApp()
     const begun = await uploadWhole(app, hello)
     const at = async (method: string, path: string) => {

@@ -77,7 +77,7 @@ describe('an artifact in a bucket', () => {
   test.each([
     ['one request', [9 * MIB]],
     ['several requests', [9 * MIB, MIB]],
-  ])('sent in %s is deleted when its checksum does not match', async (_how, sizes) => {
+  ])('sent in %s is deleted if its checksum does not match', async (_how, sizes) => {
     const { app, server } = await startScripted()
     const size = sizes.reduce((sum, one) => sum + one, 0)
     const metadata = { checksum: checksumOf(Buffer.from('another')) }
@@ -110,7 +110,7 @@ describe('an unfinished upload in a bucket', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('is deleted later if the bucket is unavailable, and so are parts left by a finished upload', async () => {
+  test('is deleted later if the bucket is unavailable, as are the leftover parts of a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)
@@ -138,7 +138,7 @@ describe('an upload to a failing bucket', () => {
     [503, 'while storing a part', 'UploadPart', { status: 500, code: 'InternalError' }],
     [507, 'for lack of space', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
     [503, 'while reading the trailing part', 'GetObject', { status: 403, code: 'AccessDenied' }],
-  ] as const)('causes status %i (%s) and can be resumed later', async (status, _why, operation, fault) => {
+  ] as const)('returns %i (%s) and can be resumed later', async (status, _why, operation, fault) => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await createUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
@@ -154,7 +154,7 @@ describe('an upload to a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('causes a 503 if its completion fails, and the sweeper completes it later', async () => {
+  test('returns 503 if its completion fails, and the sweeper completes it later', async () => {
     const { app, server, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const begun = await createUpload(app, { size: bytes.length })
@@ -167,7 +167,7 @@ describe('an upload to a failing bucket', () => {
     expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
   })
 
-  test('returns to offset 0 after the bucket loses its parts', async () => {
+  test('restarts at offset 0 after the bucket loses its parts', async () => {
     const { app, server } = await startScripted()
     const bytes = randomBytes(20 * MIB)
     const begun = await createUpload(app, { size: bytes.length, body: bytes.subarray(0, 9 * MIB) })

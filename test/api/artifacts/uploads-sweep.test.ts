@@ -83,7 +83,7 @@ describe('an unfinished upload', () => {
     expect(await countRows()).toBe(0)
   })
 
-  test('can be resumed after the system clock has been a year ahead for hours', async () => {
+  test('can be resumed after the system clock was a year ahead for hours', async () => {
     const { app, clock, dataDir, sweep } = await startWithClock()
     const begun = await createUpload(app, { size: 10, body: hello })
     // Changes only the wall clock; the monotonic clock does not jump.
@@ -99,7 +99,7 @@ describe('an unfinished upload', () => {
     expect((await patchUpload(app, begun, 5, hello)).status).toBe(204)
   })
 
-  test('is completed instead of deleted if it has all its bytes', async () => {
+  test('is completed instead of deleted if all its bytes have arrived', async () => {
     const { app, sweep } = await startWithClock()
     const begun = await createUpload(app, { size: 10, body: hello })
     await app.service.deps.db.updateTable('artifacts').set({ size_bytes: 5 }).execute()
@@ -131,7 +131,7 @@ test('the sweeper deletes a reserved id when its tokens expire', async () => {
   expect(await countRows()).toBe(0)
 })
 
-test('the sweeper deletes many expired uploads in several runs', async () => {
+test('the sweeper deletes a large number of expired uploads in several runs', async () => {
   const { app, clock, sweep, countRows } = await startWithClock()
   await createUpload(app)
   const { db } = app.service.deps
@@ -150,7 +150,7 @@ test('the sweeper deletes many expired uploads in several runs', async () => {
   expect(await countRows()).toBe(0)
 })
 
-test('the sweeper deletes orphaned bytes after an hour and does not delete other bytes', async () => {
+test('the sweeper deletes orphaned bytes after an hour and leaves other bytes in place', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const begun = await uploadWhole(app, hello)
   await createUpload(app, { size: 10, body: hello })
@@ -184,7 +184,7 @@ test('the sweeper deletes nothing when it finds more than 100 orphans', async ()
   expect(await listArtifactBytes(dataDir)).toEqual(before)
 })
 
-test('the sweeper deletes an acknowledged original that a crash left next to its conversion', async () => {
+test('the sweeper deletes an original that a crash left next to its converted file', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
   // Sets the conversion's result directly because a conversion times out on the fake clock.

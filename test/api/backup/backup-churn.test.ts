@@ -51,7 +51,7 @@ async function collectDuringChurn(isPinning: boolean) {
   return { database, collecting: collect(database, { ...source, isPinning, take }) }
 }
 
-test('a backup of quickly changing files contains every file and blocks writers only briefly at the end', async () => {
+test('a backup of rapidly changing files contains every file and blocks writers only briefly at the end', async () => {
   const { database, collecting } = await collectDuringChurn(true)
   const { value, done } = await collecting.next()
   expect([done, value]).toEqual([true, expect.objectContaining({ missing: [], unfinished: [] })])
@@ -61,7 +61,7 @@ test('a backup of quickly changing files contains every file and blocks writers 
   expect(pinned).toHaveLength(3)
 })
 
-test('a backup of quickly changing files in a bucket fails because it cannot block writers', async () => {
+test('a backup of rapidly changing files in a bucket fails because it cannot block writers', async () => {
   const { collecting } = await collectDuringChurn(false)
   expect(await startupErrorOf(collecting.next())).toContain('Files change faster than the bucket can be read')
 })

@@ -61,7 +61,7 @@ const start = (dir: string, app?: TestApp, env = {}) =>
   startApp({ PARLEY_DATA_DIR: dir, ...(app && { PARLEY_PARENT_KEY: app.key }), ...env })
 
 describe('a backup of a running server', () => {
-  test('contains everything and leaves only a lock file in the data directory', async () => {
+  test('contains all data and leaves only a lock file in the data directory', async () => {
     const app = await start(dataDir)
     const contents = await createContents(app)
     const before = await readdir(dataDir, { recursive: true })
@@ -79,7 +79,7 @@ describe('a backup of a running server', () => {
     await expectContents(app, contents)
   })
 
-  test('can be compressed and deletes the leftovers of a killed backup', async () => {
+  test('supports compression and deletes the leftovers of a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
@@ -101,7 +101,7 @@ describe('a backup of a running server', () => {
   })
 })
 
-test('a backup archive can be read with tar and sha256sum', async () => {
+test('tar and sha256sum can read a backup archive', async () => {
   await createContents(await start(dataDir))
   await backUp(dataDir, archivePath('backup.tar.gz'))
   await mkdir(target)
@@ -142,7 +142,7 @@ test('a backup does not contain a secret that comes from the environment', async
   await expectContents(await start(target, app, env), contents)
 })
 
-test('a backup succeeds and lists the files whose bytes are lost', async () => {
+test('a backup succeeds and lists files whose bytes are missing', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const contents = await createContents(app)
   await app.close()

@@ -132,7 +132,7 @@ describe('restoring into a directory', () => {
     expect(await readdir(dataDir)).not.toContain('.restore')
   })
 
-  test('is rejected for :memory: and for a PostgreSQL database', async () => {
+  test('is rejected if PARLEY_DATA_DIR is :memory: or DATABASE_URL is set', async () => {
     expect(await startupErrorOf(restoreArchive(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
     await expectRefused('store copy', { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' })
   })
@@ -195,13 +195,13 @@ describe('restoring an archive', () => {
     expect((await readdir(folder)).sort()).toEqual(['backup.tar'])
   })
 
-  test('is rejected if an entry occurs twice', async () => {
+  test('is rejected if it contains a duplicate entry', async () => {
     const list = [...entries]
     await writeArchive(archive, [...list.slice(0, 2), list[1] as (typeof list)[0], ...list.slice(2)])
     await expectRefused('twice')
   })
 
-  test('is rejected if the format or the database is newer', async () => {
+  test('is rejected if its format or database version is newer', async () => {
     const write = (change: object) =>
       forge((all) => {
         const head = { ...JSON.parse(String(all.get('parley-backup.json'))), ...change }
@@ -213,7 +213,7 @@ describe('restoring an archive', () => {
     await expectRefused('written by a newer version of Parley')
   })
 
-  test('is rejected if bytes or rows are missing', async () => {
+  test('is rejected if it lacks bytes or rows', async () => {
     await forge((all) => all.delete(findBlobName()))
     await expectRefused('a row refers to the file')
     await forge((all) => all.set(findBlobName(), Buffer.from('shorter')))

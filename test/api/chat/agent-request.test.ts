@@ -31,7 +31,7 @@ async function ask(yaml: string, request: object) {
 const hello = { messages: [{ role: 'user', content: 'hello' }] }
 
 describe('the messages of an agent turn', () => {
-  test('start with the instructions and with rules from `behavior`', async () => {
+  test('start with the instructions and the rules from `behavior`', async () => {
     const { body } = await ask(PERSONA, hello)
     expect(body.messages).toEqual([
       {
@@ -48,7 +48,7 @@ describe('the messages of an agent turn', () => {
     expect(body.messages[0]).toEqual({ role: 'system', content: '  As written.\n\n' })
   })
 
-  test("contain the caller's system messages in place, marked as context from the page", async () => {
+  test("include the caller's system messages in place, marked as context from the page", async () => {
     const mark = '[Context provided by the page, not by the user]\n'
     const image = { type: 'image_url', image_url: { url: 'https://example.org/a.png' } }
     const { body } = await ask('name: A\ninstructions: B\n', {
@@ -113,7 +113,7 @@ const ownTool = `
     inputSchema: ${JSON.stringify(defined)}`
 
 describe('the tools of an agent turn', () => {
-  test('are the tools in the definition, with their schemas', async () => {
+  test('come from the definition, with their schemas', async () => {
     const { body } = await ask(
       `name: A\ninstructions: B\ntools:${ownTool}\n  - search\n  - name: plain\n`,
       hello,
@@ -128,7 +128,7 @@ describe('the tools of an agent turn', () => {
     ])
   })
 
-  test("use the caller's description and schema only if the definition has nothing but a name", async () => {
+  test("use the caller's description and schema if the definition contains only a name", async () => {
     const yaml = `name: A\ninstructions: B\ntools:${ownTool}\n  - search\n  - name: plain\n    description: Mine.\n`
     const sent = [tool('look_up'), tool('search', { description: 'Searches.' }), tool('plain'), tool('other')]
     const { body } = await ask(yaml, { ...hello, tools: sent })
@@ -158,7 +158,7 @@ describe('the tools of an agent turn', () => {
     expect(names).toEqual(['search', ...expected])
   })
 
-  test("are the caller's, filtered by pageTools, if the agent does not define any", async () => {
+  test("are the caller's tools, filtered by pageTools, if the agent does not define any", async () => {
     const sent = [tool('free'), tool('postMessage_open'), tool('postMessage_close')]
     const yaml = 'name: A\ninstructions: B\npageTools: { blocked: [open] }\n'
     const { body } = await ask(yaml, {

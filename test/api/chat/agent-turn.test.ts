@@ -185,7 +185,7 @@ describe('a call to a tool that the agent has', () => {
 })
 
 describe('the usage of a turn with several model calls', () => {
-  test('is summed in a single chunk of a stream', async () => {
+  test('is totaled in a single chunk of a stream', async () => {
     const { app, key } = await startAgent()
     await harness.answerWith(streamOf([call('drop')]))
     const { events } = await app.stream(
@@ -201,7 +201,7 @@ describe('the usage of a turn with several model calls', () => {
     ])
   })
 
-  test('is summed in a complete response', async () => {
+  test('is totaled in a complete response', async () => {
     const { app, key } = await startAgent()
     await harness.answerWith(completionOf([call('drop')]))
     const { body } = await app.call('POST', path, { key, body: chatRequest('hello') })

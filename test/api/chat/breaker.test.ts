@@ -52,7 +52,7 @@ describe("a model's circuit breaker", () => {
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 
-  test('counts each failed call once, regardless of its number of attempts', async () => {
+  test('counts each failed call once, however many attempts it made', async () => {
     const { ask } = await startFailing(9, { PARLEY_BACKEND_ATTEMPTS: '3' })
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })

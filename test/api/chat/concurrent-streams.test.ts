@@ -54,7 +54,7 @@ describe('a key at its stream limit', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('receives 429 at its own limit, which is lower than the one in the settings', async () => {
+  test('receives 429 at its own limit if that is lower than the configured limit', async () => {
     const app = await harness.start()
     const id = app.key.slice(4, 16)
     await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, id, { max_streams: 1 })
@@ -120,7 +120,7 @@ describe('the stream limit of an agent key', () => {
     expect(statuses).toEqual([200, 200, 429, 200])
   })
 
-  test('also applies to each address, and a rejected stream does not use a slot of the agent', async () => {
+  test("also applies to each address, and a rejected stream does not use one of the agent's slots", async () => {
     const app = await harness.start({
       PARLEY_MAX_STREAMS_AGENT: '2',
       PARLEY_MAX_STREAMS_ADDRESS: '1',

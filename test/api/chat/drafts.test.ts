@@ -23,7 +23,7 @@ const stepsOf = (chunks: Chunks) => chunks.flatMap(({ step }) => step ?? [])
 const userMessage = (content: string): Request['messages'] => [{ role: 'user', content }]
 
 describe('a draft', () => {
-  test('can be run before it is saved, for a new or an existing agent', async () => {
+  test('runs before it is saved, for a new or an existing agent', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const draft = { yaml: yaml({ tools: ['lookup'] }) }
@@ -37,7 +37,7 @@ describe('a draft', () => {
     expect([body.definition.tools, body.version]).toEqual([[], 1])
   })
 
-  test('follows the model policy of its agent', async () => {
+  test("follows its agent's model policy", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const policy = { allowed_models: [{ provider: 'mock', model: 'mock' }] }
@@ -51,7 +51,7 @@ describe('a draft', () => {
     expect(textOf(chunks)).toBe('You said: hi')
   })
 
-  test('with an invalid definition is rejected with the position of the fault', async () => {
+  test('with an invalid definition is rejected with the position of the error', async () => {
     const app = await startApp()
     const draft = { yaml: 'name: A\ninstructions: 7\n' }
     await expect(runDraft(app, { messages: userMessage('hi'), trial: { draft } })).rejects.toThrow(
@@ -59,12 +59,12 @@ describe('a draft', () => {
     )
   })
 
-  test('cannot be run with an agent key or over REST', async () => {
+  test('is rejected with an agent key or over REST', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const trial = { draft: { yaml: yaml({}) } }
     await expect(runDraft(app, { messages: userMessage('hi'), trial }, agent_key)).rejects.toThrow(
-      'trial: requires a parent key',
+      'trial requires a parent key',
     )
     const rest = await app.call('POST', '/v1/chat/completions', {
       key: agent_key,
@@ -87,7 +87,7 @@ describe('a draft', () => {
 })
 
 describe("a draft run's trace", () => {
-  test('contains the model, each tool call and each result in order, between the text chunks', async () => {
+  test('includes the model, every tool call and every result in order, between the text chunks', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const draft = { yaml: yaml({ tools: ['weather'] }) }
     const messages = userMessage('[[tool:weather {"city":"Oslo"}]]')
@@ -103,7 +103,7 @@ describe("a draft run's trace", () => {
     expect(places.indexOf('tool_result')).toBeLessThan(places.findIndex((place) => place.includes('21')))
   })
 
-  test('contains each tool call before the tool returns', async () => {
+  test('includes each tool call before the tool returns', async () => {
     let finish: (answer: string) => void = () => {}
     const answer = new Promise<string>((resolve) => {
       finish = resolve
@@ -127,7 +127,7 @@ describe("a draft run's trace", () => {
     expect(stepsOf(await runDraft(app, { messages: userMessage('[[tool:weather]]'), trial }))).toEqual([])
   })
 
-  test('ends when the stream fails', async () => {
+  test('stops when the stream fails', async () => {
     const app = await startApp()
     const trial = { is_traced: true }
     await expect(

@@ -91,7 +91,7 @@ describe.each(kinds)('%s', (_kind, stream) => {
     expect(answer).toMatchObject({ status, body: { error: { message: 'No.', code } } })
   })
 
-  test("fails with 429 and the backend's Retry-After, and is not retried if that is long", async () => {
+  test("fails with 429 and the backend's Retry-After and is not retried if the wait is long", async () => {
     const app = await harness.start()
     const body = chatRequest('{{up:status 429}}{{up:retry-after 33}}', { stream })
     const answer = await app.call('POST', path, { body })
@@ -121,7 +121,7 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
     expect(await harness.listChats()).toHaveLength(3)
   })
 
-  test('stops at the maximum number of attempts', async () => {
+  test('stops after the maximum number of attempts', async () => {
     const app = await harness.start({ PARLEY_BACKEND_ATTEMPTS: '2' })
     const { status } = await app.call('POST', path, {
       body: chatRequest('{{up:status 500}}{{up:first 2}}', { stream }),
@@ -140,7 +140,7 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test("waits for the duration of the backend's Retry-After", async () => {
+  test("waits as long as the backend's Retry-After specifies", async () => {
     const pauses: number[] = []
     const app = await harness.start({}, { clock: recordPauses(pauses) })
     await app.call('POST', path, {

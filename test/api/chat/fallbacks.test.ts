@@ -57,7 +57,7 @@ describe('the model of an agent call without a model field', () => {
   })
 })
 
-describe('a model named by the caller', () => {
+describe('a model that the caller chooses', () => {
   const policy = { default_model: fallbackModel, allowed_models: [fallbackModel], fallback_models: [] }
 
   test.each(['up-chat', 'gateway/up-chat'])(
@@ -73,7 +73,7 @@ describe('a model named by the caller', () => {
     },
   )
 
-  test('answers if the policy allows it', async () => {
+  test('responds if the policy allows it', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'gateway/up-small' })).body.model).toBe('up-small')
   })
@@ -143,7 +143,7 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('fails without a call to the fallback if the request is invalid', async () => {
+  test('fails without calling the fallback if the request is invalid', async () => {
     const { ask } = await startAgent()
     const answer = await ask(`hello ${onlyForModel('{{up:status 400}}{{up:message too long}}')}`, { stream })
     expect(answer).toMatchObject({ status: 400, body: { error: { message: 'too long' } } })
@@ -157,7 +157,7 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('must arrive before a single deadline for all models', async () => {
+  test('must arrive before a deadline that all models share', async () => {
     const { ask } = await startAgent({}, withinSeconds('0.4'))
     const answer = await ask('hello {{up:hang}}', { stream })
     expect(answer).toMatchObject({ status: 504, body: { error: { code: 'backend_timeout' } } })

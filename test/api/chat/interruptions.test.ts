@@ -40,7 +40,7 @@ describe('a failing stream', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('contains everything before the failure, even when both arrive in one read', async () => {
+  test('delivers everything before the failure, even if the failure arrives in the same read', async () => {
     const app = await harness.start()
     const { events } = await app.stream(
       chatRequest('a {{up:usage never}}{{up:batch 50}}{{up:error-frame 3}}'),
@@ -94,7 +94,7 @@ describe('a stream from a slow backend', () => {
     expect(answer.text.replaceAll(': keep-alive\n\n', '')).toBe(await harness.readDirectly(chat?.body))
   })
 
-  test('contains keep-alive comments whenever the backend pauses', async () => {
+  test('sends keep-alive comments whenever the backend pauses', async () => {
     const app = await harness.start(frequentHeartbeat)
     const { text, events } = await app.stream(chatRequest('one two {{up:delay 250}}'))
     expect(text).toMatch(/^data: [\s\S]*\n\n: keep-alive\n\ndata: /)
@@ -170,7 +170,7 @@ describe('a client that disconnects', () => {
     ['in the middle of a busy stream', '{{up:chunks 5000}}{{up:delay 1}}', true, sent('chunks', 5_000)],
     ['before a complete response', '{{up:hang}}', false, seen('hang')],
     ['in the middle of a complete response', '{{up:cut 1}}{{up:delay 20}}', false, sent('cut', 20)],
-  ])('ends the backend request (%s)', async (_when, script, stream, hasSeen) => {
+  ])('aborts the backend request (%s)', async (_when, script, stream, hasSeen) => {
     const { log, lines } = createLineLog()
     const app = await harness.start({}, { log })
     await abortWhen(app, chatRequest(script, { stream }), hasSeen)

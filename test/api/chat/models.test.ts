@@ -38,7 +38,7 @@ describe('the model that answers', () => {
     expect(body.model).toBe(model)
   })
 
-  test("is the operator's default if the request does not contain one", async () => {
+  test("is the operator's default if the request does not specify one", async () => {
     const app = await harness.start({ PARLEY_DEFAULT_MODEL: 'up-small' })
     await app.call('POST', path, { body: { ...chatRequest('hello'), model: null } })
     expect(await askedModels()).toEqual(['up-small'])
@@ -76,7 +76,7 @@ describe('the model that answers', () => {
     expect(await askedModels()).toEqual([])
   })
 
-  test("may be one with an unknown id while the backend's model list is unavailable", async () => {
+  test("may have an unknown id while the backend's model list is unavailable", async () => {
     await harness.upstream.script('/v1/models', '{{up:status 500}}')
     const app = await harness.start()
     expect((await app.call('POST', path, { body: chatRequest('hello', { model: 'unlisted' }) })).status).toBe(
@@ -88,10 +88,10 @@ describe('the model that answers', () => {
   })
 })
 
-describe('an agent named as the model', () => {
+describe('an agent id in the model field', () => {
   const persona = { role: 'system', content: 'B' }
 
-  test('answers a request with the parent key of its owner', async () => {
+  test("selects the agent for its owner's parent key", async () => {
     const app = await harness.start()
     const { agent_id } = await app.createAgent(agentYaml('up-small'))
     const { status, body } = await app.call('POST', path, {
@@ -103,7 +103,7 @@ describe('an agent named as the model', () => {
     expect(chat?.body).toMatchObject({ model: 'up-small', messages: [persona, {}], top_k: 5 })
   })
 
-  test('answers a request with its own key', async () => {
+  test('selects the agent for its own key', async () => {
     const app = await harness.start()
     const { agent_id, agent_key } = await app.createAgent(agentYaml('up-small'))
     const { events } = await app.stream(chatRequest('hello', { model: `agent/${agent_id}` }), agent_key)

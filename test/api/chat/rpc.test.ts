@@ -33,7 +33,7 @@ describe('a tRPC stream', () => {
     expect(runs.flat()).toEqual((await app.stream(chatRequest(text, more))).events)
   })
 
-  test('has the same text as a complete response from the same agent', async () => {
+  test('yields the same text as a complete response from the same agent', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const request = { messages: [{ role: 'user', content: 'Hello, wörld! 🎈' }], seed: 1 }
@@ -43,7 +43,7 @@ describe('a tRPC stream', () => {
     expect(text.join('')).toBe(whole.body.choices[0].message.content)
   })
 
-  test('ends the backend request when the client aborts it', async () => {
+  test('aborts the backend request when the client aborts it', async () => {
     const app = await harness.start()
     const controller = new AbortController()
     const chat = createTypedClient(app).chat
@@ -77,7 +77,7 @@ describe('a tRPC stream fails', () => {
     expect(failure).toMatchObject({ data: { reason, param, path: 'chat.stream' } })
   })
 
-  test('midway, and the client has the chunks before the failure', async () => {
+  test('midway after the client has received some chunks', async () => {
     const app = await harness.start()
     const { runs, failure } = await stream(app, chatRequest('a b {{up:cut-off 3}}'))
     expect(runs.flat()).toHaveLength(3)

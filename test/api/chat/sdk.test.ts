@@ -73,7 +73,7 @@ describe('a stream', () => {
     expect(choices.map(({ message }) => message.content)).toEqual(Array(3).fill('You said: hello'))
   })
 
-  test.each(['abort', 'break'])('ends the backend request on %s', async (how) => {
+  test.each(['abort', 'break'])('aborts the backend request on %s', async (how) => {
     const client = (await harness.start()).openai()
     const stream = await client.chat.completions.create({
       ...ask('{{up:hang-after 2}}'),
@@ -148,7 +148,7 @@ describe('an error', () => {
     ['a rate-limited backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', ask('[[error:429]]')],
     ['a failing backend', OpenAI.InternalServerError, 502, 'backend_error', ask('[[error:500]]')],
     ['an unavailable backend', OpenAI.InternalServerError, 503, 'backend_unavailable', ask('[[break:0]]')],
-  ])('has a specific class for %s', async (_what, kind, status, code, change) => {
+  ])('is an instance of a specific class for %s', async (_what, kind, status, code, change) => {
     const client = (await startMock()).openai()
     for (const stream of [false, true]) {
       const request = client.chat.completions.create({ ...ask('hello'), ...change, stream })
@@ -161,14 +161,14 @@ describe('an error', () => {
     }
   })
 
-  test('has a specific class for an unknown key', async () => {
+  test('is an instance of a specific class for an unknown key', async () => {
     const client = (await startMock()).openai('svc_nobody')
     const failure = await client.models.list().catch((thrown: unknown) => thrown)
     expect(failure).toBeInstanceOf(OpenAI.AuthenticationError)
     expect(failure).toMatchObject({ status: 401, code: 'invalid_api_key', type: 'authentication_error' })
   })
 
-  test('has a specific class for a missing permission', async () => {
+  test('is an instance of a specific class for a missing permission', async () => {
     const app = await startMock()
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const request = { ...ask('hello'), model: `agent/${other.agent_id}` }
@@ -181,7 +181,7 @@ describe('an error', () => {
   })
 })
 
-test('the client can list models and agents, and retrieve each of them', async () => {
+test('the client can list models and agents and retrieve each of them', async () => {
   const app = await startMock()
   const { agent_id } = await app.createAgent()
   const listed: string[] = []

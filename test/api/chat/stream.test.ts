@@ -18,7 +18,7 @@ describe('a stream', () => {
     ['a long line', '{{up:giant 900000}}'],
     ['a body without framing', '{{up:until-close}}'],
     ['several choices', '{{up:cut 3}}', { n: 3 }],
-  ])('contains exactly the events that the backend sends: %s', async (_what, script, more?: object) => {
+  ])('forwards exactly the events that the backend sends: %s', async (_what, script, more?: object) => {
     const app = await harness.start()
     const answer = await app.stream(chatRequest(`ünïcödé 🎈 {{up:usage never}}${script}`, more))
     const [chat] = await harness.listChats()
@@ -31,14 +31,14 @@ describe('a stream', () => {
     ['line feeds as line endings', '{{up:crlf}}', (text: string) => text.replaceAll('\r\n', '\n')],
     ['its comments removed', '{{up:comments}}', (text: string) => text.replaceAll(': ping\n\n', '')],
     ['a final [DONE]', '{{up:no-done}}', (text: string) => `${text}data: [DONE]\n\n`],
-  ])('always has %s', async (_how, script, change) => {
+  ])('is normalized to have %s', async (_how, script, change) => {
     const app = await harness.start()
     const answer = await app.stream(chatRequest(`hello {{up:usage never}}${script}`))
     const [chat] = await harness.listChats()
     expect(answer.text).toBe(change(await harness.readDirectly(chat?.body)))
   })
 
-  test('has the headers of an event stream', async () => {
+  test('is returned with the headers of an event stream', async () => {
     const app = await harness.start()
     const { headers } = await app.stream(chatRequest('hello'))
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -84,7 +84,7 @@ describe("a stream's usage", () => {
   })
 })
 
-test('the backend must wait when a client stops reading', async () => {
+test('a client that stops reading applies backpressure to the backend', async () => {
   const app = await harness.start()
   const request = httpRequest(`${app.url}/v1/chat/completions`, {
     method: 'POST',

@@ -42,7 +42,7 @@ test("20 concurrent claims of a key by the same user move the user's data only o
   expect(await readMe(app, ada)).toMatchObject({ agents: 1, keys: [{ is_automatic: false }] })
 })
 
-test('a user who claims several keys concurrently owns all of them, and one of them receives the agents', async () => {
+test('a user who claims several keys concurrently owns all of them, and one of the keys receives the agents', async () => {
   const app = await start([ada])
   const { deps } = app.service
   const keys = await Promise.all(
@@ -56,7 +56,7 @@ test('a user who claims several keys concurrently owns all of them, and one of t
   expect((await Promise.all(counts)).flat()).toHaveLength(1)
 })
 
-test('a claim during the revocation of its key moves all agents or none', async () => {
+test('a claim during the revocation of its key moves either all agents or none', async () => {
   const app = await start(people.slice(0, 8))
   const { deps } = app.service
   for (const email of people.slice(0, 8)) {

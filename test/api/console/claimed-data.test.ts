@@ -37,7 +37,7 @@ async function createUserData(app: TestApp) {
 }
 
 describe('claiming a key', () => {
-  test('moves the data of the automatic key, and agent keys remain valid', async () => {
+  test("moves the automatic key's data, and agent keys remain valid", async () => {
     const app = await startApp(behindProxy)
     const { key, id, agentKey, fileId } = await createUserData(app)
     const before = await app.call('GET', `/v1/agents/${id}`, { key })
@@ -96,7 +96,7 @@ describe('claiming a key', () => {
     expect(revoked).toMatchObject([{ revoked_at: expect.any(Number), is_automatic: 1 }])
   })
 
-  test('adds up the usage of both keys on the same day', async () => {
+  test('adds up the usage of the two keys on the same day', async () => {
     const app = await startApp(behindProxy)
     const { key } = await createUserData(app)
     await sendChat(app, 'from the claimed key')

@@ -19,7 +19,7 @@ async function outcomeOf(app: TestApp, email: string, key: unknown) {
   return status === 200 ? [status, body.claimed] : [status, body.error.code]
 }
 
-describe('a claim of a parent key', () => {
+describe('claiming a parent key', () => {
   test("makes it the user's active key and revokes their automatic key", async () => {
     const app = await startApp(behindProxy)
     const automatic = await revealKey(app, ada)
@@ -127,7 +127,7 @@ describe('a claim of a parent key', () => {
     expect(await outcomeOf(app, ada, newest.text)).toEqual([200, true])
   })
 
-  test('requires a signed-in user and is rejected with a key', async () => {
+  test('requires a signed-in user rather than a key', async () => {
     const app = await startApp(behindProxy)
     const { agent_key } = await app.createAgent()
     const body = { parent_key: app.key }
@@ -144,7 +144,7 @@ describe('a claim of a parent key', () => {
     expect((await app.call('POST', '/v1/manager/claim-key', { key: null, body })).status).toBe(401)
   })
 
-  test('can be made over tRPC', async () => {
+  test('works over tRPC', async () => {
     const app = await startApp(behindProxy)
     const { body } = await callProcedure(app, 'manager.claimKey', { parent_key: app.key }, asUser(ada))
     expect(body.result.data.json).toEqual({

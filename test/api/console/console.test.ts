@@ -15,7 +15,7 @@ describe('an agent definition in the console', () => {
     ['name: A\ninstructions: B\ntools:\n  - name: a b\n', { path: 'tools[0].name', line: 4, column: 11 }],
     ['name: [\n', { path: null, line: 2, column: 1 }],
     ['', { path: null, line: 1, column: 1 }],
-  ])('is checked while it is edited: %j', async (yaml, problem) => {
+  ])('is validated while it is edited: %j', async (yaml, problem) => {
     const app = await startApp()
     const answer = await createTypedClient(app).agents.check.mutate({ yaml })
     if (problem === null) return expect(answer).toEqual({ problem: null })
@@ -24,7 +24,7 @@ describe('an agent definition in the console', () => {
     expect(answer.problem?.message).toBe(saved.body.error)
   })
 
-  test('has a JSON Schema', async () => {
+  test('is described by a JSON Schema', async () => {
     const app = await startApp()
     const schema = await createTypedClient(app).agents.definitionSchema.query()
     expect(schema).toMatchObject({
@@ -34,7 +34,7 @@ describe('an agent definition in the console', () => {
   })
 })
 
-test('the usage in the console includes the last day of use for each agent', async () => {
+test("the console's usage data includes each agent's last day of use", async () => {
   const app = await startApp()
   const [used] = [await app.createAgent(), await app.createAgent()]
   await app.call('POST', '/v1/chat/completions', {
@@ -105,7 +105,7 @@ describe('previewing a claim', () => {
   })
 })
 
-test('console users can list, read and delete files, but not upload them', async () => {
+test('console users can list, read and delete files but not upload them', async () => {
   const app = await startApp(behindProxy)
   const { key } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
   const form = new FormData()

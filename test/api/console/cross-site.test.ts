@@ -47,7 +47,7 @@ describe('the cross-site check of a request that changes data', () => {
     ['a client without any of the headers', true, {}, false],
   ]
   test.each(cases)(
-    'accepts only the console: %s (public URL set: %s)',
+    'accepts only requests from the console: %s (public URL set: %s)',
     async (_what, isPublic, headers, passes) => {
       const app = await startApp({ ...behindProxy, ...(isPublic ? { PARLEY_PUBLIC_URL: publicUrl } : {}) })
       const rest = await app.call('POST', '/v1/manager/agents', from(headers, { yaml }))

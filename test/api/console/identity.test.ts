@@ -36,7 +36,7 @@ describe('an identity header', () => {
     [{ PARLEY_PROXY_SECRET: secret, PARLEY_TRUSTED_PROXIES: '127.0.0.1' }, '127.0.0.1', undefined, 401],
   ]
   test.each(cases)(
-    'with the settings %j, the sender %s and the secret %s causes status %i',
+    'with the settings %j, the sender %s and the secret %s results in status %i',
     async (env, from, sent, status) => {
       const app = await startApp({ PARLEY_TRUST_FORWARDED_AUTH: 'true', ...env })
       const headers = [`X-Email: ${ada}`, ...(sent === undefined ? [] : [`X-Proxy-Secret: ${sent}`])]
@@ -46,7 +46,7 @@ describe('an identity header', () => {
     },
   )
 
-  test('is trusted because of the socket address, not the forwarded address', async () => {
+  test('is trusted by the socket address, not the forwarded address', async () => {
     const app = await startApp({ ...behindProxy, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
     const forged = ['X-Forwarded-For: 127.0.0.2', 'X-Real-IP: 127.0.0.2', 'Forwarded: for=127.0.0.2']
     expect((await ask(app, 'GET /v1/manager/me', [`X-Email: ${ada}`, ...forged])).status).toBe(401)
@@ -106,7 +106,7 @@ describe('an identity header', () => {
     expect((await app.call('GET', '/v1/manager/agents', { key: null })).body.code).toBe('missing_api_key')
   })
 
-  test('has a configurable name', async () => {
+  test('may have a name that the operator configures', async () => {
     const app = await startApp({ ...behindProxy, PARLEY_HEADER_EMAIL: 'X-Auth-Request-Email' })
     expect((await me(app, { 'X-Email': ada })).status).toBe(401)
     expect((await me(app, { 'X-Auth-Request-Email': ada })).body.user.email).toBe(ada)
@@ -141,7 +141,7 @@ describe('identity headers', () => {
     ['a letter that looks like a k', ['X-Email: \u212aim@example.org'], 'x-email'],
   ]
   test.each(cases)(
-    'are rejected for %s, with an error that contains the header name',
+    'are rejected for %s, with an error that names the header',
     async (_what, headers, name) => {
       const app = await startApp(behindProxy)
       const chat = await ask(app, 'GET /v1/manager/me', headers)
@@ -173,7 +173,7 @@ describe('identity headers', () => {
   })
 })
 
-describe('the user in the identity headers', () => {
+describe('the user identified by the identity headers', () => {
   test('is the same for an email in any letter case and Unicode normalization', async () => {
     const app = await startApp(behindProxy)
     const utf8 = (text: string) => Buffer.from(text).toString('latin1')
@@ -193,7 +193,7 @@ describe('the user in the identity headers', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('has a name from the headers: %j gives %s', async (headers, name, username) => {
+  test.each(names)('takes a name from the headers: %j gives %s', async (headers, name, username) => {
     const app = await startApp(behindProxy)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })

@@ -32,7 +32,7 @@ test('requests with other methods, content types or paths do not return the HTML
   expect(await status('/console', { method: 'HEAD', headers: html })).toBe(200)
 })
 
-test('console files are immutable and served compressed to clients that accept it', async () => {
+test('console files are immutable and are compressed for clients that accept compression', async () => {
   const app = await startApp()
   const text = await (await fetch(`${app.url}/console`, { headers: html })).text()
   const [, path = ''] = /<script type="module" src="([^"]+)"/.exec(text) ?? []
@@ -66,7 +66,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   '/admin': ['admin'],
 }
 
-test('the first visit to any route loads at most 350 KB of JavaScript', async () => {
+test('a first visit to any console page loads at most 350 KB of JavaScript', async () => {
   const { main, first, files }: { main: string; first: string; files: BuiltFile[] } = JSON.parse(
     await readFile(new URL('../../../dist/console/manifest.json', import.meta.url), 'utf8'),
   )

@@ -54,7 +54,7 @@ describe('a one-time sign-in link', () => {
     expect(users.body.data).toHaveLength(1)
   })
 
-  test('also signs in over tRPC', async () => {
+  test('also works over tRPC', async () => {
     const app = await startApp()
     const input = { link: await linkOf(app) }
     const answer = await callProcedure(app, 'manager.signIn', input, { key: null, headers: consoleHeaders })
@@ -63,7 +63,7 @@ describe('a one-time sign-in link', () => {
     expect(me.body.result.data.json.signed_in_by).toBe('link')
   })
 
-  test('signs in only once, even if it is used concurrently', async () => {
+  test('works only once, even if it is used concurrently', async () => {
     const app = await startApp()
     const link = await linkOf(app)
     const answers = await Promise.all([1, 2, 3, 4].map(() => signIn(app, link)))
@@ -84,7 +84,7 @@ describe('a one-time sign-in link', () => {
     expect((await signIn(app, late)).status).toBe(401)
   })
 
-  test('is rejected from another site and from a form', async () => {
+  test('is rejected if it comes from another site or a form', async () => {
     const app = await startApp()
     const link = await linkOf(app)
     const elsewhere = { 'Sec-Fetch-Site': 'cross-site', 'X-Requested-With': 'fetch' }
@@ -106,19 +106,22 @@ describe('a one-time sign-in link', () => {
     },
   )
 
-  test.each(['REST', 'tRPC'])('over %s is charged as a failed authentication if it is wrong', async (api) => {
-    const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
-    const options = { key: null, headers: consoleHeaders }
-    const attempt = (link: string) =>
-      api === 'REST' ? signIn(app, link) : callProcedure(app, 'manager.signIn', { link }, options)
-    expect([(await attempt('wrong')).status, (await attempt('wrong')).status]).toEqual([401, 401])
-    const refused = await attempt('wrong')
-    expect(refused.status).toBe(429)
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect((await app.call('GET', '/v1/models', { key: null })).status).toBe(429)
-    // Failed attempts from the same address must not lock out a user with a valid link.
-    expect((await attempt(await linkOf(app))).status).toBe(200)
-  })
+  test.each(['REST', 'tRPC'])(
+    'over %s is charged as a failed authentication if it is invalid',
+    async (api) => {
+      const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
+      const options = { key: null, headers: consoleHeaders }
+      const attempt = (link: string) =>
+        api === 'REST' ? signIn(app, link) : callProcedure(app, 'manager.signIn', { link }, options)
+      expect([(await attempt('wrong')).status, (await attempt('wrong')).status]).toEqual([401, 401])
+      const refused = await attempt('wrong')
+      expect(refused.status).toBe(429)
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+      expect((await app.call('GET', '/v1/models', { key: null })).status).toBe(429)
+      // Failed attempts from the same address must not lock out a user with a valid link.
+      expect((await attempt(await linkOf(app))).status).toBe(200)
+    },
+  )
 
   test.each(['/v1/manager/sign-in', '/trpc/manager.signIn'])(
     'is rejected with 413 at %s if the body exceeds 16 KiB',
@@ -190,7 +193,7 @@ describe('a console session', () => {
     }
   })
 
-  test('is not accepted with an unknown cookie, two session cookies or an additional key', async () => {
+  test('is rejected with an unknown cookie, two session cookies or an additional key', async () => {
     const { app, cookie } = await startSession()
     expect(await statusOf(app, 'parley_session=unknown')).toBe(401)
     expect(await statusOf(app, `${cookie}; parley_session=unknown`)).toBe(401)

@@ -108,7 +108,7 @@ describe('a known console user', () => {
     expect((await me(app)).parent_key).toBe(`svc_${id}`)
   })
 
-  test('does not cause a database query while cached', async () => {
+  test('is authenticated without a database query while cached', async () => {
     const clock = createFakeClock()
     const app = await startApp(behindProxy, { clock })
     const validate = () => callProcedure(app, 'keys.validate', {}, asUser(ada))
@@ -139,7 +139,7 @@ describe('a known console user', () => {
     })
   })
 
-  test('can see when their key was last used', async () => {
+  test('sees when their key was last used', async () => {
     const app = await startApp(behindProxy)
     await me(app)
     await app.service.deps.keys.recordUse()
@@ -147,7 +147,7 @@ describe('a known console user', () => {
     expect(keys[0].last_used_at).toBeGreaterThan(0)
   })
 
-  test('uses the rate limit of their key', async () => {
+  test("shares their key's rate limit", async () => {
     const app = await startApp({
       ...behindProxy,
       PARLEY_RATE_LIMIT_PARENT: '2',
@@ -164,7 +164,7 @@ describe('a known console user', () => {
     expect(await statusOf(grace)).toBe(429)
   })
 
-  test('receives another or a new active key when theirs is revoked', async () => {
+  test('is switched to another or a new active key when theirs is revoked', async () => {
     const app = await startApp(behindProxy)
     const { deps } = app.service
     const first = await me(app)

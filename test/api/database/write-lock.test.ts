@@ -8,7 +8,7 @@ import { makeFolder } from '../../support/process.ts'
 const yaml = { body: GREETER, headers: { 'Content-Type': 'application/yaml' } }
 
 describe.runIf(inject('database') === 'sqlite')('while another program holds the write lock', () => {
-  test('the server answers reads immediately and writes after the lock is free', async () => {
+  test('the server answers reads immediately and writes once the lock is released', async () => {
     const dataDir = await makeFolder()
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }))
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })

@@ -16,7 +16,7 @@ function decode(text: string): number[] {
 }
 
 describe('embeddings through the official client', () => {
-  test('return one vector for each text, in order', async () => {
+  test('contain one vector for each text, in order', async () => {
     const client = (await startApp()).openai()
     const input = ['the first text', 'another one', 'the first text']
     const { data, ...rest } = await client.embeddings.create({ model, input })
@@ -28,7 +28,7 @@ describe('embeddings through the official client', () => {
     expect(second).not.toEqual(first)
   })
 
-  test('have the same numbers in every encoding', async () => {
+  test('are numerically equal in every encoding', async () => {
     const client = (await startApp()).openai()
     const request = { model, input: 'a text', dimensions: 64 }
     const [silent] = (await client.embeddings.create(request)).data
@@ -51,7 +51,7 @@ describe('an embedding', () => {
     expect(decode(base64.body.data[0].embedding)).toEqual(plain.body.data[0].embedding)
   })
 
-  test('is returned with the provider in a header', async () => {
+  test("is returned with the provider's name in a header", async () => {
     const { headers } = await embed(await startApp(), { model, input: 'a' })
     expect(headers.get('x-parley-provider')).toBe('mock')
     expect(headers.get('x-parley-attempts')).toBe('1')
@@ -78,7 +78,7 @@ describe('the embedding model', () => {
     expect([status, body.model]).toEqual([200, model])
   })
 
-  test('is the operator’s default if the request does not contain one', async () => {
+  test('is the operator’s default if the request does not specify one', async () => {
     const app = await startApp({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'mock/mock' })
     expect((await embed(app, { input: 'a' })).body.model).toBe('mock')
     expect((await embed(app, { input: 'a', model })).body.model).toBe(model)

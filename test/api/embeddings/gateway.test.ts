@@ -38,7 +38,7 @@ function listOf(embeddings: readonly unknown[], more: object = {}): object {
 }
 
 describe('the embeddings backend', () => {
-  test('receives every field unchanged, with its own model name', async () => {
+  test('receives every field unchanged, and the model without its provider prefix', async () => {
     const app = await harness.start()
     const body = {
       input: ['a', 'b'],
@@ -54,7 +54,7 @@ describe('the embeddings backend', () => {
     expect(headers.get('x-parley-attempts')).toBe('1')
   })
 
-  test('receives its first embedding model if the request does not contain one', async () => {
+  test('is called with its first embedding model if the request does not specify one', async () => {
     expect((await embed(await harness.start(), 'a', { model: undefined })).status).toBe(200)
     expect(await listBackendRequests()).toEqual([{ input: 'a', model }])
   })
@@ -65,7 +65,7 @@ describe('the embeddings backend', () => {
     expect(await listBackendRequests()).toEqual([])
   })
 
-  test('requires a named model if it does not list an embedding model', async () => {
+  test('requires a model in the request if it does not list an embedding model', async () => {
     await harness.upstream.script('/v1/models', '{{up:body {"data":[{"id":"talker"}]}}}')
     const app = await harness.start()
     const answer = await embed(app, 'a', { model: null })
@@ -74,7 +74,7 @@ describe('the embeddings backend', () => {
     expect((await embed(app, 'a', { model: 'talker' })).status).toBe(200)
   })
 
-  test('accepts any named model but has no default if its model list cannot be read', async () => {
+  test('accepts any model but has no default if its model list cannot be read', async () => {
     await harness.upstream.script('/v1/models', '{{up:status 500}}')
     const app = await harness.start()
     expect((await embed(app, 'a', { model: 'unlisted' })).body.model).toBe('unlisted')
@@ -179,7 +179,7 @@ describe('an embeddings response that does not match the request', () => {
     ['invalid base64', listOf(['!!!!', encoded[1]])],
     ['base64 of an incomplete number', listOf(['AAA=', encoded[1]])],
     ['base64 of NaN', listOf(['AADAfw==', encoded[1]])],
-  ])('causes a 502 if it has %s', async (_what, sent) => {
+  ])('is rejected with 502 if it has %s', async (_what, sent) => {
     await answerWith(sent)
     const answer = await embed(await harness.start(), ['a', 'b'])
     const error = { type: 'upstream_error', code: 'backend_error' }
@@ -189,7 +189,7 @@ describe('an embeddings response that does not match the request', () => {
   })
 })
 
-describe('an embeddings request that fails at the backend', () => {
+describe('an embeddings request to a failing backend', () => {
   test.each<[string, string, number, string, number]>([
     ['rejects the API key', '{{up:status 401}}', 502, 'backend_error', 1],
     ['does not know the path', '{{up:status 404}}', 502, 'backend_error', 1],
@@ -212,7 +212,7 @@ describe('an embeddings request that fails at the backend', () => {
     expect(answer).toMatchObject({ status: 400, body: { error } })
   })
 
-  test('succeeds after retries, and a header contains the number of attempts', async () => {
+  test('succeeds after retries, with the number of attempts in a header', async () => {
     const { status, headers } = await embed(await harness.start(), '{{up:first 2}}{{up:status 503}}')
     expect([status, headers.get('x-parley-attempts')]).toEqual([200, '3'])
   })

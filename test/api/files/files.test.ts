@@ -88,7 +88,7 @@ describe('the official client', () => {
     expect((await client.files.list()).data).toEqual([])
   })
 
-  test('can set when a file expires', async () => {
+  test("can set a file's expiry", async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const file = await toFile(bytes, 'a')
     const expires_after = { anchor: 'created_at', seconds: 3600 } as const
@@ -98,7 +98,7 @@ describe('the official client', () => {
 })
 
 describe('a file list', () => {
-  test('has null as first_id and last_id if it is empty', async () => {
+  test('returns null for first_id and last_id if it is empty', async () => {
     const app = await startApp()
     expect((await app.call('GET', '/v1/files')).body).toEqual({
       object: 'list',
@@ -109,7 +109,7 @@ describe('a file list', () => {
     })
   })
 
-  test('contains its first and last ids and whether more files follow', async () => {
+  test('returns its first and last ids and whether more files follow', async () => {
     const app = await startApp()
     const [first, second, third] = await uploadMany(app, 3)
     const page = (await app.call('GET', '/v1/files?limit=2')).body
@@ -119,7 +119,7 @@ describe('a file list', () => {
     expect((await app.call('GET', '/v1/files?limit=3')).body.has_more).toBe(false)
   })
 
-  test('filtered by purpose contains only matching files', async () => {
+  test('filtered by purpose includes only matching files', async () => {
     const app = await startApp()
     const ids = await uploadMany(app, 4, (index) => (index % 2 === 0 ? 'batch' : 'vision'))
     const page = (await app.call('GET', '/v1/files?purpose=batch&limit=2&order=asc')).body
@@ -192,7 +192,7 @@ describe("a missing file and another tenant's file", () => {
     ['GET', '/content'],
     ['HEAD', '/content'],
     ['DELETE', ''],
-  ])('cause the same 404 to %s /v1/files/{id}%s', async (method, rest) => {
+  ])('return the same 404 to %s /v1/files/{id}%s', async (method, rest) => {
     const app = await startApp()
     const other = await createTenant(app)
     const { body: file } = await upload(app)
@@ -222,7 +222,7 @@ describe('an agent key', () => {
     ['GET', '/v1/files/file-1'],
     ['GET', '/v1/files/file-1/content'],
     ['DELETE', '/v1/files/file-1'],
-  ])('cannot be used for %s %s', async (method, path) => {
+  ])('is rejected for %s %s', async (method, path) => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const answer = await app.call(method, path, { key: agent_key })

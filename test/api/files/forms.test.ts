@@ -45,7 +45,7 @@ describe('a form', () => {
   ]
 
   test.each(orders.map((parts, index) => [index, parts] as const))(
-    'may contain its parts in any order (case %i)',
+    'is accepted with its parts in any order (case %i)',
     async (_index, parts) => {
       const app = await startApp()
       const { status, body } = await upload(app, parts)
@@ -56,7 +56,7 @@ describe('a form', () => {
     },
   )
 
-  test.each([1, 2, 7, 64])('may arrive in chunks of %i bytes', async (size) => {
+  test.each([1, 2, 7, 64])('is accepted in chunks of %i bytes', async (size) => {
     const app = await startApp()
     const bytes = `\r\n-\r\n--\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n--${BOUNDARY.toUpperCase()}--\r\n\r\n`
     const { status, body } = await postFiles(app, toChunkStream(toForm([purpose, filePart(bytes)]), size))
@@ -177,7 +177,7 @@ describe('an invalid form', () => {
   })
 })
 
-describe('a file-size limit', () => {
+describe('the file size limit', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
     ['of unknown length', (form: Buffer) => toChunkStream(form)],
@@ -191,7 +191,7 @@ describe('a file-size limit', () => {
     expect([answer.status, answer.body.bytes]).toEqual([200, 1_000])
   })
 
-  test('also limits the form data around the file', async () => {
+  test('also applies to the form data around the file', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_MAX_FILE_BYTES: '1000' })
     const epilogue = Buffer.alloc(300_000, 'x')
     const form = toChunkStream(Buffer.concat([toForm([filePart(), purpose]), epilogue]))
@@ -218,14 +218,14 @@ describe('the form parser', () => {
     ['with a leading Windows path', 'C:\\fakepath\\a.txt', 'a.txt'],
     ['that names a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-  ])('stores a file name %s as expected', async (_what, sent, kept) => {
+  ])('decodes a file name %s correctly', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
     expect([status, body.filename]).toEqual([200, kept])
     expect((await app.call('GET', `/v1/files/${body.id}`)).body.filename).toBe(kept)
   })
 
-  test('stores a file name as the official client sends it', async () => {
+  test('decodes the file names that the official client sends', async () => {
     const app = await startApp()
     for (const name of ['文件 “1”.txt', 'a"b.txt', 'e\u0301\u{1F600}.txt']) {
       const created = await app.openai().files.create({ file: new File(['x'], name), purpose: 'assistants' })

@@ -49,8 +49,8 @@ describe('a client that disconnects mid-upload', () => {
   })
 })
 
-describe('a client that stops sending mid-upload', () => {
-  test('receives 408 and does not leave any bytes in the store', async () => {
+describe('a slow client', () => {
+  test('receives 408 when it stalls mid-upload, and no bytes remain in the store', async () => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await storePartialFile(app, dataDir, 1000)
     expect(await connection.receives(/^HTTP\/1\.1 408 .*request_timeout/s)).toContain('Connection: close')
@@ -84,7 +84,7 @@ describe('a client that stops sending mid-upload', () => {
   test.each([
     ['receives 408 when more bytes are announced', 10 * MIB, 408, 'request_timeout'],
     ['receives 400 when no more bytes are announced', endless.length, 400, 'invalid_value'],
-  ])('inside the headers of a part %s', async (_how, lengthBytes, status, code) => {
+  ])('that stalls inside the headers of a part %s', async (_how, lengthBytes, status, code) => {
     const { app, dataDir } = await startWithDataDir({ PARLEY_BODY_IDLE_SECONDS: '0.3' })
     const connection = await RawConnection.open(app)
     connection.send(

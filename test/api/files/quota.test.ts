@@ -47,7 +47,7 @@ describe('a storage quota', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
     ['of unknown length', (form: Buffer) => toChunkStream(form)],
-  ])('can be filled to the last byte by forms %s', async (_how, toBody) => {
+  ])('allows uploads up to the last byte in forms %s', async (_how, toBody) => {
     const { app, dataDir } = await startWithQuota(1_000)
     const send = async (sizeBytes: number) => {
       const { status, body } = await postFiles(app, toBody(toForm([partOf(sizeBytes), purpose])))
@@ -62,7 +62,7 @@ describe('a storage quota', () => {
     expect([kept.length, incoming]).toEqual([3, []])
   })
 
-  test('is stated in the error message', async () => {
+  test('is included in the error message', async () => {
     const { app } = await startWithQuota(10)
     const { status, body } = await upload(app, [partOf(11), purpose])
     expect([status, body]).toEqual([
@@ -86,7 +86,7 @@ describe('a storage quota', () => {
     expect(await put(app, 1)).toEqual(refused)
   })
 
-  test('is off when set to 0 and never replaces the limit per file', async () => {
+  test('is disabled by the value 0 and does not replace the file size limit', async () => {
     const { app } = await startWithQuota(0)
     expect(await put(app, 100_000)).toEqual([200, 100_000])
     const limited = await startApp({ PARLEY_STORAGE_QUOTA_BYTES: '1000', PARLEY_MAX_FILE_BYTES: '500' })

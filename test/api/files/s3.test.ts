@@ -31,7 +31,7 @@ describe('an interrupted upload', () => {
 describe('an unavailable bucket', () => {
   const accessDenied = { status: 403, code: 'AccessDenied' }
 
-  test('causes a 503 for uploads and downloads but does not change the file list', async () => {
+  test('makes uploads and downloads return 503 but does not affect the file list', async () => {
     const server = await S3Server.start()
     const app = await startAppOnDisk(server.environment)
     const { body: file } = await upload(app)
@@ -61,7 +61,7 @@ describe('an unavailable bucket', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is reported by /readyz, and so is a full bucket', async () => {
+  test('is reported by /readyz, as is a full bucket', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const app = await startAppOnDisk(server.environment, { clock })
@@ -81,7 +81,7 @@ describe('an unavailable bucket', () => {
   })
 })
 
-test('aborting a download also ends the request to the bucket', async () => {
+test('aborting a download also aborts the request to the bucket', async () => {
   const server = await S3Server.start()
   const app = await startAppOnDisk(server.environment)
   const { body: file } = await upload(app, [filePart(randomBytes(2 * MIB)), purpose])

@@ -54,7 +54,7 @@ describe('an expired file', () => {
     expect((await app.call('DELETE', `/v1/files/${file.id}`)).status).toBe(404)
   })
 
-  test('is deleted with its bytes but without affecting other files', async () => {
+  test('is deleted with its bytes, without affecting other files', async () => {
     const setup = await startSweeper()
     const { app, clock, dataDir, sweep } = setup
     const { body: stays } = await upload(app)

@@ -34,7 +34,7 @@ describe.each([
   ['ten agent keys', callWithKeys],
   ['ten visitors behind a proxy that is not trusted', callThroughProxy],
 ])('%s at one address', (_who, call) => {
-  test('cause one warning an hour in the log and are reported by /readyz', async () => {
+  test('cause one log warning per hour and are reported by /readyz', async () => {
     const { app, clock, countWarnings, readCheck } = await start()
     await call(app, 9)
     expect([countWarnings(), await readCheck()]).toEqual([0, [200, 'ready', undefined]])

@@ -123,14 +123,14 @@ describe('a response under /v1', () => {
     }
   })
 
-  test('is readable on any page even if the request has no key', async () => {
+  test('can be read by any page even if the request has no key', async () => {
     const app = await startApp()
     const answer = await app.call('GET', '/v1/models', { key: null, headers: { Origin: origin } })
     expect(answer.status).toBe(401)
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('is readable on any page if it is a stream', async () => {
+  test('can be read by any page if it is a stream', async () => {
     const app = await startApp()
     const body = { model: 'mock', messages: [{ role: 'user', content: 'hello' }], stream: true }
     const answer = await app.call('POST', '/v1/chat/completions', { body, headers: { Origin: origin } })
@@ -138,7 +138,7 @@ describe('a response under /v1', () => {
   })
 
   test.each(['GET /v1/models', 'OPTIONS /v1/models', 'GET /v1/nothing'])(
-    'has each CORS header exactly once: %s',
+    'contains each CORS header exactly once: %s',
     async (line) => {
       const app = await startApp()
       const headers = [

@@ -28,7 +28,7 @@ const everywhere: readonly (readonly [method: string, path: string, hasKey: bool
 describe.each(everywhere)('the response to %s %s (with key: %s)', (method, path, hasKey) => {
   const options = (key: string) => ({ key: hasKey ? key : null })
 
-  test('has the security headers', async () => {
+  test('includes the security headers', async () => {
     const app = await startApp()
     const { headers } = await app.call(method, path, options(app.key))
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
@@ -40,7 +40,7 @@ describe.each(everywhere)('the response to %s %s (with key: %s)', (method, path,
     expect(headers.has('etag')).toBe(false)
   })
 
-  test('has the request id from the request if it is valid, and otherwise a new one', async () => {
+  test("includes the request's id if it is valid, and otherwise a new one", async () => {
     const app = await startApp()
     const ask = async (id?: string) => {
       const headers: Record<string, string> = id === undefined ? {} : { 'X-Request-Id': id }
@@ -52,7 +52,7 @@ describe.each(everywhere)('the response to %s %s (with key: %s)', (method, path,
     for (const id of made) expect(id).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test('has the processing time in a header only under /v1', async () => {
+  test('includes the processing time only under /v1', async () => {
     const app = await startApp()
     const { headers } = await app.call(method, path, options(app.key))
     const time = headers.get('openai-processing-ms')
@@ -142,7 +142,7 @@ describe('PARLEY_ALLOWED_HOSTS', () => {
   })
 })
 
-test('the redirect from / has the security headers', async () => {
+test('the redirect from / includes the security headers', async () => {
   const app = await startApp()
   const { status, headers } = await fetch(app.url, { redirect: 'manual' })
   expect([status, headers.get('location')]).toEqual([302, '/console'])
@@ -150,7 +150,7 @@ test('the redirect from / has the security headers', async () => {
   expect(headers.get('x-content-type-options')).toBe('nosniff')
 })
 
-test('a log line contains the request id and path', async () => {
+test('a log line includes the request id and path', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   for (const path of ['/v1/nothing', '/trpc/nothing', '/nothing']) {

@@ -66,7 +66,7 @@ const junk: Readonly<Record<string, readonly [path: string, param: string, body:
 }
 
 test.each(Object.entries(junk))(
-  'the error for too many %s contains the field',
+  'the error for too many %s names the field',
   async (_, [path, param, body]) => {
     const app = await startApp()
     expect(await callCheaply(app, path, body)).toMatchObject({ status: 400, body: { error: { param } } })
@@ -101,7 +101,7 @@ test('the server accepts embeddings inputs of 2,048 token arrays and of 524,288 
   }
 })
 
-describe('the body limit of an agent key', () => {
+describe("an agent key's body limit", () => {
   const fill = (start: string, end: string, bytes: number) =>
     start + 'a'.repeat(bytes - start.length - end.length) + end
   const chatOf = (bytes: number) => fill('{"messages":[{"role":"user","content":"', '"}]}', bytes)
@@ -135,7 +135,7 @@ describe('the body limit of an agent key', () => {
     })
   })
 
-  test('is lower than the limit of a parent key by default', async () => {
+  test("is lower than a parent key's limit by default", async () => {
     const app = await startApp()
     const body = respond(
       `"instructions":"${'a'.repeat(1_000_000)}","metadata":{},"x":"${'a'.repeat(2_000_000)}"`,

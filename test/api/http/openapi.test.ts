@@ -42,7 +42,7 @@ describe('the OpenAPI document', () => {
     expect(JSON.stringify(renderApiDocument())).toBe(JSON.stringify(renderApiDocument()))
   })
 
-  test('contains exactly the REST operations and the upload paths', () => {
+  test('lists exactly the REST operations and the upload paths', () => {
     const documented = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  test('contains every named schema and refers to it', () => {
+  test('defines every named schema and refers to it', () => {
     const named = operations.flatMap(({ output, input, request, response }) =>
       [output, request?.bodySchema ?? input, response?.events].flatMap((schema) => schema?.meta()?.id ?? []),
     )
@@ -100,7 +100,7 @@ test('each operation id in the OpenAPI document is a procedure name, possibly af
 describe.each(operations)('the OpenAPI operation $id', ({ http, auth, request, response }) => {
   const documented = find(http.path, http.method)
 
-  test('lists the keys and console users that may call it', () => {
+  test('states which keys and console users may call it', () => {
     const names = { parent: ['parentKey'], agent: ['agentKey'], token: ['artifactToken'] }
     const keys = auth.callers.flatMap((caller) => names[caller])
     const isForTokens = auth.callers.includes('token')
@@ -193,7 +193,7 @@ describe('the schema of agent definitions', () => {
     expect(validate({ name: 'A', instructions: 'B', temperature: 3 })).toBe(false)
   })
 
-  test('lists the media types of downloads', () => {
+  test('includes the media types of downloads', () => {
     const types = (path: string) => Object.keys(document.paths[path].get.responses[200].content)
     expect(types('/artifacts/{artifact_id}')).toEqual([
       'video/mp4',

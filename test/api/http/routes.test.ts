@@ -160,7 +160,7 @@ describe('an unusual request target', () => {
     [`/v1/agents/${'a'.repeat(8_000)}`, 404],
   ]
   test.each(cases.map(([target, status]) => [target.slice(0, 60), status, target] as const))(
-    '%s causes status %i',
+    '%s returns status %i',
     async (_start, status, target) => {
       const app = await startApp()
       const answer = await ask(app, `GET ${target}`)
@@ -171,7 +171,7 @@ describe('an unusual request target', () => {
     },
   )
 
-  test('such as * causes a 404 for OPTIONS', async () => {
+  test('returns 404 if it is * in an OPTIONS request', async () => {
     const app = await startApp()
     expect((await ask(app, 'OPTIONS *')).status).toBe(404)
   })

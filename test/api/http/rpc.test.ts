@@ -21,7 +21,7 @@ describe('the typed client', () => {
     expect(agent).toMatchObject({ agent_id: created.agent_id, instructions: 'Help.' })
   })
 
-  test('can read the same data as the REST API returns', async () => {
+  test('reads the same data as a REST client', async () => {
     const app = await startApp()
     const client = createTypedClient(app)
     const { agent_id: id } = await app.createAgent()
@@ -51,12 +51,12 @@ describe('the typed client', () => {
     expect(text.join('')).toBe('You said: hello')
   })
 
-  test('can leave optional fields undefined', async () => {
+  test('may leave optional fields undefined', async () => {
     const client = createTypedClient(await startApp())
     expect((await client.agents.list.query({ limit: undefined, after: undefined })).data).toEqual([])
   })
 
-  test('can omit the input if every field is optional', async () => {
+  test('may omit the input if every field is optional', async () => {
     const client = createTypedClient(await startApp())
     expect(await client.agents.list.query()).toEqual(await client.agents.list.query({}))
     expect(await client.files.list.query()).toEqual(await client.files.list.query({}))
@@ -110,7 +110,7 @@ describe('a batch of RPC calls', () => {
     expect(body).toHaveLength(10)
   })
 
-  test('with eleven calls is rejected, and none of the calls is run', async () => {
+  test('with eleven calls is rejected, and none of the calls runs', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '1' })
     const refused = await app.call('GET', batch(11))
     expect(refused).toMatchObject({

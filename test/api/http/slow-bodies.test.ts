@@ -19,7 +19,7 @@ describe('a body over the size limit', () => {
   ] as const
 
   test.each(limits)(
-    'causes a 413 as soon as its Content-Length arrives and closes the connection: %s',
+    'is rejected with 413 as soon as its Content-Length arrives, and the connection is closed: %s',
     async (path, maxBytes) => {
       const app = await startApp(env)
       const length = `Content-Length: ${maxBytes + 1}`
@@ -31,16 +31,19 @@ describe('a body over the size limit', () => {
     },
   )
 
-  test.each(limits)('causes a 413 if it is chunked and closes the connection: %s', async (path, maxBytes) => {
-    const app = await startApp(env)
-    const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
-    const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
-    const connection = await RawConnection.open(app)
-    connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
-    const answer = await connection.receives(/\r\n\r\n/)
-    expect(answer).toMatch(/^HTTP\/1.1 413 /)
-    expect(answer).toMatch(/\r\nConnection: close\r\n/)
-  })
+  test.each(limits)(
+    'is rejected with 413 if it is chunked, and the connection is closed: %s',
+    async (path, maxBytes) => {
+      const app = await startApp(env)
+      const chunk = `${maxBytes.toString(16)}\r\n${' '.repeat(maxBytes)}\r\n`
+      const headers = [...headersOf(app.key), 'Transfer-Encoding: chunked']
+      const connection = await RawConnection.open(app)
+      connection.send(toRequest(`POST ${path}`, headers, chunk + chunk))
+      const answer = await connection.receives(/\r\n\r\n/)
+      expect(answer).toMatch(/^HTTP\/1.1 413 /)
+      expect(answer).toMatch(/\r\nConnection: close\r\n/)
+    },
+  )
 
   test('is rejected, but a body of exactly the limit is accepted', async () => {
     const app = await startApp(env)
@@ -49,7 +52,7 @@ describe('a body over the size limit', () => {
     expect((await app.call('POST', CHAT, { body: `${body} `, headers: json })).status).toBe(413)
   })
 
-  test('causes an error response even if the client sends the whole body before it reads', async () => {
+  test('returns an error even if the client sends the whole body before it reads', async () => {
     const app = await startApp(env)
     for (const [key, status] of [
       [app.key, 413],
@@ -106,14 +109,14 @@ describe('a slow body', () => {
     ['/trpc/agents.create', /"reason":"request_timeout"/],
   ] as const
 
-  test.each(targets)('causes a 408 after the idle timeout: %s', async (path, code) => {
+  test.each(targets)('returns 408 after the idle timeout: %s', async (path, code) => {
     const app = await startApp({ PARLEY_BODY_IDLE_SECONDS: '0.05' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest(`POST ${path}`, [...headersOf(app.key), 'Content-Length: 100'], '{'))
     expect(await connection.receives(code)).toMatch(/^HTTP\/1.1 408 /)
   })
 
-  test('causes a 408 after the total timeout even if it arrives without a pause', async () => {
+  test('returns 408 after the total timeout even if it arrives without a pause', async () => {
     const app = await startApp({ PARLEY_BODY_SECONDS: '0.1' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest('POST /v1/agents', [...headersOf(app.key), 'Content-Length: 100000'], '{'))
@@ -124,7 +127,7 @@ describe('a slow body', () => {
 
 describe('a client that disconnects mid-body', () => {
   test.each(['/v1/agents', '/trpc/agents.create'])(
-    'does not change data or cause a warning in the log at %s',
+    'does not change data or cause a log warning at %s',
     async (path) => {
       const { log, lines } = createLineLog()
       const app = await startApp({}, { log })
@@ -148,7 +151,7 @@ function headersOf(key: string): string[] {
   return ['Host: x', `Authorization: Bearer ${key}`, 'Content-Type: application/json']
 }
 
-test('a body in tiny chunks is rejected', async () => {
+test('a body that arrives in tiny chunks is rejected', async () => {
   const app = await startApp()
   const form = 'Content-Type: multipart/form-data; boundary=x'
   const rest = [CHAT, 'Content-Type: application/json', '{"a":'] as const

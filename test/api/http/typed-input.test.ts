@@ -50,7 +50,7 @@ describe('an RPC input with costly superjson metadata', () => {
     ['parent', 'agents.create', post],
   ]
 
-  test.each(calls)('takes little CPU time (caller: %s, procedure: %s)', async (who, name, send) => {
+  test.each(calls)('uses little CPU time (caller: %s, procedure: %s)', async (who, name, send) => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     const key = who === 'anonymous' ? null : who === 'agent' ? agentKey : app.key
@@ -112,7 +112,7 @@ describe('the official tRPC client with superjson', () => {
     expect(lists.map(({ data }) => data)).toEqual([[], [], []])
   })
 
-  test('can send dates and URLs, which arrive in the form that JSON.stringify writes', async () => {
+  test('can send dates and URLs, which the server receives in their JSON.stringify form', async () => {
     const metadata = { when: new Date(0), where: new URL('https://a.example/'), 'a.b\\c': undefined }
     const sent = { temperature: -0, top_p: undefined, stop: undefined, metadata }
     expect(await send('annotated', sent)).toMatchObject(JSON.parse(JSON.stringify(sent)))

@@ -69,7 +69,7 @@ describe('failed authentications', () => {
     },
   )
 
-  test('cause the same response from an unknown procedure as valid keys', async () => {
+  test('return the same response from an unknown procedure as valid keys do', async () => {
     const { app } = await start(2)
     const body = { json: { text: 'a'.repeat(600 * 1024) } }
     const [good, bad] = await Promise.all(
@@ -96,7 +96,7 @@ describe('failed authentications', () => {
     expect(await fail(app)).toBe(429)
   })
 
-  test('are unlimited and do not cause rate-limit headers if the limit is 0', async () => {
+  test('are unlimited and return no rate-limit headers if the limit is 0', async () => {
     const { app } = await start(0)
     for (let count = 0; count < 40; count++) expect(await fail(app)).toBe(401)
     const answer = await app.call('GET', '/v1/models', { key: null })

@@ -26,7 +26,7 @@ async function makeInstallation() {
 const statusOf = async (app: TestApp, { artifact_id: id, view_token: key }: Record<string, string>) =>
   (await app.call('GET', `/artifacts/${id}/status`, { key: key as string })).status
 
-describe('after a change of the secret', () => {
+describe('after the server secret is changed', () => {
   test('old tokens remain valid while the old secret is listed, and new tokens do not depend on it', async () => {
     const env = await makeInstallation()
     const before = await openApp(env(FIRST))
@@ -91,7 +91,7 @@ describe('after a change of the secret', () => {
 })
 
 describe('former secrets', () => {
-  test('are read from one line each and must have at least 32 bytes', async () => {
+  test('are read one per line and must be at least 32 bytes long', async () => {
     const read = (text: string) => parseConfig({ PARLEY_SECRET_PREVIOUS: text })
     const { config } = await read(`${FIRST}\n\n  ${SECOND}  \r\n`)
     expect(config.formerSecrets).toEqual([FIRST, SECOND])

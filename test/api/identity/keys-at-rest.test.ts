@@ -51,7 +51,7 @@ async function useKeys(app: TestApp): Promise<string[]> {
 }
 
 describe('stored data', () => {
-  test('contains digests of keys but no secrets, both during and after a run', async () => {
+  test('contains key digests but no secrets, both while the server runs and after it stops', async () => {
     const dataDir = await makeDataDir()
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })
     const keys = await useKeys(app)

@@ -21,7 +21,7 @@ async function statusesOf(app: TestApp, ...keys: string[]): Promise<number[]> {
 const rotate = (app: TestApp, options: CallOptions = {}) => app.call('POST', '/v1/keys/rotate', options)
 
 describe('the key of a request', () => {
-  test('is validated at /v1/keys/validate, which returns its kind', async () => {
+  test('can be validated at /v1/keys/validate, which returns its kind', async () => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     expect((await validate(app, app.key)).body).toEqual({ valid: true, kind: 'parent' })
@@ -102,7 +102,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, app.key, agentKey, parent.key)).toEqual([401, 401, 200])
   })
 
-  test('keeps both secrets valid until the overlap ends', async () => {
+  test('keeps the old secret valid until the overlap ends', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const { body } = await rotate(app, { body: { overlap_seconds: 90 } })
@@ -169,7 +169,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, key, app.key)).toEqual([200, 200])
   })
 
-  test('works over RPC as over REST', async () => {
+  test('works the same over RPC and REST', async () => {
     const app = await startApp()
     const { key } = await createTypedClient(app).keys.rotate.mutate({})
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])

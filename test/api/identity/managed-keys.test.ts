@@ -56,7 +56,7 @@ async function readAudit({ service }: TestApp, target: string) {
 }
 
 describe('creating a parent key with a parent key', () => {
-  test('returns a working key of a new tenant once, and describes it', async () => {
+  test('returns the key once, for a new tenant, with its description', async () => {
     const { app } = await start()
     const answer = await app.call('POST', '/v1/keys', { body: { name: ' Shop ' } })
     const { key, ...rest } = answer.body
@@ -85,7 +85,7 @@ describe('creating a parent key with a parent key', () => {
     expect(read.text).not.toContain(key.slice(16))
   })
 
-  test('needs the permission, which new keys do not have', async () => {
+  test('requires a permission that new keys do not have', async () => {
     const app = await startApp()
     const answer = await app.call('POST', '/v1/keys', { body: { name: 'x' } })
     expect(answer).toMatchObject({ status: 403, body: { error: { code: 'insufficient_permissions' } } })
@@ -121,7 +121,7 @@ describe('creating a parent key with a parent key', () => {
     expect((await app.call('GET', '/v1/keys')).body.data).toHaveLength(1)
   })
 
-  test('passes the limits and the expiry of the calling key on, and accepts no higher ones', async () => {
+  test("copies the calling key's limits and expiry and rejects higher values", async () => {
     const { app } = await start()
     await changeManager(app, { expires_at: NOW + 100, requests_per_minute: 50, max_streams: 5 })
     const own = { expires_at: NOW + 100, requests_per_minute: 50, max_streams: 5 }
@@ -137,7 +137,7 @@ describe('creating a parent key with a parent key', () => {
 })
 
 describe('listing parent keys', () => {
-  test('returns the calling key and the keys that it created, newest first and in pages', async () => {
+  test('returns the calling key and the keys that it created, newest first and paginated', async () => {
     const { app, clock } = await start()
     await createTenant(app)
     const ids: string[] = []
@@ -153,7 +153,7 @@ describe('listing parent keys', () => {
     expect(second.body.has_more).toBe(false)
   })
 
-  test('returns only the calling key without the permission', async () => {
+  test('returns only the calling key if it lacks the permission', async () => {
     const { app } = await start()
     const { id, key } = await create(app)
     const listed = await app.call('GET', '/v1/keys', { key })
@@ -172,17 +172,17 @@ describe('listing parent keys', () => {
     },
   )
 
-  test('rejects the id of a key of another tenant in `after`', async () => {
+  test("rejects the id of another tenant's key in `after`", async () => {
     const { app } = await start()
     const other = idOf(await createTenant(app))
     expect((await app.call('GET', `/v1/keys?after=${other}`)).status).toBe(400)
   })
 })
 
-describe('a key that the calling key did not create', () => {
+describe('/v1/keys/{id}', () => {
   const actions = ['disable', 'enable', 'revoke', 'rotate']
 
-  test('does not exist for the calling key', async () => {
+  test('returns 404 for a key that the calling key did not create', async () => {
     const { app } = await start()
     const other = await createTenant(app)
     const ids = [idOf(other), 'unknown', '0'.repeat(8000), '%00', 'agent-1']
@@ -199,7 +199,7 @@ describe('a key that the calling key did not create', () => {
     expect((await app.call('GET', '/v1/keys', { key: other })).body.data[0].name).toBe('another')
   })
 
-  test('may be the calling key itself, which it can read and rotate but not change', async () => {
+  test('lets a managed key read and rotate itself but not change itself', async () => {
     const { app } = await start()
     const { id, key } = await create(app, { requests_per_minute: 100 })
     expect((await app.call('GET', `/v1/keys/${id}`, { key })).status).toBe(200)
@@ -213,8 +213,8 @@ describe('a key that the calling key did not create', () => {
   })
 })
 
-describe('changing a managed key', () => {
-  test('renames it, sets and removes its limits, and records the values before and after', async () => {
+describe('a managed key', () => {
+  test('can be renamed and limited, and the audit log records the values before and after', async () => {
     const { app } = await start()
     const { id } = await create(app)
     const set = { name: 'new', requests_per_minute: 5, expires_at: NOW + 9 }
@@ -246,14 +246,14 @@ describe('changing a managed key', () => {
     { key_id: 'x' },
     { managed_by: null },
     { disabled_at: null },
-  ])('rejects %j', async (body) => {
+  ])('cannot be changed with %j', async (body) => {
     const { app } = await start()
     const { id } = await create(app)
     expect((await change(app, id, body)).status).toBe(400)
     expect(await readAudit(app, id)).toHaveLength(1)
   })
 
-  test('revokes it permanently; it stays in the list', async () => {
+  test('can be revoked permanently and stays in the list', async () => {
     const { app } = await start()
     const { id, key } = await create(app)
     expect((await act(app, id, 'revoke')).body).toEqual({ id, revoked: true })
@@ -267,7 +267,7 @@ describe('changing a managed key', () => {
     })
   })
 
-  test('rotates it with an overlap', async () => {
+  test('can be rotated with an overlap', async () => {
     const { app, clock } = await start()
     const { id, key } = await create(app)
     const { body } = await act(app, id, 'rotate', { body: { overlap_seconds: 60 } })
@@ -277,7 +277,7 @@ describe('changing a managed key', () => {
     expect([await statusOf(app, key), await statusOf(app, body.key)]).toEqual([401, 200])
   })
 
-  test('survives the revocation of its manager, and no key manages it then', async () => {
+  test('survives the revocation of its manager but can no longer be managed', async () => {
     const { app } = await start()
     const { id, key } = await create(app)
     const { deps } = app.service
@@ -339,7 +339,7 @@ describe('an inactive parent key', () => {
     expect(actions).toEqual(['key.create', 'key.disable', 'key.enable'])
   })
 
-  test('is rejected with its agent keys from the second in which it expires, until its expiry is moved', async () => {
+  test('is rejected with its agent keys from the second it expires until its expiry is extended', async () => {
     const { app, clock } = await start()
     const tenant = await createTenantOf(app, { expires_at: NOW + 60 })
     clock.advance(59.9)
@@ -354,7 +354,7 @@ describe('an inactive parent key', () => {
   test.each<[string, (app: TestApp, id: string, advance: (seconds: number) => void) => Promise<unknown>]>([
     ['is disabled', (app, id) => act(app, id, 'disable')],
     ['expires', async (_app, _id, advance) => advance(60)],
-  ])('has tokens that are rejected when it %s', async (_what, end) => {
+  ])('invalidates its tokens when it %s', async (_what, end) => {
     const { app, clock } = await start()
     const { id, artifact } = await createTenantOf(app, { expires_at: NOW + 60 })
     const token = Object.values(artifact).find((value) => String(value).startsWith('atk_')) as string
@@ -374,13 +374,13 @@ describe('an inactive parent key', () => {
   })
 })
 
-describe('the own limits of a parent key', () => {
+describe("a parent key's own limits", () => {
   const limitOf = async (app: TestApp, key?: string) =>
     (await app.call('GET', '/v1/models', { ...(key !== undefined && { key }) })).headers.get(
       'x-ratelimit-limit',
     )
 
-  test('replace the limits of the settings for this key only', async () => {
+  test('replace the configured limits for this key only', async () => {
     const { app } = await start()
     const { id, key } = await create(app, { requests_per_minute: 2 })
     expect([await limitOf(app, key), await limitOf(app)]).toEqual(['2', '600'])
@@ -393,7 +393,7 @@ describe('the own limits of a parent key', () => {
     expect(await statusOf(app, key)).toBe(200)
   })
 
-  test('apply without a limit in the settings, and never raise one', async () => {
+  test('apply even if no limit is configured', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const { key } = await create(app, { requests_per_minute: 900 })
     expect([await limitOf(app, key), await limitOf(app)]).toEqual(['900', null])
@@ -424,7 +424,7 @@ describe('the tRPC API', () => {
 describe('a console user', () => {
   const [MINE, OTHER] = ['ada@example.com', 'bob@example.com']
 
-  test('manages their own keys over tRPC, and no other keys', async () => {
+  test('can manage only their own keys over tRPC', async () => {
     const { app } = await start(behindProxy)
     const call = (name: string, input: object, email = MINE) =>
       callProcedure(app, `keys.${name}`, input, asUser(email))
@@ -443,7 +443,7 @@ describe('a console user', () => {
     expect((await app.call('GET', '/v1/keys', asUser(MINE))).status).toBe(401)
   })
 
-  test('cannot change a claimed key that another key manages, but can rotate and revoke it', async () => {
+  test('can rotate and revoke but not change a claimed key that another key manages', async () => {
     const { app } = await start(behindProxy)
     const { id, key } = await create(app, { requests_per_minute: 100 })
     expect((await claimKey(app, MINE, key)).status).toBe(200)

@@ -58,7 +58,7 @@ describe('a large body', () => {
     },
   )
 
-  test('is charged equally in the RPC API, also across all calls in a batch', async () => {
+  test('is charged equally over RPC, including all calls in a batch', async () => {
     const { app } = await start({})
     const large = await callProcedure(app, 'agents.check', { yaml: padded(100 * 1024) })
     expect([large.status, left(large)]).toEqual([200, 600 - 7])
@@ -75,7 +75,7 @@ describe('a large body', () => {
     expect(left(await app.call('GET', '/v1/models'))).toBe(600 - 7 - 1)
   })
 
-  test('is rejected before it is parsed if the window has too few requests left', async () => {
+  test('is rejected before it is parsed if too few requests remain in the window', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_PARENT: '6' })
     await app.call('GET', '/v1/models')
     await app.call('GET', '/v1/models')
@@ -87,7 +87,7 @@ describe('a large body', () => {
     expect((await app.call('POST', chat, { body: say('a'.repeat(1024 * 1024)) })).status).toBe(200)
   })
 
-  test('is accepted as the only request in a window if its charge exceeds the limit', async () => {
+  test('is accepted as the only request in a window if its cost exceeds the limit', async () => {
     const { app, clock } = await start({ PARLEY_RATE_LIMIT_AGENT_ADDRESS: '3' })
     const { agent_key: key } = await app.createAgent()
     const send = async () =>
@@ -114,7 +114,7 @@ describe("a parent key's request limit", () => {
     ['PATCH', '/v1/models', undefined, 405],
   ]
 
-  test('is reduced by every request, regardless of its response status', async () => {
+  test('is charged for every request, regardless of the response status', async () => {
     const { app, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '50' })
     for (const [index, [method, path, body, status]] of requests.entries()) {
       const answer = await app.call(method, path, { body })
@@ -123,7 +123,7 @@ describe("a parent key's request limit", () => {
     }
   })
 
-  test('returns 429 before the request is parsed', async () => {
+  test('rejects a request with 429 before the request is parsed', async () => {
     const { app, clock, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '1' })
     clock.advance(0.25)
     await app.call('GET', '/v1/models')
@@ -171,7 +171,7 @@ describe("a parent key's request limit", () => {
     expect((await app.call('GET', '/v1/models', { key: other })).status).toBe(200)
   })
 
-  test('is off and not sent in headers if it is set to 0', async () => {
+  test('is disabled and omitted from headers if it is set to 0', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '0' })
     for (let count = 0; count < 5; count++) {
       const answer = await app.call('GET', '/v1/models')

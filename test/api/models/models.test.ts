@@ -18,7 +18,7 @@ test('the typed client can list the chat models that an agent may use', async ()
 })
 
 describe('the model list', () => {
-  test('has the format of the OpenAI API', async () => {
+  test('matches the format of the OpenAI API', async () => {
     const app = await startApp()
     const { body } = await app.call('GET', '/v1/models')
     expect(body).toEqual({
@@ -37,7 +37,7 @@ describe('the model list', () => {
     for (const { created } of body.data) expect(Number.isInteger(created)).toBe(true)
   })
 
-  test('can be read with the official client', async () => {
+  test('is compatible with the official client', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const page = await app.openai().models.list()
@@ -48,7 +48,7 @@ describe('the model list', () => {
     })
   })
 
-  test("contains only the key's agents, newest first, after the models", async () => {
+  test("lists only the key's agents, newest first, after the models", async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const [first, second] = [await app.createAgent(), await app.createAgent()]
@@ -62,7 +62,7 @@ describe('the model list', () => {
     expect(await idsOf(app, other)).toEqual(['mock', 'mock-embedding', `agent/${foreign.agent_id}`])
   })
 
-  test('contains only the agent of an agent key', async () => {
+  test('lists only the agent of an agent key', async () => {
     const app = await startApp()
     const [own, sister] = [await app.createAgent(), await app.createAgent()]
     const key = own.agent_key
@@ -81,7 +81,7 @@ describe('the model list', () => {
     expect((await app.call('GET', `/v1/models/agent/${id}`)).status).toBe(404)
   })
 
-  test('contains only models that can be retrieved and used', async () => {
+  test('lists only models that clients can retrieve and use', async () => {
     const app = await startApp()
     await app.createAgent()
     for (const model of (await app.call('GET', '/v1/models')).body.data) {
@@ -93,7 +93,7 @@ describe('the model list', () => {
 })
 
 describe('a model id', () => {
-  test('may start with the provider, and the response then has the same id', async () => {
+  test('may start with the provider, in which case the response contains the same id', async () => {
     const app = await startApp()
     for (const path of ['/v1/models/mock/mock', '/v1/models/mock%2Fmock']) {
       expect((await app.call('GET', path)).body).toMatchObject({ id: 'mock/mock', provider: 'mock' })
@@ -164,7 +164,7 @@ describe("a gateway's models", () => {
     expect((await upstream.listRequests()).filter(({ path }) => path === '/v1/models')).toHaveLength(1)
   })
 
-  test('may have ids with slashes and colons', async () => {
+  test('may have ids that contain slashes and colons', async () => {
     const ids = ['meta-llama/Llama-3:free', 'a/b/c', 'gpt 4 %2F', 'agent/x', 'gateway/y']
     const { app, upstream } = await startGateway(ids.map((id) => ({ id, object: 'model' })))
     expect(await idsOf(app)).toEqual(ids)

@@ -90,7 +90,7 @@ describe('a stored policy', () => {
     expect((await app.call('GET', pathOf(agent_id))).body).toEqual(put.body)
   })
 
-  test('can be sent back in the form in which it was returned', async () => {
+  test('is accepted in the form in which it was returned', async () => {
     const { app, path } = await startAgent()
     const { body } = await app.call('PUT', path, { body: full })
     expect((await app.call('PUT', path, { body })).body).toEqual(body)
@@ -103,7 +103,7 @@ describe('a stored policy', () => {
     expect(body).toMatchObject({ agent_id: id, ...defaults, model_policy_updated_at: expect.any(Number) })
   })
 
-  test("remains in force after a new definition and determines the agent's model", async () => {
+  test("remains in effect after the definition changes and determines the agent's model", async () => {
     const { app, id, path } = await startAgent()
     await app.call('PUT', path, { body: { default_model: small } })
     const yaml = 'name: A\ninstructions: other\n'
@@ -207,13 +207,15 @@ describe('an invalid policy', () => {
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: small, budget: { day: 5 } })
   })
 
-  test('with a model outside the allowed ones is rejected with a specific code', async () => {
+  test('with a default model that is not allowed is rejected with a specific code', async () => {
     const { app, path } = await startAgent()
     const body = { default_model: small, allowed_models: [chat] }
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')
   })
+})
 
-  test("with an unknown model is rejected only if the provider's model list is available", async () => {
+describe('a policy with an unknown model', () => {
+  test("is accepted while the provider's model list is unavailable", async () => {
     await harness.upstream.script('/v1/models', '{{up:status 500}}')
     const { app, path } = await startAgent()
     const default_model = { provider: 'gateway', model: 'later' }
@@ -221,7 +223,7 @@ describe('an invalid policy', () => {
   })
 })
 
-test('an agent key cannot be used to read or write a policy', async () => {
+test('an agent key cannot read or write a policy', async () => {
   const { app, path, id } = await startAgent()
   const { body } = await app.call('POST', `/v1/agents/${id}/rotate-key`, { body: {} })
   expect((await app.call('GET', path, { key: body.agent_key })).status).toBe(401)

@@ -48,7 +48,7 @@ async function listAsked(upstream: Upstream, path: string): Promise<unknown[]> {
   return requests.map(({ body }) => (body as { model: unknown }).model)
 }
 
-test('a request with any id of a model is sent to the provider of that model', async () => {
+test("a request with any id of a model is sent to that model's provider", async () => {
   await listModels(near, 'shared', 'small', 'far/away')
   await listModels(far, 'shared', 'large', 'near/by:1')
   const app = await start()
@@ -71,7 +71,7 @@ test('a request with any id of a model is sent to the provider of that model', a
   for (const [id, answer] of Object.entries(answers)) expect([id, await chat(app, id)]).toEqual([id, answer])
 })
 
-test('every listed model can be retrieved by its id with or without the provider prefix', async () => {
+test('every listed model is available by its id with or without the provider prefix', async () => {
   await listModels(near, 'shared', 'small', 'far/large')
   await listModels(far, 'shared', 'large')
   const app = await start()
@@ -119,7 +119,7 @@ describe('the default model', () => {
     expect(await listAsked(far, '/v1/embeddings')).toEqual(['up-embedding'])
   })
 
-  test('may include a provider if an agent sets it', async () => {
+  test('may include a provider prefix if an agent sets it', async () => {
     const app = await start()
     const { agent_key: key } = await app.createAgent('name: A\ninstructions: B\nmodel: far/up-small\n')
     const { headers, body } = await app.call('POST', CHAT, {
@@ -175,7 +175,7 @@ describe('while one provider is unavailable', () => {
   })
 })
 
-test('the server is ready after both providers have listed their models', async () => {
+test('the server becomes ready once every provider has listed its models', async () => {
   const { body } = await (await start()).call('GET', '/readyz')
   expect(body).toMatchObject({ status: 'ready', checks: { backends: { near: 'up', far: 'up' } } })
 })

@@ -8,12 +8,12 @@ const { upstream, gateway, findWhoEnded } = await startGatewayHarness()
 const reason = new Error('the caller left')
 
 describe.each(ways)('an aborted call (%s)', (_way, call) => {
-  test('is not sent if it is already aborted', async () => {
+  test('is not sent if the signal was aborted before the call', async () => {
     await expect(call(gateway(), 'too late', AbortSignal.abort(reason))).rejects.toBe(reason)
     expect(await upstream.listRequests()).toEqual([])
   })
 
-  test('stops while connecting', async () => {
+  test('stops connecting', async () => {
     // This server accepts connections but never responds to a TLS handshake.
     const { port } = await listen()
     const abort = new AbortController()
@@ -34,7 +34,7 @@ describe.each(ways)('an aborted call (%s)', (_way, call) => {
     ])
   })
 
-  test('stops while waiting for the response headers', async () => {
+  test('stops waiting for the response headers', async () => {
     const abort = new AbortController()
     const calling = call(gateway(), '{{up:hang}} no head', abort.signal)
     await upstream.waitForRequest('no head')
@@ -95,7 +95,7 @@ describe('an abort signal that outlives its calls', () => {
       async (signal: AbortSignal) =>
         (await gateway().stream(streamCall('{{up:hang-after 1}}', signal))).return?.(),
     ],
-  ])('has no listeners after %s', async (_what, call) => {
+  ])('has no listeners left after %s', async (_what, call) => {
     const { signal } = new AbortController()
     await call(signal)
     expect(getEventListeners(signal, 'abort')).toEqual([])

@@ -6,7 +6,7 @@ import { chatCall, listen, startGatewayHarness, streamCall, ways } from '../../s
 
 const { upstream, gateway, findWhoEnded } = await startGatewayHarness()
 
-describe.each(ways)('a failed call (%s)', (_way, call) => {
+describe.each(ways)('a gateway call (%s)', (_way, call) => {
   test.each([
     ['{{up:reset}} reset before the head', 'unreachable'],
     ['{{up:close}} closed before the head', 'unreachable'],
@@ -117,7 +117,7 @@ describe('an interrupted response body', () => {
     ['{{up:reset-after}} reset', {}, 'unreachable'],
     ['{{up:cut-off}} shorter than its length', {}, 'unreachable'],
     ['{{up:hang-after}} never ending', { idleMs: 300 }, 'timeout'],
-  ])('causes a completion to fail: %s', async (text, timings, kind) => {
+  ])('makes a completion fail: %s', async (text, timings, kind) => {
     expect((await failureOf(gateway({ timings }).complete(chatCall(text)))).kind).toBe(kind)
   })
 
@@ -126,7 +126,7 @@ describe('an interrupted response body', () => {
     ['{{up:cut-off 2}} without its last chunk', {}, 'unreachable'],
     ['{{up:cut-off 2}}{{up:header connection: close}} on a last connection', {}, 'unreachable'],
     ['{{up:hang-after 2}} silent', { idleMs: 300 }, 'timeout'],
-  ])('causes a stream to fail after the received bytes: %s', async (text, timings, kind) => {
+  ])('makes a stream fail after the received bytes: %s', async (text, timings, kind) => {
     const reads = await gateway({ timings }).stream(streamCall(text))
     let seen = ''
     const failure = await failureOf(

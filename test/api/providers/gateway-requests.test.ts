@@ -67,7 +67,7 @@ describe('a completion', () => {
 describe('the model list', () => {
   const list = (...data: unknown[]) => JSON.stringify({ object: 'list', data })
 
-  test('is requested next to the path for chat completions', async () => {
+  test('is requested at the path next to the chat completions path', async () => {
     const models = await gateway().listModels(neverAborted)
     expect(models).toEqual([
       { id: 'up-chat', created: 1_700_000_000, ownedBy: 'upstream', contextLength: 8192, chats: true },
@@ -91,7 +91,7 @@ describe('the model list', () => {
     ],
     [{ id: 'm', meta: null }, {}],
     [{ id: 'm', created: 'yesterday', owned_by: 7 }, {}],
-  ])('accepts the entry %j', async (listed, found) => {
+  ])('may contain the entry %j', async (listed, found) => {
     await upstream.script('/v1/models', `{{up:body ${list(listed)}}}`)
     expect(await gateway().listModels(neverAborted)).toEqual([
       { id: 'm', created: 0, ownedBy: 'gateway', chats: true, ...found },

@@ -29,7 +29,7 @@ describe('a stream', () => {
     expect(bytes).toEqual(await readDirectly(request.body))
   })
 
-  test('is forwarded unchanged regardless of how the network splits it', async () => {
+  test('is forwarded unchanged regardless of its chunk boundaries', async () => {
     const backend = gateway()
     const text = fc.string({ unit: 'grapheme', maxLength: 60 }).filter((each) => !each.includes('{{up:'))
     await fc.assert(
@@ -55,7 +55,7 @@ describe('a stream', () => {
     expect(reads.next).toBeTypeOf('function')
   })
 
-  test('ends the upstream request when the reader abandons it', async () => {
+  test('aborts the upstream request when the reader abandons it', async () => {
     const reads = await gateway().stream(streamCall('{{up:hang-after 2}} left early'))
     await reads.next()
     const waiting = reads.next()

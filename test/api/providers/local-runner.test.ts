@@ -39,7 +39,7 @@ async function lastChat() {
 }
 
 describe("a runner's models", () => {
-  test('from Ollama have ids with and without :latest, and the first chat model is the default', async () => {
+  test('from Ollama are available with and without :latest, and the first chat model is the default', async () => {
     const app = await start(ollama.models)
     const { data } = (await app.call('GET', '/v1/models')).body
     expect(data.map(({ id, provider }: Record<string, string>) => `${provider} ${id}`)).toEqual([
@@ -65,7 +65,7 @@ describe("a runner's models", () => {
     expect(seen?.body).toMatchObject({ model: 'bge-m3:latest' })
   })
 
-  test('from llama-server have the names of their files, without the folder', async () => {
+  test('from llama-server are named after their files, without the folder', async () => {
     const app = await start(llamaServer.models)
     expect((await app.call('GET', '/v1/models')).body.data).toMatchObject([
       { id: 'Llama-3.1-8B-Q4_K_M', context_length: 131_072 },
@@ -95,7 +95,7 @@ describe("a runner's response", () => {
     ['Ollama', ollama.models, ollama.chunks, 'reasoning'],
     ['llama-server', llamaServer.models, llamaServer.chunks, 'reasoning_content'],
   ] as const)(
-    'contains the role once and usage only on request if it is streamed (%s)',
+    'includes the role once, and usage only on request, if it is streamed (%s)',
     async (_who, models, chunks, thought) => {
       const app = await start(models)
       await answer(CHAT, chunks)
@@ -137,7 +137,7 @@ describe("a runner's response", () => {
   })
 })
 
-test('requests to a runner contain only fields that both runners support, and no key', async () => {
+test('requests to a runner contain no key and only fields that Ollama and llama-server support', async () => {
   const app = await start(ollama.models)
   await answer(CHAT, ollama.completion)
   const messages = [{ role: 'developer', content: 'Be brief.' }, ...say().messages]
@@ -206,7 +206,7 @@ describe("a runner's error response", () => {
     ],
     ['while the runner is busy', CHAT, 503, ollama.busy, { status: 503, code: 'backend_unavailable' }, 3],
   ])(
-    'causes a specific error code and returns its message %s',
+    'is returned with a specific error code and its message %s',
     async (_what, path, status, sent, expected, times) => {
       const app = await start(ollama.models)
       await answer(path, sent, status)

@@ -33,7 +33,7 @@ describe("an agent's response", () => {
     expect(answer.text).not.toContain('Help.')
   })
 
-  test('can be requested with a parent key if the model is the agent', async () => {
+  test('is available to a parent key if the model is the agent', async () => {
     const { app, id } = await startAgent()
     const { body } = await respond(app, { model: `agent/${id}`, input: 'hello' })
     expect(body).toMatchObject({ status: 'completed', model: 'up-chat' })
@@ -110,18 +110,21 @@ describe('a tool call that the agent may not make', () => {
   })
 })
 
-describe('an agent key', () => {
-  test.each(['top_k', 'provider', 'seed', 'messages'])('cannot be used with the field %s', async (param) => {
-    const { app, key } = await startAgent()
-    const { status, body } = await respond(app, { input: 'hello', [param]: 1 }, key)
-    expect({ status, error: body.error }).toMatchObject({
-      status: 400,
-      error: { param, code: 'unknown_parameter' },
-    })
-    expect(await harness.listChats()).toEqual([])
-  })
+describe('a request with an agent key', () => {
+  test.each(['top_k', 'provider', 'seed', 'messages'])(
+    'is rejected with the unknown field %s',
+    async (param) => {
+      const { app, key } = await startAgent()
+      const { status, body } = await respond(app, { input: 'hello', [param]: 1 }, key)
+      expect({ status, error: body.error }).toMatchObject({
+        status: 400,
+        error: { param, code: 'unknown_parameter' },
+      })
+      expect(await harness.listChats()).toEqual([])
+    },
+  )
 
-  test('can be used with every field of the API', async () => {
+  test('is accepted with every field of the API', async () => {
     const { app, key } = await startAgent()
     const everything = {
       metadata: { a: 'b' },
@@ -143,7 +146,7 @@ describe('an agent key', () => {
     expect(await respond(app, { input: 'hello', ...everything }, key)).toMatchObject({ status: 200 })
   })
 
-  test('cannot be used to choose another agent or a tool that its agent does not have', async () => {
+  test('cannot select another agent or a tool that its agent does not have', async () => {
     const { app, key } = await startAgent()
     const other = await app.createAgent()
     const choice = { input: 'hello', tool_choice: { type: 'function', name: 'drop' } }

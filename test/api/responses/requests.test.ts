@@ -248,7 +248,7 @@ describe('the fields of a Responses API request', () => {
     expect(body).toEqual(expected)
   })
 
-  test('cause a chat stream with usage if stream is true', async () => {
+  test('result in a chat stream with usage if stream is true', async () => {
     await streamResponse(await harness.start(), { input: 'hello' })
     const [chat] = await harness.listChats()
     expect(chat?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })

@@ -46,7 +46,7 @@ const called = (name: string, text: string, call_id: string, status = 'completed
 })
 
 describe('a response', () => {
-  test('has every field, including those with default values', async () => {
+  test('includes every field, even those with default values', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { status, body } = await respond(app, { input: 'hello' })
     expect(status).toBe(200)
@@ -116,7 +116,7 @@ describe('a response', () => {
     expect(body).toMatchObject({ ...asked, store: false, truncation: 'disabled' })
   })
 
-  test('has the provider in its headers and is recorded once in the usage', async () => {
+  test('includes the provider in its headers and is recorded once in usage', async () => {
     const app = await startApp()
     const { headers } = await respond(app, { input: 'hello' })
     expect(headers.get('x-parley-provider')).toBe('mock')
@@ -166,23 +166,23 @@ describe("a response's output", () => {
     },
   )
 
-  test('contains every tool call but no message if there is no text', async () => {
+  test('includes every tool call but no message if there is no text', async () => {
     const body = await output({ tool_calls: [call('f', 'call_1'), call('g', 'call_2')] }, 'tool_calls')
     expect(body.output).toEqual([called('f', '{"a":1}', 'call_1'), called('g', '{"a":1}', 'call_2')])
     expect(body.status).toBe('completed')
   })
 
-  test('contains the text before a tool call', async () => {
+  test('includes the text before a tool call', async () => {
     const body = await output({ content: 'Wait.', tool_calls: [call('f', 'call_1')] }, 'tool_calls')
     expect(body.output).toEqual([said('Wait.'), called('f', '{"a":1}', 'call_1')])
   })
 
-  test('contains an empty message if the provider returns no content', async () => {
+  test('includes an empty message if the provider returns no content', async () => {
     expect((await output({})).output).toEqual([said('')])
     expect((await output({ reasoning: 'Hm.' })).output.at(-1)).toEqual(said(''))
   })
 
-  test('contains a part of type refusal if the model refuses', async () => {
+  test('includes a part of type refusal if the model refuses', async () => {
     const { output: items } = await output({ refusal: 'No.' })
     expect(items).toMatchObject([{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }])
   })
@@ -199,7 +199,7 @@ describe("a response's output", () => {
     expect(cut.output).toEqual([said('A'), called('f', '{"a":1}', 'call_1', 'incomplete')])
   })
 
-  test('contains log probabilities on request', async () => {
+  test('includes log probabilities on request', async () => {
     const token = (text: string) => ({ token: text, logprob: -0.5 })
     const message = { role: 'assistant', content: 'Hi' }
     const logprobs = {

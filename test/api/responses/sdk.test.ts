@@ -121,7 +121,7 @@ describe('responses.stream', () => {
   })
 
   test.each(['abort', 'break'])(
-    'ends the backend request when the client stops reading (%s)',
+    'aborts the backend request when the client stops reading (%s)',
     async (how) => {
       const client = (await harness.start()).openai()
       const input = '{{up:hang-after 2}}'

@@ -77,7 +77,7 @@ describe('the events of a streamed response', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 2 })
   })
 
-  test('contain reasoning, text and tool calls as separate items', async () => {
+  test('report reasoning, text and tool calls as separate items', async () => {
     const app = await harness.start()
     const input = '{{up:reasoning Let me see.}}{{up:text Wait.}}{{up:tool f {"a":1}}}{{up:tool g {}}}'
     const { events, types, last } = await streamResponse(app, { input })
@@ -115,7 +115,7 @@ describe('the events of a streamed response', () => {
     })
   })
 
-  test('contain log probabilities on request', async () => {
+  test('include log probabilities on request', async () => {
     const app = await startApp()
     const { events, last } = await streamResponse(app, { input: 'a', top_logprobs: 2 })
     const deltas = events.filter(({ type }) => type === 'response.output_text.delta')
@@ -200,7 +200,7 @@ describe('a streamed response that fails', () => {
   })
 })
 
-test('the backend must wait when a client does not read a streamed response', async () => {
+test('a client that does not read a streamed response applies backpressure to the backend', async () => {
   const app = await harness.start()
   const { rest } = await hold(app, '{{up:no-done}}{{up:flood 15000000}}')
   const { id } = await harness.upstream.waitForRequest('flood')
@@ -211,7 +211,7 @@ test('the backend must wait when a client does not read a streamed response', as
 })
 
 describe('a streamed response that the client abandons', () => {
-  test('ends the backend request and is included in usage', async () => {
+  test('aborts the backend request and is included in usage', async () => {
     const app = await harness.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first

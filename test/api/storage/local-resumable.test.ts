@@ -87,7 +87,7 @@ describe('an active upload', () => {
     expect((await row.finish()).toString()).toBe('one two')
   })
 
-  test('is listed under its name for each of its files and deleted with all of them', async () => {
+  test('is listed under its own name, and deleting it removes all of its files', async () => {
     const { store, row, list } = await openStore()
     await row.add(Buffer.from('one'))
     const folder = join((await store.blobs.findPath?.('growing')) ?? '')
@@ -103,7 +103,7 @@ describe('an active upload', () => {
   test('is not committed with fewer bytes than its database row records', async () => {
     const { store, row } = await openStore()
     await row.add(Buffer.from('one'))
-    await expect(store.resumable.commit(row.name, 4)).rejects.toThrow('holds 3 bytes instead of 4')
+    await expect(store.resumable.commit(row.name, 4)).rejects.toThrow('has 3 bytes instead of 4')
     await store.resumable.commit(row.name, 3)
     const path = (await store.blobs.findPath?.(row.name)) ?? ''
     expect(await readFile(path, 'utf8')).toBe('one')

@@ -61,7 +61,7 @@ describe('a local store', () => {
     expect(await read(blobs, blob.name)).toBe('one two three')
   })
 
-  test('provides the first 4,096 bytes of a staged blob', async () => {
+  test('returns the first 4,096 bytes of a staged blob', async () => {
     const { blobs } = await openStore()
     const bytes = randomBytes(10_000)
     const blob = await blobs.stage(chunksOf(bytes.subarray(0, 3000), bytes.subarray(3000)))
@@ -157,7 +157,7 @@ describe('a disk', () => {
     }
   })
 
-  test('that fills up ends an upload of unknown length', async () => {
+  test('that fills up aborts an upload of unknown length', async () => {
     const root = join(await makeFolder(), 'files')
     let left = 100 * GIB
     const blobs = await openLocalBlobs(root, async () => ({ freeBytes: left, totalBytes: 200 * GIB }))
@@ -171,7 +171,7 @@ describe('a disk', () => {
     expect(await readdir(join(root, 'incoming'))).toEqual([])
   })
 
-  test('that is full causes a 507, and no file is created', async () => {
+  test('that is full makes uploads return 507 and leave no file behind', async () => {
     const folder = await makeFolder()
     const space = { freeBytes: GIB, totalBytes: 10 * GIB }
     const fileBlobs = await openLocalBlobs(join(folder, 'files'), async () => space)

@@ -55,7 +55,7 @@ describe('a temporary S3 failure', () => {
     expect((await readBlob(blobs, name)).equals(bytes)).toBe(true)
   })
 
-  test('is ignored if a large blob was completed and only the response was lost', async () => {
+  test('is ignored if only the response to the completion of a large blob was lost', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('CompleteMultipartUpload', 'lose', 1)
@@ -114,7 +114,7 @@ describe('a permanent S3 failure', () => {
       if (secret !== undefined) expect(text).not.toContain(secret)
   })
 
-  test('ends the upload and removes its other parts if it affects one part', async () => {
+  test('aborts the upload and removes its other parts if it affects one part', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     server.fail('UploadPart', { status: 403, code: 'AccessDenied' }, 1)
@@ -194,7 +194,7 @@ describe('a download from S3', () => {
     await expect(stream.toArray()).rejects.toThrow('does not exist')
   })
 
-  test('ends the S3 request when its reader abandons it', async () => {
+  test('aborts the S3 request when its reader abandons it', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await storeRandomBlob(blobs, 16 * MIB)

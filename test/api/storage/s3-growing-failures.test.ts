@@ -34,7 +34,7 @@ test.each([
   ['a reset connection', 'reset'],
   ['a lost response', 'lose'],
 ] satisfies [string, Fault][])(
-  'an upload succeeds despite %s, twice for each operation',
+  'an upload succeeds even if each operation fails twice with %s',
   async (_what, fault) => {
     const { server, row } = await start()
     const bytes = randomBytes(18 * MIB)
@@ -109,7 +109,7 @@ describe('a permanent S3 failure', () => {
 })
 
 describe('parts that the bucket has lost', () => {
-  test('cause the current write to fail and the next one to start at zero', async () => {
+  test('make the current write fail and the next one start at zero', async () => {
     const { server, row } = await start()
     const bytes = randomBytes(18 * MIB)
     await row.add(bytes.subarray(0, 9 * MIB))

@@ -16,7 +16,7 @@ async function start() {
   return { server, store, row: new UploadRow(store) }
 }
 
-describe('a blob from several requests', () => {
+describe('a blob uploaded in several requests', () => {
   test.each([
     ['smaller than a part', [1, 10, 70_000, 3 * MIB]],
     ['of whole parts', [8 * MIB, 8 * MIB, 16 * MIB]],
@@ -39,7 +39,7 @@ describe('a blob from several requests', () => {
     expect(await listNames(row.store.blobs)).toEqual([row.name])
   })
 
-  test('has parts of equal size except the last one, which are sent one at a time', async () => {
+  test('is sent one part at a time, in parts of equal size except the last', async () => {
     const { server, row } = await start()
     for (const size of [9 * MIB, 5 * MIB, 20 * MIB, 100]) await row.add(randomBytes(size))
     await row.finish()
@@ -49,7 +49,7 @@ describe('a blob from several requests', () => {
     expect(server.mostAtOnce('UploadPart')).toBe(1)
   })
 
-  test('has only the bytes after the last full part in its trailing part', async () => {
+  test('stores only the bytes after the last full part in its trailing part', async () => {
     const { server, row } = await start()
     const writer = await row.lease()
     for (let sent = 0; sent < 9; sent++) await writer.append(randomBytes(MIB))
@@ -69,7 +69,7 @@ describe('a blob from several requests', () => {
     expect(server.count('CreateMultipartUpload')).toBe(0)
   })
 
-  test('can consist of thousands of requests up to 5 GiB and has larger parts above that', async () => {
+  test('can consist of thousands of requests up to 5 GiB and uses larger parts above that', async () => {
     const server = await S3Server.start()
     const store = await openResumable(server, { maxBytes: 5 * GIB })
     const row = new UploadRow(store)

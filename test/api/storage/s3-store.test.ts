@@ -114,7 +114,7 @@ describe('a large blob', () => {
     expect(await listNames(blobs)).toEqual([])
   })
 
-  test('has parts that are large enough to need at most 10,000', () => {
+  test('uses parts that are large enough to need at most 10,000', () => {
     const GIB = 1024 * MIB
     expect([0, 2 * GIB, 78 * GIB].map(choosePartBytes)).toEqual([8 * MIB, 8 * MIB, 8 * MIB])
     expect(choosePartBytes(1024 * GIB)).toBe(105 * MIB)
@@ -169,7 +169,7 @@ describe('a committed blob', () => {
     expect([...server.objects.keys()].filter((key) => key.startsWith('parley/files/'))).toHaveLength(7)
   })
 
-  test('has the time of its commit, even if its upload started earlier', async () => {
+  test('is dated by its commit, even if its upload started earlier', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     const blobs = await openStore(server, { clock })

@@ -58,7 +58,7 @@ test('/readyz reports unavailable while storage is not writable', async () => {
   expect(await readReady(app)).toEqual([200, 'ready', 'up'])
 })
 
-test('/readyz reports storage as down during a check that hangs, and does not start another check', async () => {
+test('/readyz reports storage as down while a check hangs and does not start another check', async () => {
   const { promise, resolve } = Promise.withResolvers<typeof roomy>()
   let asked = 0
   const { app, clock } = await startWithSpace(() => {

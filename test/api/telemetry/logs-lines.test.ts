@@ -18,8 +18,8 @@ async function writeWith(
   return lines.map((line) => JSON.parse(line))
 }
 
-describe('a request in the log', () => {
-  test('causes one debug line with its caller, operation and status', async () => {
+describe('a request', () => {
+  test('is logged in one debug line with its caller, operation and status', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp({}, { log })
     const { agent_id: agentId, agent_key: key } = await app.createAgent()
@@ -53,7 +53,7 @@ describe('a request in the log', () => {
     expect(lines).toEqual([])
   })
 
-  test('has its id on each line that it causes', async () => {
+  test('adds its id to each log line that it causes', async () => {
     const { log, lines } = createLineLog()
     const fall = tool(() => {
       throw new Error('it fell')

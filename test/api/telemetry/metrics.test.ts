@@ -132,17 +132,17 @@ describe('the response of /metrics after traffic', () => {
     ['delivered hooks', 'parley_hooks_total', { result: 'delivered' }, 1],
     ['waiting jobs', 'parley_jobs_waiting', {}, 0],
     ['running jobs', 'parley_jobs_running', {}, 0],
-  ])('contains the right number of %s', (_what, name, labels, value) => {
+  ])('reports the right number of %s', (_what, name, labels, value) => {
     expect(metrics.sum(name, labels)).toBe(value)
   })
 
-  test('contains the sums of tokens and bytes', () => {
+  test('reports the sums of tokens and bytes', () => {
     expect(metrics.sum('parley_tokens_total', { direction: 'input', model: 'mock' })).toBeGreaterThan(10)
     expect(metrics.sum('parley_tokens_total', { direction: 'output', model: 'mock' })).toBeGreaterThan(10)
     expect(metrics.sum('parley_upload_received_bytes_total')).toBeGreaterThan(50)
   })
 
-  test('does not have labels with paths, keys or user content', () => {
+  test('contains no labels with paths, keys or user content', () => {
     const labels = new Set(metrics.samples.flatMap((sample) => Object.values(sample.labels)))
     const short = [...labels].filter((label) => !/^[\w.+-]{1,24}$/.test(label))
     expect(short).toEqual([])

@@ -129,7 +129,7 @@ describe('a trace', () => {
     }
   })
 
-  test('contains the model, provider, limits, tokens and finish reasons of a chat', async () => {
+  test('records the model, provider, limits, tokens and finish reasons of a chat', async () => {
     const { spans } = await readTraffic()
     const chat = spans.find(({ name, traceId }) => name === 'chat up-chat' && traceId === TRACE)
     expect(chat?.attributes).toMatchObject({
@@ -149,7 +149,7 @@ describe('a trace', () => {
     expect(chat?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
   })
 
-  test("has the caller's trace id, which is also sent to the backend", async () => {
+  test("uses the caller's trace id, which is also sent to the backend", async () => {
     const { spans, sent } = await readTraffic()
     const own = spans.filter(({ traceId }) => traceId === TRACE)
     const [request] = findSpans(own, '{method} {route}')
@@ -163,7 +163,7 @@ describe('a trace', () => {
     })
   })
 
-  test('contains a span with the outcome of each attempt', async () => {
+  test('includes a span with the outcome of each attempt', async () => {
     const collector = await startCollector()
     const app = await harness.start(toEnv(collector))
     await harness.upstream.script(CHAT, '{{up:status 503}}', 1)
@@ -184,7 +184,7 @@ describe('a trace', () => {
     expect([request?.attributes['http.response.status_code'], request?.isError]).toEqual([200, false])
   })
 
-  test("contains an agent's model calls and tool calls in one turn", async () => {
+  test("includes an agent's model calls and tool calls in one turn", async () => {
     const { spans } = await readTraffic()
     const [turn] = findSpans(spans, 'invoke_agent {agent}')
     expect(turn).toMatchObject({ name: 'invoke_agent Guide', isError: false })

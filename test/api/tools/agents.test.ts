@@ -48,7 +48,7 @@ describe('a server tool in a request to the model', () => {
         parameters: { type: 'object', properties: { city: { enum: ['Bonn'] } } },
       },
     ],
-  ])("has the server's fields unless the agent overrides them with %s", async (_what, named, shown) => {
+  ])("uses the server's fields unless the agent overrides them with %s", async (_what, named, shown) => {
     const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([named]))
     await chat(app, 'whole', agent_key, chatRequest('hello', { tools: [callersWeather] }))
@@ -73,7 +73,7 @@ describe('tool arguments', () => {
   })
 })
 
-describe('a caller of an agent with server tools', () => {
+describe('a caller of server tools', () => {
   test('cannot add a server tool that the agent does not have', async () => {
     const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['search']))
@@ -84,7 +84,7 @@ describe('a caller of an agent with server tools', () => {
     expect(resultsIn(second)).toEqual(["Error: there is no tool 'weather' here. Answer without it."])
   })
 
-  test("receives calls to the caller's own tool if the agent does not have any tools", async () => {
+  test('receives calls to its own tool if the agent does not have any tools', async () => {
     const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([]))
     await harness.answerWith(toolCallResponse('whole', rain), 1)
@@ -92,7 +92,7 @@ describe('a caller of an agent with server tools', () => {
     expect(outcome).toMatchObject({ calls: ['weather'], finishes: ['tool_calls'] })
   })
 
-  test('cannot use server tools with a parent key and no agent', async () => {
+  test('cannot use them with a parent key unless the request selects an agent', async () => {
     const app = await harness.start({}, { tools: { weather } })
     await harness.answerWith(toolCallResponse('whole', rain), 1)
     const outcome = await chat(app, 'whole', app.key, chatRequest('hello', { tools: [callersWeather] }))

@@ -136,7 +136,7 @@ test('tool arguments that are not a JSON object are replaced by {} in the next m
 })
 
 describe.each(ways)('a caller that disconnects (%s)', (way) => {
-  test('stops running tools, and the usage includes the tokens so far', async () => {
+  test('stops running tools, and the usage includes the tokens used so far', async () => {
     const started = Promise.withResolvers<AbortSignal>()
     const stopped = Promise.withResolvers<void>()
     const it = tool((_args, { signal }) => {

@@ -47,7 +47,7 @@ describe('the hooks module', () => {
     )
   })
 
-  test('is overridden by the tools and handlers in the options of createService', async () => {
+  test('is overridden by the tools and handlers in the createService options', async () => {
     const path = await writeHooks(
       `export const tools = { one: { handler: () => 'module' }, two: { handler: () => 'module' } }
        export const onUploadComplete = () => 'module'`,
@@ -115,7 +115,7 @@ describe('an invalid hooks module', () => {
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('prevents startup, and so does an invalid tool in the options of createService', async () => {
+  test('prevents startup, as does an invalid tool in the createService options', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
     expect(await startupErrorOf(undefined, { tools })).toBe(
       'createService: tools.a.handler must be a function.',

@@ -90,7 +90,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
     expect(resultsIn((await listRequestBodies(harness))[1])).toEqual(['one', 'two'])
   })
 
-  test("runs before the model is called again even if the model also calls a caller's tool", async () => {
+  test("runs before the model is called again even if the model also calls one of the caller's tools", async () => {
     const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather', ask]))
     const mixed = [{ name: 'ask' }, { name: 'weather', args: '{"city":"Bonn"}' }]
@@ -155,7 +155,7 @@ describe.each(ways)('a server tool (%s)', (way) => {
 })
 
 describe('a stream with server tools', () => {
-  test('contains one role, the text of every round, one finish reason and the total usage', async () => {
+  test('consists of a single role, the text of every round, one finish reason and the total usage', async () => {
     const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     await harness.answerWith(toolCallResponse('streamed', [{ name: 'weather', args: '{"city":"Bonn"}' }]), 2)

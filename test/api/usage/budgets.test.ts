@@ -53,7 +53,7 @@ describe('a token budget', () => {
     expect((await sendChat(app, 'a new month')).status).toBe(200)
   })
 
-  test('of an agent limits only that agent, in addition to the budget of its parent key', async () => {
+  test('for an agent limits only that agent, in addition to the budget of its parent key', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const [limited, unlimited] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)
@@ -72,14 +72,14 @@ describe('a token budget', () => {
     expect((await sendChat(app, 'hi', {}, unlimited.agent_key)).status).toBe(429)
   })
 
-  test('of a key does not limit other keys', async () => {
+  test('for a key does not limit other keys', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await sendChat(app, 'hi', {}, other)).status).toBe(200)
   })
 
-  test('includes earlier calls of the day and each later call when it ends', async () => {
+  test('is charged for earlier calls of the day and for each later call when it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
     const before = (await sendChat(app, 'before')).body.usage.total_tokens
@@ -94,7 +94,7 @@ describe('a token budget', () => {
     })
   })
 
-  test('has no effect after it is deleted', async () => {
+  test('no longer applies after it is deleted', async () => {
     const app = await startApp()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 0 })
     expect((await sendChat(app, 'hi')).status).toBe(429)
@@ -171,7 +171,7 @@ describe('a budget reservation', () => {
   })
 })
 
-test('calls without a budget look for a new budget at most every two seconds', async () => {
+test('a caller without a budget is checked for a new one at most every two seconds', async () => {
   const clock = createFakeClock(AFTERNOON)
   const app = await startApp({}, { clock })
   await sendChat(app, 'first')

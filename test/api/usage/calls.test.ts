@@ -1,4 +1,4 @@
-/** Tests the list of single calls: its content, filters, pages and limits. */
+/** Tests the list of individual calls: its content, filters, pages and limits. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -79,15 +79,15 @@ test('a call is listed with its tokens, times and outcome', async () => {
   })
 })
 
-test('REST and tRPC return the same list', async () => {
+test('REST and tRPC return the same list of calls', async () => {
   const app = await startApp()
   await sendChat(app, 'hello')
   const typed = await callProcedure(app, 'usage.calls', { limit: 1 })
   expect(typed.body.result.data.json).toEqual(await listCalls(app, '?limit=1'))
 })
 
-describe('filters', () => {
-  test('select calls by agent, model and status', async () => {
+describe('GET /v1/usage/calls', () => {
+  test('filters calls by agent, model and status', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     await sendChat(app, 'by the agent', {}, agent_key)
@@ -101,7 +101,7 @@ describe('filters', () => {
     expect(idsOf(await listCalls(app, '?model=other'))).toEqual([])
   })
 
-  test('select calls by day and by second, both ends included', async () => {
+  test('filters calls by inclusive days or seconds', async () => {
     const app = await startApp()
     await insertCalls(app, 4)
     const secondsOf = async (query: string) =>
@@ -113,19 +113,19 @@ describe('filters', () => {
   })
 
   test.each([
-    ['from=2027-01-16&to=2027-01-15', 'from: must not be later than to'],
+    ['from=2027-01-16&to=2027-01-15', 'from: must not be later than `to`'],
     ['from=yesterday', 'from: must be a date (YYYY-MM-DD, in UTC) or Unix seconds'],
     ['after=nothing', 'after: must be the id of a call'],
     ['limit=101', 'limit: must be at most 100'],
-  ])('reject %s', async (query, message) => {
+  ])('rejects %s', async (query, message) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage/calls?${query}`)
     expect([status, body.error.message]).toEqual([400, message])
   })
 })
 
-describe('pages', () => {
-  test('list every call once, newest first', async () => {
+describe('the pagination of GET /v1/usage/calls', () => {
+  test('returns every call once, newest first', async () => {
     const app = await startApp()
     await insertCalls(app, 5)
     const first = await listCalls(app, '?limit=2')
@@ -137,7 +137,7 @@ describe('pages', () => {
     expect([first, second, third].map(({ has_more }) => has_more)).toEqual([true, true, false])
   })
 
-  test('examine a limited number of calls, and the next page continues there', async () => {
+  test('searches a limited number of calls for each page and continues on the next page', async () => {
     const app = await startApp()
     await insertCalls(app, 10_500, (at) => (at === 0 ? { status: 'internal_error' } : {}))
     const first = await listCalls(app, '?status=internal_error')
@@ -148,8 +148,8 @@ describe('pages', () => {
   })
 })
 
-describe('access', () => {
-  test('a parent key lists its own calls only', async () => {
+describe('the authorization of GET /v1/usage/calls', () => {
+  test('restricts a parent key to its own calls', async () => {
     const app = await startApp()
     const otherKey = await createTenant(app)
     await sendChat(app, 'mine')
@@ -159,11 +159,11 @@ describe('access', () => {
     const refused = await app.call('GET', `/v1/usage/calls?key=${tenantId}`, { key: otherKey })
     expect([refused.status, refused.body.error.message]).toEqual([
       403,
-      'key: a parent key can list its own calls only',
+      'key: a parent key can only list its own calls',
     ])
   })
 
-  test('an agent key gets 403', async () => {
+  test('rejects an agent key with 403', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect((await app.call('GET', '/v1/usage/calls', { key: agent_key })).status).toBe(403)

@@ -21,7 +21,7 @@ test('usage records are written to the database even if no client reads usage', 
   await expect.poll(() => countCalls(app), { timeout: 10_000 }).toBe(1)
 })
 
-test('many usage records are each written exactly once', async () => {
+test('each of many usage records is written exactly once', async () => {
   const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
   for (let round = 0; round < 5; round++) {
     await Promise.all(Array.from({ length: 47 }, () => sendChat(app, 'hello')))

@@ -251,7 +251,7 @@ describe('GET /v1/usage', () => {
     ['two dates', '&from=2027-01-16&to=2027-01-17'],
     ['two Unix times', `&from=${AFTERNOON + 86_400}&to=${AFTERNOON + 2 * 86_400}`],
     ['a date and a Unix time', `&from=2027-01-16&to=${AFTERNOON + 2 * 86_400}`],
-  ])('accepts %s, which are both inclusive', async (_what, range) => {
+  ])('includes the first and last day or second of a range given as %s', async (_what, range) => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     for (let day = 15; day <= 18; day++) {
@@ -272,7 +272,7 @@ describe('GET /v1/usage', () => {
     ['from=2027-01-16&to=2027-01-15', 'from'],
     ['from=2025-01-01&to=2027-01-15', 'from'],
     ['group_by=hour', 'group_by'],
-  ])('rejects %s with an error that contains the field', async (query, param) => {
+  ])('rejects %s with an error that names the field', async (query, param) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage?${query}`)
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
@@ -284,7 +284,7 @@ describe('GET /v1/usage', () => {
     expect((await app.call('GET', '/v1/usage?groupby=day')).status).toBe(400)
   })
 
-  test('returns only the usage of the tenant that asks', async () => {
+  test("returns only the calling tenant's usage", async () => {
     const app = await startApp()
     const other = await createTenant(app)
     await sendChat(app, 'mine')

@@ -60,14 +60,17 @@ test.each([
   ['gzip', 'gzip, deflate'],
   ['gzip', 'br;q=0, gzip'],
   [null, 'identity'],
-])("the widget's files have the encoding %s for a browser that accepts %s", async (encoding, accepted) => {
-  const app = await startApp()
-  const { loader, frameScript } = await readManifest()
-  for (const path of ['/embed/parley.js', `/embed/${loader?.file}`, `/embed/${frameScript?.file}`]) {
-    const { headers } = await get(app, path, { headers: { 'Accept-Encoding': accepted } })
-    expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([encoding, 'Accept-Encoding'])
-  }
-})
+])(
+  "the widget's files are sent with the encoding %s to a browser that accepts %s",
+  async (encoding, accepted) => {
+    const app = await startApp()
+    const { loader, frameScript } = await readManifest()
+    for (const path of ['/embed/parley.js', `/embed/${loader?.file}`, `/embed/${frameScript?.file}`]) {
+      const { headers } = await get(app, path, { headers: { 'Accept-Encoding': accepted } })
+      expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([encoding, 'Accept-Encoding'])
+    }
+  },
+)
 
 test("a page with Cross-Origin-Embedder-Policy can embed the widget's frame", async () => {
   const app = await startApp()
@@ -163,7 +166,7 @@ test('the frame of an unknown agent key can be embedded on any page', async () =
   for (const query of unknown) expect(await ancestorsOf(app, query)).toBe('*')
 })
 
-test('a change of embed.origins applies immediately in this process and after two seconds in others', async () => {
+test('a change of embed.origins applies immediately in this process and within two seconds in others', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const { agent_id, agent_key } = await app.createAgent(

@@ -40,7 +40,7 @@ export function chooseServer(
   const address = endpoint === undefined ? undefined : parseAddress(endpoint, operator.origin)
   if (endpoint !== undefined && !isAllowed(address, operator)) return { code: 'endpoint_not_allowed' }
   const publicKey = publicPartOf(apiKey)
-  // The page may only show the frame for the agent in the frame's address.
+  // The server allows the page to show the frame only for the agent in the frame's address.
   if (publicKey !== '' && publicKey !== operator.publicKey) return otherAgentFailure
   if (address === undefined || address.origin === operator.origin) {
     if (apiKey === undefined || apiKey === '') return { code: 'missing_api_key' }
@@ -56,7 +56,7 @@ export function chooseServer(
   const key = providerApiKey ?? apiKey
   return {
     transport: createRestTransport({ endpoint: address.href, key, headers, takesSystem: publicKey === '' }),
-    // Without an agent, only the page's origin determines who may see the conversation.
+    // Without an agent key, conversations are separated by the page's origin.
     historyScope: `${address.origin}${address.pathname} ${publicKey === '' ? pageOrigin : publicKey}`,
   }
 }

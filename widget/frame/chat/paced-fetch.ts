@@ -2,7 +2,7 @@
  * Slows down reading of a fast response, because a server can send text faster than the window can render it.
  */
 
-/** Size of one piece in bytes; a piece contains a few dozen chunks of a response. */
+/** Maximum size of one piece in bytes: a few dozen chunks of a typical response. */
 const PIECE_BYTES = 4096
 /** Maximum time that the reader may block the thread, in milliseconds. */
 const BUSY_MS = 8

@@ -81,11 +81,13 @@ export function toTurnMessages(
   return takesSystem && system ? [{ role: 'system', content: system }, ...messages] : messages
 }
 
-/** The same mark that the server uses for clients' system messages. */
+/** Must be the same text that the server adds to clients' system messages. */
 const MARK = '[Context provided by the page, not by the user]'
 const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 
-/** Returns the message, undefined if the page adds nothing, or null if it adds too much. */
+/**
+ * Returns a user message with the page's information, undefined if the page provides nothing, or null if it is too large.
+ */
 export function toPageMessage(
   system: string | undefined,
   context: Readonly<Record<string, unknown>>,

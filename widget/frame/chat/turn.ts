@@ -111,7 +111,7 @@ const PACE_MS = 100
 
 interface TextPacer {
   readonly add: (text: string) => void
-  /** Emits the remaining text; must be the last call. */
+  /** Emits the remaining text. No other method may be called afterwards. */
   readonly end: () => void
   readonly hasText: () => boolean
 }

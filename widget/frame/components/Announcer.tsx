@@ -7,7 +7,7 @@ import { titleOf } from '../tools/check-tools.ts'
 import { takeSentences } from './sentences.ts'
 
 /**
- * Milliseconds for which sentences are collected, because screen readers skip text that is replaced too soon.
+ * Interval between announcements in milliseconds, because screen readers skip text that is replaced too soon.
  */
 const PACE_MS = 1500
 

@@ -32,7 +32,8 @@ export function Composer({ state }: { state: AppState }) {
   }
 
   function onKeyDown(event: KeyboardEvent): void {
-    // During text composition, Enter selects a word. Some browsers report composition only as key code 229.
+    // While the visitor composes text, Enter selects a candidate. Some browsers report composition only as
+    // key code 229.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing || event.keyCode === 229)
       return
     event.preventDefault()
@@ -83,7 +84,7 @@ function MainButton({ isStreaming, canSend }: { isStreaming: boolean; canSend: b
       aria-label={name}
       title={name}
       aria-disabled={!isStreaming && !canSend}
-      // Ignores a double click's second click, which was meant for Send.
+      // Ignores a double click's second click, because the visitor meant to click Send.
       onClick={isStreaming ? ({ detail }) => detail > 1 || session.stop() : undefined}
     >
       {isStreaming ? <StopIcon /> : <SendIcon />}

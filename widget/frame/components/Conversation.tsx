@@ -98,7 +98,7 @@ const UserBubble = memo(function UserBubble({ entry }: { entry: UserMessage }) {
   )
 })
 
-/** Within this distance of the end, the view is treated as scrolled to the end. */
+/** Distance from the end, in pixels, up to which the view counts as scrolled to the end. */
 const NEAR_PX = 48
 
 interface Stick {
@@ -110,8 +110,8 @@ interface Stick {
 }
 
 /**
- * Follows growing text at the end of the conversation; scrolls there again when `stickKey` (a new user
- * message) changes.
+ * Keeps the view at the end while text grows. A new user message changes `stickKey`, which scrolls to the end
+ * again.
  */
 function useStickToBottom(stickKey: unknown): Stick {
   const scroller = useRef<HTMLElement>(null)
@@ -133,7 +133,7 @@ function useStickToBottom(stickKey: unknown): Stick {
     let top = box.scrollTop
     function onScroll(): void {
       const isNear = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX
-      // Growing text increases the distance from the end, but only the user scrolls up.
+      // Stops following only if the user scrolls up; growing text also increases the distance from the end.
       if (isNear) isAtEnd.current = true
       else if (box.scrollTop < top) isAtEnd.current = false
       top = box.scrollTop

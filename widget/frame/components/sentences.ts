@@ -2,13 +2,13 @@
 
 /** Matches the end of a sentence and its closing marks; a space must follow, except after CJK punctuation. */
 const sentenceEnd = /[.!?…؟][\])"'”’»*_]*(?=\s)|[。！？]|\n/g
-/** Length of the parts in which text without sentence ends is announced, in characters. */
+/** Length in characters of the parts that are announced if a text has no sentence ends. */
 const LONG = 600
 
 interface Sentences {
   /** Without Markdown markup, for reading aloud. */
   readonly sentences: string
-  /** Index of the first character that was not taken. */
+  /** Index of the first character after the returned text. */
   readonly end: number
 }
 

@@ -25,7 +25,7 @@ interface HistorySync {
   readonly flush: () => void
 }
 
-/** Returns undefined if storage is forbidden or full; the conversation is then only in memory. */
+/** Returns undefined if storage is blocked or full; the conversation then exists only in memory. */
 function attempt<T>(use: (storage: Storage) => T): T | undefined {
   try {
     return use(localStorage)
@@ -89,7 +89,7 @@ export function createHistorySync(store: Store): HistorySync {
     if (currentEntries() !== base) flush()
     if (currentEntries() !== base) return
     const entries = newValue === null ? [] : read(stored)
-    // Ignores a reply in progress, because the other tab writes again when the reply is complete.
+    // Ignores a reply in progress; the other tab writes again when the reply is complete.
     if (findStreaming({ entries }) === undefined) show(entries)
   })
 

@@ -16,7 +16,7 @@ export function Markdown({ text, parser }: { text: string; parser: MarkdownParse
   ))
 }
 
-/** A parsed block. It may be older than the current text, which is still being parsed. */
+/** A parsed block. Its text may be older than the current text, which is still being parsed. */
 interface Parsed {
   readonly text: string
   readonly tree: Root | undefined
@@ -25,7 +25,7 @@ interface Parsed {
 const Block = memo(function Block({ text, parser }: { text: string; parser: MarkdownParser }) {
   const parsed = useParsed(text, parser)
   if (parsed === undefined) return <Late text={text} />
-  // Shows plain text for now, because text that cannot be parsed may still grow.
+  // Shows plain text, but parses again when the text grows.
   if (parsed.tree === undefined) return <PlainText text={text} />
   return <Tree parsed={parsed as Required<Parsed>} />
 })
@@ -87,7 +87,7 @@ function useParsedTree(this: { parser?: unknown }, tree: Root): void {
   this.parser = () => tree
 }
 
-/** Allows every URL, because the link component checks it. */
+/** Accepts every URL, because the link component checks it. */
 function keepUrl(url: string): string {
   return url
 }

@@ -1,4 +1,4 @@
-/** Finds links whose text looks like another host. */
+/** Finds links whose text names a different host than their address. */
 
 /** Matches text such as `example.com` or `https://example.com:8080` at the start of a word. */
 const hostInText =

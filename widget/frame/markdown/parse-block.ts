@@ -7,7 +7,7 @@ import { unified } from 'unified'
 
 /** Longer blocks are shown as plain text; in UTF-16 code units. */
 const MAX_BLOCK_LENGTH = 20_000
-/** Maximum number of characters that the parser matches in pairs, which takes quadratic time. */
+/** Maximum number of delimiter characters in a block, because parsing them takes quadratic time. */
 const MAX_MARKS = 2000
 const marks = /[*_[>~]/g
 const MAX_NODES = 6000

@@ -2,7 +2,7 @@
 
 interface Fence {
   readonly mark: string
-  /** True if the fence is inside a list item, whose end also closes the fence. */
+  /** True if the fence is inside a list item. The end of the item also closes the fence. */
   readonly isInList: boolean
 }
 

@@ -75,7 +75,7 @@ export const de: Strings = {
     unreachable: 'Der Server ist nicht erreichbar. Bitte prüfen Sie Ihre Verbindung.',
     too_long:
       'Diese Unterhaltung ist zu lang für den Assistenten. Beginnen Sie eine neue oder senden Sie eine kürzere Nachricht.',
-    refused: 'Diese Nachricht konnte nicht verarbeitet werden.',
+    refused: 'Diese Nachricht konnte nicht verarbeitet werden. Ändern Sie sie und senden Sie sie erneut.',
     busy: 'Der Assistent ist gerade nicht verfügbar. Bitte versuchen Sie es gleich noch einmal.',
     interrupted: 'Die Verbindung ist mitten in der Antwort abgebrochen.',
     reloaded: 'Die Antwort brach ab, als die Seite neu geladen wurde.',

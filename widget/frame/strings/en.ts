@@ -73,7 +73,7 @@ export const en = {
     offline: 'You are offline. You can continue as soon as the connection is back.',
     unreachable: 'The server cannot be reached. Please check your connection.',
     too_long: 'This conversation is too long for the assistant. Start a new one or send a shorter message.',
-    refused: 'This message could not be processed.',
+    refused: 'This message could not be processed. Change it and send it again.',
     busy: 'The assistant is not available right now. Please try again in a moment.',
     interrupted: 'The connection was lost before the answer was complete.',
     reloaded: 'The answer was interrupted when the page was reloaded.',

@@ -74,7 +74,7 @@ export const es: Strings = {
     unreachable: 'No se puede acceder al servidor. Comprueba tu conexión.',
     too_long:
       'Esta conversación es demasiado larga para el asistente. Empieza una nueva o envía un mensaje más corto.',
-    refused: 'No se ha podido procesar este mensaje.',
+    refused: 'No se ha podido procesar este mensaje. Modifícalo y envíalo de nuevo.',
     busy: 'El asistente no está disponible en este momento. Inténtalo de nuevo en un momento.',
     interrupted: 'La conexión se cortó en mitad de la respuesta.',
     reloaded: 'La respuesta se cortó al recargar la página.',

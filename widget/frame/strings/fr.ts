@@ -74,7 +74,7 @@ export const fr: Strings = {
     unreachable: 'Le serveur est injoignable. Veuillez vérifier votre connexion.',
     too_long:
       'Cette conversation est trop longue pour l’assistant. Commencez-en une nouvelle ou envoyez un message plus court.',
-    refused: 'Ce message n’a pas pu être traité.',
+    refused: 'Ce message n’a pas pu être traité. Modifiez-le et envoyez-le à nouveau.',
     busy: 'L’assistant n’est pas disponible en ce moment. Veuillez réessayer dans un instant.',
     interrupted: 'La connexion a été coupée au milieu de la réponse.',
     reloaded: 'La réponse s’est interrompue au rechargement de la page.',

@@ -74,7 +74,7 @@ export const pt: Strings = {
     unreachable: 'Não é possível alcançar o servidor. Verifique sua conexão.',
     too_long:
       'Esta conversa é longa demais para o assistente. Comece uma nova ou envie uma mensagem mais curta.',
-    refused: 'Não foi possível processar esta mensagem.',
+    refused: 'Não foi possível processar esta mensagem. Altere-a e envie-a novamente.',
     busy: 'O assistente não está disponível neste momento. Tente de novo em instantes.',
     interrupted: 'A conexão caiu no meio da resposta.',
     reloaded: 'A resposta foi interrompida quando a página foi recarregada.',

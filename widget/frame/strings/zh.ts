@@ -71,7 +71,7 @@ export const zh: Strings = {
     offline: '你已离线。连接恢复后即可继续。',
     unreachable: '无法连接服务器，请检查网络连接。',
     too_long: '此对话对助手来说过长。请开始新对话，或发送更短的消息。',
-    refused: '此消息无法处理。',
+    refused: '此消息无法处理。请修改后重新发送。',
     busy: '助手暂时不可用，请稍后重试。',
     interrupted: '回答进行到一半时连接中断。',
     reloaded: '页面重新加载，回答被中断。',

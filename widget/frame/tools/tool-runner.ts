@@ -22,7 +22,7 @@ export interface ToolRunner {
 }
 
 export function createToolRunner(client: PageToolClient): ToolRunner {
-  /** Calls that wait for the visitor's approval; they have no timeout, because they have not started. */
+  /** Calls that wait for the visitor's approval. They have no timeout, because the tool has not started. */
   const asking = new Map<string, (isAllowed: boolean) => void>()
 
   function ask(callId: string, signal: AbortSignal): Promise<boolean> {

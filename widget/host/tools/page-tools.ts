@@ -21,7 +21,7 @@ export function hostPageTools(
   publishCall: PublishCall,
 ): [name: string, HostedTool][] {
   return tools.map((tool) => {
-    // The frame reports tools without a valid name.
+    // Keeps tools without a valid name, because the frame reports them.
     const {
       name = '',
       description,
@@ -32,8 +32,7 @@ export function hostPageTools(
       name,
       {
         tool: { description, inputSchema: parameters, annotations },
-        // Settles with the first outcome: the result that the page sends, or the error that its callback
-        // throws.
+        // Settles when the page sends a result or its callback throws, whichever is first.
         call: (args) =>
           new Promise((sendResult, reject) => {
             Promise.resolve(publishCall({ tool: name, args, sendResult })).catch(reject)

@@ -71,8 +71,8 @@ const description = {
 }
 
 /**
- * Renders the tool in MCP's format. A tool that JSON cannot represent has only its name, so the frame reports
- * it.
+ * Converts a tool to MCP's format. If JSON cannot represent the tool, returns only its name, so that the
+ * frame reports it.
  */
 function renderTool([key, { tool }]: [name: string, HostedTool]) {
   const name = PREFIX + key
@@ -89,12 +89,18 @@ function renderTool([key, { tool }]: [name: string, HostedTool]) {
   }
 }
 
-/** Runs the tool; a failure becomes a result, which the model can read. The frame ends calls that take too long. */
+/**
+ * Runs the tool and returns a failure as a result, so that the model can read it. Needs no timeout, because
+ * the frame sets one.
+ */
 function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promise<CallToolResult> {
   return new Promise((resolve) => resolve(call(args))).then(toResult, toErrorResult)
 }
 
-/** Converts a value to a result: strings and MCP results unchanged, everything else as JSON. */
+/**
+ * Converts a tool's return value to an MCP result: strings and MCP results stay unchanged, everything else
+ * becomes JSON.
+ */
 function toResult(value: unknown): CallToolResult {
   try {
     const isMcp =
@@ -112,7 +118,6 @@ function isTextPart(part: unknown): boolean {
   return isRecord(part) && part.type === 'text' && isText(part.text)
 }
 
-/** Converts an error to a result. */
 function toErrorResult(error: unknown): CallToolResult {
   const text = error instanceof Error ? error.message : String(error)
   return { content: [{ type: 'text', text: text.slice(0, 2_000) }], isError: true }

@@ -80,7 +80,7 @@ function createRecorders(tools: Tools) {
   }
 }
 
-/** Returns the recorded tools; the frame validates them. */
+/** Returns the recorded tools without validating them; the frame does that. */
 export function hostWebMcpTools(tools: Tools): [name: string, HostedTool][] {
   return [...tools.values()].map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
 }

@@ -61,7 +61,6 @@ export const AgentConversations = mappingOf(
           { error: strictMapping },
         ),
       ).prefault({}),
-      toolData: z.enum(['full', 'names'], { error: 'must be `full` or `names`' }).default('full'),
     },
     { error: strictMapping },
   ),

@@ -69,7 +69,7 @@ export class Conversations {
   private readonly owner: string
   private readonly running = new Map<string, RunningTurn>()
   private readonly changes = new EventEmitter().setMaxListeners(0)
-  private readonly usedBytes: ReturnType<typeof createTtlCache<number>>
+  private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
@@ -81,7 +81,7 @@ export class Conversations {
     this.owner = newId('', OWNER_LENGTH, random)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
-    this.usedBytes = createTtlCache<number>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
+    this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
     this.writer = new TurnWriter({
       ...deps,
       owner: this.owner,
@@ -117,11 +117,17 @@ export class Conversations {
       renderFailure: plan.renderFailure,
       onAppend: (isLarge) => this.writer.onAppend(id, isLarge),
     })
-    const accepting = acceptTurn(
-      { ...this.deps, assertQuota: (tenantId) => this.assertQuota(tenantId) },
-      plan,
-      { id, conversationId, capability, owner: this.owner, nowSeconds: createdAt },
-    )
+    let used: UsedBytes | undefined
+    const assertQuota = async (tenantId: string) => {
+      used = await this.assertQuota(tenantId)
+    }
+    const accepting = acceptTurn({ ...this.deps, assertQuota }, plan, {
+      id,
+      conversationId,
+      capability,
+      owner: this.owner,
+      nowSeconds: createdAt,
+    })
     // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
     this.running.set(id, turn)
     if (needsStore(plan))
@@ -131,7 +137,7 @@ export class Conversations {
         throw toStoreFailure(error)
       })
     void this.store(turn, accepting, plan.requestId)
-    void this.finish(plan, turn, conversationId, model)
+    void this.finish(plan, turn, { conversationId, getUsed: () => used }, model)
     return {
       id,
       conversationId,
@@ -296,11 +302,17 @@ export class Conversations {
   private async finish(
     plan: TurnPlan,
     turn: RunningTurn,
-    conversationId: string,
+    {
+      conversationId,
+      getUsed,
+    }: { readonly conversationId: string; readonly getUsed: () => UsedBytes | undefined },
     model: RunModel,
   ): Promise<void> {
     const end = await turn.run(model)
     const isStored = await turn.accepted.promise
+    // The cached sum does not contain this turn.
+    const used = getUsed()
+    if (used !== undefined) used.bytes += sizeOf(plan, turn.log.all)
     if (isStored && end.stopped !== 'lost')
       await this.writer.end(turn.id, async (trx) => {
         const row = { id: turn.id, conversation_id: conversationId }
@@ -313,12 +325,14 @@ export class Conversations {
   }
 
   /** @throws ServiceError `storage_full` */
-  async assertQuota(tenantId: string): Promise<void> {
+  async assertQuota(tenantId: string): Promise<UsedBytes | undefined> {
     const { maxBytes } = this.deps.config.conversations
     const opened = maxBytes === 0 ? undefined : await this.storage.find()
-    if (opened === undefined) return
-    const used = await this.usedBytes.get(tenantId, () => sumTenantBytes(opened.read, tenantId))
-    if (used < maxBytes) return
+    if (opened === undefined) return undefined
+    const used = await this.usedBytes.get(tenantId, async () => ({
+      bytes: await sumTenantBytes(opened.read, tenantId),
+    }))
+    if (used.bytes < maxBytes) return used
     throw new ServiceError(
       'storage_full',
       `The stored conversations have reached the limit of ${maxBytes} bytes.`,
@@ -334,6 +348,16 @@ export class Conversations {
     ]).then(() => waiting.abort())
     return { promise, cancel: () => waiting.abort() }
   }
+}
+
+/** Number of bytes that a tenant has stored; grows with each turn while it is cached. */
+interface UsedBytes {
+  bytes: number
+}
+
+function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
+  const inputBytes = Buffer.byteLength(JSON.stringify(input.map(({ body }) => body)))
+  return entries.reduce((sum, { bytes }) => sum + bytes.length, inputBytes)
 }
 
 /** Whether a turn cannot run unstored. */

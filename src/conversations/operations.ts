@@ -35,8 +35,12 @@ import { getTurn, listTurns } from './turns/read-turns.ts'
 
 const notFound = { 404: 'The conversation does not exist.' }
 const off = { 400: 'Conversations are not stored (`conversations_off`).' }
-const itemsBody = { bodySchema: ItemsCreation.omit({ conversation_id: true }) }
-const metadataBody = { bodySchema: ConversationUpdate.omit({ conversation_id: true }) }
+const itemsBody = {
+  bodySchema: ItemsCreation.omit({ conversation_id: true }).meta({ id: 'ConversationItemsCreation' }),
+}
+const metadataBody = {
+  bodySchema: ConversationUpdate.omit({ conversation_id: true }).meta({ id: 'ConversationUpdate' }),
+}
 
 const { query, mutation } = operationsOf<OperationsDependencies>()('Conversations', { callers: ['parent'] })
 

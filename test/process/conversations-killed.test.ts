@@ -112,7 +112,7 @@ test('a tool that was running when its server was killed is not called again, an
   const readStatus = async () =>
     (await callServer(url, 'GET', `/v1/responses/${response.id}`, key)).body.status
   expect(await eventually(readStatus, 'incomplete')).toBe('incomplete')
-  const more = { previous_response_id: response.id, input: 'Go on without the tool.' }
+  const more = { previous_response_id: response.id, input: 'Continue without the tool.' }
   const continued = await callServer(url, 'POST', '/v1/responses', key, more)
   expect(continued.body).toMatchObject({ status: 'completed' })
   const [first, second, ...rest] = await listChats()

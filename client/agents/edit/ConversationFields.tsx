@@ -37,11 +37,6 @@ const disconnects = [
   { value: 'continue', label: 'Finish the answer' },
 ]
 
-const toolData = [
-  { value: 'full', label: 'Arguments and results' },
-  { value: 'names', label: 'Only the names of tools' },
-]
-
 function StoredFields() {
   const { max_days: maxDays } = useMe().conversations
   return (
@@ -58,12 +53,6 @@ function StoredFields() {
           label="If the client disconnects"
           about="A stopped answer can be continued later."
           choices={disconnects}
-        />
-        <ChoiceField
-          path={['conversations', 'toolData']}
-          label="Data of tool calls"
-          about="What is stored of each call."
-          choices={toolData}
         />
         <NumberField
           path={['conversations', 'history', 'turns']}

@@ -39,7 +39,7 @@ describe('a conversation', () => {
     expect(added.data.map(({ type }) => type)).toEqual(items.map(({ type }) => type))
     for (const order of ['asc', 'desc'] as const) {
       const listed = await collect(client.conversations.items.list(id, { order, limit: 3 }))
-      expect(order === 'asc' ? listed : listed.reverse()).toEqual(added.data)
+      expect(order === 'asc' ? listed : listed.reverse()).toMatchObject(added.data)
     }
     const [first] = added.data as [OpenAI.Conversations.Message]
     expect(await client.conversations.items.retrieve(first.id, { conversation_id: id })).toMatchObject(first)

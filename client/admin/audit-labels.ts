@@ -19,7 +19,6 @@ export const actionNames = {
   'file.delete': 'File deleted',
   'artifact.delete': 'Artifact deleted',
   'conversation.delete': 'Conversation deleted',
-  'conversation.export': 'Conversations exported',
   'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const

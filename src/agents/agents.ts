@@ -308,8 +308,18 @@ export async function listRetention(
     .execute()
   return new Map(
     rows.map(({ id, parent_key_id: tenantId, source, format }) => {
-      const { conversations } = parseDefinition(source, format)
-      return [id, { tenantId, keepSeconds: conversations && toSeconds(conversations.keep) }]
+      return [id, { tenantId, keepSeconds: findKeepSeconds(source, format) }]
     }),
   )
+}
+
+/** A definition that an earlier version accepted may be invalid now; this must not stop the deletion of expired data. */
+function findKeepSeconds(source: string, format: DefinitionFormat): number | undefined {
+  try {
+    const { conversations } = parseDefinition(source, format)
+    return conversations && toSeconds(conversations.keep)
+  } catch (thrown) {
+    if (thrown instanceof ServiceError) return undefined
+    throw thrown
+  }
 }

@@ -25,7 +25,6 @@ export const auditActions = [
   'file.delete',
   'artifact.delete',
   'conversation.delete',
-  'conversation.export',
   'budget.set',
   'policy.set',
   'session.offer',

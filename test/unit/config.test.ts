@@ -71,6 +71,16 @@ describe('without environment variables', () => {
         },
         widget: { connectOrigins: [], isProviderKeyAllowed: false },
         uploads: { isSynced: true, expirySeconds: 86_400 },
+        conversations: {
+          isAllowed: true,
+          maxDays: 365,
+          maxBytes: 10 * 1024 ** 3,
+          withoutAgent: 'off',
+          withoutAgentDays: 30,
+          replaySeconds: 86_400,
+          flushMs: 250,
+          reconnectMs: 10_000,
+        },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {
           backendConnectMs: 5_000,

@@ -59,6 +59,8 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   '/agents/$agentId/history': ['AgentPage', 'HistoryPage'],
   '/agents/$agentId/embed': ['AgentPage', 'embed'],
   '/agents/$agentId/models': ['AgentPage', 'policy'],
+  '/conversations': ['ConversationsPage'],
+  '/conversations/$conversationId': ['ConversationPage'],
   '/keys': ['keys'],
   '/usage': ['usage'],
   '/uploads': ['uploads'],

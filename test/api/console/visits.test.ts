@@ -36,6 +36,7 @@ describe("a console user's first visit", () => {
         last_seen_at: now,
       },
       is_administrator: true,
+      conversations: { is_allowed: true, max_days: 365 },
       keys: [
         {
           id: key?.id,

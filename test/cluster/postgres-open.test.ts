@@ -1,11 +1,13 @@
 /** Tests how a server opens a PostgreSQL database, and the errors for databases that it rejects. */
+
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Migration, sql } from 'kysely'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
+import { conversationMigrations } from '../../src/db/conversations/migrations.ts'
 import { applyPostgresMigrations, listPendingMigrations } from '../../src/db/migrate.ts'
-import { migrations } from '../../src/db/migrations/index.ts'
+import { migrations as mainMigrations } from '../../src/db/migrations/index.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { createMigrationPool, toPostgresKysely } from '../../src/db/postgres.ts'
 import { openApp, startApp } from '../support/app.ts'
@@ -34,6 +36,8 @@ function changed(
 ) {
   return Object.assign(new URL(databaseUrl), parts).href
 }
+
+const migrations = { ...mainMigrations, ...conversationMigrations }
 
 describe('a PostgreSQL connection', () => {
   test('uses timeouts, synchronous commits and the options from the URL', async () => {

@@ -141,7 +141,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
         const baseURL = `${(index % 2 === 0 ? one : other).url}/v1`
         const client = new OpenAI({ baseURL, apiKey: parentKey, maxRetries: 200 })
         const input = `{{up:slow-head 5}} number ${index}`
-        return client.responses.create({ model: agent.id, input, conversation: created.body.id })
+        return client.responses.create({ model: `agent/${agent.id}`, input, conversation: created.body.id })
       }),
     )
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 64 }, () => 'completed'))

@@ -37,7 +37,7 @@ export async function createStoringAgent(url: string, parentKey: string, more = 
   const agent = { yaml: JSON.stringify(definition) }
   const { status, body } = await callServer(url, 'POST', '/v1/agents', parentKey, agent)
   if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
-  return { id: body.id, key: body.agent_key }
+  return { id: body.agent_id, key: body.agent_key }
 }
 
 export interface StreamRequest {

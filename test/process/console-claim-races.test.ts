@@ -17,7 +17,9 @@ describe('two processes', () => {
     import { parseConfig } from ${source('config/parse.ts')}
     import { claimKey } from ${source('console/operations.ts')}
     import { findOrCreateUser } from ${source('identity/users.ts')}
-    import { openDatabase } from ${source('db/open.ts')}
+    import { Conversations } from ${source('conversations/conversations.ts')}
+    import { createConversationStorage, openDatabase } from ${source('db/open.ts')}
+    import { localBus as bus } from ${source('replicas/bus.ts')}
     import { createPositions } from ${source('lib/clock.ts')}
     import { createKeyDirectory } from ${source('identity/authenticate.ts')}
     import { systemClock as clock } from ${source('lib/clock.ts')}
@@ -28,7 +30,13 @@ describe('two processes', () => {
     const keys = createKeyDirectory(db, clock)
     const usage = createUsageTracker({ config, db, clock, random, log: undefined })
     const nextPosition = createPositions(clock)
-    const deps = { db, clock, random, nextPosition, keys, usage, agents: createAgentDirectory(db, clock) }
+    const storage = createConversationStorage({ db, postgres: undefined }, ${JSON.stringify(`${folder}/data`)})
+    const log = { warn() {} }
+    const conversations = new Conversations({
+      config, clock, random, nextPosition, storage, log, bus, isOnlyServer: false, capabilityKey: random(32),
+    })
+    const agents = createAgentDirectory(db, clock)
+    const deps = { db, clock, random, nextPosition, keys, usage, agents, conversations, log }
     const email = 'there@example.org'
     const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
     const { id } = await findOrCreateUser(deps, { email, name: email, username: undefined, groups: [] }, trace)

@@ -1,19 +1,18 @@
-/**
- * Defines the console's theme: one accent color, an 8 px grid, system fonts, and readable colors in both
- * schemes.
- */
+/** Maps the design tokens (`design/tokens.css`) to the UI library's theme. */
 import {
   Badge,
+  Button,
   type CSSVariablesResolver,
   createTheme,
+  Input,
   localStorageColorSchemeManager,
   type MantineColorsTuple,
 } from '@mantine/core'
 
 const indigo: MantineColorsTuple = [
-  '#eef2ff',
-  '#e0e7ff',
-  '#c7d2fe',
+  '#eef0ff',
+  '#e0e3ff',
+  '#c7cdfe',
   '#a5b4fc',
   '#818cf8',
   '#6366f1',
@@ -25,16 +24,16 @@ const indigo: MantineColorsTuple = [
 
 /** The dark scheme's base colors, from lightest to darkest. */
 const dark: MantineColorsTuple = [
-  '#d7dae3',
+  '#eceef3',
   '#b6bac7',
-  '#9a9fae',
+  '#a3a8b6',
   '#6c7283',
-  '#3d424f',
-  '#2f333e',
-  '#242730',
-  '#191b22',
-  '#14161c',
-  '#0f1115',
+  '#3c404d',
+  '#292c36',
+  '#20232b',
+  '#16181e',
+  '#121419',
+  '#0e0f13',
 ]
 
 export const theme = createTheme({
@@ -43,74 +42,63 @@ export const theme = createTheme({
   primaryShade: { light: 6, dark: 6 },
   autoContrast: true,
   defaultRadius: 'md',
+  radius: { xs: '4px', sm: '6px', md: '8px', lg: '12px', xl: '16px' },
   cursorType: 'pointer',
   respectReducedMotion: true,
-  fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
-  fontFamilyMonospace: 'ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, monospace',
-  components: { Badge: Badge.extend({ defaultProps: { tt: 'none' } }) },
+  fontFamily: 'var(--font)',
+  fontFamilyMonospace: 'var(--font-mono)',
+  fontSizes: { xs: '0.75rem', sm: '0.8125rem', md: '0.875rem', lg: '1rem', xl: '1.25rem' },
+  lineHeights: { xs: '1.4', sm: '1.45', md: '1.5', lg: '1.5', xl: '1.4' },
+  components: {
+    Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 500, radius: 'sm' } }),
+    // The one size of controls; only rows and table cells use the smaller size `xs`.
+    Button: Button.extend({
+      defaultProps: { fw: 500 },
+      vars: (_theme, { size }) => ({
+        root: size === 'xs' ? {} : { '--button-height': '34px', '--button-fz': '0.8125rem' },
+      }),
+    }),
+    Input: Input.extend({
+      vars: (_theme, { size }) => ({
+        wrapper: size === 'xs' ? {} : { '--input-height': '34px', '--input-fz': '0.8125rem' },
+      }),
+    }),
+  },
   headings: {
     fontWeight: '600',
     sizes: {
-      h1: { fontSize: '1.375rem', lineHeight: '1.3' },
-      h2: { fontSize: '1.0625rem', lineHeight: '1.4' },
-      h3: { fontSize: '0.9375rem', lineHeight: '1.4' },
+      h1: { fontSize: '1.25rem', lineHeight: '1.3' },
+      h2: { fontSize: '1rem', lineHeight: '1.4' },
+      h3: { fontSize: '0.875rem', lineHeight: '1.4' },
     },
   },
 })
 
-/** Replaces the library's grays and reds, which are too pale for small text (WCAG 2.2, 1.4.3). */
+const sameInBoth = {
+  '--mantine-color-body': 'var(--canvas)',
+  '--mantine-color-text': 'var(--text)',
+  '--mantine-color-dimmed': 'var(--muted)',
+  '--mantine-color-placeholder': 'var(--placeholder)',
+  '--mantine-color-error': 'var(--bad)',
+  '--mantine-color-anchor': 'var(--accent-text)',
+  '--mantine-color-default': 'var(--surface)',
+  '--mantine-color-default-hover': 'var(--raised)',
+  '--mantine-color-default-border': 'var(--line-strong)',
+  '--mantine-color-yellow-light': 'var(--warn-soft)',
+  '--mantine-color-yellow-light-color': 'var(--warn)',
+  '--mantine-color-red-light': 'var(--bad-soft)',
+  '--mantine-color-red-light-color': 'var(--bad)',
+  '--mantine-color-green-light': 'var(--good-soft)',
+  '--mantine-color-green-light-color': 'var(--good)',
+  '--mantine-color-indigo-light': 'var(--accent-soft)',
+  '--mantine-color-indigo-light-color': 'var(--accent-text)',
+}
+
+/** Replaces the library's colors, some of which are too pale for small text (WCAG 2.2, 1.4.3). */
 export const resolveVariables: CSSVariablesResolver = () => ({
   variables: {},
-  light: {
-    '--mantine-color-dimmed': '#5a6072',
-    '--mantine-color-placeholder': '#6b7183',
-    '--mantine-color-error': '#c02626',
-    '--mantine-color-yellow-light-color': '#8a5300',
-    '--mantine-color-red-light-color': '#b42318',
-    '--parley-surface': '#ffffff',
-    '--parley-canvas': '#f7f8fa',
-    '--parley-line': '#e3e5eb',
-    '--parley-line-strong': '#c9cdd8',
-    '--parley-accent-text': '#4338ca',
-    '--mantine-color-anchor': '#4338ca',
-    '--parley-accent-soft': '#eef2ff',
-    '--parley-good': '#15703f',
-    '--parley-warn': '#8a5300',
-    '--parley-bad': '#b42318',
-    '--parley-code-key': '#4338ca',
-    '--parley-code-value': '#9a3412',
-    '--parley-code-comment': '#5f6779',
-    '--parley-active-line': '#f4f5fb',
-    '--parley-selection': '#dbe0fd',
-  },
-  dark: {
-    '--mantine-color-dimmed': '#a4a9b8',
-    '--mantine-color-placeholder': '#8d93a4',
-    '--mantine-color-error': '#ff8a80',
-    '--mantine-color-yellow-light': '#33280f',
-    '--mantine-color-yellow-light-color': '#f0b860',
-    '--mantine-color-red-light': '#3a1b1b',
-    '--mantine-color-red-light-color': '#ff9a90',
-    '--mantine-color-indigo-light': '#23264a',
-    '--mantine-color-indigo-light-hover': '#2c305c',
-    '--mantine-color-indigo-light-color': '#c7d2fe',
-    '--parley-surface': '#191b22',
-    '--parley-canvas': '#0f1115',
-    '--parley-line': '#2a2e38',
-    '--parley-line-strong': '#3d424f',
-    '--parley-accent-text': '#a5b4fc',
-    // Has enough contrast on hovered table rows too.
-    '--mantine-color-anchor': '#a5b4fc',
-    '--parley-accent-soft': '#23264a',
-    '--parley-good': '#6fd39a',
-    '--parley-warn': '#f0b860',
-    '--parley-bad': '#ff9a90',
-    '--parley-code-key': '#a5b4fc',
-    '--parley-code-value': '#f5b78c',
-    '--parley-code-comment': '#9aa0b0',
-    '--parley-active-line': '#1f222b',
-    '--parley-selection': '#343a66',
-  },
+  light: sameInBoth,
+  dark: { ...sameInBoth, '--mantine-color-indigo-light-hover': '#2c305c' },
 })
 
 /** Stores the selected scheme in this browser. */

@@ -14,6 +14,7 @@ const layers = [
   'config',
   'telemetry',
   'http',
+  'design',
   'db',
   'replicas',
   'storage',

@@ -91,7 +91,7 @@ function KeyMenu({ adminKey: key, go, setDoing }: KeyMenuProps) {
         <Menu.Item onClick={() => go({ tab: 'audit', target: key.id })}>View audit log</Menu.Item>
         {isLive ? <Menu.Item onClick={() => setDoing({ what: 'budget', key })}>Set budget…</Menu.Item> : null}
         {isLive ? (
-          <Menu.Item c="var(--parley-bad)" onClick={() => setDoing({ what: 'revoke', key })}>
+          <Menu.Item c="var(--bad)" onClick={() => setDoing({ what: 'revoke', key })}>
             Revoke…
           </Menu.Item>
         ) : null}

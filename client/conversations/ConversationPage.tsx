@@ -37,7 +37,7 @@ function KnownConversation({ conversation }: { readonly conversation: Conversati
       </Breadcrumbs>
       <div className="conversation-head">
         <PageHeader title={titleOf(conversation)}>
-          <Button variant="default" c="var(--parley-bad)" onClick={deleting.open}>
+          <Button variant="default" c="var(--bad)" onClick={deleting.open}>
             Delete…
           </Button>
         </PageHeader>

@@ -116,13 +116,7 @@ function Actions({ file, onDelete }: { readonly file: StoredFile; readonly onDel
       >
         Download
       </Button>
-      <Button
-        variant="default"
-        size="xs"
-        c="var(--parley-bad)"
-        aria-label={`Delete ${filename}`}
-        onClick={onDelete}
-      >
+      <Button variant="default" size="xs" c="var(--bad)" aria-label={`Delete ${filename}`} onClick={onDelete}>
         Delete…
       </Button>
     </Group>

@@ -18,7 +18,7 @@ export function KeyState({ revoked_at = null, disabled_at, expires_at }: KeyStat
   const [name, since = null] = states.find(([, at]) => at !== null) ?? []
   if (since === null) return null
   return (
-    <Text span size="xs" c="var(--parley-bad)">
+    <Text span size="xs" c="var(--bad)">
       {name} <Ago seconds={since} />
     </Text>
   )

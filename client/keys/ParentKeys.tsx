@@ -98,7 +98,7 @@ function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doi
       <Menu.Dropdown>
         {key.is_active ? null : <Menu.Item onClick={() => choose.mutate(key.id)}>Make active</Menu.Item>}
         <Menu.Item onClick={() => setDoing({ rotate: key })}>Rotate…</Menu.Item>
-        <Menu.Item c="var(--parley-bad)" onClick={() => setDoing({ revoke: key })}>
+        <Menu.Item c="var(--bad)" onClick={() => setDoing({ revoke: key })}>
           Revoke…
         </Menu.Item>
       </Menu.Dropdown>

@@ -6,15 +6,24 @@ import { shellActions } from './FailureNotice.tsx'
 import { Icon } from './icons.tsx'
 import { useMe } from './use-me.ts'
 
-export function KeySwitch() {
+/** `isWide` fills the sidebar's width. */
+export function KeySwitch({ isWide = false }: { readonly isWide?: boolean }) {
   const me = useMe()
   const choose = useChooseKey()
   const signOut = useSignOut()
   const active = me.keys.find((key) => key.is_active)
   return (
-    <Menu position="bottom-end" width={260}>
+    <Menu position={isWide ? 'bottom-start' : 'bottom-end'} width={260}>
       <Menu.Target>
-        <Button variant="default" size="sm" rightSection={<Icon name="chevron" size={14} />} maw={220}>
+        <Button
+          variant="default"
+          size="sm"
+          justify="space-between"
+          fullWidth={isWide}
+          maw={isWide ? undefined : 160}
+          flex="none"
+          rightSection={<Icon name="chevron" size={14} />}
+        >
           <Text span truncate size="sm">
             {active?.name ?? me.parent_key}
           </Text>

@@ -1,4 +1,4 @@
-/** Provides every page's layout: header, navigation and notices. */
+/** Provides every page's layout: navigation, content and notices. */
 import {
   ActionIcon,
   AppShell,
@@ -29,26 +29,30 @@ export function Shell() {
     return <SignedOutPage retry={() => void refetch()} />
   return (
     <AppShell
-      header={{ height: 56 }}
-      navbar={{ width: 216, breakpoint: 'sm', collapsed: { mobile: true } }}
-      padding={{ base: 'md', sm: 'lg' }}
+      layout="alt"
+      header={{ height: { base: 52, sm: 0 } }}
+      navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: true } }}
+      padding={{ base: 'md', sm: 'xl' }}
     >
       <a className="skip-link" href="#content">
         Skip to content
       </a>
-      <AppShell.Header>
-        <Head isKnown={me !== undefined} />
+      <AppShell.Header hiddenFrom="sm">
+        <PhoneHeader isKnown={me !== undefined} />
       </AppShell.Header>
-      <AppShell.Navbar p="sm" visibleFrom="sm">
-        {me === undefined ? <Loading what="the pages" rows={5} height={36} /> : <Navigation />}
+      <AppShell.Navbar visibleFrom="sm" className="sidebar">
+        <Brand />
+        {me === undefined ? <Loading what="the pages" rows={6} height={32} /> : <Sidebar />}
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
-        <FailureNotice />
-        {me !== undefined ? <Outlet /> : null}
-        {me === undefined && error === null ? <Loading what="the console" /> : null}
-        {me === undefined && error !== null ? (
-          <Failed error={error} what="The console" retry={() => void refetch()} />
-        ) : null}
+        <div className="page">
+          <FailureNotice />
+          {me !== undefined ? <Outlet /> : null}
+          {me === undefined && error === null ? <Loading what="the console" /> : null}
+          {me === undefined && error !== null ? (
+            <Failed error={error} what="The console" retry={() => void refetch()} />
+          ) : null}
+        </div>
       </AppShell.Main>
       <OfflineNotice />
       {me === undefined ? null : <SignInAgain />}
@@ -56,20 +60,58 @@ export function Shell() {
   )
 }
 
-function Head({ isKnown }: { readonly isKnown: boolean }) {
+function Brand() {
   return (
-    <Group h="100%" px="md" justify="space-between" wrap="nowrap">
-      <Group gap="xs" wrap="nowrap">
-        {isKnown ? <PhoneNavigation /> : <Skeleton w={34} h={34} hiddenFrom="sm" />}
-        <Link to="/agents" className="brand">
-          Parley
-        </Link>
+    <Link to="/agents" className="brand">
+      <Mark />
+      Parley
+    </Link>
+  )
+}
+
+/** The mark of `src/design/mark.svg`, drawn inline so that it appears with the first paint. */
+function Mark() {
+  return (
+    <svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true">
+      <rect width="32" height="32" rx="8" fill="var(--accent)" />
+      <path
+        fill="#fff"
+        fillRule="evenodd"
+        d="M8 14a8.5 8.5 0 1 1 8.5 8.5H12.6L8 27Zm8.5-4.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9Z"
+      />
+    </svg>
+  )
+}
+
+function PhoneHeader({ isKnown }: { readonly isKnown: boolean }) {
+  return (
+    <Group h="100%" px="sm" justify="space-between" wrap="nowrap">
+      <Group gap={4} wrap="nowrap">
+        {isKnown ? <PhoneNavigation /> : <Skeleton w={34} h={34} />}
+        <Brand />
       </Group>
-      <Group gap="xs" wrap="nowrap">
+      <Group gap={4} wrap="nowrap">
         <ThemeSwitch />
-        {isKnown ? <KeySwitch /> : <Skeleton w={96} h={36} />}
+        {isKnown ? <KeySwitch /> : <Skeleton w={96} h={32} />}
       </Group>
     </Group>
+  )
+}
+
+/** The navigation with the active key above it, and the links that every page shares below it. */
+function Sidebar() {
+  return (
+    <>
+      <KeySwitch isWide />
+      <Navigation />
+      <Group className="sidebar-foot" gap={4} wrap="nowrap">
+        <a className="navigation-link" href="/docs" target="_blank" rel="noreferrer">
+          <Icon name="docs" size={16} />
+          API reference
+        </a>
+        <ThemeSwitch />
+      </Group>
+    </>
   )
 }
 
@@ -77,14 +119,7 @@ function PhoneNavigation() {
   const [isOpen, { open, close }] = useDisclosure(false)
   return (
     <>
-      <ActionIcon
-        variant="subtle"
-        color="gray"
-        size="lg"
-        hiddenFrom="sm"
-        aria-label="Open menu"
-        onClick={open}
-      >
+      <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Open menu" onClick={open}>
         <Icon name="menu" />
       </ActionIcon>
       <Drawer.Root opened={isOpen} onClose={close} size={260}>
@@ -103,29 +138,50 @@ function PhoneNavigation() {
   )
 }
 
-const entries = [
-  { to: '/agents', label: 'Agents', icon: 'agents' },
-  { to: '/conversations', label: 'Conversations', icon: 'conversations' },
-  { to: '/keys', label: 'Keys', icon: 'keys' },
-  { to: '/usage', label: 'Usage', icon: 'usage' },
-  { to: '/uploads', label: 'Uploads', icon: 'uploads' },
-  { to: '/files', label: 'Files', icon: 'files' },
-] as const satisfies readonly { to: string; label: string; icon: IconName }[]
+interface Entry {
+  readonly to: '/agents' | '/conversations' | '/keys' | '/usage' | '/uploads' | '/files' | '/admin'
+  readonly label: string
+  readonly icon: IconName
+}
 
-const administration = { to: '/admin', label: 'Administration', icon: 'admin' } as const
+/** The pages in groups; a group without a name has no heading. */
+const groups: readonly { readonly name?: string; readonly entries: readonly Entry[] }[] = [
+  {
+    entries: [
+      { to: '/agents', label: 'Agents', icon: 'agents' },
+      { to: '/conversations', label: 'Conversations', icon: 'conversations' },
+      { to: '/usage', label: 'Usage', icon: 'usage' },
+    ],
+  },
+  {
+    name: 'Data',
+    entries: [
+      { to: '/uploads', label: 'Uploads', icon: 'uploads' },
+      { to: '/files', label: 'Files', icon: 'files' },
+    ],
+  },
+]
+
+const keysEntry: Entry = { to: '/keys', label: 'Keys', icon: 'keys' }
+const administration: Entry = { to: '/admin', label: 'Administration', icon: 'admin' }
 
 function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
   const { is_administrator: isAdministrator } = useMe()
-  const shown = isAdministrator ? [...entries, administration] : entries
+  const access = { name: 'Access', entries: isAdministrator ? [keysEntry, administration] : [keysEntry] }
   return (
-    <Stack component="nav" aria-label="Pages" gap={4}>
-      {shown.map(({ to, label, icon }) => (
-        <Link key={to} to={to} className="navigation-link" onClick={onFollow}>
-          <Icon name={icon} />
-          {label}
-        </Link>
+    <nav aria-label="Pages" className="navigation">
+      {[...groups, access].map(({ name, entries }) => (
+        <Stack key={name ?? ''} gap={1}>
+          {name === undefined ? null : <span className="navigation-heading">{name}</span>}
+          {entries.map(({ to, label, icon }) => (
+            <Link key={to} to={to} className="navigation-link" onClick={onFollow}>
+              <Icon name={icon} size={16} />
+              {label}
+            </Link>
+          ))}
+        </Stack>
       ))}
-    </Stack>
+    </nav>
   )
 }
 

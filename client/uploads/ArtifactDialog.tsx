@@ -105,7 +105,7 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
   }
   return (
     <>
-      <Button variant="default" c="var(--parley-bad)" onClick={() => setIsAsking(true)}>
+      <Button variant="default" c="var(--bad)" onClick={() => setIsAsking(true)}>
         Delete…
       </Button>
       <ConfirmDialog

@@ -80,7 +80,7 @@ function SendingRow(upload: LocalUpload) {
         </Group>
         <Progress value={share * 100} color={colors[state]} aria-label={`Upload progress of ${filename}`} />
         {problem === undefined ? null : (
-          <Text size="xs" c="var(--parley-bad)" role="alert">
+          <Text size="xs" c="var(--bad)" role="alert">
             {problem}
           </Text>
         )}
@@ -148,7 +148,7 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
         </Group>
         <Progress value={share * 100} color="gray" aria-label={`Upload progress of ${filename}`} />
         {problem === undefined ? null : (
-          <Text size="xs" c="var(--parley-bad)" role="alert">
+          <Text size="xs" c="var(--bad)" role="alert">
             {problem}
           </Text>
         )}

@@ -21,9 +21,9 @@ const axis = { stroke: 'var(--chart-axis)', fontSize: 12, tickLine: false } as c
 const initialDimension = { width: 480, height: HEIGHT }
 const tooltip = {
   contentStyle: {
-    border: '1px solid var(--parley-line-strong)',
+    border: '1px solid var(--line-strong)',
     borderRadius: 8,
-    background: 'var(--parley-surface)',
+    background: 'var(--surface)',
     fontSize: 13,
   },
   itemStyle: { color: 'var(--mantine-color-text)' },

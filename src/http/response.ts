@@ -187,6 +187,7 @@ export const pageSecurityHeaders: readonly string[] = securityHeaders.with(
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self'",
+    "font-src 'self'",
     "media-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",

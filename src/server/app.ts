@@ -5,6 +5,7 @@ import { definitionSchema } from '../agents/definition.ts'
 import { checkPageOrigin } from '../agents/page-origin.ts'
 import { statusPageAssets } from '../artifacts/status-page.ts'
 import { uploadEndpoint } from '../artifacts/tus.ts'
+import { designFiles } from '../design/design.ts'
 import {
   assertSingleHeaders,
   bearerOf,
@@ -168,7 +169,7 @@ type PageRoute = Route<AnyCaller, Deps>
 
 function createPageEndpoint(options: AppOptions, isDraining: () => boolean): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
-  const files = [...docsPages, ...markdownPages, ...statusPageAssets].map(
+  const files = [...designFiles, ...docsPages, ...markdownPages, ...statusPageAssets].map(
     ([path, file]) => [path, createFilePage(file)] as const,
   )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]

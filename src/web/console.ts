@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { designHead } from '../design/design.ts'
 import { IMMUTABLE } from '../http/response.ts'
 import { StartupError } from '../lib/errors.ts'
 import type { Random } from '../lib/ids.ts'
@@ -99,7 +100,7 @@ function renderConsole(assets: ConsoleAssets, nonce: string): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta property="csp-nonce" nonce="${nonce}">
-<link rel="icon" href="data:,">
+${designHead}
 <script src="${assets.firstScript}"></script>
 ${styles.join('')}${preloads.join('')}<script type="module" src="${assets.mainScript}"></script>
 </head>

@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import swaggerPackage from 'swagger-ui-dist/package.json' with { type: 'json' }
+import { designHead } from '../design/design.ts'
 import { IMMUTABLE, type PageFile } from '../http/response.ts'
 import { commonHeaders, type Headers } from './page.ts'
 
@@ -21,6 +22,7 @@ const contentSecurityPolicy = [
   "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' data:",
+  "font-src 'self'",
   "connect-src 'self'",
   "form-action 'none'",
   "base-uri 'none'",
@@ -34,7 +36,7 @@ const html = `<!doctype html>
 <title>Parley API reference</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
+${designHead}
 <link rel="stylesheet" href="${stylePath}">
 <link rel="stylesheet" href="/docs/page.css">
 <script src="/docs/page.js"></script>
@@ -48,7 +50,10 @@ const html = `<!doctype html>
 `
 
 /** Hides the column of links between operations, because the API description contains no links. */
-const style = `body { margin: 0 }
+const style = `body { margin: 0; background: var(--surface) }
+.swagger-ui, .swagger-ui .info .title, .swagger-ui .opblock-tag, .swagger-ui .opblock .opblock-summary-description { font-family: var(--font) }
+.swagger-ui .opblock .opblock-summary-path, .swagger-ui code, .swagger-ui pre { font-family: var(--font-mono) }
+.swagger-ui .topbar { display: none }
 .swagger-ui .response-col_links { display: none }
 `
 

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
+import { designHead } from '../design/design.ts'
 import { matchesTag } from '../http/ranges.ts'
 import { IMMUTABLE } from '../http/response.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
@@ -65,7 +66,8 @@ const demoPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  'img-src data:',
+  "img-src 'self' data:",
+  "font-src 'self'",
   "frame-src 'self'",
   "form-action 'none'",
   "base-uri 'none'",
@@ -81,7 +83,7 @@ function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
 <title>Parley: the chat widget</title>
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
+${designHead}
 <link rel="stylesheet" href="${demoStyle.path}">
 <script defer src="${loader.path}" integrity="${loader.integrity}" data-auto-mount="false"></script>
 <script type="module" src="${demoScript.path}"></script>
@@ -132,7 +134,7 @@ function renderFrame(
 <title>Chat</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
+${designHead}
 <link rel="stylesheet" href="${widget.frameStyle.path}">
 <script type="module" src="${widget.frameScript.path}"></script>
 </head>

@@ -6,48 +6,48 @@ import { tags } from '@lezer/highlight'
 import { pageNonce } from '../../content-security-policy.ts'
 
 const look = EditorView.theme({
-  '&': { color: 'var(--mantine-color-text)', backgroundColor: 'var(--parley-surface)', fontSize: '13px' },
-  '&.cm-focused': { outline: '2px solid var(--parley-accent-text)', outlineOffset: '-2px' },
+  '&': { color: 'var(--mantine-color-text)', backgroundColor: 'var(--surface)', fontSize: '13px' },
+  '&.cm-focused': { outline: '2px solid var(--accent-text)', outlineOffset: '-2px' },
   '.cm-scroller': { fontFamily: 'var(--mantine-font-family-monospace)', lineHeight: '1.55' },
   '.cm-content': { caretColor: 'var(--mantine-color-text)', padding: '8px 0' },
   '.cm-cursor': { borderLeftColor: 'var(--mantine-color-text)' },
   '.cm-gutters': {
-    backgroundColor: 'var(--parley-surface)',
+    backgroundColor: 'var(--surface)',
     color: 'var(--mantine-color-dimmed)',
     border: 'none',
   },
-  '.cm-activeLine': { backgroundColor: 'var(--parley-active-line)' },
+  '.cm-activeLine': { backgroundColor: 'var(--active-line)' },
   '.cm-activeLineGutter': { backgroundColor: 'transparent', color: 'var(--mantine-color-text)' },
   '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {
-    backgroundColor: 'var(--parley-selection)',
+    backgroundColor: 'var(--selection)',
   },
   '.cm-tooltip': {
-    backgroundColor: 'var(--parley-surface)',
+    backgroundColor: 'var(--surface)',
     color: 'var(--mantine-color-text)',
-    border: '1px solid var(--parley-line-strong)',
+    border: '1px solid var(--line-strong)',
     borderRadius: '8px',
     overflow: 'hidden',
   },
   '.cm-tooltip-autocomplete > ul > li[aria-selected]': {
-    backgroundColor: 'var(--parley-accent-soft)',
-    color: 'var(--parley-accent-text)',
+    backgroundColor: 'var(--accent-soft)',
+    color: 'var(--accent-text)',
   },
   '.cm-completionDetail': { color: 'var(--mantine-color-dimmed)', fontStyle: 'normal', marginLeft: '12px' },
   '.cm-diagnostic': { padding: '6px 10px' },
-  '.cm-diagnostic-error': { borderLeft: '3px solid var(--parley-bad)' },
+  '.cm-diagnostic-error': { borderLeft: '3px solid var(--bad)' },
   '.cm-collapsedLines': {
-    background: 'var(--parley-canvas)',
+    background: 'var(--canvas)',
     color: 'var(--mantine-color-dimmed)',
     '&:before, &:after': { content: 'none' },
   },
-  '.cm-panels': { backgroundColor: 'var(--parley-canvas)', color: 'var(--mantine-color-text)' },
+  '.cm-panels': { backgroundColor: 'var(--canvas)', color: 'var(--mantine-color-text)' },
 })
 
 const marks = HighlightStyle.define([
-  { tag: [tags.definition(tags.propertyName), tags.propertyName], color: 'var(--parley-code-key)' },
+  { tag: [tags.definition(tags.propertyName), tags.propertyName], color: 'var(--code-key)' },
   { tag: [tags.string, tags.content], color: 'var(--mantine-color-text)' },
-  { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: 'var(--parley-code-value)' },
-  { tag: [tags.comment], color: 'var(--parley-code-comment)', fontStyle: 'italic' },
+  { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: 'var(--code-value)' },
+  { tag: [tags.comment], color: 'var(--code-comment)', fontStyle: 'italic' },
   { tag: [tags.punctuation, tags.separator], color: 'var(--mantine-color-dimmed)' },
 ])
 

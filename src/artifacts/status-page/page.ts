@@ -1,8 +1,9 @@
 /** Renders the status page, which shows an artifact's progress, a preview of the result, or an error. */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { designHead } from '../../design/design.ts'
 import type { ServiceError } from '../../lib/errors.ts'
-import { type Html, html } from '../../lib/html.ts'
+import { Html, html } from '../../lib/html.ts'
 import { Page } from '../../operations/operation.ts'
 import type { ArtifactStatus } from '../schema.ts'
 
@@ -160,7 +161,7 @@ const failures: Readonly<Record<number, readonly [heading: string, says: string]
 }
 
 function renderPage(pieces: Pieces): Page {
-  const { script, style, icon } = statusPageFiles
+  const { script, style } = statusPageFiles
   const { refreshSeconds, title, state, isFollowed, heading, progress, content } = pieces
   const facts = pieces.facts.map((fact) => html`<p>${fact}</p>\n`)
   const refresh = html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>`
@@ -172,7 +173,7 @@ function renderPage(pieces: Pieces): Page {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<link rel="icon" href="../${icon.name}" type="image/svg+xml">
+${new Html(designHead)}
 <link rel="stylesheet" href="../${style.name}">
 <script type="module" src="../${script.name}"></script>
 ${refreshSeconds === undefined ? undefined : refresh}
@@ -195,7 +196,6 @@ ${refreshSeconds === undefined ? undefined : refresh}
 export const statusPageFiles = {
   script: readStatusPageFile('status.js', 'text/javascript'),
   style: readStatusPageFile('status.css', 'text/css'),
-  icon: readStatusPageFile('icon.svg', 'image/svg+xml'),
 } as const
 
 function readStatusPageFile(source: string, mediaType: string) {

@@ -1,8 +1,9 @@
 /** Lists the agents, with a search field and each agent's last day of use. */
-import { Button, Table, Text, TextInput } from '@mantine/core'
+import { Button, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import type { AgentListItem } from '../api.ts'
+import { type Column, DataTable } from '../components/DataTable.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
@@ -78,63 +79,50 @@ function FoundAgents({ agents }: { readonly agents: readonly AgentListItem[] }) 
   )
 }
 
+const columns: readonly Column<AgentListItem>[] = [
+  {
+    name: 'Name',
+    render: ({ id, name }) => (
+      <Link to="/agents/$agentId" params={{ agentId: id }} className="row-link">
+        {name}
+      </Link>
+    ),
+  },
+  { name: 'Model', render: ({ model }) => model },
+  {
+    name: 'Tools',
+    isOptional: true,
+    render: ({ tools }) =>
+      tools.length === 0 ? <span className="quiet">None</span> : renderCount(tools.length, 'tool'),
+  },
+  { name: 'Last used', render: ({ id }) => <LastUsed agentId={id} /> },
+  {
+    name: 'Created',
+    isOptional: true,
+    render: ({ created_at: seconds }) => (
+      <span className="quiet">
+        <Ago seconds={seconds} />
+      </span>
+    ),
+  },
+]
+
 function AgentTable({ agents }: { readonly agents: readonly AgentListItem[] }) {
   return (
-    <div className="panel">
-      <Table highlightOnHover verticalSpacing="sm" horizontalSpacing="md" layout="fixed">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Name</Table.Th>
-            <Table.Th visibleFrom="xs">Model</Table.Th>
-            <Table.Th visibleFrom="md" w={110}>
-              Tools
-            </Table.Th>
-            <Table.Th w={130}>Last used</Table.Th>
-            <Table.Th visibleFrom="md" w={150}>
-              Created
-            </Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {agents.map((agent) => (
-            <AgentRow key={agent.id} agent={agent} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
+    <DataTable
+      label="Agents"
+      columns={columns}
+      rows={agents}
+      keyOf={({ id }) => id}
+      onPhone="same"
+      hasRowLinks
+    />
   )
 }
 
-function AgentRow({ agent }: { readonly agent: AgentListItem }) {
+function LastUsed({ agentId }: { readonly agentId: string }) {
   const { data: lastDays } = useQuery(lastDaysQuery)
-  const lastDay = lastDays?.get(agent.id)
-  return (
-    <Table.Tr className="link-row">
-      <Table.Td>
-        <Link to="/agents/$agentId" params={{ agentId: agent.id }} className="row-link">
-          {agent.name}
-        </Link>
-      </Table.Td>
-      <Table.Td visibleFrom="xs">
-        <Text size="sm" truncate>
-          {agent.model}
-        </Text>
-      </Table.Td>
-      <Table.Td visibleFrom="md">
-        <Text size="sm" c={agent.tools.length === 0 ? 'dimmed' : undefined}>
-          {agent.tools.length === 0 ? 'None' : renderCount(agent.tools.length, 'tool')}
-        </Text>
-      </Table.Td>
-      <Table.Td>
-        <Text size="sm" c={lastDay === undefined ? 'dimmed' : undefined} title={lastDay}>
-          {lastDay === undefined ? 'Never' : renderDay(lastDay)}
-        </Text>
-      </Table.Td>
-      <Table.Td visibleFrom="md">
-        <Text size="sm" c="dimmed">
-          <Ago seconds={agent.created_at} />
-        </Text>
-      </Table.Td>
-    </Table.Tr>
-  )
+  const lastDay = lastDays?.get(agentId)
+  if (lastDay === undefined) return <span className="quiet">Never</span>
+  return <span title={lastDay}>{renderDay(lastDay)}</span>
 }

@@ -42,7 +42,7 @@ function History({ agentId, versions }: HistoryProps) {
             }
           >
             <Group justify="space-between" wrap="nowrap">
-              <Text size="sm" fw={600}>
+              <Text size="sm" fw={500}>
                 Version {one.version}
               </Text>
               {one.current ? (

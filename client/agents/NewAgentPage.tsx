@@ -36,7 +36,7 @@ function ChooseTemplate() {
       <SimpleGrid cols={{ base: 1, xs: 2, lg: 3 }}>
         {templates.map(({ id, title, about }) => (
           <Link key={id} to="/agents/new" search={{ template: id }} className="panel template-card">
-            <Text fw={600}>{title}</Text>
+            <Text fw={500}>{title}</Text>
             <Text size="sm" c="dimmed">
               {about}
             </Text>

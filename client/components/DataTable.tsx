@@ -1,4 +1,4 @@
-/** Shows rows as a table; on a phone, as cards or as a table that scrolls sideways. */
+/** Shows rows as a table; on a phone, as the same table, as cards or as a table that scrolls sideways. */
 import './data-table.css'
 import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'
@@ -10,6 +10,8 @@ export interface Column<T> {
   readonly isNumber?: boolean
   /** Shows the header only to screen readers. */
   readonly isBare?: boolean
+  /** Hides the column on narrow screens. */
+  readonly isOptional?: boolean
 }
 
 interface DataTableProps<T> {
@@ -18,21 +20,23 @@ interface DataTableProps<T> {
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
   readonly keyOf: (row: T) => string
-  readonly onPhone?: 'cards' | 'scroll'
+  readonly onPhone?: 'cards' | 'scroll' | 'same'
+  /** Makes each row a link; the first column must contain a link with the class `row-link`. */
+  readonly hasRowLinks?: boolean
   /** Totals, shown as the last row. */
   readonly total?: T
 }
 
 export function DataTable<T>({ onPhone = 'cards', ...props }: DataTableProps<T>) {
-  const { label, columns, rows, keyOf, total } = props
+  const { label, columns, rows, keyOf, total, hasRowLinks = false } = props
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
     <section className="panel data-table" data-phone={onPhone} tabIndex={0} aria-label={label}>
       <table aria-label={label}>
         <thead>
           <tr>
-            {columns.map(({ name, isNumber, isBare }) => (
-              <th key={name} scope="col" data-number={isNumber}>
+            {columns.map(({ name, isNumber, isBare, isOptional }) => (
+              <th key={name} scope="col" data-number={isNumber} data-optional={isOptional}>
                 {isBare ? <span className="for-screen-readers">{name}</span> : name}
               </th>
             ))}
@@ -40,7 +44,7 @@ export function DataTable<T>({ onPhone = 'cards', ...props }: DataTableProps<T>)
         </thead>
         <tbody>
           {rows.map((row) => (
-            <Row key={keyOf(row)} row={row} columns={columns} />
+            <Row key={keyOf(row)} row={row} columns={columns} isLink={hasRowLinks} />
           ))}
         </tbody>
         {total === undefined ? null : (
@@ -53,11 +57,22 @@ export function DataTable<T>({ onPhone = 'cards', ...props }: DataTableProps<T>)
   )
 }
 
-function Row<T>({ row, columns }: { readonly row: T; readonly columns: readonly Column<T>[] }) {
+interface RowProps<T> {
+  readonly row: T
+  readonly columns: readonly Column<T>[]
+  readonly isLink?: boolean
+}
+
+function Row<T>({ row, columns, isLink = false }: RowProps<T>) {
   return (
-    <tr>
-      {columns.map(({ name, render, isNumber, isBare }) => (
-        <td key={name} data-number={isNumber} data-name={isBare ? undefined : name}>
+    <tr className={isLink ? 'link-row' : undefined}>
+      {columns.map(({ name, render, isNumber, isBare, isOptional }) => (
+        <td
+          key={name}
+          data-number={isNumber}
+          data-optional={isOptional}
+          data-name={isBare ? undefined : name}
+        >
           {render(row)}
         </td>
       ))}

@@ -120,7 +120,7 @@ function NoConversations({ agent }: { readonly agent: string | undefined }) {
       action={link}
     >
       Agents store nothing by default. To store the conversations of an agent, edit it and turn on{' '}
-      <Text span fw={600} c="var(--mantine-color-text)">
+      <Text span fw={500} c="var(--text)">
         Store conversations
       </Text>
       , or add{' '}

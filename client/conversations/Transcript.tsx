@@ -43,7 +43,7 @@ export function Transcript({ items, turns, isWhole }: TranscriptProps) {
 function TurnHead({ turn }: { readonly turn: Turn | undefined }) {
   return (
     <Group justify="space-between" gap="xs" className="transcript-head">
-      <Text size="xs" fw={600}>
+      <Text size="xs" fw={500}>
         {turn === undefined ? 'Added without a turn' : `Turn ${renderNumber(turn.number)}`}
       </Text>
       {turn === undefined ? null : (

@@ -58,7 +58,7 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
           .map((model) => (
             <List.Item key={toLabel(model)}>
               <Group gap="xs">
-                <Text size="sm" fw={600}>
+                <Text size="sm" fw={500}>
                   {toLabel(model)}
                 </Text>
                 <Badge size="sm" variant="light" className="accent-badge">

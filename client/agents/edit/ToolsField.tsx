@@ -59,7 +59,7 @@ function ToolItem({ index }: { readonly index: number }) {
   return (
     <Accordion.Item value={String(index)}>
       <Accordion.Control icon={<Icon name="tool" size={16} />}>
-        <Text size="sm" ff="monospace" fw={600}>
+        <Text size="sm" ff="monospace" fw={500}>
           {name === '' ? 'Unnamed tool' : name}
         </Text>
         {description === '' ? null : (

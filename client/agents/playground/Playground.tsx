@@ -105,7 +105,7 @@ function Turn({ turn, playground }: { readonly turn: PlaygroundTurn; readonly pl
         {replies.map(({ side, reply }) => (
           <Stack key={side} gap={4}>
             {replies.length === 1 ? null : (
-              <Text size="xs" fw={600} c="dimmed">
+              <Text size="xs" fw={500} c="dimmed">
                 {sideNames[side]}
               </Text>
             )}

@@ -39,7 +39,7 @@ function CallView({ call: { name, argumentsText, result } }: { readonly call: Ca
     <Box className="playground-call">
       <Group gap={6} wrap="nowrap">
         <Icon name="tool" size={14} />
-        <Text size="xs" ff="monospace" fw={600}>
+        <Text size="xs" ff="monospace" fw={500}>
           {name}
         </Text>
       </Group>

@@ -152,6 +152,12 @@ const admin = createRoute({
   component: lazyRouteComponent(() => import('./admin/page.tsx'), 'AdminPage'),
 })
 
+const design = createRoute({
+  getParentRoute: () => shell,
+  path: '/_design',
+  component: lazyRouteComponent(() => import('./design/DesignPage.tsx'), 'DesignPage'),
+})
+
 const unknown = createRoute({ getParentRoute: () => shell, path: '$', component: UnknownPage })
 
 const tree = root.addChildren([
@@ -168,6 +174,7 @@ const tree = root.addChildren([
     uploads,
     files,
     admin,
+    ...('development' in document.documentElement.dataset ? [design] : []),
     unknown,
   ]),
 ])

@@ -22,6 +22,20 @@ const indigo: MantineColorsTuple = [
   '#312e81',
 ]
 
+/** Darker than the library's red, so that white text on it is readable. */
+const red: MantineColorsTuple = [
+  '#fdeeec',
+  '#fbd5d1',
+  '#f5aca5',
+  '#ee8177',
+  '#e75c50',
+  '#dc4034',
+  '#c62d21',
+  '#b42318',
+  '#8f1c13',
+  '#6e150e',
+]
+
 /** The dark scheme's base colors, from lightest to darkest. */
 const dark: MantineColorsTuple = [
   '#eceef3',
@@ -37,7 +51,7 @@ const dark: MantineColorsTuple = [
 ]
 
 export const theme = createTheme({
-  colors: { indigo, dark },
+  colors: { indigo, red, dark },
   primaryColor: 'indigo',
   primaryShade: { light: 6, dark: 6 },
   autoContrast: true,

@@ -1,28 +1,22 @@
 /** Shows the status of a turn. */
-import { Group, Text } from '@mantine/core'
+import { Status as StatusDot, type Tone } from '../components/Status.tsx'
 import type { Turn } from './queries.ts'
 
 type Status = Turn['status']
 
-const statusNames: Readonly<Record<Status, string>> = {
-  queued: 'Queued',
-  in_progress: 'Running',
-  completed: 'Completed',
-  incomplete: 'Incomplete',
-  failed: 'Failed',
-  cancelled: 'Cancelled',
+const labels: Readonly<Record<Status, readonly [name: string, tone: Tone]>> = {
+  queued: ['Queued', 'active'],
+  in_progress: ['Running', 'active'],
+  completed: ['Completed', 'good'],
+  incomplete: ['Incomplete', 'warn'],
+  failed: ['Failed', 'bad'],
+  cancelled: ['Cancelled', 'warn'],
 }
 
 export function StatusLabel({ status }: { readonly status: Status | null | undefined }) {
   if (status == null) return '–'
-  return (
-    <Group gap={6} wrap="nowrap">
-      <span className="turn-dot" data-status={status} />
-      <Text size="sm" span>
-        {statusNames[status]}
-      </Text>
-    </Group>
-  )
+  const [name, tone] = labels[status]
+  return <StatusDot tone={tone}>{name}</StatusDot>
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -71,6 +71,7 @@ export function toConfig(
       port: settings.PORT,
       host: settings.HOST,
       publicUrl: settings.PARLEY_PUBLIC_URL,
+      isDevelopment: settings.PARLEY_DEVELOPMENT,
       allowedHosts: settings.PARLEY_ALLOWED_HOSTS ?? [],
       trustedProxies: settings.PARLEY_TRUSTED_PROXIES ?? [],
     },

@@ -54,6 +54,9 @@ const server = {
   PARLEY_PUBLIC_URL: httpUrlSuchAs('https://chat.example.org')
     .optional()
     .describe('URL at which users and browsers reach the server.'),
+  PARLEY_DEVELOPMENT: flag()
+    .prefault('false')
+    .describe('Serve pages for developers of Parley, such as /console/_design. `npm run dev` sets it.'),
   PARLEY_ALLOWED_HOSTS: hostList()
     .optional()
     .describe(

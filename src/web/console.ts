@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
 import { IMMUTABLE } from '../http/response.ts'
 import { StartupError } from '../lib/errors.ts'
@@ -89,11 +90,16 @@ function renderConsolePolicy(nonce: string): string {
   ].join('; ')
 }
 
-function renderConsole(assets: ConsoleAssets, nonce: string): string {
+interface ConsoleOptions {
+  readonly nonce: string
+  readonly isDevelopment: boolean
+}
+
+function renderConsole(assets: ConsoleAssets, { nonce, isDevelopment }: ConsoleOptions): string {
   const styles = assets.styles.map((path) => `<link rel="stylesheet" href="${path}">\n`)
   const preloads = assets.preloads.map((path) => `<link rel="modulepreload" href="${path}">\n`)
   return `<!doctype html>
-<html lang="en">
+<html lang="en"${isDevelopment ? ' data-development' : ''}>
 <head>
 <meta charset="utf-8">
 <title>Parley</title>
@@ -135,7 +141,13 @@ function filePage({ path, body, brotli }: ConsoleFile): Page {
   }
 }
 
-export function createConsolePage({ random }: { readonly random: Random }, assets: ConsoleAssets): Page {
+interface Dependencies {
+  readonly config: Config
+  readonly random: Random
+}
+
+export function createConsolePage({ config, random }: Dependencies, assets: ConsoleAssets): Page {
+  const { isDevelopment } = config.server
   return (request, response) => {
     const nonce = Buffer.from(random(NONCE_BYTES)).toString('base64')
     const headers = {
@@ -145,6 +157,6 @@ export function createConsolePage({ random }: { readonly random: Random }, asset
       'Cross-Origin-Opener-Policy': 'same-origin',
       'Cache-Control': 'no-store',
     }
-    writePage(request, response, headers, Buffer.from(renderConsole(assets, nonce)))
+    writePage(request, response, headers, Buffer.from(renderConsole(assets, { nonce, isDevelopment })))
   }
 }

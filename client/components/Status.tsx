@@ -1,0 +1,12 @@
+/** Shows a status as a colored dot with a word, so that color is never the only difference. */
+import './status.css'
+
+export type Tone = 'good' | 'warn' | 'bad' | 'active' | 'quiet'
+
+export function Status({ tone, children }: { readonly tone: Tone; readonly children: string }) {
+  return (
+    <span className="status" data-tone={tone}>
+      {children}
+    </span>
+  )
+}

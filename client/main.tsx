@@ -1,7 +1,9 @@
 /** Starts the console: removes the sign-in secret from the address, installs the page guards and renders the router. */
 import '@mantine/core/styles.css'
+import '@mantine/notifications/styles.css'
 import './styles.css'
 import { MantineProvider } from '@mantine/core'
+import { Notifications } from '@mantine/notifications'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { createRoot } from 'react-dom/client'
@@ -22,6 +24,7 @@ createRoot(document.querySelector('#root') as HTMLElement).render(
     cssVariablesResolver={resolveVariables}
     getStyleNonce={() => pageNonce}
   >
+    <Notifications position="bottom-right" autoClose={6_000} />
     <QueryClientProvider client={queryClient}>
       <RouterProvider router={createConsoleRouter()} />
     </QueryClientProvider>

@@ -89,7 +89,7 @@ export const theme = createTheme({
 })
 
 const sameInBoth = {
-  '--mantine-color-body': 'var(--canvas)',
+  '--mantine-color-body': 'var(--surface)',
   '--mantine-color-text': 'var(--text)',
   '--mantine-color-dimmed': 'var(--muted)',
   '--mantine-color-placeholder': 'var(--placeholder)',

@@ -56,6 +56,7 @@ function FoundAgents({ agents }: { readonly agents: readonly AgentListItem[] }) 
     <>
       <TextInput
         aria-label="Search agents"
+        data-search
         placeholder="Search by name, model or ID"
         leftSection={<Icon name="search" size={16} />}
         maw={360}

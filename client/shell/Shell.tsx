@@ -5,23 +5,33 @@ import {
   CloseButton,
   Drawer,
   Group,
+  Kbd,
   type MantineColorScheme,
   Menu,
   Skeleton,
   Stack,
   Text,
+  UnstyledButton,
   useMantineColorScheme,
 } from '@mantine/core'
 import { useDisclosure, useNetwork } from '@mantine/hooks'
+import { spotlight } from '@mantine/spotlight'
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
+import { lazy, Suspense } from 'react'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
 import { FailureNotice } from './FailureNotice.tsx'
 import { Icon, type IconName } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
+import { groups, keysAndAdministration } from './navigation.ts'
 import { SignedOutPage, SignInAgain } from './SignIn.tsx'
 import { meQuery, useMe } from './use-me.ts'
+
+/** Loaded after the page, because it is not visible at first. */
+const CommandPalette = lazy(async () => ({
+  default: (await import('./CommandPalette.tsx')).CommandPalette,
+}))
 
 export function Shell() {
   const { data: me, error, refetch } = useQuery(meQuery)
@@ -55,7 +65,14 @@ export function Shell() {
         </div>
       </AppShell.Main>
       <OfflineNotice />
-      {me === undefined ? null : <SignInAgain />}
+      {me === undefined ? null : (
+        <>
+          <SignInAgain />
+          <Suspense>
+            <CommandPalette />
+          </Suspense>
+        </>
+      )}
     </AppShell>
   )
 }
@@ -103,6 +120,11 @@ function Sidebar() {
   return (
     <>
       <KeySwitch isWide />
+      <UnstyledButton className="search-button" onClick={spotlight.open}>
+        <Icon name="search" size={16} />
+        <span>Search</span>
+        <Kbd size="xs">Ctrl K</Kbd>
+      </UnstyledButton>
       <Navigation />
       <Group className="sidebar-foot" gap={4} wrap="nowrap">
         <a className="navigation-link" href="/docs" target="_blank" rel="noreferrer">
@@ -138,36 +160,9 @@ function PhoneNavigation() {
   )
 }
 
-interface Entry {
-  readonly to: '/agents' | '/conversations' | '/keys' | '/usage' | '/uploads' | '/files' | '/admin'
-  readonly label: string
-  readonly icon: IconName
-}
-
-/** The pages in groups; a group without a name has no heading. */
-const groups: readonly { readonly name?: string; readonly entries: readonly Entry[] }[] = [
-  {
-    entries: [
-      { to: '/agents', label: 'Agents', icon: 'agents' },
-      { to: '/conversations', label: 'Conversations', icon: 'conversations' },
-      { to: '/usage', label: 'Usage', icon: 'usage' },
-    ],
-  },
-  {
-    name: 'Data',
-    entries: [
-      { to: '/uploads', label: 'Uploads', icon: 'uploads' },
-      { to: '/files', label: 'Files', icon: 'files' },
-    ],
-  },
-]
-
-const keysEntry: Entry = { to: '/keys', label: 'Keys', icon: 'keys' }
-const administration: Entry = { to: '/admin', label: 'Administration', icon: 'admin' }
-
 function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
   const { is_administrator: isAdministrator } = useMe()
-  const access = { name: 'Access', entries: isAdministrator ? [keysEntry, administration] : [keysEntry] }
+  const access = { name: 'Access', entries: keysAndAdministration(isAdministrator) }
   return (
     <nav aria-label="Pages" className="navigation">
       {[...groups, access].map(({ name, entries }) => (

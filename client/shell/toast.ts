@@ -1,0 +1,12 @@
+/** Shows short messages at the edge of the window, some of which offer to undo an action. */
+import { notifications } from '@mantine/notifications'
+
+/** Shows that an action succeeded. */
+export function showDone(message: string): void {
+  notifications.show({
+    message,
+    color: 'green',
+    withBorder: true,
+    closeButtonProps: { 'aria-label': 'Close' },
+  })
+}

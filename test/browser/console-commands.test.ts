@@ -1,0 +1,87 @@
+/** Tests the console's command palette and keyboard shortcuts. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { startApp } from '../support/app.ts'
+import { listAxeFaults } from '../support/axe.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { openConsole } from '../support/console-ui.ts'
+
+// Browsers are slow on a busy machine.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+async function openWithAgent() {
+  const app = await startApp()
+  const agent = await app.createAgent('name: Concierge\ninstructions: You help guests.\n')
+  const opened = await openConsole(app, browser)
+  await opened.page.getByRole('link', { name: 'Concierge' }).waitFor()
+  // The palette's script loads after the page.
+  await opened.page.waitForLoadState('networkidle')
+  return { app, agent, ...opened }
+}
+
+async function openPalette(page: Page) {
+  await page.keyboard.press('Control+k')
+  const field = page.getByLabel('Search for a command')
+  await field.waitFor({ timeout: 10_000 })
+  return field
+}
+
+describe('the command palette', () => {
+  test('opens a page by name, without accessibility faults', async () => {
+    const { page, complaints } = await openWithAgent()
+    const field = await openPalette(page)
+    expect(await listAxeFaults(page)).toEqual([])
+    await field.fill('usage')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('opens an agent by name, even from a text field', async () => {
+    const { page, agent } = await openWithAgent()
+    await page.getByLabel('Search agents').focus()
+    await (await openPalette(page)).fill('concierge')
+    await page.keyboard.press('Enter')
+    await page.waitForURL((url) => url.pathname === `/console/agents/${agent.agent_id}`)
+  })
+
+  test("copies an agent's embed code and confirms it", async () => {
+    const { page, context, app, agent } = await openWithAgent()
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: app.url })
+    await (await openPalette(page)).fill('copy embed')
+    await page.keyboard.press('Enter')
+    await page.getByText('Embed code copied').waitFor()
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(agent.agent_key)
+  })
+
+  test('finds the documentation', async () => {
+    const { page } = await openWithAgent()
+    await (await openPalette(page)).fill('backup')
+    await page
+      .getByRole('button', { name: /Backup/ })
+      .first()
+      .waitFor()
+  })
+})
+
+describe('a keyboard shortcut', () => {
+  test('focuses the search field (/)', async () => {
+    const { page } = await openWithAgent()
+    await page.keyboard.press('/')
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label')))
+      .toBe('Search agents')
+  })
+
+  test('shows the list of shortcuts (?)', async () => {
+    const { page } = await openWithAgent()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+  })
+})

@@ -56,8 +56,8 @@ export async function withConversations<T>(
   { db, config }: { readonly db: Database; readonly config: Config },
   run: (storage: ConversationStorage) => Promise<T>,
 ): Promise<T> {
-  const isPostgres = config.databaseUrl !== undefined
-  const storage = createConversationStorage({ db, isPostgres }, config.dataDir)
+  const { databaseUrl, dataDir } = config
+  const storage = createConversationStorage({ db, databaseUrl }, dataDir)
   try {
     return await run(storage)
   } finally {

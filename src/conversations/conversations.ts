@@ -5,6 +5,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
+import { ReadAudit } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
 import { toStoreFailure } from './failures.ts'
@@ -12,6 +13,7 @@ import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
   type FindAgentRetention,
+  type MaintenanceDependencies,
   startConversationMaintenance,
 } from './retention/maintenance.ts'
 import { deleteConversationRows, moveConversations } from './retention/rows.ts'
@@ -64,6 +66,7 @@ export interface StartedTurn {
 export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
+  readonly reads: ReadAudit
   private readonly deps: Dependencies
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
@@ -81,6 +84,7 @@ export class Conversations {
     this.owner = newId('', OWNER_LENGTH, random)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
+    this.reads = new ReadAudit(clock)
     this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
     this.writer = new TurnWriter({
       ...deps,
@@ -231,12 +235,17 @@ export class Conversations {
   }
 
   /** Deletes old data every ten minutes until `close`. */
-  startMaintenance(findAgentRetention: FindAgentRetention, everyMs?: number): void {
+  startMaintenance(
+    findAgentRetention: FindAgentRetention,
+    onExpired: NonNullable<MaintenanceDependencies['onExpired']>,
+  ): void {
     const onDeleted = () => this.usedBytes.invalidate()
-    this.stopMaintenance = startConversationMaintenance(
-      { ...this.deps, findAgentRetention, onDeleted },
-      everyMs,
-    )
+    this.stopMaintenance = startConversationMaintenance({
+      ...this.deps,
+      findAgentRetention,
+      onDeleted,
+      onExpired,
+    })
   }
 
   health(): 'up' | 'down' {

@@ -107,7 +107,7 @@ export async function createDeps(
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
       { config, clock, random, log, bus, nextPosition, isOnlyServer },
-      { db: dbFor('conversations'), isPostgres: postgres !== undefined },
+      { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),
     artifacts: createArtifactService({

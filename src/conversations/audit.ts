@@ -38,11 +38,7 @@ export class ReadAudit {
     this.clock = clock
   }
 
-  async record(
-    deps: AuditDeps,
-    actor: Actor,
-    { tenantId, conversationId, agentId }: Reading,
-  ): Promise<void> {
+  async record(deps: AuditDeps, actor: Actor, { tenantId, conversationId, agentId }: Reading): Promise<void> {
     const key = JSON.stringify([actor.kind, actor.name, conversationId])
     const nowSeconds = unixSeconds(this.clock)
     const isRecent = (at: number | undefined) => at !== undefined && at > nowSeconds - READ_AGAIN_SECONDS

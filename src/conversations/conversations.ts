@@ -5,6 +5,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
+import type { EndedStatus } from '../telemetry/conversation-metrics.ts'
 import { ReadAudit } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
@@ -27,6 +28,7 @@ import {
   sumTenantBytes,
   type TurnRow,
 } from './store.ts'
+import { StoreHealth, toUnstoredReason } from './store-health.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
@@ -74,6 +76,7 @@ export class Conversations {
   private readonly changes = new EventEmitter().setMaxListeners(0)
   private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
+  private readonly storeHealth: StoreHealth
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
   private isClosed = false
@@ -85,11 +88,13 @@ export class Conversations {
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
     this.reads = new ReadAudit(clock)
+    this.storeHealth = new StoreHealth(deps)
     this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
     this.writer = new TurnWriter({
       ...deps,
       owner: this.owner,
       flushMs: config.conversations.flushMs,
+      onFlushed: (durationMs) => deps.metrics.flushed(durationMs),
       onStored(ids) {
         if (bus.reachesOthers) for (const id of ids) bus.publish('turn', id)
       },
@@ -132,6 +137,7 @@ export class Conversations {
       owner: this.owner,
       nowSeconds: createdAt,
     })
+    this.storeHealth.observe(accepting)
     // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
     this.running.set(id, turn)
     if (needsStore(plan))
@@ -248,19 +254,34 @@ export class Conversations {
     })
   }
 
-  health(): 'up' | 'down' {
-    return this.writer.health
+  /** Whether turns can be stored; after a failure, writes to the store to find out. */
+  async checkStore(): Promise<'up' | 'down'> {
+    const isUp = await this.storeHealth.check()
+    return isUp ? this.writer.health : 'down'
+  }
+
+  /** The state of this process, for its metrics. */
+  readState() {
+    const waiting = { events: 0, bytes: 0 }
+    for (const { log } of this.running.values()) {
+      const { events, bytes } = log.waitingSize
+      waiting.events += events
+      waiting.bytes += bytes
+    }
+    const isStoreUp = this.storeHealth.isUp && this.writer.health === 'up'
+    return { running: this.running.size, waiting, isStoreUp }
   }
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
-    const { clock, log, bus } = this.deps
+    const { clock, log, bus, metrics } = this.deps
     try {
       const opened = await this.storage.find()
       if (opened === undefined || this.isClosed) return
       const owner = isStart ? this.owner : undefined
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
         if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
+        metrics.turnEnded('incomplete')
         this.changes.emit(turn.id)
         bus.publish('turn', turn.id)
       }
@@ -292,6 +313,7 @@ export class Conversations {
       await accepting
     } catch (error) {
       this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it runs unstored')
+      this.deps.metrics.turnUnstored(toUnstoredReason(error))
       turn.log.stopStoring()
       turn.accepted.resolve(false)
       return
@@ -322,12 +344,15 @@ export class Conversations {
     // The cached sum does not contain this turn.
     const used = getUsed()
     if (used !== undefined) used.bytes += sizeOf(plan, turn.log.all)
-    if (isStored && end.stopped !== 'lost')
+    if (isStored && end.stopped !== 'lost') {
+      let status: EndedStatus | undefined
       await this.writer.end(turn.id, async (trx) => {
         const row = { id: turn.id, conversation_id: conversationId }
         const at = { keepSeconds: plan.keepSeconds, nowSeconds: unixSeconds(this.deps.clock) }
-        await storeEnd(trx, row, this.owner, turn.log.all, end, at)
+        status = await storeEnd(trx, row, this.owner, turn.log.all, end, at)
       })
+      if (status !== undefined) this.deps.metrics.turnEnded(status)
+    }
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()
     this.running.delete(turn.id)

@@ -106,7 +106,7 @@ export async function createDeps(
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
-      { config, clock, random, log, bus, nextPosition, isOnlyServer },
+      { config, clock, random, log, bus, nextPosition, isOnlyServer, metrics: metrics.conversations },
       { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),

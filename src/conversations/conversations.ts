@@ -6,10 +6,9 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { EndedStatus } from '../telemetry/conversation-metrics.ts'
-import { ReadAudit } from './audit.ts'
+import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
-import { toStoreFailure } from './failures.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
@@ -28,13 +27,15 @@ import {
   sumTenantBytes,
   type TurnRow,
 } from './store.ts'
-import { StoreHealth, toUnstoredReason } from './store-health.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
+import { toStoreFailure } from './turns/failures.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
+import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
 import { TurnWriter } from './turns/writer.ts'
 
+export { recordExpiry } from './admin/audit.ts'
 export {
   deleteAgentConversations,
   type FindAgentRetention,
@@ -88,7 +89,6 @@ export class Conversations {
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
     this.reads = new ReadAudit(clock)
-    this.storeHealth = new StoreHealth(deps)
     this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
     this.writer = new TurnWriter({
       ...deps,
@@ -99,6 +99,7 @@ export class Conversations {
         if (bus.reachesOthers) for (const id of ids) bus.publish('turn', id)
       },
     })
+    this.storeHealth = new StoreHealth({ ...deps, writer: this.writer })
     bus.subscribe('turn', (id) => this.changes.emit(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
     bus.onGap(() => {
@@ -246,30 +247,23 @@ export class Conversations {
     onExpired: NonNullable<MaintenanceDependencies['onExpired']>,
   ): void {
     const onDeleted = () => this.usedBytes.invalidate()
-    this.stopMaintenance = startConversationMaintenance({
-      ...this.deps,
-      findAgentRetention,
-      onDeleted,
-      onExpired,
-    })
+    const deps = { ...this.deps, findAgentRetention, onDeleted, onExpired }
+    this.stopMaintenance = startConversationMaintenance(deps)
   }
 
   /** Whether turns can be stored; after a failure, writes to the store to find out. */
-  async checkStore(): Promise<'up' | 'down'> {
-    const isUp = await this.storeHealth.check()
-    return isUp ? this.writer.health : 'down'
+  checkStore(): Promise<'up' | 'down'> {
+    return this.storeHealth.check()
   }
 
   /** The state of this process, for its metrics. */
   readState() {
     const waiting = { events: 0, bytes: 0 }
     for (const { log } of this.running.values()) {
-      const { events, bytes } = log.waitingSize
-      waiting.events += events
-      waiting.bytes += bytes
+      waiting.events += log.waitingSize.events
+      waiting.bytes += log.waitingSize.bytes
     }
-    const isStoreUp = this.storeHealth.isUp && this.writer.health === 'up'
-    return { running: this.running.size, waiting, isStoreUp }
+    return { running: this.running.size, waiting, isStoreUp: this.storeHealth.isUp }
   }
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */

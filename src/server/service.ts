@@ -7,7 +7,7 @@ import {
   createArtifactSweeper,
   recoverUploads,
 } from '../artifacts/maintenance.ts'
-import { recordExpiry } from '../conversations/audit.ts'
+import { recordExpiry } from '../conversations/conversations.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { getInstallationId, lockInstallation } from '../db/installation.ts'
 import { openDatabase } from '../db/open.ts'

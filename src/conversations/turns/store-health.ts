@@ -1,25 +1,30 @@
 /** Tracks whether turns can be stored, from their failures and by a probe after a failure. */
-import { mapConstraintError } from '../db/open.ts'
-import { ServiceError, toServiceError } from '../lib/errors.ts'
-import type { UnstoredReason } from '../telemetry/conversation-metrics.ts'
-import type { Dependencies } from './dependencies.ts'
+import { mapConstraintError } from '../../db/open.ts'
+import { ServiceError, toServiceError } from '../../lib/errors.ts'
+import type { UnstoredReason } from '../../telemetry/conversation-metrics.ts'
+import type { Dependencies } from '../dependencies.ts'
+import type { TurnWriter } from './writer.ts'
 
 /** While the store fails, a probe runs at most once in this time. */
 const PROBE_EVERY_MS = 1_000
 
+type HealthDependencies = Pick<Dependencies, 'storage' | 'clock'> & {
+  readonly writer: Pick<TurnWriter, 'health'>
+}
+
 export class StoreHealth {
-  private readonly deps: Pick<Dependencies, 'storage' | 'clock'>
+  private readonly deps: HealthDependencies
   private hasFailed = false
   private probedAtMs = Number.NEGATIVE_INFINITY
   private probing: Promise<void> | undefined
 
-  constructor(deps: Pick<Dependencies, 'storage' | 'clock'>) {
+  constructor(deps: HealthDependencies) {
     this.deps = deps
   }
 
-  /** Whether the last turn could be stored. */
+  /** Whether the last turn and the last events could be stored. */
   get isUp(): boolean {
-    return !this.hasFailed
+    return !this.hasFailed && this.deps.writer.health === 'up'
   }
 
   /** Observes whether a new turn can be stored; a rejected turn does not mean that the store has failed. */
@@ -35,13 +40,13 @@ export class StoreHealth {
   }
 
   /** After a failure, writes to the store, because no turn may follow that shows its recovery. */
-  async check(): Promise<boolean> {
+  async check(): Promise<'up' | 'down'> {
     const nowMs = this.deps.clock.monotonic()
     if (this.hasFailed && nowMs - this.probedAtMs >= PROBE_EVERY_MS) {
       this.probing ??= this.probe(nowMs)
       await this.probing
     }
-    return !this.hasFailed
+    return this.isUp ? 'up' : 'down'
   }
 
   private async probe(nowMs: number): Promise<void> {

@@ -1,7 +1,7 @@
 /** Records in the audit log who reads conversations, and how many have expired. */
 import { LRUCache } from 'lru-cache'
-import { type Actor, type AuditDeps, findLastEvent, recordAudit } from '../identity/audit.ts'
-import { type Clock, unixSeconds } from '../lib/clock.ts'
+import { type Actor, type AuditDeps, findLastEvent, recordAudit } from '../../identity/audit.ts'
+import { type Clock, unixSeconds } from '../../lib/clock.ts'
 
 const READ_AGAIN_SECONDS = 3_600
 /** Number of readers and conversations that a process remembers; others are looked up in the audit log. */

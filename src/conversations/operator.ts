@@ -5,6 +5,7 @@ import { deleteConversationRows } from './retention/rows.ts'
 import type { ConversationRow } from './store.ts'
 
 export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
+export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
 export { renderConversations } from './requests.ts'
 export type { ConversationRow } from './store.ts'

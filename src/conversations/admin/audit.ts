@@ -30,31 +30,44 @@ interface Reading {
 
 /** Records that an actor reads a conversation, once per hour for each actor and conversation. */
 export class ReadAudit {
-  /** The time of the last event (Unix seconds) by actor and conversation. */
-  private readonly known = new LRUCache<string, number>({ max: MAX_KNOWN })
+  /** The last recording by actor and conversation, and its time (Unix seconds). */
+  private readonly known = new LRUCache<string, { readonly at: number; readonly recording: Promise<void> }>({
+    max: MAX_KNOWN,
+  })
   private readonly clock: Clock
 
   constructor(clock: Clock) {
     this.clock = clock
   }
 
-  async record(deps: AuditDeps, actor: Actor, { tenantId, conversationId, agentId }: Reading): Promise<void> {
-    const key = JSON.stringify([actor.kind, actor.name, conversationId])
+  /** Resolves when the reading is recorded, by this call or an earlier one. */
+  async record(deps: AuditDeps, actor: Actor, reading: Reading): Promise<void> {
+    const key = JSON.stringify([actor.kind, actor.name, reading.conversationId])
     const nowSeconds = unixSeconds(this.clock)
-    const isRecent = (at: number | undefined) => at !== undefined && at > nowSeconds - READ_AGAIN_SECONDS
-    if (isRecent(this.known.get(key))) return
-    // Another process may have recorded it, or this one before its last start.
-    const last = await findLastEvent(deps, actor, 'conversation.read', conversationId)
-    this.known.set(key, isRecent(last) ? (last as number) : nowSeconds)
-    if (isRecent(last)) return
-    await recordAudit(deps, actor, {
-      action: 'conversation.read',
-      target: { kind: 'conversation', id: conversationId },
-      tenantId,
-      details: { agent_id: agentId || null },
-    }).catch((error) => {
+    const known = this.known.get(key)
+    if (known !== undefined && known.at > nowSeconds - READ_AGAIN_SECONDS) return known.recording
+    const recording = recordUnlessRecent(deps, actor, reading, nowSeconds)
+    this.known.set(key, { at: nowSeconds, recording })
+    await recording.catch((error) => {
       this.known.delete(key)
       throw error
     })
   }
+}
+
+/** Another process may have recorded the reading, or this one before its last start. */
+async function recordUnlessRecent(
+  deps: AuditDeps,
+  actor: Actor,
+  { tenantId, conversationId, agentId }: Reading,
+  nowSeconds: number,
+): Promise<void> {
+  const last = await findLastEvent(deps, actor, 'conversation.read', conversationId)
+  if (last !== undefined && last > nowSeconds - READ_AGAIN_SECONDS) return
+  await recordAudit(deps, actor, {
+    action: 'conversation.read',
+    target: { kind: 'conversation', id: conversationId },
+    tenantId,
+    details: { agent_id: agentId || null },
+  })
 }

@@ -250,7 +250,8 @@ describe('conversations delete', () => {
       background: true,
     })
     const [{ id }] = await parleyJson('list')
-    expect(await parleyJson('delete', id, '--yes')).toEqual({ id, deleted: true })
+    const deleted = await runParley(['conversations', 'delete', id, '--yes'], { folder })
+    expect([deleted.code, deleted.stdout, deleted.stderr]).toEqual([0, `deleted ${id}\n`, ''])
     expect((await call('GET', `/v1/responses/${body.id}`)).status).toBe(404)
     const readRunning = async () => {
       const metrics = await (await fetch(`${server.url}/metrics`)).text()
@@ -270,7 +271,10 @@ test('conversations prune deletes expired conversations and records their number
   const expired = 'update conversations set last_at = 1, expires_at = 2 where title like ?'
   conversations.prepare(expired).run('%old%')
   conversations.close()
-  expect(await parleyJson('prune')).toMatchObject({ conversations: 2 })
+  // A separate process, which must not exit before the deletion has ended.
+  const pruned = await runParley(['conversations', 'prune', '--json'], { folder })
+  expect([pruned.code, pruned.stderr]).toEqual([0, ''])
+  expect(JSON.parse(pruned.stdout)).toMatchObject({ conversations: 2 })
   expect(await parleyJson('list')).toHaveLength(1)
   expect(listAudit('conversation.expire')).toMatchObject([
     { actor_kind: 'command', target_id: publicIdOf(key), details: '{"conversations":2}' },

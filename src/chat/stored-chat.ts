@@ -112,6 +112,7 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
       code: 'stream_not_found',
     })
   nameTurn(context, turn.id, turn.conversation_id)
+  deps.metrics.conversations.streamResumed('chat')
   const entries = deps.conversations.follow(turn, 0, client)
   return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
 }

@@ -5,13 +5,15 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
+import type { EndedStatus } from '../telemetry/conversation-metrics.ts'
+import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
-import { toStoreFailure } from './failures.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
   type FindAgentRetention,
+  type MaintenanceDependencies,
   startConversationMaintenance,
 } from './retention/maintenance.ts'
 import { deleteConversationRows, moveConversations } from './retention/rows.ts'
@@ -27,10 +29,13 @@ import {
 } from './store.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
+import { toStoreFailure } from './turns/failures.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
+import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
 import { TurnWriter } from './turns/writer.ts'
 
+export { recordExpiry } from './admin/audit.ts'
 export {
   deleteAgentConversations,
   type FindAgentRetention,
@@ -64,6 +69,7 @@ export interface StartedTurn {
 export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
+  readonly reads: ReadAudit
   private readonly deps: Dependencies
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
@@ -71,6 +77,7 @@ export class Conversations {
   private readonly changes = new EventEmitter().setMaxListeners(0)
   private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
+  private readonly storeHealth: StoreHealth
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
   private isClosed = false
@@ -81,15 +88,18 @@ export class Conversations {
     this.owner = newId('', OWNER_LENGTH, random)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
+    this.reads = new ReadAudit(clock)
     this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
     this.writer = new TurnWriter({
       ...deps,
       owner: this.owner,
       flushMs: config.conversations.flushMs,
+      onFlushed: (durationMs) => deps.metrics.flushed(durationMs),
       onStored(ids) {
         if (bus.reachesOthers) for (const id of ids) bus.publish('turn', id)
       },
     })
+    this.storeHealth = new StoreHealth({ ...deps, writer: this.writer })
     bus.subscribe('turn', (id) => this.changes.emit(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
     bus.onGap(() => {
@@ -128,6 +138,7 @@ export class Conversations {
       owner: this.owner,
       nowSeconds: createdAt,
     })
+    this.storeHealth.observe(accepting)
     // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
     this.running.set(id, turn)
     if (needsStore(plan))
@@ -231,27 +242,40 @@ export class Conversations {
   }
 
   /** Deletes old data every ten minutes until `close`. */
-  startMaintenance(findAgentRetention: FindAgentRetention, everyMs?: number): void {
+  startMaintenance(
+    findAgentRetention: FindAgentRetention,
+    onExpired: NonNullable<MaintenanceDependencies['onExpired']>,
+  ): void {
     const onDeleted = () => this.usedBytes.invalidate()
-    this.stopMaintenance = startConversationMaintenance(
-      { ...this.deps, findAgentRetention, onDeleted },
-      everyMs,
-    )
+    const deps = { ...this.deps, findAgentRetention, onDeleted, onExpired }
+    this.stopMaintenance = startConversationMaintenance(deps)
   }
 
-  health(): 'up' | 'down' {
-    return this.writer.health
+  /** Whether turns can be stored; after a failure, writes to the store to find out. */
+  checkStore(): Promise<'up' | 'down'> {
+    return this.storeHealth.check()
+  }
+
+  /** The state of this process, for its metrics. */
+  readState() {
+    const waiting = { events: 0, bytes: 0 }
+    for (const { log } of this.running.values()) {
+      waiting.events += log.waitingSize.events
+      waiting.bytes += log.waitingSize.bytes
+    }
+    return { running: this.running.size, waiting, isStoreUp: this.storeHealth.isUp }
   }
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
-    const { clock, log, bus } = this.deps
+    const { clock, log, bus, metrics } = this.deps
     try {
       const opened = await this.storage.find()
       if (opened === undefined || this.isClosed) return
       const owner = isStart ? this.owner : undefined
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
         if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
+        metrics.turnEnded('incomplete')
         this.changes.emit(turn.id)
         bus.publish('turn', turn.id)
       }
@@ -283,6 +307,7 @@ export class Conversations {
       await accepting
     } catch (error) {
       this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it runs unstored')
+      this.deps.metrics.turnUnstored(toUnstoredReason(error))
       turn.log.stopStoring()
       turn.accepted.resolve(false)
       return
@@ -313,12 +338,15 @@ export class Conversations {
     // The cached sum does not contain this turn.
     const used = getUsed()
     if (used !== undefined) used.bytes += sizeOf(plan, turn.log.all)
-    if (isStored && end.stopped !== 'lost')
+    if (isStored && end.stopped !== 'lost') {
+      let status: EndedStatus | undefined
       await this.writer.end(turn.id, async (trx) => {
         const row = { id: turn.id, conversation_id: conversationId }
         const at = { keepSeconds: plan.keepSeconds, nowSeconds: unixSeconds(this.deps.clock) }
-        await storeEnd(trx, row, this.owner, turn.log.all, end, at)
+        status = await storeEnd(trx, row, this.owner, turn.log.all, end, at)
       })
+      if (status !== undefined) this.deps.metrics.turnEnded(status)
+    }
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()
     this.running.delete(turn.id)

@@ -1,11 +1,12 @@
 /** Defines the operations of the Conversations API, which has the form of OpenAI's. */
 import { actorOf } from '../identity/audit.ts'
-import { operationsOf } from '../operations/operation.ts'
+import { type CallContext, operationsOf, type ParentCaller } from '../operations/operation.ts'
 import {
   addItems,
   createConversation,
   deleteConversation,
   deleteItem,
+  findOwn,
   getConversation,
   getItem,
   listConversationItems,
@@ -112,7 +113,10 @@ export const conversationsOperations = {
     docs: { summary: "List a conversation's items", failures: notFound },
     input: ItemsQuery,
     output: ItemList,
-    run: ({ context: { deps, caller }, input }) => listConversationItems(deps, caller.tenantId, input),
+    run: async ({ context, input }) => {
+      await recordRead(context, input.conversation_id)
+      return listConversationItems(context.deps, context.caller.tenantId, input)
+    },
   }),
 
   getItem: query({
@@ -120,7 +124,10 @@ export const conversationsOperations = {
     docs: { summary: 'Get an item of a conversation', failures: { 404: 'The item does not exist.' } },
     input: ItemReference,
     output: ListedItem,
-    run: ({ context: { deps, caller }, input }) => getItem(deps, caller.tenantId, input),
+    run: async ({ context, input }) => {
+      await recordRead(context, input.conversation_id)
+      return getItem(context.deps, context.caller.tenantId, input)
+    },
   }),
 
   deleteItem: mutation({
@@ -146,4 +153,15 @@ export const conversationsOperations = {
     output: TurnDetails,
     run: ({ context: { deps, caller }, input }) => getTurn(deps, caller.tenantId, input.turn_id),
   }),
+}
+
+/** Records that the caller reads the text of a conversation. @throws ServiceError `not_found` */
+async function recordRead(
+  context: CallContext<ParentCaller, OperationsDependencies>,
+  conversationId: string,
+): Promise<void> {
+  const { deps, caller } = context
+  const { conversation } = await findOwn(deps, caller.tenantId, conversationId)
+  const { tenant: tenantId, agent_id: agentId } = conversation
+  await deps.conversations.reads.record(deps, actorOf(context), { tenantId, conversationId, agentId })
 }

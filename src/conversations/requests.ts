@@ -268,7 +268,7 @@ export function wrongAfter(): ServiceError {
 }
 
 /** An item with the fields that only its owner receives. */
-function toOwnedItem(row: ItemRow): ListedItem {
+export function toOwnedItem(row: ItemRow): ListedItem {
   const { turn_id, author, created_at } = row
   return { ...toListedItem(row), parley: { turn_id, author, created_at } }
 }
@@ -283,7 +283,7 @@ function toList(data: ListedItem[], hasMore: boolean): ItemList {
   }
 }
 
-async function renderConversations(
+export async function renderConversations(
   { read }: ConversationDatabase,
   rows: readonly ConversationRow[],
 ): Promise<ConversationObject[]> {

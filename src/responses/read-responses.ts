@@ -40,6 +40,7 @@ export async function getResponse(
     return isStream ? streamItems(view, turn, items) : renderItems(view, turn, items)
   }
   if (!isStream) return renderResponse(view, await conversations.readSoFar(turn))
+  if (startingAfter !== undefined) context.deps.metrics.conversations.streamResumed('responses')
   return streamResponse(view, conversations.follow(turn, 0, client), startingAfter ?? -1)
 }
 

@@ -106,8 +106,8 @@ export async function createDeps(
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
-      { config, clock, random, log, bus, nextPosition, isOnlyServer },
-      { db: dbFor('conversations'), isPostgres: postgres !== undefined },
+      { config, clock, random, log, bus, nextPosition, isOnlyServer, metrics: metrics.conversations },
+      { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),
     artifacts: createArtifactService({

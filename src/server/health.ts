@@ -25,15 +25,16 @@ export function createHealth(deps: HealthDeps) {
   const readStorage = createStorageReader(deps)
   return async (isDraining: boolean) => {
     const isFound = hasParentKey(db).then(() => true)
-    const [isDatabaseUp, storage] = await Promise.all([
+    const [isDatabaseUp, storage, conversationStore] = await Promise.all([
       within(CHECK_TIMEOUT_MS, isFound, () => false).catch(() => false),
       readStorage(),
+      within(CHECK_TIMEOUT_MS, conversations.checkStore(), () => 'down' as const),
     ])
     const backends = models.health()
     const shares = shared.health()
     const mcp = tools.health()
     const lesser = [shares, backends, mcp].flatMap((states) => Object.values(states))
-    const isStoreFailing = conversations.health() === 'down'
+    const isStoreFailing = conversationStore === 'down'
     const isDegraded = storage === 'full' || isStoreFailing || lesser.includes('down')
     const isReady = isDatabaseUp && storage !== 'down' && !isDraining
     const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'

@@ -11,13 +11,16 @@ export type Doomed =
       readonly expiredBefore: number
     }
 
-/** Deletes up to `limit` conversations with all their rows. Expired conversations stay while a turn runs in them. */
+/**
+ * Deletes up to `limit` conversations with all their rows, and returns the tenant of each. Expired conversations stay
+ * while a turn runs in them.
+ */
 export async function deleteConversations(
   trx: ConversationDb,
   doomed: Doomed,
   limit: number,
-): Promise<number> {
-  let query = trx.selectFrom('conversations').select('id').orderBy('expires_at').limit(limit)
+): Promise<string[]> {
+  let query = trx.selectFrom('conversations').select(['id', 'tenant']).orderBy('expires_at').limit(limit)
   if (doomed.tenant !== undefined) query = query.where('tenant', '=', doomed.tenant)
   if (doomed.agentId !== undefined) query = query.where('agent_id', '=', doomed.agentId)
   if ('expiredBefore' in doomed) {
@@ -29,9 +32,10 @@ export async function deleteConversations(
       return not(exists(running))
     })
   }
-  const ids = (await query.execute()).map(({ id }) => id)
+  const rows = await query.execute()
+  const ids = rows.map(({ id }) => id)
   await deleteConversationRows(trx, ids)
-  return ids.length
+  return rows.map(({ tenant }) => tenant)
 }
 
 /** Deletes conversations with all rows that belong to them. */

@@ -55,6 +55,12 @@ export class TurnLog {
     return { firstSeq: this.stored, entries: this.entries.slice(this.stored) }
   }
 
+  /** The number and size of the entries that are not yet stored. */
+  get waitingSize(): { readonly events: number; readonly bytes: number } {
+    if (!this.isStoring) return { events: 0, bytes: 0 }
+    return { events: this.entries.length - this.stored, bytes: this.waitingBytes }
+  }
+
   markStored(count: number): void {
     for (const { bytes } of this.entries.slice(this.stored, this.stored + count))
       this.waitingBytes -= bytes.length

@@ -135,7 +135,13 @@ function createIndex(db: Kysely<unknown>, table: string, by: string, columns: st
   return db.schema.createIndex(`${table}_by_${by}`).on(table).columns(columns).execute()
 }
 
+/** Lists without an agent read a tenant's conversations by position. */
+function indexPositions(db: Kysely<unknown>): Promise<void> {
+  return createIndex(db, 'conversations', 'position', ['tenant', 'position'])
+}
+
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
+  '1002_index_conversations_by_position': { up: indexPositions },
 }

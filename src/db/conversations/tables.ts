@@ -130,6 +130,11 @@ export interface ConversationDatabase {
   readonly write: ConversationDb
   /** With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading the log. */
   scrub(): Promise<boolean>
+  /**
+   * With PostgreSQL, frees the space of deleted rows, at most once an hour for each table. `hasDeleted` states whether
+   * the caller has just deleted rows; rows that others have deleted are found in PostgreSQL's statistics.
+   */
+  vacuum(hasDeleted: boolean, signal?: AbortSignal): Promise<void>
   /** Makes the transaction wait for maintenance that another replica runs. */
   lockMaintenance(trx: ConversationDb): Promise<void>
 }

@@ -1,6 +1,9 @@
 /** Tests how long conversations are stored, and that deleted ones leave nothing on disk. */
 import { join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
+import { deleteAgent } from '../../../src/agents/agents.ts'
+import { serviceActor } from '../../../src/identity/audit.ts'
+import { publicIdOf } from '../../support/audit.ts'
 import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { behindProxy, claimKey, revealKey } from '../../support/console.ts'
 import { listFilesWith, maintain, STORING, storeChat } from '../../support/conversations.ts'
@@ -120,8 +123,19 @@ describe('deleting an agent', () => {
     const app = await harness.start()
     const { agent_id: id } = await app.createAgent(STORING)
     await storeChat(app, id, 'Hello')
-    await app.service.deps.db.deleteFrom('agents').where('id', '=', id).execute()
+    // The main database is changed first, so a server that stops then has deleted only the agent.
+    const { deps } = app.service
+    await deleteAgent({ ...deps, onAgentDeleted: async () => {} }, serviceActor, publicIdOf(app.key), id)
     expect(await maintain(app)).toMatchObject({ conversations: 1 })
+  })
+
+  test('is not assumed by maintenance when the database does not know the agent', async () => {
+    const app = await harness.start()
+    const { agent_id: id } = await app.createAgent(STORING)
+    await storeChat(app, id, 'Hello')
+    await app.service.deps.db.deleteFrom('agents').where('id', '=', id).execute()
+    expect(await maintain(app)).toMatchObject({ conversations: 0 })
+    expect((await app.call('GET', '/v1/conversations')).body.data).toHaveLength(1)
   })
 })
 

@@ -109,6 +109,7 @@ export function toConfig(
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
       maxUploadBytes: settings.PARLEY_MAX_UPLOAD_BYTES,
       agents: settings.PARLEY_MAX_AGENTS,
+      budgetOutputTokens: settings.PARLEY_BUDGET_OUTPUT_TOKENS,
       storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: settings.PARLEY_BACKEND_ATTEMPTS,
     },

@@ -23,20 +23,24 @@ type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'config' | 'keys' | 'artifa
 const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
-/** Returns `unknown` if the tenant has no such artifact. @throws ServiceError `insufficient_permissions` */
+/**
+ * Returns `unknown` if the tenant has no such artifact. An upload token can only read why an artifact is
+ * `unknown`. @throws ServiceError `insufficient_permissions`
+ */
 export async function readStatus(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,
   id: string,
 ): Promise<ArtifactStatus> {
-  assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
   const ending = row === undefined ? await findEnding(db, caller.tenantId, id) : undefined
   assertAccess(caller, id, row ?? ending)
+  const now = unixSeconds(clock)
+  const isOver = row === undefined || (row.expires_at ?? Infinity) <= now
+  if (!isOver || (row === undefined && ending === undefined)) assertTokenUse(caller, 'view')
   if (row === undefined) return renderUnknown(id, ending?.reason)
   if (row.state === 'unknown') return renderUnknown(id, undefined)
-  const now = unixSeconds(clock)
-  return (row.expires_at ?? Infinity) <= now ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
+  return isOver ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 
 async function awaitStatus(

@@ -98,6 +98,7 @@ export function toConfig(
       parent: settings.PARLEY_RATE_LIMIT_PARENT,
       agent: settings.PARLEY_RATE_LIMIT_AGENT,
       agentAddress: settings.PARLEY_RATE_LIMIT_AGENT_ADDRESS,
+      uploadToken: settings.PARLEY_RATE_LIMIT_UPLOAD_TOKEN,
       authFailures: settings.PARLEY_RATE_LIMIT_AUTH_FAILURES,
       streams: {
         parent: settings.PARLEY_MAX_STREAMS_PARENT,

@@ -14,6 +14,9 @@ export const limits = {
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit()
     .prefault('60')
     .describe('Maximum number of requests per minute with one agent key from one client IP address.'),
+  PARLEY_RATE_LIMIT_UPLOAD_TOKEN: limit()
+    .prefault('600')
+    .describe('Maximum number of requests per minute with the upload token of one artifact.'),
   PARLEY_RATE_LIMIT_AUTH_FAILURES: limit()
     .prefault('30')
     .describe('Maximum number of failed authentications per minute from one client IP address.'),

@@ -43,19 +43,22 @@ export async function readStatus(
   return isOver ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 
+/** @throws ServiceError `rate_limit_exceeded`: a waiting request counts as a stream. */
 async function awaitStatus(
-  deps: WatchDeps,
-  caller: ArtifactCaller,
+  { context, signal }: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
   id: string,
   waitMs: number,
-  signal: AbortSignal,
 ): Promise<ArtifactStatus> {
+  const { deps, caller } = context
   const enough = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
-  const statuses = watchStatus(deps, caller, id, enough)
-  const { value: first } = await statuses.next()
-  const { value: second } = await statuses.next()
-  await statuses.return()
-  return second ?? first ?? (await readStatus(deps, caller, id))
+  const statuses = watchWithinLimit({ context, signal: enough }, id)
+  try {
+    const { value: first } = await statuses.next()
+    const { value: second } = await statuses.next()
+    return second ?? first ?? (await readStatus(deps, caller, id))
+  } finally {
+    await statuses.return()
+  }
 }
 
 /**
@@ -109,7 +112,7 @@ export function answerStatus(
   const waitSeconds = readWaitSeconds(input.prefer)
   if (waitSeconds === undefined) return readStatus(deps, caller, id)
   context.setHeader('Preference-Applied', `wait=${waitSeconds}`)
-  return awaitStatus(deps, caller, id, waitSeconds * 1000, call.signal)
+  return awaitStatus(call, id, waitSeconds * 1000)
 }
 
 /**

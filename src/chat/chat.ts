@@ -2,13 +2,12 @@
 
 import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
-import { addressGroup, lowerLimit } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { toCallerError, toFailedCall, toInterruption } from '../providers/failures.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
-import type { Release, StreamQuota } from '../replicas/limits.ts'
+import type { Release } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answer-stream.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -18,6 +17,7 @@ import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
 import type { PlaygroundOptions, StreamChunk, StreamRequest, TurnStep } from './schema.ts'
 import { decodeRuns, encodeEvent } from './sse-reader.ts'
 import { chatStored, findStoring } from './stored-chat.ts'
+import { streamQuotas } from './stream-quotas.ts'
 import { ToolLoop } from './tool-loop.ts'
 
 type Context = CallContext<Caller, Dependencies>
@@ -232,17 +232,4 @@ class TurnRun {
 
 function encodeStep(step: TurnStep): Uint8Array {
   return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
-}
-
-/** Limits agent keys per client address as well, because they are public. */
-function streamQuotas({ deps, caller, metadata }: Context): StreamQuota[] {
-  const { streams } = deps.config.limits
-  if (caller.kind === 'parent') {
-    const limit = lowerLimit(streams.parent, caller.ownLimits?.streams)
-    return [{ key: `parent:${caller.tenantId}`, limit }]
-  }
-  return [
-    { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${addressGroup(metadata.clientAddress)}`, limit: streams.address },
-  ]
 }

@@ -18,6 +18,7 @@ import { type CallContext, type Caller, EventStream, JsonBytes } from '../operat
 import type { ChatRequest } from '../providers/chat-api.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { Turn } from './prepare-turn.ts'
+import { withinStreamLimit } from './stream-quotas.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -112,7 +113,7 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
       code: 'stream_not_found',
     })
   nameTurn(context, turn.id, turn.conversation_id)
-  const entries = deps.conversations.follow(turn, 0, client)
+  const entries = withinStreamLimit(context, deps.conversations.follow(turn, 0, client))
   return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
 }
 
@@ -255,5 +256,6 @@ async function attach(
   const { conversations } = context.deps
   const entries = conversations.follow(turn, 0, client)
   if (!isStream) return readCompletion(entries, async () => {})
-  return toStream(toChatStream(entries, { capability: conversations.capabilityOf(turn.id), after: -1 }))
+  const limited = withinStreamLimit(context, entries)
+  return toStream(toChatStream(limited, { capability: conversations.capabilityOf(turn.id), after: -1 }))
 }

@@ -193,7 +193,7 @@ export function titleOf(input: readonly NewItem[]): string | null {
     ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
     : String(content ?? '')
   const start = text.trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
-  return [...start.trim().replace(/\s+/g, ' ')].slice(0, TITLE_LENGTH).join('') || null
+  return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null
 }
 
 export function digestOf(text: string): string {

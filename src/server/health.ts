@@ -4,7 +4,7 @@ import { within } from '../lib/timeout.ts'
 import type { Deps } from './dependencies.ts'
 
 const CHECK_TIMEOUT_MS = 500
-/** The result is cached, because anybody can ask. */
+/** The result is cached, because the path needs no key. */
 const DATABASE_CACHED_MS = 1_000
 /** The result is cached, because the check writes to storage. */
 const STORAGE_CACHED_MS = 5_000

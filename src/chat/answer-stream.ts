@@ -7,6 +7,7 @@ import { BackendFailure } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
+import { countText } from './output-limit.ts'
 import { parseEvent } from './parse-answer.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
@@ -30,6 +31,7 @@ const noMore = { done: true, value: undefined } as const
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
+  textBytes = 0
   /** The first complete events for the client; undefined if the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
@@ -157,8 +159,10 @@ class StreamedAnswer implements ModelAnswer {
         const plain = this.normalizer.hasBegun ? plainEnd(text, at) : at
         const end = plain > at ? plain : eventEnd(run, at)
         const bytes = run.subarray(at, end)
-        if (plain > at) wanted.push(bytes)
-        else wanted.push(...this.takeEvent(bytes))
+        if (plain > at) {
+          if (this.options.isMetered) this.countEvents(bytes)
+          wanted.push(bytes)
+        } else wanted.push(...this.takeEvent(bytes))
         at = end
       }
     } catch (thrown) {
@@ -168,11 +172,17 @@ class StreamedAnswer implements ModelAnswer {
     return wanted.length <= 1 ? wanted[0] : Buffer.concat(wanted)
   }
 
+  private countEvents(run: Buffer): void {
+    for (const event of splitRun(run))
+      this.textBytes += countText(JSON.parse(dataOf(event) as string), 'delta')
+  }
+
   private takeEvent(event: Buffer): Uint8Array[] {
     const data = dataOf(event)
     this.isDone = data === '[DONE]'
     if (data === undefined || this.isDone) return []
     const chunk = parseEvent(data)
+    if (this.options.isMetered) this.textBytes += countText(chunk, 'delta')
     const normalized = this.normalizer.take(chunk)
     return normalized[0] === chunk ? [event] : normalized.map(encodeEvent)
   }

@@ -20,6 +20,7 @@ import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
+import { capOutput } from './output-limit.ts'
 import { toPublicRequest } from './public-request.ts'
 import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
@@ -146,16 +147,6 @@ export async function findTurnAgent(
   const agent = await deps.agents.find(caller.tenantId, named)
   if (agent !== undefined) return agent
   throw new ServiceError('model_not_found', `model: '${model}' does not exist`, { param: 'model' })
-}
-
-function capOutput(request: ChatRequest, most: number | null): ChatRequest {
-  if (most === null) return request
-  const { max_tokens: asked, max_completion_tokens: newer } = request
-  return {
-    ...request,
-    ...(newer == null || asked != null ? { max_tokens: Math.min(asked ?? most, most) } : {}),
-    ...(newer == null ? {} : { max_completion_tokens: Math.min(newer, most) }),
-  }
 }
 
 function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): TraceSpan {

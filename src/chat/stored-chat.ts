@@ -18,6 +18,7 @@ import { type CallContext, type Caller, EventStream, JsonBytes } from '../operat
 import type { ChatRequest } from '../providers/chat-api.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { Turn } from './prepare-turn.ts'
+import { withinStreamLimit } from './stream-quotas.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -113,7 +114,7 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
     })
   nameTurn(context, turn.id, turn.conversation_id)
   deps.metrics.conversations.streamResumed('chat')
-  const entries = deps.conversations.follow(turn, 0, client)
+  const entries = withinStreamLimit(context, deps.conversations.follow(turn, 0, client))
   return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
 }
 
@@ -256,5 +257,6 @@ async function attach(
   const { conversations } = context.deps
   const entries = conversations.follow(turn, 0, client)
   if (!isStream) return readCompletion(entries, async () => {})
-  return toStream(toChatStream(entries, { capability: conversations.capabilityOf(turn.id), after: -1 }))
+  const limited = withinStreamLimit(context, entries)
+  return toStream(toChatStream(limited, { capability: conversations.capabilityOf(turn.id), after: -1 }))
 }

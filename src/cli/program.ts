@@ -106,7 +106,8 @@ function addKeysCommands(keys: Command): void {
     .action(async (id, { overlap, json }) => (await load()).rotate(id, overlap, json))
   withJson(keys.command('revoke <id>'))
     .description('revoke a parent key and the keys of its agents; this cannot be undone')
-    .action(async (id, { json }) => (await load()).revoke(id, json))
+    .option('--with-created', 'also revoke the keys that this key has created')
+    .action(async (id, { withCreated, json }) => (await load()).revoke(id, withCreated === true, json))
 }
 
 function addAgentsCommands(agents: Command): void {

@@ -98,6 +98,7 @@ export function toConfig(
       parent: settings.PARLEY_RATE_LIMIT_PARENT,
       agent: settings.PARLEY_RATE_LIMIT_AGENT,
       agentAddress: settings.PARLEY_RATE_LIMIT_AGENT_ADDRESS,
+      uploadToken: settings.PARLEY_RATE_LIMIT_UPLOAD_TOKEN,
       authFailures: settings.PARLEY_RATE_LIMIT_AUTH_FAILURES,
       streams: {
         parent: settings.PARLEY_MAX_STREAMS_PARENT,
@@ -109,6 +110,7 @@ export function toConfig(
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
       maxUploadBytes: settings.PARLEY_MAX_UPLOAD_BYTES,
       agents: settings.PARLEY_MAX_AGENTS,
+      budgetOutputTokens: settings.PARLEY_BUDGET_OUTPUT_TOKENS,
       storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: settings.PARLEY_BACKEND_ATTEMPTS,
     },

@@ -337,7 +337,7 @@ export class Conversations {
     const isStored = await turn.accepted.promise
     // The cached sum does not contain this turn.
     const used = getUsed()
-    if (used !== undefined) used.bytes += sizeOf(plan, turn.log.all)
+    used?.add(sizeOf(plan, turn.log.all))
     if (isStored && end.stopped !== 'lost') {
       let status: EndedStatus | undefined
       await this.writer.end(turn.id, async (trx) => {
@@ -357,9 +357,10 @@ export class Conversations {
     const { maxBytes } = this.deps.config.conversations
     const opened = maxBytes === 0 ? undefined : await this.storage.find()
     if (opened === undefined) return undefined
-    const used = await this.usedBytes.get(tenantId, async () => ({
-      bytes: await sumTenantBytes(opened.read, tenantId),
-    }))
+    const used = await this.usedBytes.get(
+      tenantId,
+      async () => new UsedBytes(await sumTenantBytes(opened.read, tenantId)),
+    )
     if (used.bytes < maxBytes) return used
     throw new ServiceError(
       'storage_full',
@@ -378,9 +379,17 @@ export class Conversations {
   }
 }
 
-/** Number of bytes that a tenant has stored; grows with each turn while it is cached. */
-interface UsedBytes {
+/** Number of bytes that a tenant has stored; grows with each change while it is cached. */
+class UsedBytes {
   bytes: number
+
+  constructor(bytes: number) {
+    this.bytes = bytes
+  }
+
+  add(bytes: number): void {
+    this.bytes += bytes
+  }
 }
 
 function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {

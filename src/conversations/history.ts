@@ -1,6 +1,6 @@
 /** Selects the stored items that precede a turn's input. */
 import type { ConversationDb } from '../db/open.ts'
-import { type ItemRow, listItems, listItemsOfTurns } from './item-store.ts'
+import { type ItemHead, type ItemRow, listItemHeads, listItems } from './item-store.ts'
 import { listChain, type TurnRow } from './store.ts'
 
 /** The maximum size of the history that a model receives; it always contains whole turns. */
@@ -22,7 +22,7 @@ export async function readChain(
   limits: HistoryLimits,
 ): Promise<StoredItem[]> {
   const ids = await listChain(db, previous.id, limits.turns)
-  return select(await listItemsOfTurns(db, ids), limits)
+  return select(db, await listItemHeads(db, { turnIds: ids }), limits)
 }
 
 /** The items of a conversation, oldest first. */
@@ -31,28 +31,33 @@ export async function readConversation(
   conversationId: string,
   limits: HistoryLimits,
 ): Promise<StoredItem[]> {
-  return select(await listItems(db, conversationId), limits)
+  return select(db, await listItemHeads(db, { conversationId }), limits)
 }
 
-function select(rows: readonly ItemRow[], { turns, tokens }: HistoryLimits): StoredItem[] {
+/** Chooses by size before it reads the items, which can be far larger than the limits. */
+async function select(
+  db: ConversationDb,
+  rows: readonly ItemHead[],
+  { turns, tokens }: HistoryLimits,
+): Promise<StoredItem[]> {
   // The arguments of a call that broke off are not valid JSON, which providers reject.
-  const isUsable = (row: ItemRow) =>
+  const isUsable = (row: ItemHead) =>
     row.for_model === 1 && !(row.type === 'function_call' && row.status === 'incomplete')
   const groups = groupByTurn(rows.filter(isUsable))
-  const chosen: ItemRow[][] = []
+  const chosen: ItemHead[][] = []
   let leftBytes = tokens * BYTES_PER_TOKEN
   for (const group of groups.reverse()) {
     leftBytes -= group.reduce((sum, { bytes }) => sum + bytes, 0)
     if (chosen.length === turns || (leftBytes < 0 && chosen.length > 0)) break
     chosen.push(group)
   }
-  return withOutcomes(chosen.reverse().flat())
+  return withOutcomes(await listItems(db, chosen.reverse().flat()))
 }
 
 /** Each item that a client added outside a turn is a separate group. */
-function groupByTurn(rows: readonly ItemRow[]): ItemRow[][] {
-  const groups: ItemRow[][] = []
-  const byTurn = new Map<string, ItemRow[]>()
+function groupByTurn(rows: readonly ItemHead[]): ItemHead[][] {
+  const groups: ItemHead[][] = []
+  const byTurn = new Map<string, ItemHead[]>()
   for (const row of rows) {
     const known = row.turn_id === null ? undefined : byTurn.get(row.turn_id)
     if (known !== undefined) known.push(row)

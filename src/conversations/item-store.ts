@@ -12,13 +12,13 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   readonly isForVisitor: boolean
 }
 
-/** Adds items at the end of a conversation, and returns their rows. */
+/** Adds items at the end of a conversation, and returns the number of items that it has had so far. */
 export async function insertItems(
   db: ConversationDb,
   place: { conversationId: string; turnId: string | null; nowSeconds: number },
   items: readonly NewItem[],
-): Promise<void> {
-  if (items.length === 0) return
+): Promise<number> {
+  if (items.length === 0) return 0
   const bodies = items.map(({ body }) => JSON.stringify(body))
   const sizes = bodies.map((body) => Buffer.byteLength(body))
   const { items: count } = await db
@@ -58,19 +58,43 @@ export async function insertItems(
       })),
     )
     .execute()
+  return count
+}
+
+/** An item without its content. */
+export type ItemHead = Pick<ItemRow, 'n' | 'turn_id' | 'position' | 'type' | 'status' | 'for_model' | 'bytes'>
+
+/** Lists the items of turns or of a conversation in order, without their contents. */
+export function listItemHeads(
+  db: ConversationDb,
+  of: { readonly turnIds: readonly string[] } | { readonly conversationId: string },
+): Promise<ItemHead[]> {
+  return db
+    .selectFrom('items')
+    .select(['n', 'turn_id', 'position', 'type', 'status', 'for_model', 'bytes'])
+    .where((item) =>
+      'turnIds' in of ? item('turn_id', 'in', of.turnIds) : item('conversation_id', '=', of.conversationId),
+    )
+    .orderBy('position')
+    .execute()
+}
+
+/** Below the maximum number of parameters in a statement. */
+const MOST_PARAMETERS = 500
+
+/** Returns items with their contents, in the same order. */
+export async function listItems(db: ConversationDb, heads: readonly ItemHead[]): Promise<ItemRow[]> {
+  const rows: ItemRow[] = []
+  for (let from = 0; from < heads.length; from += MOST_PARAMETERS) {
+    const numbers = heads.slice(from, from + MOST_PARAMETERS).map(({ n }) => n)
+    rows.push(...(await db.selectFrom('items').selectAll().where('n', 'in', numbers).execute()))
+  }
+  const places = new Map(heads.map(({ n }, place) => [n, place]))
+  return rows.sort((one, other) => (places.get(one.n) as number) - (places.get(other.n) as number))
 }
 
 export function listItemsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemRow[]> {
   return db.selectFrom('items').selectAll().where('turn_id', 'in', turnIds).orderBy('position').execute()
-}
-
-export function listItems(db: ConversationDb, conversationId: string): Promise<ItemRow[]> {
-  return db
-    .selectFrom('items')
-    .selectAll()
-    .where('conversation_id', '=', conversationId)
-    .orderBy('position')
-    .execute()
 }
 
 /** Finds an item with the agent and visitor of its conversation. */
@@ -98,12 +122,16 @@ export function findConversationItem(
     .executeTakeFirst()
 }
 
+/** Lists the heads of one page and the item after it. */
 export function listItemPage(
   db: ConversationDb,
   conversationId: string,
   { limit, after, order }: PageOptions,
-): Promise<ItemRow[]> {
-  let query = db.selectFrom('items').selectAll().where('conversation_id', '=', conversationId)
+): Promise<ItemHead[]> {
+  let query = db
+    .selectFrom('items')
+    .select(['n', 'turn_id', 'position', 'type', 'status', 'for_model', 'bytes'])
+    .where('conversation_id', '=', conversationId)
   if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
   return query.orderBy('position', order).limit(limit).execute()
 }

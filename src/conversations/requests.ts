@@ -14,11 +14,13 @@ import {
   type ItemRow,
   insertItems,
   listItemPage,
+  listItems,
   type NewItem,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
 import {
+  CONVERSATION_BYTES,
   type ConversationRow,
   extendConversation,
   findConversation,
@@ -41,6 +43,8 @@ type Metadata = Readonly<Record<string, string>>
 const DAY_SECONDS = 86_400
 const MAX_ITEMS = 10_000
 const MAX_ITEM_BYTES = 2 * 1024 * 1024
+/** Maximum size of the items in one page of a list. */
+const MAX_PAGE_BYTES = 2 * 1024 * 1024
 
 /** Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError `conversations_off` */
 export async function createConversation(
@@ -57,7 +61,7 @@ export async function createConversation(
         code: 'conversations_off',
       },
     )
-  await deps.conversations.assertQuota(tenantId)
+  const quota = await deps.conversations.assertQuota(tenantId)
   const { write } = await deps.conversations.storage.open()
   const id = newId('conv_', 24, deps.random)
   const nowSeconds = unixSeconds(deps.clock)
@@ -83,6 +87,7 @@ export async function createConversation(
     })
     await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
   })
+  quota?.add(CONVERSATION_BYTES + sizeOf(items))
   return getConversation(deps, tenantId, id)
 }
 
@@ -165,23 +170,18 @@ export async function addItems(
   id: string,
   sent: readonly unknown[],
 ): Promise<ItemList> {
-  const { db, conversation } = await findOwn(deps, tenantId, id)
+  const { db } = await findOwn(deps, tenantId, id)
   const items = toInputItems(sent as SentItem[], deps.random)
   assertItemSizes(items)
-  await deps.conversations.assertQuota(tenantId)
-  if (conversation.items + items.length > MAX_ITEMS)
-    throw new ServiceError(
-      'conflict',
-      `A conversation may have at most ${MAX_ITEMS} items; start a new one.`,
-      {
-        code: 'conversation_full',
-      },
-    )
+  const quota = await deps.conversations.assertQuota(tenantId)
   const nowSeconds = unixSeconds(deps.clock)
   await db.write.transaction().execute(async (trx) => {
-    await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+    const count = await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+    // Checked after the row is locked, because several requests can add items at the same time.
+    if (count > MAX_ITEMS) throw conversationFull()
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   })
+  quota?.add(sizeOf(items))
   return toList(
     items.map(({ body }) => body as ListedItem),
     false,
@@ -198,9 +198,19 @@ export async function listConversationItems(
   const { db } = await findOwn(deps, tenantId, id)
   const last = after === undefined ? undefined : await findConversationItem(db.read, id, after)
   if (after !== undefined && last === undefined) throw wrongAfter()
-  const rows = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
-  const page = toPage(rows, limit)
-  return toList(page.rows.map(toOwnedItem), page.hasMore)
+  const heads = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
+  const page = toPage(heads, Math.min(limit, countWithin(heads, MAX_PAGE_BYTES)))
+  return toList((await listItems(db.read, page.rows)).map(toOwnedItem), page.hasMore)
+}
+
+/** Returns how many items fit into `mostBytes`; at least one. */
+function countWithin(heads: readonly { readonly bytes: number }[], mostBytes: number): number {
+  let bytes = 0
+  const first = heads.findIndex((head) => {
+    bytes += head.bytes
+    return bytes > mostBytes
+  })
+  return first === -1 ? heads.length : Math.max(1, first)
 }
 
 interface ItemPlace {
@@ -251,6 +261,15 @@ async function findOwnItem(
   if (item === undefined)
     throw new ServiceError('not_found', `Item with id '${itemId}' not found.`, { param: 'item_id' })
   return { db, item }
+}
+
+function conversationFull(): ServiceError {
+  const message = `A conversation may have at most ${MAX_ITEMS} items; start a new one.`
+  return new ServiceError('conflict', message, { code: 'conversation_full' })
+}
+
+function sizeOf(items: readonly NewItem[]): number {
+  return items.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
 }
 
 /** @throws ServiceError `too_large` */

@@ -244,10 +244,15 @@ export async function listChain(db: ConversationDb, turnId: string, most: number
   return rows.map(({ id }) => id)
 }
 
+/** Bytes that a conversation counts in addition to its items and metadata, so that empty ones have a limit. */
+export const CONVERSATION_BYTES = 1024
+
 export async function sumTenantBytes(db: ConversationDb, tenant: string): Promise<number> {
   const { bytes } = await db
     .selectFrom('conversations')
-    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('bytes'), eb.lit(0)).as('bytes'))
+    .select(
+      sql<number>`coalesce(sum(bytes + length(metadata) + ${sql.lit(CONVERSATION_BYTES)}), 0)`.as('bytes'),
+    )
     .where('tenant', '=', tenant)
     .executeTakeFirstOrThrow()
   return Number(bytes)

@@ -166,8 +166,10 @@ export function limitBodyBytes(
 }
 
 export function limitRate({ context, auth }: GuardedCall): Promise<void> | void {
-  if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
+  if (auth === undefined || auth.callers.length === 0) return
   const { caller, deps, metadata } = context
+  // A visitor can have an upload token, so its requests are always counted.
+  if (auth.isUncounted && !(caller.kind === 'token' && caller.use === 'upload')) return
   if (caller.kind === 'agent') {
     const address = addressGroup(metadata.clientAddress)
     deps.addressSharing.record(address, caller.agentId, metadata.ignoredForwardedFor)
@@ -227,7 +229,8 @@ function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, pro
 
 function listQuotas({ deps, metadata }: LimitedContext, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
-  if (caller.kind === 'token') return []
+  if (caller.kind === 'token')
+    return [{ key: `upload:${caller.tenantId}:${caller.artifactId}`, limit: limits.uploadToken }]
   if (caller.kind === 'parent') {
     const limit = lowerLimit(limits.parent, caller.ownLimits?.requestsPerMinute)
     return [{ key: `parent:${caller.tenantId}`, limit }]

@@ -1,6 +1,7 @@
 /** Reads, replays, cancels and deletes stored responses. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { mayRead } from '../chat/stored-chat.ts'
+import { withinStreamLimit } from '../chat/stream-quotas.ts'
 import type { TurnRow } from '../conversations/conversations.ts'
 import { isInput, toListedItem } from '../conversations/items.ts'
 import type { ResponseObject } from '../conversations/response-schema.ts'
@@ -41,7 +42,8 @@ export async function getResponse(
   }
   if (!isStream) return renderResponse(view, await conversations.readSoFar(turn))
   if (startingAfter !== undefined) context.deps.metrics.conversations.streamResumed('responses')
-  return streamResponse(view, conversations.follow(turn, 0, client), startingAfter ?? -1)
+  const entries = withinStreamLimit(context, conversations.follow(turn, 0, client))
+  return streamResponse(view, entries, startingAfter ?? -1)
 }
 
 /** Stops a running response on any replica and returns it. @throws ServiceError `not_cancellable` for an ended one. */

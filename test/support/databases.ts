@@ -18,7 +18,7 @@ const api = [
   'stored-chat/*',
   'telemetry/health',
   'tools/agents',
-  'usage/{budgets,calls,embeddings,usage}',
+  'usage/{budget-grants,budgets,calls,embeddings,usage}',
 ]
 
 /** The test files of the project `api-postgres`. */

@@ -20,6 +20,8 @@ const MAX_ITEMS = 10_000
 const MAX_INPUT_BYTES = 4 * 1024 * 1024
 export const IDEMPOTENCY_SECONDS = 24 * 3600
 const TITLE_LENGTH = 80
+/** Only the start of a text is read, because splitting megabytes into characters takes long. */
+const TITLE_SOURCE_LENGTH = 1_000
 
 export interface TurnPlan {
   readonly tenantId: string
@@ -190,7 +192,8 @@ export function titleOf(input: readonly NewItem[]): string | null {
   const text = Array.isArray(content)
     ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
     : String(content ?? '')
-  return [...text.trim().replace(/\s+/g, ' ')].slice(0, TITLE_LENGTH).join('') || null
+  const start = text.trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
+  return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null
 }
 
 export function digestOf(text: string): string {

@@ -289,6 +289,22 @@ describe('a managed key', () => {
   })
 })
 
+test('a revocation with created keys also revokes the keys that the key and those keys created', async () => {
+  const { app } = await start()
+  const [child, other] = [await create(app), await create(app)]
+  await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, child.id, {
+    can_manage_keys: true,
+  })
+  const { body: grandchild } = await app.call('POST', '/v1/keys', { key: child.key, body: { name: 'third' } })
+  const unrelated = await createTenant(app)
+  const revoked = await revokeParentKey(app.service.deps, serviceActor, idOf(app.key), { withCreated: true })
+  expect(new Set(revoked)).toEqual(new Set([idOf(app.key), child.id, other.id, grandchild.id]))
+  for (const key of [app.key, child.key, other.key, grandchild.key])
+    expect(await statusOf(app, key)).toBe(401)
+  expect(await statusOf(app, unrelated)).toBe(200)
+  for (const id of revoked) expect((await readAudit(app, id)).at(-1)).toMatchObject({ action: 'key.revoke' })
+})
+
 test('a key that another key created is not assigned to the local administrator as the first key', async () => {
   const { app } = await start()
   await create(app)

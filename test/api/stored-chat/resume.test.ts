@@ -253,3 +253,15 @@ describe('a stored stream whose model fails', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 })
+
+test('continued streams count towards the limit of open streams', async () => {
+  const { app, key } = await startStoring({ PARLEY_MAX_STREAMS_ADDRESS: '2' })
+  const stream = await openStream(app, '{{up:chunks 5}}{{up:hang-after 2}}', { key })
+  const [first] = splitStream(await stream.readEvents(1))
+  const headers = { 'Last-Event-ID': first?.id as string }
+  const second = await openStream(app, '', { key, headers })
+  expect((await second.readEvents(1)).length).toBeGreaterThan(0)
+  expect(codeOf(await resume(app, key, first?.id as string))).toEqual([429, 'rate_limit_exceeded'])
+  second.disconnect()
+  stream.disconnect()
+})

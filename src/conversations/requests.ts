@@ -182,10 +182,11 @@ export async function addItems(
     await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   })
-  return toList(
-    items.map(({ body }) => body as ListedItem),
-    false,
-  )
+  const added = items.map(({ author, body }): ListedItem => {
+    const parley = { turn_id: null, author, created_at: nowSeconds }
+    return { ...(body as ListedItem), parley }
+  })
+  return toList(added, false)
 }
 
 /** @throws ServiceError `invalid_value` when `after` names no item of the conversation */

@@ -25,6 +25,7 @@ import {
   sumTenantBytes,
   type TurnRow,
 } from './store.ts'
+import { updateTitle } from './titles.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
@@ -197,8 +198,13 @@ export class Conversations {
 
   async deleteTurn(turn: TurnRow): Promise<void> {
     if (turn.status === 'in_progress') await this.cancel(turn)
-    const { write } = await this.storage.open()
-    await write.transaction().execute((trx) => deleteTurn(trx, turn))
+    const { write, scrub } = await this.storage.open()
+    await write.transaction().execute(async (trx) => {
+      await deleteTurn(trx, turn)
+      await updateTitle(trx, turn.conversation_id)
+    })
+    await scrub()
+    this.usedBytes.invalidate()
   }
 
   /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */

@@ -28,7 +28,7 @@ import {
   type TurnRow,
   updateMetadata,
 } from './store.ts'
-import { titleOf } from './turns/acceptance.ts'
+import { titleOf, updateTitle } from './titles.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
@@ -223,7 +223,11 @@ export async function deleteItem(
   place: ItemPlace,
 ): Promise<ConversationObject> {
   const { db, item } = await findOwnItem(deps, tenantId, place)
-  await db.write.transaction().execute((trx) => deleteItemRow(trx, item))
+  await db.write.transaction().execute(async (trx) => {
+    await deleteItemRow(trx, item)
+    await updateTitle(trx, place.conversation_id)
+  })
+  await db.scrub()
   return getConversation(deps, tenantId, place.conversation_id)
 }
 

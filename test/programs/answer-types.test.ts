@@ -31,7 +31,9 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   const { agent_id } = await app.createAgent(STORING)
   const model = `agent/${agent_id}`
   const respond = async (input: unknown, more: object = {}) => {
-    const { status, body, text } = await app.call('POST', '/v1/responses', { body: { model, input, ...more } })
+    const { status, body, text } = await app.call('POST', '/v1/responses', {
+      body: { model, input, ...more },
+    })
     if (status !== 200) throw new Error(text)
     return { body, events: readEvents(text).events }
   }
@@ -190,7 +192,13 @@ test('the compiler reports a field that is missing, unknown or of another type',
   const { body: response } = await respond('a')
   const unknown = { unknown: 1 }
   const report = await compileAnswers([
-    ...typed('Conversation', created, missing, { ...created, ...unknown }, { ...created, created_at: 'today' }),
+    ...typed(
+      'Conversation',
+      created,
+      missing,
+      { ...created, ...unknown },
+      { ...created, created_at: 'today' },
+    ),
     ...typed('Response', response, { ...response, ...unknown }),
     ...typed('ResponseEvent', {
       ...{ type: 'response.completed', sequence_number: 1 },

@@ -13,13 +13,13 @@ import {
   insertTurn,
   type TurnRow,
 } from '../store.ts'
+import { titleOf } from '../titles.ts'
 import { LEASE_SECONDS } from './writer.ts'
 
 const MAX_TURNS = 1_000
 const MAX_ITEMS = 10_000
 const MAX_INPUT_BYTES = 4 * 1024 * 1024
 export const IDEMPOTENCY_SECONDS = 24 * 3600
-const TITLE_LENGTH = 80
 
 export interface TurnPlan {
   readonly tenantId: string
@@ -181,16 +181,6 @@ function assertInputSize(input: readonly NewItem[]): void {
       'too_large',
       `The input of a stored turn must be at most ${MAX_INPUT_BYTES} bytes.`,
     )
-}
-
-export function titleOf(input: readonly NewItem[]): string | null {
-  const first = input.find(({ role }) => role === 'user')
-  if (first === undefined) return null
-  const { content } = first.body as { content?: unknown }
-  const text = Array.isArray(content)
-    ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
-    : String(content ?? '')
-  return [...text.trim().replace(/\s+/g, ' ')].slice(0, TITLE_LENGTH).join('') || null
 }
 
 export function digestOf(text: string): string {

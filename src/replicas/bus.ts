@@ -4,8 +4,9 @@ import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
 
 /**
- * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a
- * reason and an artifact id, and of all others except `turn` and `cancel-turn` a turn id; the empty `jobs` an artifact id.
+ * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a reason
+ * and an artifact id, of `turn` and `cancel-turn` a turn id, of `read-turn` a turn id, a replica and its state, and of
+ * all others an artifact id, except that of `jobs`, which is empty.
  */
 export const topics = [
   'forget',
@@ -16,6 +17,7 @@ export const topics = [
   'jobs',
   'turn',
   'cancel-turn',
+  'read-turn',
 ] as const
 export type Topic = (typeof topics)[number]
 

@@ -9,7 +9,7 @@ import {
   SLOW,
   startResponse,
 } from '../support/interrupted-turns.ts'
-import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
+import { callServer, makeFolder, startServer } from '../support/process.ts'
 import { createReplicaSettings, type SharedStore, sharedStores } from '../support/replicas.ts'
 import { shareUpstream } from '../support/start-upstream.ts'
 import {
@@ -17,6 +17,7 @@ import {
   completeEvents,
   createStoringAgent,
   readStream,
+  responsesApi,
   storingEnv,
 } from '../support/stored-turns.ts'
 
@@ -102,7 +103,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
   })
 
   test('keep a turn running while a client reads it from the other replica, and cancel it when that client leaves', async () => {
-    const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '3' })
+    const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '2' })
     const { key } = await createStoringAgent(one.url, parentKey, { conversations: { keep: '1d' } })
     const request = { path: chatApi.path, key, body: chatApi.body(SLOW) }
     const left = await readStream(one.url, request, (text, stop) => {
@@ -111,9 +112,9 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     const headers = { 'Last-Event-ID': chatApi.idOf(completeEvents(left.text)[0] as string) as string }
     // The events take longer than PARLEY_RECONNECT_SECONDS.
     const resumed = await readStream(other.url, { ...request, headers }, (text, stop) => {
-      if (text.includes('w800 ')) stop()
+      if (text.includes('w400 ')) stop()
     })
-    expect(resumed.text).toContain('w800 ')
+    expect(resumed.text).toContain('w400 ')
     const [call, ...more] = await listChats(upstream)
     expect(more).toEqual([])
     expect(await upstream.waitForEnd(call?.id as number)).toMatchObject({ endedBy: 'client' })
@@ -154,22 +155,22 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
   })
 })
 
-test('a replica without readers of a turn ends its upstream call unless the agent says to continue', async () => {
-  const { one, parentKey, key } = await startStoringReplicas('PostgreSQL')
-  const cancelling = await createStoringAgent(one.url, parentKey, {
-    conversations: { keep: '1d', onDisconnect: 'cancel' },
-  })
-  for (const agentKey of [cancelling.key, key])
-    await readStream(
-      one.url,
-      { path: chatApi.path, key: agentKey, body: chatApi.body('{{up:chunks 1500}}{{up:delay 10}}') },
-      (text, stop) => {
-        if (text.includes('w5 ')) stop()
-      },
-    )
-  const [left, continued] = await listChats(upstream)
-  expect(await upstream.waitForEnd(left?.id as number)).toMatchObject({ endedBy: 'client' })
-  expect(await upstream.waitForEnd(continued?.id as number)).toMatchObject({ endedBy: 'answer' })
-  const countEnded = async () => (await listChats(upstream)).filter(({ endedBy }) => endedBy !== null).length
-  expect(await eventually(countEnded, 2)).toBe(2)
+test('a replica without readers of a turn ends its upstream call, except for `continue` and background', async () => {
+  const { one, parentKey, key } = await startStoringReplicas('PostgreSQL', { PARLEY_RECONNECT_SECONDS: '1' })
+  const cancelling = await createStoringAgent(one.url, parentKey, { conversations: { keep: '1d' } })
+  const text = '{{up:chunks 500}}{{up:delay 10}}'
+  const requests = [
+    { path: chatApi.path, key: cancelling.key, body: chatApi.body(text) },
+    { path: responsesApi.path, key: cancelling.key, body: responsesApi.body(text) },
+    { path: chatApi.path, key, body: chatApi.body(text) },
+    { path: responsesApi.path, key, body: responsesApi.body(text) },
+    { path: responsesApi.path, key: cancelling.key, body: { ...responsesApi.body(text), background: true } },
+  ]
+  for (const request of requests)
+    await readStream(one.url, request, (received, stop) => {
+      if (received.includes('w5 ')) stop()
+    })
+  const calls = await listChats(upstream)
+  const ends = await Promise.all(calls.map(({ id }) => upstream.waitForEnd(id)))
+  expect(ends.map(({ endedBy }) => endedBy)).toEqual(['client', 'client', 'answer', 'answer', 'answer'])
 })

@@ -77,14 +77,15 @@ export class Answer {
   /** `endedAt` is in Unix seconds. */
   end(endedAt: number, interruption?: Interruption): ResponseObject {
     this.begin()
-    const reason = interruption === 'interrupted' ? interruption : incompleteReasons[this.finish ?? '']
-    const isComplete = reason === undefined && interruption === undefined
+    // Cancelled responses have a reason too: without one, the AI SDK reports that the model stopped by itself.
+    const reason = interruption === undefined ? incompleteReasons[this.finish ?? ''] : 'interrupted'
+    const isComplete = reason === undefined
     this.output.close(!isComplete)
     const response: ResponseObject = isComplete
       ? { ...this.render('completed'), completed_at: endedAt }
       : {
           ...this.render(interruption === 'cancelled' ? 'cancelled' : 'incomplete'),
-          incomplete_details: reason === undefined ? null : { reason },
+          incomplete_details: { reason },
         }
     this.onEvent({ type: isComplete ? 'response.completed' : 'response.incomplete', response })
     return response

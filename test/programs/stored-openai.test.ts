@@ -10,7 +10,7 @@ const harness = await startChatHarness()
 
 async function start() {
   const app = await harness.start(
-    { PARLEY_RECONNECT_SECONDS: '60', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0' },
+    { PARLEY_RECONNECT_SECONDS: '60', PARLEY_RATE_LIMIT_AGENT: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0' },
     { clock: systemClock },
   )
   return { app, ...(await createKeeper(app)) }

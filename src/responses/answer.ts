@@ -48,7 +48,7 @@ export class Answer {
   private readonly output: Output
   private readonly echo: ResponseEcho
   private model: string
-  private serviceTier: string | null
+  private serviceTier: string
   private finish: string | undefined
   private usage: ResponseObject['usage'] = null
   private isBegun = false
@@ -59,7 +59,7 @@ export class Answer {
     this.output = new Output(identity.newItemId, onEvent)
     this.echo = toEcho(request)
     this.model = request.model ?? ''
-    this.serviceTier = request.service_tier ?? null
+    this.serviceTier = request.service_tier ?? 'default'
   }
 
   take(piece: ChatPiece): void {
@@ -150,12 +150,14 @@ function toEcho(request: ResponsesRequest): ResponseEcho {
     tool_choice: request.tool_choice ?? 'auto',
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     max_tool_calls: request.max_tool_calls ?? null,
-    temperature: request.temperature ?? null,
-    top_p: request.top_p ?? null,
+    temperature: request.temperature ?? 1,
+    top_p: request.top_p ?? 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
     max_output_tokens: request.max_output_tokens ?? null,
     text: { ...text, format: text?.format ?? { type: 'text' } },
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
-    top_logprobs: request.top_logprobs ?? null,
+    top_logprobs: request.top_logprobs ?? 0,
     metadata: request.metadata ?? {},
     ...(user == null ? {} : { user }),
     safety_identifier: request.safety_identifier ?? null,

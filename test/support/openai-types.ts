@@ -6,8 +6,8 @@ import { repository } from './process.ts'
 
 /**
  * Types for which the client's own cannot be used unchanged. `output_text` is a field that the client adds. The client
- * declares neither `store` nor a null `usage`, which OpenAI sends, nor the `name` of finished calls, which earlier
- * versions require. The service's own are `parley`, the reason `interrupted` and the codes of errors.
+ * declares neither `store`, the penalties nor a null `usage`, which OpenAI sends, nor the `name` of finished calls, which
+ * earlier versions require. The service's own are `parley`, the reason `interrupted` and the codes of errors.
  */
 const PRELUDE = `
 import type OpenAI from 'openai'
@@ -17,6 +17,8 @@ type Response = Omit<Official, 'output_text' | 'error' | 'incomplete_details' | 
   incomplete_details: { reason: 'interrupted' } | Official['incomplete_details']
   usage: OpenAI.Responses.ResponseUsage | null
   store: boolean
+  presence_penalty: number
+  frequency_penalty: number
 }
 type Sent<Event> = Event extends { response: Official }
   ? Omit<Event, 'response'> & { response: Response }

@@ -14,6 +14,7 @@ import { createReplicaSettings, type SharedStore, sharedStores } from '../suppor
 import { shareUpstream } from '../support/start-upstream.ts'
 import {
   chatApi,
+  chunksText,
   completeEvents,
   createStoringAgent,
   readStream,
@@ -75,14 +76,24 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect((await followResponse(other.url, key, long.id)).text).toBe(ended.text)
   })
 
-  test('end the turn of a killed replica with a prefix of the answer, which a continuation sends once', async () => {
+  test('end the turns of a killed replica with a prefix of the answer, which a continuation sends once', async () => {
     const { one, other, key } = await startStoringReplicas(store)
     const { id, whole } = await startResponse(one.url, key, SLOW, 'w99 ')
     const reader = followResponse(other.url, key, id)
-    await one.crash()
-    await whole
-    const read = await reader
-    expect(completeEvents(read.text).at(-1)).toContain('event: response.incomplete\n')
+    const request = { path: chatApi.path, key, body: chatApi.body(SLOW) }
+    const chat = await readStream(one.url, request, (text) => {
+      if (text.includes('w99 ')) one.kill('SIGKILL')
+    })
+    await Promise.all([one.ended, whole])
+    const [first] = completeEvents(chat.text) as [string]
+    const headers = { 'Last-Event-ID': chatApi.idOf(first) as string }
+    const resumed = completeEvents((await readStream(other.url, { ...request, headers })).text)
+    expect(resumed.at(-1)).toContain('"code":"stream_interrupted"')
+    const text = [first, ...resumed.slice(0, -1)].map((event) => chatApi.textOf(event)).join('')
+    expect(text).toContain('w0 w1 ')
+    expect(chunksText(3000).startsWith(text)).toBe(true)
+    expect(completeEvents((await reader).text).at(-1)).toContain('event: response.incomplete\n')
+    expect(await listChats(upstream)).toHaveLength(2)
     await checkContinuation(upstream, other.url, key, id)
   })
 
@@ -153,6 +164,26 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(repeated[0]?.text).toContain('[DONE]')
     expect(await listChats(upstream)).toHaveLength(1)
   })
+})
+
+test('a replica stores nothing more of a response that was deleted on the other replica', async () => {
+  const { one, other, parentKey, agent, databaseUrl } = await startStoringReplicas('PostgreSQL')
+  const { body: conversation } = await callServer(one.url, 'POST', '/v1/conversations', parentKey, {})
+  const more = { model: `agent/${agent.id}`, conversation: conversation.id }
+  const { id, whole } = await startResponse(one.url, parentKey, `canary7733 ${SLOW}`, 'w99 ', more)
+  const deleted = await callServer(other.url, 'DELETE', `/v1/responses/${id}`, parentKey)
+  expect(deleted).toMatchObject({ status: 200, body: { id, deleted: true } })
+  const [call] = await listChats(upstream)
+  expect(await upstream.waitForEnd(call?.id as number)).toMatchObject({ endedBy: 'client' })
+  await whole
+  // Waits for the end of the turn on its replica, because the conversation is locked until then.
+  const next = { ...more, input: 'next' }
+  const answer = await callServer(one.url, 'POST', '/v1/responses', parentKey, next)
+  expect(answer).toMatchObject({ status: 200, body: { status: 'completed' } })
+  expect((await one.stop()).code).toBe(0)
+  const dump = await dumpTurns(databaseUrl)
+  expect(dump).toContain('next')
+  for (const text of ['canary7733', 'w50 ', id]) expect(dump).not.toContain(text)
 })
 
 test('a replica without readers of a turn ends its upstream call, except for `continue` and background', async () => {

@@ -42,6 +42,7 @@ describe('a server that is killed in the middle of an answer', () => {
     const { url } = await restart()
     const { text } = await followResponse(url, key, id)
     expect(completeEvents(text).at(-1)).toContain('event: response.incomplete\n')
+    expect(await listChatMessages(upstream)).toHaveLength(1)
     await checkContinuation(upstream, url, key, id)
   })
 

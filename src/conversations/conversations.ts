@@ -8,6 +8,7 @@ import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
 import { toStoreFailure } from './failures.ts'
+import { updateTitle } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
@@ -25,7 +26,6 @@ import {
   sumTenantBytes,
   type TurnRow,
 } from './store.ts'
-import { updateTitle } from './titles.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
 import { parseRemoteReader, RemoteReaders } from './turns/remote-readers.ts'

@@ -15,6 +15,8 @@ import {
   insertItems,
   listItemPage,
   type NewItem,
+  titleOf,
+  updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
@@ -28,7 +30,6 @@ import {
   type TurnRow,
   updateMetadata,
 } from './store.ts'
-import { titleOf, updateTitle } from './titles.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations

@@ -4,7 +4,7 @@ import type { Insertable } from 'kysely'
 import type { ConversationDb, ConversationTable, TurnTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { insertItems, type NewItem } from '../item-store.ts'
+import { insertItems, type NewItem, titleOf } from '../item-store.ts'
 import {
   claimNumber,
   expireIdempotencyKey,
@@ -13,7 +13,6 @@ import {
   insertTurn,
   type TurnRow,
 } from '../store.ts'
-import { titleOf } from '../titles.ts'
 import { LEASE_SECONDS } from './writer.ts'
 
 const MAX_TURNS = 1_000

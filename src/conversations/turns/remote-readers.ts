@@ -1,4 +1,4 @@
-/** Tells the replica that runs a turn that clients of this replica read it. */
+/** Publishes which turns of other replicas the clients of this replica read. */
 import type { Bus } from '../../replicas/bus.ts'
 
 const RENEW_MS = 2_000

@@ -1,6 +1,6 @@
 /** Starts, finds, follows and ends stored turns. */
 import { EventEmitter, once } from 'node:events'
-import type { ConversationDb, ConversationStorage } from '../db/open.ts'
+import type { ConversationStorage } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -28,7 +28,6 @@ import {
 } from './store.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
-import { parseRemoteReader, RemoteReaders } from './turns/remote-readers.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
 import { TurnWriter } from './turns/writer.ts'
@@ -73,7 +72,6 @@ export class Conversations {
   private readonly changes = new EventEmitter().setMaxListeners(0)
   private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
-  private readonly remoteReaders: RemoteReaders
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
   private isClosed = false
@@ -94,11 +92,6 @@ export class Conversations {
       },
     })
     bus.subscribe('turn', (id) => this.changes.emit(id))
-    this.remoteReaders = new RemoteReaders(bus, this.owner)
-    bus.subscribe('read-turn', (text) => {
-      const { turnId, replica, isReading } = parseRemoteReader(text)
-      this.running.get(turnId)?.setRemoteReader(replica, isReading)
-    })
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
     bus.onGap(() => {
       for (const id of this.changes.eventNames()) this.changes.emit(id)
@@ -161,20 +154,6 @@ export class Conversations {
     const own = this.running.get(turn.id)
     if (own !== undefined) return yield* own.read(from, signal)
     const { read } = await this.storage.open()
-    const leave = turn.status === 'in_progress' ? this.remoteReaders.add(turn.id) : () => {}
-    try {
-      yield* this.followRemote(read, turn, from, signal)
-    } finally {
-      leave()
-    }
-  }
-
-  private async *followRemote(
-    read: ConversationDb,
-    turn: TurnRow,
-    from: number,
-    signal: AbortSignal | undefined,
-  ): AsyncGenerator<LogEntry, void, void> {
     let next = from
     for (let current: TurnRow | undefined = turn; ; ) {
       // Checked before the events are read: an ended turn has no later events.
@@ -296,7 +275,6 @@ export class Conversations {
   async close(): Promise<void> {
     this.isClosed = true
     clearInterval(this.sweeping)
-    this.remoteReaders.close()
     await this.stopMaintenance()
     const turns = [...this.running.values()]
     for (const turn of turns) turn.stop('shutdown')

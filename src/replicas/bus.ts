@@ -4,9 +4,8 @@ import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
 
 /**
- * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a reason
- * and an artifact id, of `turn` and `cancel-turn` a turn id, of `read-turn` a turn id, a replica and its state, and of
- * all others an artifact id, except that of `jobs`, which is empty.
+ * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a
+ * reason and an artifact id, and of all others except `turn` and `cancel-turn` a turn id; the empty `jobs` an artifact id.
  */
 export const topics = [
   'forget',
@@ -17,7 +16,6 @@ export const topics = [
   'jobs',
   'turn',
   'cancel-turn',
-  'read-turn',
 ] as const
 export type Topic = (typeof topics)[number]
 

@@ -5,7 +5,6 @@ import type { Usage } from '../../providers/chat-api.ts'
 import { splitEvents } from '../events.ts'
 import { type LoggedStep, toEndEntry } from '../turn-output.ts'
 import { TurnLog } from './log.ts'
-import { REMOTE_READER_MS } from './remote-readers.ts'
 import type { LogEntry, LogKind } from './segments.ts'
 
 /** Receives a turn's progress. */
@@ -65,8 +64,6 @@ export class RunningTurn {
   private readonly controller = new AbortController()
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
-  /** The other replicas whose clients read the turn, each with the timer that removes it. */
-  private readonly remoteReaders = new Map<string, NodeJS.Timeout>()
   private lonely: NodeJS.Timeout | undefined
   private stopped: StopReason | undefined
   private isOver = false
@@ -115,7 +112,6 @@ export class RunningTurn {
     }
     this.isOver = true
     clearTimeout(this.lonely)
-    for (const timer of this.remoteReaders.values()) clearTimeout(timer)
     if (this.failure === undefined) this.log.append(this.toEnd(failure))
     const durationMs = clock.monotonic() - startedMs
     const end = { failure, stopped: this.stopped, route, usage, firstEventMs, durationMs }
@@ -133,19 +129,8 @@ export class RunningTurn {
       if (this.failure !== undefined) throw this.failure
     } finally {
       this.readers -= 1
-      this.onReaderLeft()
+      if (this.readers === 0) this.onLonely()
     }
-  }
-
-  /** Counts another replica as a reader until it leaves or stops renewing this. */
-  setRemoteReader(replica: string, isReading: boolean): void {
-    if (this.isOver) return
-    clearTimeout(this.remoteReaders.get(replica))
-    if (isReading) {
-      clearTimeout(this.lonely)
-      const leave = () => this.setRemoteReader(replica, false)
-      this.remoteReaders.set(replica, setTimeout(leave, REMOTE_READER_MS))
-    } else if (this.remoteReaders.delete(replica)) this.onReaderLeft()
   }
 
   /** Ends a turn that was not accepted and therefore never runs. */
@@ -179,10 +164,9 @@ export class RunningTurn {
     return toEndEntry({ at, failure: { code: failure.code, message: failure.message } })
   }
 
-  private onReaderLeft(): void {
+  private onLonely(): void {
     const { lonelyMs } = this.options
-    if (lonelyMs === undefined || this.isOver || this.readers + this.remoteReaders.size > 0) return
-    clearTimeout(this.lonely)
+    if (lonelyMs === undefined || this.isOver) return
     this.lonely = setTimeout(() => this.stop('left'), lonelyMs)
   }
 

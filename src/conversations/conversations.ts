@@ -9,6 +9,7 @@ import type { EndedStatus } from '../telemetry/conversation-metrics.ts'
 import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
+import { updateTitle } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
@@ -208,8 +209,13 @@ export class Conversations {
 
   async deleteTurn(turn: TurnRow): Promise<void> {
     if (turn.status === 'in_progress') await this.cancel(turn)
-    const { write } = await this.storage.open()
-    await write.transaction().execute((trx) => deleteTurn(trx, turn))
+    const { write, scrub } = await this.storage.open()
+    await write.transaction().execute(async (trx) => {
+      await deleteTurn(trx, turn)
+      await updateTitle(trx, turn.conversation_id)
+    })
+    await scrub()
+    this.usedBytes.invalidate()
   }
 
   /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */

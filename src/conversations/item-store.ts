@@ -3,6 +3,10 @@ import type { Selectable } from 'kysely'
 import type { ConversationDb, ItemTable } from '../db/open.ts'
 import type { PageOptions } from './store.ts'
 
+const TITLE_LENGTH = 80
+/** Only the start of a text is read, because splitting megabytes into characters takes long. */
+const TITLE_SOURCE_LENGTH = 1_000
+
 export type ItemRow = Selectable<ItemTable>
 
 /** An item before it has a place in a conversation. */
@@ -143,4 +147,33 @@ export async function deleteItemRow(db: ConversationDb, item: ItemRow): Promise<
     .set((eb) => ({ bytes: eb('bytes', '-', item.bytes), revision: eb('revision', '+', 1) }))
     .where('id', '=', item.conversation_id)
     .execute()
+}
+
+type TitledItem = Pick<NewItem, 'role' | 'author' | 'body'>
+
+/** Returns the start of the first message of a user; null without one. */
+export function titleOf(items: readonly TitledItem[]): string | null {
+  const first = items.find(({ role, author }) => role === 'user' && author !== 'service')
+  if (first === undefined) return null
+  const { content } = first.body as { content?: unknown }
+  const text = Array.isArray(content)
+    ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
+    : String(content ?? '')
+  const start = text.trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
+  return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null
+}
+
+/** Derives the title again, because it may contain text of an item that was deleted. */
+export async function updateTitle(db: ConversationDb, conversationId: string): Promise<void> {
+  const first = await db
+    .selectFrom('items')
+    .select(['role', 'author', 'body'])
+    .where('conversation_id', '=', conversationId)
+    .where('role', '=', 'user')
+    .where('author', '!=', 'service')
+    .orderBy('position')
+    .limit(1)
+    .executeTakeFirst()
+  const title = first === undefined ? null : titleOf([{ ...first, body: JSON.parse(first.body) }])
+  await db.updateTable('conversations').set({ title }).where('id', '=', conversationId).execute()
 }

@@ -16,6 +16,8 @@ import {
   listItemPage,
   listItems,
   type NewItem,
+  titleOf,
+  updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
@@ -30,7 +32,6 @@ import {
   type TurnRow,
   updateMetadata,
 } from './store.ts'
-import { titleOf } from './turns/acceptance.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
@@ -182,10 +183,11 @@ export async function addItems(
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   })
   quota?.add(sizeOf(items))
-  return toList(
-    items.map(({ body }) => body as ListedItem),
-    false,
-  )
+  const added = items.map(({ author, body }): ListedItem => {
+    const parley = { turn_id: null, author, created_at: nowSeconds }
+    return { ...(body as ListedItem), parley }
+  })
+  return toList(added, false)
 }
 
 /** @throws ServiceError `invalid_value` when `after` names no item of the conversation */
@@ -232,7 +234,11 @@ export async function deleteItem(
   place: ItemPlace,
 ): Promise<ConversationObject> {
   const { db, item } = await findOwnItem(deps, tenantId, place)
-  await db.write.transaction().execute((trx) => deleteItemRow(trx, item))
+  await db.write.transaction().execute(async (trx) => {
+    await deleteItemRow(trx, item)
+    await updateTitle(trx, place.conversation_id)
+  })
+  await db.scrub()
   return getConversation(deps, tenantId, place.conversation_id)
 }
 

@@ -273,6 +273,8 @@ export async function deleteTurn(
   db: ConversationDb,
   { id, conversation_id, previous_id }: Pick<TurnRow, 'id' | 'conversation_id' | 'previous_id'>,
 ): Promise<void> {
+  // Locks the turn first, so that its process cannot store events between the deletions.
+  await requestCancel(db, id)
   await db
     .updateTable('turns')
     .set({ previous_id })

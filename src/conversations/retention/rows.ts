@@ -41,6 +41,13 @@ export async function deleteConversations(
 /** Deletes conversations with all rows that belong to them. */
 export async function deleteConversationRows(db: ConversationDb, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
+  // Locks the running turns first, so that their processes cannot store events between the deletions.
+  await db
+    .updateTable('turns')
+    .set({ cancel_requested: 1 })
+    .where('conversation_id', 'in', ids)
+    .where('status', '=', 'in_progress')
+    .execute()
   const turns = db.selectFrom('turns').select('id').where('conversation_id', 'in', ids)
   await db.deleteFrom('turn_events').where('turn_id', 'in', turns).execute()
   await db.deleteFrom('items').where('conversation_id', 'in', ids).execute()

@@ -4,7 +4,7 @@ import type { Insertable } from 'kysely'
 import type { ConversationDb, ConversationTable, TurnTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { insertItems, type NewItem } from '../item-store.ts'
+import { insertItems, type NewItem, titleOf } from '../item-store.ts'
 import {
   claimNumber,
   expireIdempotencyKey,
@@ -19,9 +19,6 @@ const MAX_TURNS = 1_000
 const MAX_ITEMS = 10_000
 const MAX_INPUT_BYTES = 4 * 1024 * 1024
 export const IDEMPOTENCY_SECONDS = 24 * 3600
-const TITLE_LENGTH = 80
-/** Only the start of a text is read, because splitting megabytes into characters takes long. */
-const TITLE_SOURCE_LENGTH = 1_000
 
 export interface TurnPlan {
   readonly tenantId: string
@@ -183,17 +180,6 @@ function assertInputSize(input: readonly NewItem[]): void {
       'too_large',
       `The input of a stored turn must be at most ${MAX_INPUT_BYTES} bytes.`,
     )
-}
-
-export function titleOf(input: readonly NewItem[]): string | null {
-  const first = input.find(({ role }) => role === 'user')
-  if (first === undefined) return null
-  const { content } = first.body as { content?: unknown }
-  const text = Array.isArray(content)
-    ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
-    : String(content ?? '')
-  const start = text.trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
-  return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null
 }
 
 export function digestOf(text: string): string {

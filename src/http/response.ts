@@ -100,7 +100,7 @@ const MAX_COPIED_BYTES = 16 * 1024
  */
 export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
   const last = body.at(-1)
-  for (const piece of body.slice(0, -1)) response.write(piece)
+  for (let at = 0; at < body.length - 1; at++) response.write(body[at])
   if (last === undefined || last.length > MAX_COPIED_BYTES) response.end(last)
   else response.end(toLatin1(last), 'latin1')
   if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy())

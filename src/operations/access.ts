@@ -137,7 +137,9 @@ export function foreignOriginOf(
   headers: IncomingHttpHeaders,
   publicUrl: string | undefined,
 ): string | undefined {
-  return isOwnOrigin(headers, publicUrl) || isOwnHost(headers) ? undefined : headers.origin
+  const { origin } = headers
+  if (origin === undefined) return undefined
+  return isOwnOrigin(headers, publicUrl) || isOwnHost(headers) ? undefined : origin
 }
 
 function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined): boolean {

@@ -180,11 +180,13 @@ export function limitRate({ context, auth }: GuardedCall): Promise<void> | void 
 type LimitedContext = CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>
 
 export function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> | void {
-  const hit = hitQuotas(context, caller, () => 1)
+  const hit = hitQuotas(context, caller, oneRequest)
   return hit instanceof Promise
     ? hit.then((counted) => assertInLimit(context, counted))
     : assertInLimit(context, hit)
 }
+
+const oneRequest = () => 1
 
 function assertInLimit(context: LimitedContext, hit: Hit | undefined): void {
   if (hit?.isLimited) rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
@@ -194,12 +196,19 @@ function assertInLimit(context: LimitedContext, hit: Hit | undefined): void {
  * Charges the rest of a large request that was already counted once. `requests` is the whole charge, which is
  * capped at the limit so that the request can succeed on its own.
  */
-export async function chargeRequest(
+export function chargeRequest(
+  context: LimitedContext,
+  caller: AnyCaller,
+  requests: number,
+): Promise<void> | undefined {
+  return requests <= 1 ? undefined : chargeLargeRequest(context, caller, requests)
+}
+
+async function chargeLargeRequest(
   context: LimitedContext,
   caller: AnyCaller,
   requests: number,
 ): Promise<void> {
-  if (requests <= 1) return
   const hit = await hitQuotas(context, caller, (limit) => Math.min(requests, limit) - 1)
   if (!hit?.isLimited) return
   const problem = `Too many large requests: this one counts as ${requests} of at most ${hit.limit} requests per minute.`
@@ -211,14 +220,24 @@ function hitQuotas(
   caller: AnyCaller,
   costOf: (smallestLimit: number) => number,
 ): Hit | undefined | Promise<Hit> {
-  const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
-  if (quota === undefined) return undefined
-  const cost = costOf(Math.min(quota.limit, ...others.map(({ limit }) => limit)))
+  const quotas = listQuotas(context, caller)
+  if (!hasQuota(quotas)) return undefined
+  const cost = costOf(smallestLimit(quotas))
   if (cost < 1) return undefined
-  const hit = context.deps.shared.limiter.hit([quota, ...others], cost)
+  const hit = context.deps.shared.limiter.hit(quotas, cost)
   return hit instanceof Promise
     ? hit.then((counted) => setLimitHeaders(context, counted))
     : setLimitHeaders(context, hit)
+}
+
+function hasQuota(quotas: Quota[]): quotas is [Quota, ...Quota[]] {
+  return quotas.length > 0
+}
+
+function smallestLimit(quotas: readonly Quota[]): number {
+  let smallest = Number.POSITIVE_INFINITY
+  for (const { limit } of quotas) smallest = Math.min(smallest, limit)
+  return smallest
 }
 
 function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, problem: string): never {
@@ -227,18 +246,20 @@ function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, pro
   throw new ServiceError('rate_limit_exceeded', message, { retryAfterSeconds })
 }
 
+/** Lists the quotas of a caller; in the settings, 0 means no limit. */
 function listQuotas({ deps, metadata }: LimitedContext, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
-  if (caller.kind === 'token') return []
+  const quotas: Quota[] = []
   if (caller.kind === 'parent') {
     const limit = lowerLimit(limits.parent, caller.ownLimits?.requestsPerMinute)
-    return [{ key: `parent:${caller.tenantId}`, limit }]
+    if (limit > 0) quotas.push({ key: `parent:${caller.tenantId}`, limit })
+  } else if (caller.kind === 'agent') {
+    const agent = `agent:${caller.agentId}`
+    if (limits.agent > 0) quotas.push({ key: agent, limit: limits.agent })
+    const limit = limits.agentAddress
+    if (limit > 0) quotas.push({ key: `${agent}:${addressGroup(metadata.clientAddress)}`, limit })
   }
-  const agent = `agent:${caller.agentId}`
-  return [
-    { key: agent, limit: limits.agent },
-    { key: `${agent}:${addressGroup(metadata.clientAddress)}`, limit: limits.agentAddress },
-  ]
+  return quotas
 }
 
 /** Returns the lower limit; 0 in the settings means no limit. */

@@ -35,6 +35,7 @@ export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dep
   /** Undefined for a preflight, and for a tRPC batch because each of its procedures has its own policy. */
   readonly auth: AuthPolicy | undefined
   readonly schema?: z.ZodType
+  readonly isPlainInput?: ((input: unknown) => boolean) | undefined
   /** Checks the request's headers and path before the caller is authenticated. */
   check?(call: HttpCall<C, D>): void
   parse?(call: HttpCall<C, D>): unknown
@@ -101,8 +102,9 @@ export function parseInput(call: HttpCall): Promise<void> | void {
 }
 
 export function validateInput(call: HttpCall): void {
-  const { schema } = call.route
-  if (schema !== undefined) call.input = validate(schema, call.input)
+  const { schema, isPlainInput } = call.route
+  if (schema === undefined || isPlainInput?.(call.input)) return
+  call.input = validate(schema, call.input)
 }
 
 /** @throws ServiceError `invalid_value` with the first problem as `path: problem`; `param` is the path. */

@@ -115,6 +115,7 @@ interface RecordOptions {
 
 /** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
+  isEnded = false
   private readonly start: CallStart
   private readonly options: RecordOptions
   private readonly startedAtMs: number
@@ -128,7 +129,6 @@ export class UsageRecord implements AsyncDisposable {
   private modelCalls = 0
   /** Number of events forwarded since the last counted model call. */
   private events = 0
-  private isEnded = false
 
   constructor(start: CallStart, options: RecordOptions) {
     this.start = start

@@ -7,7 +7,6 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isSurelyWithin, type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
-import { ChunkCounter, tooFine } from './chunks.ts'
 
 /** Credentials other than a key: a session cookie or a proxy's headers. */
 export interface ImplicitCredentials {
@@ -125,6 +124,35 @@ const MAX_JSON_DEPTH = 64
 export const MAX_JSON_VALUES = 50_000
 
 const EMPTY = Buffer.alloc(0)
+
+const FREE_CHUNKS = 5_000
+/**
+ * Minimum average size of chunks; far smaller than a network packet, in which a slow connection delivers its
+ * bytes.
+ */
+const MIN_AVERAGE_BYTES = 128
+
+/** Recognizes bodies in tiny chunks, which cost far more CPU and memory than their bytes. */
+export class ChunkCounter {
+  bytes = 0
+  private chunks = 0
+
+  add(chunk: Uint8Array): void {
+    this.bytes += chunk.length
+    this.chunks += 1
+  }
+
+  get isTooFine(): boolean {
+    return this.chunks > FREE_CHUNKS + this.bytes / MIN_AVERAGE_BYTES
+  }
+}
+
+export function tooFine(): ServiceError {
+  return new ServiceError(
+    'invalid_value',
+    `The body is sent in chunks that are too small; send at least ${MIN_AVERAGE_BYTES} bytes in each.`,
+  )
+}
 
 interface BodyLimits {
   readonly maxBytes: number

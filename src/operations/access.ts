@@ -3,8 +3,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import type { Config } from '../config/config.ts'
-import { hasNoBody, type ImplicitCredentials, mediaTypeOf } from '../http/request.ts'
+import { hasNoBody, type ImplicitCredentials, MAX_JSON_VALUES, mediaTypeOf } from '../http/request.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
@@ -165,6 +166,39 @@ export function limitBodyBytes(
 ): number {
   if (caller === undefined) return Math.min(maxBytes, MAX_ANONYMOUS_BYTES)
   return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
+}
+
+/** Bytes charged as one request. */
+const BYTES_PER_REQUEST = 256 * 1024
+
+/** Lower than for JSON, because parsing YAML costs far more. */
+export const DEFINITION_BYTES_PER_REQUEST = 16 * 1024
+
+/** Number of requests charged for a body with the maximum number of values. */
+const REQUESTS_FOR_ALL_VALUES = 10
+
+export interface BodyCost {
+  readonly maxJsonValues?: number | undefined
+  readonly bytesPerRequest?: number | undefined
+}
+
+/** Returns the body's outline, or undefined for a body so short that its values cost at most one request. */
+export function outlineOfBody(
+  bytes: Buffer,
+  { maxJsonValues = MAX_JSON_VALUES }: BodyCost,
+): JsonOutline | undefined {
+  const isShort = bytes.length <= maxJsonValues / REQUESTS_FOR_ALL_VALUES
+  return isShort ? undefined : outlineOf(bytes, maxJsonValues)
+}
+
+/** Returns the number of requests charged for a body. */
+export function requestsOf(
+  sizeBytes: number,
+  outline: JsonOutline | undefined,
+  { maxJsonValues = MAX_JSON_VALUES, bytesPerRequest = BYTES_PER_REQUEST }: BodyCost,
+): number {
+  const byValues = ((outline?.values ?? 0) * REQUESTS_FOR_ALL_VALUES) / maxJsonValues
+  return Math.max(1, Math.ceil(sizeBytes / bytesPerRequest), Math.ceil(byValues))
 }
 
 export function limitRate({ context, auth }: GuardedCall): Promise<void> | void {

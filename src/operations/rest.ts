@@ -18,8 +18,14 @@ import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/respo
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import type { JsonOutline } from '../lib/formats/json.ts'
-import { chargeRequest, countRequest, limitBodyBytes, rejectCredentials } from './access.ts'
-import { outlineOfBody, requestsOf } from './body-cost.ts'
+import {
+  chargeRequest,
+  countRequest,
+  limitBodyBytes,
+  outlineOfBody,
+  rejectCredentials,
+  requestsOf,
+} from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError } from './errors.ts'
 import {

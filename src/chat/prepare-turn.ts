@@ -237,7 +237,7 @@ function toAgentRequest(
     throw new ServiceError('invalid_value', `n: ${problem}`, { param: 'n' })
   }
   const tools = mergeTools(persona, agent.definition.pageTools, request.tools ?? [])
-  const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
+  const { tool_choice: choice, parallel_tool_calls: parallel } = request
   assertChoosable(choice, tools)
   const toolFields =
     tools.size === 0
@@ -249,13 +249,21 @@ function toAgentRequest(
         }
   return {
     request: {
-      ...rest,
+      ...withoutToolFields(request),
       ...toolFields,
       temperature: agent.definition.temperature,
       messages: [persona.system, ...request.messages.map(withoutAuthority)],
     },
     toolNames: { callers: namesOfCaller(tools, persona.own), own: persona.own },
   }
+}
+
+/** Most requests have no such field, and copying an object without some fields is slow. */
+function withoutToolFields(request: ChatRequest): ChatRequest {
+  const { tools, tool_choice: choice, parallel_tool_calls: parallel } = request
+  if (tools === undefined && choice === undefined && parallel === undefined) return request
+  const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = request
+  return rest
 }
 
 function namesOfCaller(tools: ReadonlyMap<string, ChatTool>, own: Persona['own']): ReadonlySet<string> {

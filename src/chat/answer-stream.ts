@@ -81,7 +81,7 @@ class StreamedAnswer implements ModelAnswer {
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
-      const read = await this.read()
+      const read = await (this.hasFinished ? this.readEnd() : this.source.next())
       if (read.done) return this.assertFinished(this.options.choices)
       const run = this.reader.push(read.value)
       const wanted = run === undefined ? undefined : this.take(run)
@@ -93,14 +93,12 @@ class StreamedAnswer implements ModelAnswer {
   }
 
   /**
-   * Reads from the provider. After the last finish reason, a timeout or a lost connection ends the stream
+   * Reads from the provider after the last finish reason. A timeout or a lost connection ends the stream
    * normally, because only usage may follow.
    */
-  private async read(): Promise<IteratorResult<Uint8Array, void>> {
-    const next = this.source.next()
-    if (!this.hasFinished) return next
+  private async readEnd(): Promise<IteratorResult<Uint8Array, void>> {
     try {
-      return await within(AFTER_FINISH_MS, next, () => noMore)
+      return await within(AFTER_FINISH_MS, this.source.next(), () => noMore)
     } catch (thrown) {
       if (thrown instanceof BackendFailure) return noMore
       throw thrown
@@ -158,7 +156,8 @@ class StreamedAnswer implements ModelAnswer {
       for (let at = 0; at < run.length && !this.isDone; ) {
         const plain = this.normalizer.hasBegun ? plainEnd(text, at) : at
         const end = plain > at ? plain : eventEnd(run, at)
-        const bytes = run.subarray(at, end)
+        // Usually a read is one run of plain events, which needs no copy.
+        const bytes = at === 0 && end === run.length ? run : run.subarray(at, end)
         if (plain > at) {
           if (this.options.isMetered) this.countEvents(bytes)
           wanted.push(bytes)

@@ -32,7 +32,8 @@ export async function chat(
   request: ChatRequest,
   client: AbortSignal,
 ): Promise<JsonBytes | EventStream> {
-  const turn = await prepareTurn(context, request)
+  const preparing = prepareTurn(context, request)
+  const turn = preparing instanceof Promise ? await preparing : preparing
   const storing = findStoring(context, turn, request.store as boolean | null | undefined)
   if (storing !== undefined) return chatStored(context, { turn, request, storing, run: runTurn }, client)
   const pieces = runTurn(context, turn, client)
@@ -99,7 +100,8 @@ export async function* runTurn(
         usage.used(answer.usage, answer, !isWhole)
       }
       // Frees the provider connection before any tool runs.
-      await answer.close()
+      const closing = answer.close()
+      if (closing !== undefined) await closing
       run.names ??= answer.names
       loop.addUsage(answer.usage)
       reports?.used(loop.usage)
@@ -123,7 +125,8 @@ export async function* runTurn(
     failure = run.hasBegun && turn.isStream ? toInterruption(thrown) : toCallerError(thrown)
     throw failure
   } finally {
-    await run.release(failure, client)
+    const releasing = run.release(failure, client)
+    if (releasing !== undefined) await releasing
   }
 }
 
@@ -220,8 +223,15 @@ class TurnRun {
   }
 
   /** Releases the turn's resources. If a usage record is still open, the client has disconnected. */
-  async release(failure: unknown, client: AbortSignal): Promise<void> {
+  release(failure: unknown, client: AbortSignal): Promise<void> | undefined {
     this.deadline?.release()
+    const isDone = failure === undefined && this.usage?.isEnded === true && !this.turn.isStream
+    if (!isDone) return this.releaseOpen(failure, client)
+    this.turn.endSpan(failure)
+    return undefined
+  }
+
+  private async releaseOpen(failure: unknown, client: AbortSignal): Promise<void> {
     await this.releaseStreams?.()
     await this.answer?.close()
     if (failure === undefined) await this.usage?.end('left')

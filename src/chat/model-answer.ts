@@ -26,7 +26,7 @@ export interface ModelAnswer {
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
   fail(thrown: unknown): void
-  close(): Promise<void>
+  close(): Promise<void> | undefined
 }
 
 export interface AnswerOptions {
@@ -183,7 +183,10 @@ class WholeAnswer implements ModelAnswer {
   }
 
   fail() {}
-  async close() {}
+
+  close() {
+    return undefined
+  }
 }
 
 interface Completion extends Fields {

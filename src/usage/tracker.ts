@@ -127,6 +127,7 @@ const nothingSaid: Said = { text: undefined, textBytes: 0 }
 
 /** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
+  isEnded = false
   private readonly start: CallStart
   private readonly options: RecordOptions
   private readonly startedAtMs: number
@@ -141,7 +142,6 @@ export class UsageRecord implements AsyncDisposable {
   private attempts = 0
   /** Number of events forwarded since the last counted model call. */
   private events = 0
-  private isEnded = false
   /** The tokens reserved for the current request to a provider. */
   private reservation: Reservation | undefined
   private settling: Promise<void> = Promise.resolve()

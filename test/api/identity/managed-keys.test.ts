@@ -255,8 +255,8 @@ describe('a managed key', () => {
 })
 
 test('a revocation with created keys also revokes the keys that the key and those keys created', async () => {
-  const { app } = await start()
-  const [child, other] = [await create(app), await create(app)]
+  const { app } = await startWithManager()
+  const [child, other] = [await createKey(app), await createKey(app)]
   await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, child.id, {
     can_manage_keys: true,
   })

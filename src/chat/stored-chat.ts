@@ -8,11 +8,12 @@ import {
   type TurnReports,
   type TurnRow,
 } from '../conversations/conversations.ts'
-import { parseEventId, toChatStream } from '../conversations/events.ts'
+import { answerInterrupted, parseEventId, toChatStream } from '../conversations/events.ts'
 import { toChatItems } from '../conversations/items.ts'
+import { endOf, type LoggedEnd } from '../conversations/turn-output.ts'
 import { mapConstraintError } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { ServiceError } from '../lib/errors.ts'
+import { type Reason, reasons, ServiceError } from '../lib/errors.ts'
 import { logFailure, renderError } from '../operations/errors.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
@@ -158,17 +159,23 @@ async function nameStored(context: Context, { id, conversationId, isStored }: St
   return false
 }
 
-/** Reads the one entry of a turn that is not streamed. */
+/** Reads the one entry of a turn that is not streamed. @throws ServiceError if the turn ended without it */
 async function readCompletion(
   entries: AsyncIterable<LogEntry>,
   onFirst: () => Promise<unknown>,
 ): Promise<JsonBytes> {
   const pieces: Uint8Array[] = []
+  let failure: LoggedEnd['failure']
   for await (const entry of entries) {
     if (entry.kind === 'completion') pieces.push(entry.bytes)
+    failure ??= endOf(entry)?.failure
   }
   await onFirst()
-  return new JsonBytes(pieces)
+  if (pieces.length > 0) return new JsonBytes(pieces)
+  if (failure === undefined) throw answerInterrupted()
+  const { code, message } = failure
+  const reason = Object.hasOwn(reasons, code) ? (code as Reason) : 'backend_error'
+  throw new ServiceError(reason, message, { code })
 }
 
 function renderLogged(context: Context, failure: ServiceError): Uint8Array {

@@ -19,7 +19,10 @@ export function createItemIds(turnId: string): (prefix: string) => string {
   return (prefix) => newId(prefix, ID_LENGTH, random)
 }
 
-/** The last `step` entry of a turn. Without `interruption` and `failure`, the model finished. */
+/**
+ * The last `step` entry of a turn. Without `interruption` and `failure`, the model finished. With both, the model
+ * failed after it had produced some output, which another turn can continue.
+ */
 export interface LoggedEnd {
   readonly type: 'ended'
   /** Unix seconds. */

@@ -136,7 +136,7 @@ class Renderer {
     if (piece !== undefined) this.answer.take(piece)
     const end = endOf(entry)
     if (end === undefined) return undefined
-    return end.failure === undefined
+    return end.failure === undefined || end.interruption !== undefined
       ? this.answer.end(end.at, end.interruption)
       : this.answer.fail(end.failure)
   }

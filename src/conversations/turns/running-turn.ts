@@ -3,7 +3,7 @@ import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { Usage } from '../../providers/chat-api.ts'
 import { splitEvents } from '../events.ts'
-import { type LoggedStep, toEndEntry } from '../turn-output.ts'
+import { type LoggedStep, renderOutput, toEndEntry } from '../turn-output.ts'
 import { TurnLog } from './log.ts'
 import type { LogEntry, LogKind } from './segments.ts'
 
@@ -161,7 +161,9 @@ export class RunningTurn {
     if (this.stopped !== undefined)
       return toEndEntry({ at, interruption: this.stopped === 'cancelled' ? 'cancelled' : 'interrupted' })
     if (failure === undefined) return toEndEntry({ at })
-    return toEndEntry({ at, failure: { code: failure.code, message: failure.message } })
+    const { code, message } = failure
+    const hasOutput = renderOutput(this.id, this.log.all).items.length > 0
+    return toEndEntry({ at, ...(hasOutput && { interruption: 'interrupted' }), failure: { code, message } })
   }
 
   private onLonely(): void {

@@ -84,7 +84,7 @@ export async function chatStored(
     isBackground: false,
     kind: 'model',
     request: { stream: turn.isStream },
-    input: toChatItems(request.messages, deps.random),
+    ...toChatItems(request.messages, deps.random),
     requestId: metadata.requestId,
     renderFailure: (failure) => renderLogged(context, failure),
   }

@@ -25,7 +25,7 @@ import {
   sumTenantBytes,
   type TurnRow,
 } from './store.ts'
-import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
+import { acceptTurn, assertInputSize, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
@@ -37,7 +37,7 @@ export {
   maintainConversations,
 } from './retention/maintenance.ts'
 export type { TurnRow } from './store.ts'
-export { conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
+export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
 export type { LogEntry } from './turns/segments.ts'
 
@@ -102,6 +102,7 @@ export class Conversations {
   /** Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
+    assertInputSize(plan)
     const id = newId('turn_', ID_LENGTH, random)
     const conversationId =
       plan.conversationId ?? plan.previous?.conversation_id ?? newId('conv_', ID_LENGTH, random)

@@ -12,13 +12,18 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   readonly isForVisitor: boolean
 }
 
-/** Adds items at the end of a conversation, and returns their rows. */
+/** Returns the sizes of items in bytes. */
+export function sizesOf(items: readonly NewItem[]): number[] {
+  return items.map(({ body }) => Buffer.byteLength(JSON.stringify(body)))
+}
+
+/** Adds items at the end of a conversation, and returns the number of items that it has had so far. */
 export async function insertItems(
   db: ConversationDb,
   place: { conversationId: string; turnId: string | null; nowSeconds: number },
   items: readonly NewItem[],
-): Promise<void> {
-  if (items.length === 0) return
+): Promise<number> {
+  if (items.length === 0) return 0
   const bodies = items.map(({ body }) => JSON.stringify(body))
   const sizes = bodies.map((body) => Buffer.byteLength(body))
   const { items: count } = await db
@@ -58,17 +63,43 @@ export async function insertItems(
       })),
     )
     .execute()
+  return count
 }
 
 export function listItemsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemRow[]> {
   return db.selectFrom('items').selectAll().where('turn_id', 'in', turnIds).orderBy('position').execute()
 }
 
-export function listItems(db: ConversationDb, conversationId: string): Promise<ItemRow[]> {
+/** Lists the items of a conversation's main line, and those that were added outside of a turn. */
+export function listMainItems(db: ConversationDb, conversationId: string): Promise<ItemRow[]> {
+  return db
+    .selectFrom('items')
+    .leftJoin('turns', 'turns.id', 'items.turn_id')
+    .selectAll('items')
+    .where('items.conversation_id', '=', conversationId)
+    .where((eb) => eb.or([eb('items.turn_id', 'is', null), eb('turns.is_branch', '=', 0)]))
+    .orderBy('items.position')
+    .execute()
+}
+
+/** Lists the items that were added to a conversation outside of a turn, before the last item of the turns `mainIds`. */
+export async function listItemsOutsideTurns(
+  db: ConversationDb,
+  conversationId: string,
+  mainIds: readonly string[],
+): Promise<ItemRow[]> {
+  if (mainIds.length === 0) return []
   return db
     .selectFrom('items')
     .selectAll()
     .where('conversation_id', '=', conversationId)
+    .where('turn_id', 'is', null)
+    .where('position', '<', (eb) =>
+      eb
+        .selectFrom('items')
+        .select((max) => max.fn.max('position').as('last'))
+        .where('turn_id', 'in', mainIds),
+    )
     .orderBy('position')
     .execute()
 }

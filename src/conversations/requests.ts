@@ -14,7 +14,7 @@ import {
   type ItemRow,
   insertItems,
   listItemPage,
-  type NewItem,
+  sizesOf,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
@@ -28,7 +28,7 @@ import {
   type TurnRow,
   updateMetadata,
 } from './store.ts'
-import { titleOf } from './turns/acceptance.ts'
+import { assertItemSizes, conversationFull, MAX_ITEMS, titleOf } from './turns/acceptance.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
@@ -39,8 +39,6 @@ export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'ra
 type Metadata = Readonly<Record<string, string>>
 
 const DAY_SECONDS = 86_400
-const MAX_ITEMS = 10_000
-const MAX_ITEM_BYTES = 2 * 1024 * 1024
 
 /** Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError `conversations_off` */
 export async function createConversation(
@@ -62,7 +60,7 @@ export async function createConversation(
   const id = newId('conv_', 24, deps.random)
   const nowSeconds = unixSeconds(deps.clock)
   const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
-  assertItemSizes(items)
+  assertItemSizes(sizesOf(items), 'items')
   await write.transaction().execute(async (trx) => {
     await insertConversation(trx, {
       id,
@@ -165,21 +163,14 @@ export async function addItems(
   id: string,
   sent: readonly unknown[],
 ): Promise<ItemList> {
-  const { db, conversation } = await findOwn(deps, tenantId, id)
+  const { db } = await findOwn(deps, tenantId, id)
   const items = toInputItems(sent as SentItem[], deps.random)
-  assertItemSizes(items)
+  assertItemSizes(sizesOf(items), 'items')
   await deps.conversations.assertQuota(tenantId)
-  if (conversation.items + items.length > MAX_ITEMS)
-    throw new ServiceError(
-      'conflict',
-      `A conversation may have at most ${MAX_ITEMS} items; start a new one.`,
-      {
-        code: 'conversation_full',
-      },
-    )
   const nowSeconds = unixSeconds(deps.clock)
   await db.write.transaction().execute(async (trx) => {
-    await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+    const count = await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+    if (count > MAX_ITEMS) throw conversationFull()
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   })
   return toList(
@@ -251,14 +242,6 @@ async function findOwnItem(
   if (item === undefined)
     throw new ServiceError('not_found', `Item with id '${itemId}' not found.`, { param: 'item_id' })
   return { db, item }
-}
-
-/** @throws ServiceError `too_large` */
-function assertItemSizes(items: readonly NewItem[]): void {
-  const index = items.findIndex(({ body }) => Buffer.byteLength(JSON.stringify(body)) > MAX_ITEM_BYTES)
-  if (index === -1) return
-  const param = `items[${index}]`
-  throw new ServiceError('too_large', `${param}: must be at most ${MAX_ITEM_BYTES} bytes`, { param })
 }
 
 export function wrongAfter(): ServiceError {

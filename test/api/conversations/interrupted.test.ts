@@ -12,8 +12,8 @@ const BROKEN = 'a b c {{up:usage never}}'
 
 /** Returns the messages of the last request to the model. */
 async function lastMessages() {
-  return ((await harness.listChats()).at(-1)?.body as { messages: { role: string; content: string }[] })
-    .messages
+  const body = (await harness.listChats()).at(-1)?.body as { messages: { role: string; content: string }[] }
+  return body.messages
 }
 
 const breaks = [

@@ -142,11 +142,13 @@ export function assertIndependent(
   { deps }: Context,
   request: ResponsesRequest,
   agentId: string | undefined,
+  turn: TurnRow | undefined,
 ): void {
   const { previous_response_id: previous, conversation, background } = request
   const items = Array.isArray(request.input) ? request.input : []
   const referring = items.findIndex(({ type }) => type === 'item_reference')
   const named: [string, string, boolean][] = [
+    ['turn_id', 'cannot be continued', turn !== undefined],
     ['previous_response_id', 'must be null', previous != null],
     ['conversation', 'must be null', conversation != null],
     ['background', 'must be false', background === true],

@@ -61,7 +61,7 @@ export async function respondStored(
     // `store: false` excludes the response from the store, but it may still continue a stored one.
     const isReadable = request.store === false && findStoring(context, settings, true) !== undefined
     if (!isReadable || request.background === true || !hasReference(request)) {
-      assertIndependent(context, request, agent?.row.id)
+      assertIndependent(context, request, agent?.row.id, turn)
       return { unstored: toChatRequest(request) }
     }
     return { unstored: (await prepare(context, request, agent)).chat }

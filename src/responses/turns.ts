@@ -47,11 +47,7 @@ export async function continueTurn(
     previous_response_id: turn.response_id,
   }
   const response = await respondStored(context, request, client, turn)
-  if ('unstored' in response)
-    throw new ServiceError('invalid_value', 'turn_id: the agent stores no conversations', {
-      param: 'turn_id',
-      code: 'conversations_off',
-    })
+  if ('unstored' in response) throw new Error('a turn continues only if it is stored')
   return response
 }
 

@@ -99,7 +99,7 @@ describe('a response with `store: false`', () => {
   const CANARY = 'quokka-4471'
 
   /** Expects that the request reads the stored history, and that nothing of it is stored. */
-  async function expectUnstored(app: TestApp, folder: string, send: () => Promise<{ store?: unknown }>) {
+  async function expectUnstored(app: TestApp, folder: string, send: () => Promise<object>) {
     const before = [await listTurns(app), await listItems(app)]
     const response = await send()
     expect(response).toMatchObject({ status: 'completed', store: false })

@@ -26,7 +26,7 @@ const DAY_SECONDS = 86_400
 const AGENT_KEY_SECONDS = DAY_SECONDS
 
 /** The storage settings of a turn. */
-export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect'>
+export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect' | 'toolData'>
 
 /** Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field, `byDefault` its default. */
 export function findStoring(
@@ -40,11 +40,12 @@ export function findStoring(
   if (turn.agentId === undefined) {
     const isWanted = withoutAgent === 'default' ? (store ?? byDefault) : store === true
     if (withoutAgent === 'off' || !isWanted) return undefined
-    return { keepSeconds: Math.min(withoutAgentDays, maxDays) * DAY_SECONDS, onDisconnect: 'cancel' }
+    const keepSeconds = Math.min(withoutAgentDays, maxDays) * DAY_SECONDS
+    return { keepSeconds, onDisconnect: 'cancel', toolData: 'full' }
   }
   if (turn.conversations === undefined) return undefined
-  const { keep, onDisconnect } = turn.conversations
-  return { keepSeconds: Math.min(toSeconds(keep), maxDays * DAY_SECONDS), onDisconnect }
+  const { keep, onDisconnect, toolData } = turn.conversations
+  return { keepSeconds: Math.min(toSeconds(keep), maxDays * DAY_SECONDS), onDisconnect, toolData }
 }
 
 interface StoredChat {

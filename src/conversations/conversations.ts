@@ -29,6 +29,7 @@ import { acceptTurn, assertInputSize, type TurnPlan } from './turns/acceptance.t
 import { endAbandoned, storeEnd } from './turns/end.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
+import { toStoredEntry } from './turns/tool-data.ts'
 import { TurnWriter } from './turns/writer.ts'
 
 export {
@@ -113,6 +114,7 @@ export class Conversations {
       id,
       isStream: plan.isStream,
       isBackground: plan.isBackground,
+      toolData: plan.toolData,
       lonelyMs: continues ? undefined : config.conversations.reconnectMs,
       clock,
       renderFailure: plan.renderFailure,
@@ -318,7 +320,7 @@ export class Conversations {
       await this.writer.end(turn.id, async (trx) => {
         const row = { id: turn.id, conversation_id: conversationId }
         const at = { keepSeconds: plan.keepSeconds, nowSeconds: unixSeconds(this.deps.clock) }
-        await storeEnd(trx, row, this.owner, turn.log.all, end, at)
+        await storeEnd(trx, row, this.owner, turn.log.all.map(toStoredEntry), end, at)
       })
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()

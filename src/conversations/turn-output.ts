@@ -102,9 +102,14 @@ function toNewItem(item: OutputItem): NewItem {
     role: item.type === 'message' ? item.role : null,
     author: 'model',
     status: item.status === 'completed' ? 'completed' : 'incomplete',
-    body: item,
+    // Arguments that are not stored end with the spaces that number their events.
+    body: isPadded(item) ? { ...item, arguments: '{}' } : item,
     isForVisitor: item.type !== 'reasoning',
   }
+}
+
+function isPadded(item: OutputItem): boolean {
+  return item.type === 'function_call' && /^\{\} +$/.test(item.arguments)
 }
 
 function toToolItem(step: LoggedStep, newItemId: (prefix: string) => string): NewItem {

@@ -14,6 +14,7 @@ import {
   insertTurn,
   type TurnRow,
 } from '../store.ts'
+import { withoutToolData } from './tool-data.ts'
 import { LEASE_SECONDS } from './writer.ts'
 
 const MAX_TURNS = 1_000
@@ -40,6 +41,8 @@ export interface TurnPlan {
   readonly isStream: boolean
   readonly isBackground: boolean
   readonly onDisconnect: 'cancel' | 'continue'
+  /** Whether the arguments and results of tools are stored, or only their names. */
+  readonly toolData: 'full' | 'names'
   readonly kind: 'model' | 'continuation'
   /** The request without its input. */
   readonly request: object
@@ -89,7 +92,8 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
     if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw conversationFull()
     const followed = plan.previous ?? (lock ? await findMainTurn(trx, conversationId) : undefined)
     await insertTurn(trx, toTurnRow(plan, as, { number: claimed.number, previousId: followed?.id ?? null }))
-    await insertItems(trx, { conversationId, turnId: id, nowSeconds }, plan.input)
+    const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
+    await insertItems(trx, { conversationId, turnId: id, nowSeconds }, input)
   })
 }
 

@@ -6,6 +6,7 @@ import { splitEvents } from '../events.ts'
 import { type LoggedStep, renderOutput, toEndEntry } from '../turn-output.ts'
 import { TurnLog } from './log.ts'
 import type { LogEntry, LogKind } from './segments.ts'
+import { ToolDataFilter } from './tool-data.ts'
 
 /** Receives a turn's progress. */
 export interface TurnReports {
@@ -25,6 +26,8 @@ export interface RunningTurnOptions {
   readonly isStream: boolean
   /** Milliseconds that the turn continues without a reader; undefined: until its end. */
   readonly lonelyMs: number | undefined
+  /** Whether the arguments and results of tools are stored, or only their names. */
+  readonly toolData: 'full' | 'names'
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   /** Whether no client waits for the answer, so that even a failure without any event must be in the log. */
   readonly isBackground: boolean
@@ -61,6 +64,7 @@ export class RunningTurn {
   /** The failure of a turn without any event, which its readers throw. */
   private failure: ServiceError | undefined
   private readonly options: RunningTurnOptions
+  private readonly filter: ToolDataFilter | undefined
   private readonly controller = new AbortController()
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
@@ -72,6 +76,7 @@ export class RunningTurn {
     this.options = options
     this.log = new TurnLog(options.id, { onAppend: options.onAppend })
     this.ended = this.finished.promise
+    this.filter = options.toolData === 'names' ? new ToolDataFilter() : undefined
     this.accepted.promise.catch(() => {})
   }
 
@@ -95,7 +100,7 @@ export class RunningTurn {
           usage = sum
         },
         step: async (step) => {
-          this.log.append({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
+          this.add({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
           if (step.type === 'tool_call') await this.log.isDurable()
         },
       })
@@ -175,6 +180,10 @@ export class RunningTurn {
   private append(kind: LogKind, piece: Uint8Array): void {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length)
     const events = kind === 'chat' ? splitEvents(bytes) : [bytes]
-    for (const event of events) this.log.append({ kind, bytes: event })
+    for (const event of events) this.add({ kind, bytes: event })
+  }
+
+  private add(entry: LogEntry): void {
+    this.log.append(this.filter?.apply(entry) ?? entry)
   }
 }

@@ -26,6 +26,7 @@ import {
   type TurnRow,
 } from './store.ts'
 import { acceptTurn, assertInputSize, type TurnPlan } from './turns/acceptance.ts'
+import { announceReader, POLL_MS } from './turns/announce-reader.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
@@ -46,8 +47,6 @@ const ID_LENGTH = 24
 const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
-/** Interval at which a reader looks for events of a turn that another process runs. */
-const POLL_MS = 2_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
 export interface StartedTurn {
@@ -93,6 +92,7 @@ export class Conversations {
     })
     bus.subscribe('turn', (id) => this.changes.emit(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
+    bus.subscribe('read-turn', (id) => this.running.get(id)?.onAnnounced())
     bus.onGap(() => {
       for (const id of this.changes.eventNames()) this.changes.emit(id)
     })
@@ -116,6 +116,7 @@ export class Conversations {
       isBackground: plan.isBackground,
       toolData: plan.toolData,
       lonelyMs: continues ? undefined : config.conversations.reconnectMs,
+      findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
       renderFailure: plan.renderFailure,
       onAppend: (isLarge) => this.writer.onAppend(id, isLarge),
@@ -156,19 +157,30 @@ export class Conversations {
     const own = this.running.get(turn.id)
     if (own !== undefined) return yield* own.read(from, signal)
     const { read } = await this.storage.open()
+    const leave = announceReader(this.deps, turn, this.changes)
     let next = from
-    for (let current: TurnRow | undefined = turn; ; ) {
-      // Checked before the events are read: an ended turn has no later events.
-      const isEnded = current?.status !== 'in_progress'
-      const change = this.waitForChange(turn.id, signal)
-      for (const entry of await readEvents(read, turn.id, next)) {
-        yield entry
-        next += 1
+    try {
+      for (let current: TurnRow | undefined = turn; ; ) {
+        // Checked before the events are read: an ended turn has no later events.
+        const isEnded = current?.status !== 'in_progress'
+        const change = this.waitForChange(turn.id, signal)
+        for (const entry of await readEvents(read, turn.id, next)) {
+          yield entry
+          next += 1
+        }
+        if (isEnded || signal?.aborted) return change.cancel()
+        await change.promise
+        current = await findTurn(read, turn.tenant, 'id', turn.id)
       }
-      if (isEnded || signal?.aborted) return change.cancel()
-      await change.promise
-      current = await findTurn(read, turn.tenant, 'id', turn.id)
+    } finally {
+      leave()
     }
+  }
+
+  private async findLastRead(tenantId: string, turnId: string): Promise<number | undefined> {
+    if (!this.deps.bus.reachesOthers) return undefined
+    const { read } = await this.storage.open()
+    return (await findTurn(read, tenantId, 'id', turnId))?.read_at ?? undefined
   }
 
   /** Returns the entries so far, without waiting for more. */

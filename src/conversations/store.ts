@@ -363,6 +363,16 @@ export function listRunningTurns(db: ConversationDb, conversationId: string): Pr
     .execute()
 }
 
+/** Stores that a replica reads a running turn of another one. */
+export async function markRead(db: ConversationDb, turnId: string, nowSeconds: number): Promise<void> {
+  await db
+    .updateTable('turns')
+    .set({ read_at: nowSeconds })
+    .where('id', '=', turnId)
+    .where('status', '=', 'in_progress')
+    .execute()
+}
+
 export async function requestCancel(db: ConversationDb, turnId: string): Promise<void> {
   await db
     .updateTable('turns')

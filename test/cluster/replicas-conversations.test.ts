@@ -24,11 +24,11 @@ const upstream = await shareUpstream()
 const SLOW = '{{up:chunks 3000}}{{up:delay 10}}'
 
 /** Starts two replicas in separate processes; their agent stores its conversations. */
-async function startStoringReplicas(store: SharedStore) {
+async function startStoringReplicas(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
   await upstream.clear()
   const folder = await makeFolder()
   const shared = await createReplicaSettings(store)
-  const env = { ...shared, ...storingEnv(upstream), PARLEY_DATA_DIR: `${folder}/data` }
+  const env = { ...shared, ...storingEnv(upstream), PARLEY_DATA_DIR: `${folder}/data`, ...more }
   const one = await startServer({ folder, env })
   const other = await startServer({ folder, env })
   const parentKey = shared.PARLEY_PARENT_KEY as string
@@ -53,8 +53,19 @@ async function startResponse(url: string, key: string, input: string, text: stri
   return { id: response.id as string, whole: whole as ReturnType<typeof readStream> }
 }
 
-function follow(url: string, key: string, id: string) {
-  return readStream(url, { method: 'GET', path: `/v1/responses/${id}?stream=true`, key })
+/** Starts a response; returns its id when it has begun, and a function that disconnects its client. */
+function openResponse(url: string, key: string, input: string): Promise<{ id: string; stop: () => void }> {
+  return new Promise((resolve) => {
+    const request = { path: responsesApi.path, key, body: responsesApi.body(input) }
+    void readStream(url, request, (text, stop) => {
+      const [created] = completeEvents(text)
+      if (created !== undefined) resolve({ id: dataOf(created).response.id, stop })
+    })
+  })
+}
+
+function follow(url: string, key: string, id: string, onText?: Parameters<typeof readStream>[2]) {
+  return readStream(url, { method: 'GET', path: `/v1/responses/${id}?stream=true`, key }, onText)
 }
 
 /** Reads all rows of the turns, their events and their items. */
@@ -166,6 +177,32 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(await listChats()).toHaveLength(1)
   })
 })
+
+test.each(sharedStores)(
+  'a reader on another replica keeps a turn alive until it leaves, with %s',
+  async (store) => {
+    const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '0' })
+    const { key } = await createStoringAgent(one.url, parentKey, {
+      conversations: { keep: '1d', onDisconnect: 'cancel' },
+    })
+    const { id, stop } = await openResponse(one.url, key, '{{up:chunks 1000}}{{up:delay 10}}')
+    const whole = follow(other.url, key, id, (text) => {
+      if (text.includes('w20 ')) stop()
+    })
+    expect(completeEvents((await whole).text).at(-1)).toContain('event: response.completed\n')
+
+    const second = await openResponse(one.url, key, SLOW)
+    await follow(other.url, key, second.id, (text, leave) => {
+      if (text.includes('w20 ')) second.stop()
+      if (text.includes('w400 ')) leave()
+    })
+    const [completed, left] = await listChats()
+    expect(await upstream.waitForEnd(completed?.id as number)).toMatchObject({ endedBy: 'answer' })
+    expect(await upstream.waitForEnd(left?.id as number)).toMatchObject({ endedBy: 'client' })
+    const { body } = await callServer(other.url, 'GET', `/v1/responses/${second.id}`, key)
+    expect(responseText(body)).toContain('w400 ')
+  },
+)
 
 test('a replica without readers of a turn ends its upstream call unless the agent says to continue', async () => {
   const { one, parentKey, key } = await startStoringReplicas('PostgreSQL')

@@ -26,6 +26,8 @@ export interface RunningTurnOptions {
   readonly isStream: boolean
   /** Milliseconds that the turn continues without a reader; undefined: until its end. */
   readonly lonelyMs: number | undefined
+  /** Returns when another replica last stored that it reads the turn, in Unix seconds. */
+  readonly findLastRead: () => Promise<number | undefined>
   /** Whether the arguments and results of tools are stored, or only their names. */
   readonly toolData: 'full' | 'names'
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
@@ -35,6 +37,9 @@ export interface RunningTurnOptions {
   readonly renderFailure: (failure: ServiceError) => Uint8Array
   readonly onAppend: (isLarge: boolean) => void
 }
+
+/** Time for which a reader of another replica counts, unless it announces itself again. */
+const ANNOUNCED_MS = 5_000
 
 /** Why a turn is stopped before the model has finished. */
 export type StopReason = 'cancelled' | 'left' | 'lost' | 'shutdown'
@@ -69,6 +74,8 @@ export class RunningTurn {
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
   private lonely: NodeJS.Timeout | undefined
+  /** When the last announced reader of another replica no longer counts, on the monotonic clock. */
+  private announcedUntilMs = 0
   private stopped: StopReason | undefined
   private isOver = false
 
@@ -171,10 +178,34 @@ export class RunningTurn {
     return toEndEntry({ at, ...(hasOutput && { interruption: 'interrupted' }), failure: { code, message } })
   }
 
+  /** Counts a reader of another replica, which calls this every two seconds. */
+  onAnnounced(): void {
+    this.announcedUntilMs = this.options.clock.monotonic() + ANNOUNCED_MS
+    if (this.readers === 0) this.onLonely()
+  }
+
   private onLonely(): void {
-    const { lonelyMs } = this.options
+    const { lonelyMs, clock } = this.options
     if (lonelyMs === undefined || this.isOver) return
-    this.lonely = setTimeout(() => this.stop('left'), lonelyMs)
+    this.stopAfter(Math.max(lonelyMs, this.announcedUntilMs - clock.monotonic()))
+  }
+
+  private stopAfter(ms: number): void {
+    clearTimeout(this.lonely)
+    this.lonely = setTimeout(() => void this.stopUnlessRead(), ms)
+  }
+
+  /** Looks for readers that could not announce themselves over the bus, then stops the turn. */
+  private async stopUnlessRead(): Promise<void> {
+    const { findLastRead, lonelyMs = 0, clock } = this.options
+    const timer = this.lonely
+    const readAt = await findLastRead().catch(() => undefined)
+    // A reader has come, and perhaps left again.
+    if (this.readers > 0 || this.lonely !== timer || this.isOver) return
+    const untilMs = readAt === undefined ? 0 : (readAt + 1) * 1000 + Math.max(lonelyMs, ANNOUNCED_MS)
+    const leftMs = untilMs - clock.now()
+    if (leftMs > 0) this.stopAfter(leftMs)
+    else this.stop('left')
   }
 
   private append(kind: LogKind, piece: Uint8Array): void {

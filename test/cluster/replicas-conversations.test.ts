@@ -3,6 +3,7 @@ import OpenAI from 'openai'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
+import { startRedis } from '../support/redis.ts'
 import { createReplicaSettings, type SharedStore, sharedStores } from '../support/replicas.ts'
 import { type SeenRequest, shareUpstream } from '../support/start-upstream.ts'
 import {
@@ -203,6 +204,21 @@ test.each(sharedStores)(
     expect(responseText(body)).toContain('w400 ')
   },
 )
+
+test('a reader on another replica keeps a turn alive while Redis is unavailable', async () => {
+  const redis = await startRedis()
+  const more = { REDIS_URL: redis.url, PARLEY_RECONNECT_SECONDS: '0' }
+  const { one, other, parentKey } = await startStoringReplicas('PostgreSQL', more)
+  const { key } = await createStoringAgent(one.url, parentKey, {
+    conversations: { keep: '1d', onDisconnect: 'cancel' },
+  })
+  await redis.kill()
+  const { id, stop } = await openResponse(one.url, key, '{{up:chunks 1000}}{{up:delay 10}}')
+  const { text } = await follow(other.url, key, id, (received) => {
+    if (received.includes('w20 ')) stop()
+  })
+  expect(completeEvents(text).at(-1)).toContain('event: response.completed\n')
+})
 
 test('a replica without readers of a turn ends its upstream call unless the agent says to continue', async () => {
   const { one, parentKey, key } = await startStoringReplicas('PostgreSQL')

@@ -11,7 +11,7 @@ import type { InputItem, ResponsesRequest } from './schema.ts'
 type Context = CallContext<Caller, Dependencies>
 type Input = NonNullable<ResponsesRequest['input']>
 
-/** What a response continues. */
+/** Stored items and the place of the turn that a response continues. */
 export interface Preceding {
   readonly place: Pick<TurnPlan, 'conversationId' | 'previous' | 'revision'>
   /** The items before the input, oldest first. */

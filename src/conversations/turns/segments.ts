@@ -9,7 +9,7 @@ export type LogKind = 'chat' | 'completion' | 'failure' | 'step'
 export interface LogEntry {
   readonly kind: LogKind
   readonly bytes: Buffer
-  /** What is stored instead, if the agent stores less than clients receive. */
+  /** The entry to store instead of this one, if the agent stores less than clients receive. */
   readonly stored?: LogEntry
 }
 

@@ -77,7 +77,7 @@ describe('a server that is killed in the middle of an answer', () => {
       server.url,
       { path: chatApi.path, key, body: chatApi.body(SLOW) },
       (text) => {
-        if (text.includes('w40 ')) server.kill('SIGKILL')
+        if (text.includes('w300 ')) server.kill('SIGKILL')
       },
     )
     await server.ended

@@ -105,6 +105,23 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect((await follow(other.url, key, long.id)).text).toBe(ended.text)
   })
 
+  test('cancel and continue the turns of the other replica by their id', async () => {
+    const { one, other, key, parentKey } = await startStoringReplicas(store)
+    const { whole } = await startResponse(one.url, key, SLOW, 'w20 ')
+    const list = (path: string) => callServer(other.url, 'GET', path, parentKey)
+    const [conversation] = (await list('/v1/conversations')).body.data
+    const [turn] = (await list(`/v1/conversations/${conversation.id}/turns`)).body.data
+    const cancel = () => callServer(other.url, 'POST', `/v1/turns/${turn.id}/cancel`, key)
+    expect(await cancel()).toMatchObject({ status: 200, body: { id: turn.id, status: 'cancelled' } })
+    expect(completeEvents((await whole).text).at(-1)).toContain('event: response.incomplete\n')
+    expect(await cancel()).toMatchObject({ status: 200, body: { status: 'cancelled' } })
+    const continued = await callServer(other.url, 'POST', `/v1/turns/${turn.id}/continue`, key)
+    expect(continued).toMatchObject({ status: 200, body: { object: 'response', status: 'completed' } })
+    const [, { body } = { body: {} }] = await listChats()
+    const { messages } = body as { messages: { content: string }[] }
+    expect(messages.some(({ content }) => content.startsWith('w0 w1 '))).toBe(true)
+  })
+
   test('end the turn of a killed replica with a prefix of the answer, which a continuation sends once', async () => {
     const { one, other, key } = await startStoringReplicas(store)
     const { id, whole } = await startResponse(one.url, key, SLOW, 'w99 ')

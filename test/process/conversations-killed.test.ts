@@ -42,7 +42,7 @@ describe('a server that is killed in the middle of an answer', () => {
     const { key } = await createStoringAgent(server.url, parentKey)
     const request = { path: responsesApi.path, key, body: responsesApi.body(SLOW) }
     const cut = await readStream(server.url, request, (text) => {
-      if (text.includes('w99 ')) server.kill('SIGKILL')
+      if (text.includes('w300 ')) server.kill('SIGKILL')
     })
     await server.ended
     const { response } = dataOf(completeEvents(cut.text)[0] as string)

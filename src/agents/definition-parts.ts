@@ -44,6 +44,7 @@ export const AgentConversations = mappingOf(
       onDisconnect: z
         .enum(['cancel', 'continue'], { error: 'must be `cancel` or `continue`' })
         .default('cancel'),
+      toolData: z.enum(['full', 'names'], { error: 'must be `full` or `names`' }).default('full'),
       history: mappingOf(
         z.strictObject(
           {

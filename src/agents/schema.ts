@@ -5,6 +5,7 @@ import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
+import { AgentConversations } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 
@@ -121,6 +122,9 @@ export const AgentDetail = z
       temperature: z.number(),
       tools,
       behavior: AgentBehavior.optional(),
+      conversations: AgentConversations.optional().meta({
+        description: 'What the agent stores, with default values; absent if it stores nothing.',
+      }),
     }),
     instructions: z.string(),
     yaml: z.string().meta({ description: 'The definition text, exactly as the client sent it.' }),
@@ -240,7 +244,11 @@ export function renderAgentDetail(
     parent_key: renderParentKey(row.parent_key_id),
     created_at: row.created_at,
     markdown,
-    definition: { ...renderSummary(deps, agent), temperature: definition.temperature },
+    definition: {
+      ...renderSummary(deps, agent),
+      temperature: definition.temperature,
+      ...(definition.conversations && { conversations: definition.conversations }),
+    },
     instructions: definition.instructions,
     yaml: row.source,
     format: row.format,

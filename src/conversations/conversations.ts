@@ -28,12 +28,14 @@ import {
   sumTenantBytes,
   type TurnRow,
 } from './store.ts'
-import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
+import { acceptTurn, assertInputSize, type TurnPlan } from './turns/acceptance.ts'
+import { announceReader, POLL_MS } from './turns/announce-reader.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
 import { toStoreFailure } from './turns/failures.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
 import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
+import { toStoredEntry } from './turns/tool-data.ts'
 import { TurnWriter } from './turns/writer.ts'
 
 export { recordExpiry } from './admin/audit.ts'
@@ -43,7 +45,7 @@ export {
   maintainConversations,
 } from './retention/maintenance.ts'
 export type { TurnRow } from './store.ts'
-export { conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
+export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
 export type { LogEntry } from './turns/segments.ts'
 
@@ -51,8 +53,6 @@ const ID_LENGTH = 24
 const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
-/** Interval at which a reader looks for events of a turn that another process runs. */
-const POLL_MS = 2_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
 export interface StartedTurn {
@@ -103,6 +103,7 @@ export class Conversations {
     this.storeHealth = new StoreHealth({ ...deps, writer: this.writer })
     bus.subscribe('turn', (id) => this.changes.emit(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
+    bus.subscribe('read-turn', (id) => this.running.get(id)?.onAnnounced())
     bus.onGap(() => {
       for (const id of this.changes.eventNames()) this.changes.emit(id)
     })
@@ -113,6 +114,7 @@ export class Conversations {
   /** Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
+    assertInputSize(plan)
     const id = newId('turn_', ID_LENGTH, random)
     const conversationId =
       plan.conversationId ?? plan.previous?.conversation_id ?? newId('conv_', ID_LENGTH, random)
@@ -123,7 +125,9 @@ export class Conversations {
       id,
       isStream: plan.isStream,
       isBackground: plan.isBackground,
+      toolData: plan.toolData,
       lonelyMs: continues ? undefined : config.conversations.reconnectMs,
+      findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
       renderFailure: plan.renderFailure,
       onAppend: (isLarge) => this.writer.onAppend(id, isLarge),
@@ -165,19 +169,30 @@ export class Conversations {
     const own = this.running.get(turn.id)
     if (own !== undefined) return yield* own.read(from, signal)
     const { read } = await this.storage.open()
+    const leave = announceReader(this.deps, turn, this.changes)
     let next = from
-    for (let current: TurnRow | undefined = turn; ; ) {
-      // Checked before the events are read: an ended turn has no later events.
-      const isEnded = current?.status !== 'in_progress'
-      const change = this.waitForChange(turn.id, signal)
-      for (const entry of await readEvents(read, turn.id, next)) {
-        yield entry
-        next += 1
+    try {
+      for (let current: TurnRow | undefined = turn; ; ) {
+        // Checked before the events are read: an ended turn has no later events.
+        const isEnded = current?.status !== 'in_progress'
+        const change = this.waitForChange(turn.id, signal)
+        for (const entry of await readEvents(read, turn.id, next)) {
+          yield entry
+          next += 1
+        }
+        if (isEnded || signal?.aborted) return change.cancel()
+        await change.promise
+        current = await findTurn(read, turn.tenant, 'id', turn.id)
       }
-      if (isEnded || signal?.aborted) return change.cancel()
-      await change.promise
-      current = await findTurn(read, turn.tenant, 'id', turn.id)
+    } finally {
+      leave()
     }
+  }
+
+  private async findLastRead(tenantId: string, turnId: string): Promise<number | undefined> {
+    if (!this.deps.bus.reachesOthers) return undefined
+    const { read } = await this.storage.open()
+    return (await findTurn(read, tenantId, 'id', turnId))?.read_at ?? undefined
   }
 
   /** Returns the entries so far, without waiting for more. */
@@ -349,7 +364,7 @@ export class Conversations {
       await this.writer.end(turn.id, async (trx) => {
         const row = { id: turn.id, conversation_id: conversationId }
         const at = { keepSeconds: plan.keepSeconds, nowSeconds: unixSeconds(this.deps.clock) }
-        status = await storeEnd(trx, row, this.owner, turn.log.all, end, at)
+        status = await storeEnd(trx, row, this.owner, turn.log.all.map(toStoredEntry), end, at)
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }

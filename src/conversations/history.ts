@@ -1,7 +1,18 @@
-/** Selects the stored items that precede a turn's input. */
+/**
+ * Selects the stored items that precede a turn's input. The main line of a conversation has its first turn and those
+ * that name the conversation; a response that names a previous response is a branch (ADR 0056).
+ */
+import { sql } from 'kysely'
 import type { ConversationDb } from '../db/open.ts'
-import { type ItemHead, type ItemRow, listItemHeads, listItems } from './item-store.ts'
-import { listChain, type TurnRow } from './store.ts'
+import {
+  type ItemHead,
+  type ItemRow,
+  listItemHeadsOfTurns,
+  listItemHeadsOutsideTurns,
+  listItems,
+  listMainItemHeads,
+} from './item-store.ts'
+import type { TurnRow } from './store.ts'
 
 /** The maximum size of the history that a model receives; it always contains whole turns. */
 export interface HistoryLimits {
@@ -15,23 +26,31 @@ const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stoppe
 
 export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string }
 
-/** The items of a chain of turns that ends with `previous`, oldest first. */
+/** The items of a chain of turns that ends with `previous`, and those added before it outside of a turn, oldest first. */
 export async function readChain(
   db: ConversationDb,
   previous: TurnRow,
   limits: HistoryLimits,
 ): Promise<StoredItem[]> {
-  const ids = await listChain(db, previous.id, limits.turns)
-  return select(db, await listItemHeads(db, { turnIds: ids }), limits)
+  const chain = await listChain(db, previous.id, limits.turns)
+  const main = chain.filter((turn) => turn.is_branch === 0)
+  const heads = await listItemHeadsOfTurns(db, toIds(chain))
+  const others = await listItemHeadsOutsideTurns(db, previous.conversation_id, toIds(main))
+  const all = [...heads, ...others].sort((one, other) => one.position - other.position)
+  return select(db, all, limits)
 }
 
-/** The items of a conversation, oldest first. */
+/** The items of a conversation's main line, oldest first. */
 export async function readConversation(
   db: ConversationDb,
   conversationId: string,
   limits: HistoryLimits,
 ): Promise<StoredItem[]> {
-  return select(db, await listItemHeads(db, { conversationId }), limits)
+  return select(db, await listMainItemHeads(db, conversationId), limits)
+}
+
+function toIds(turns: readonly { readonly id: string }[]): string[] {
+  return turns.map(({ id }) => id)
 }
 
 /** Chooses by size before it reads the items, which can be far larger than the limits. */
@@ -87,4 +106,32 @@ function withOutcomes(rows: readonly ItemRow[]): StoredItem[] {
     }
     return [item, output]
   })
+}
+
+/** A turn and those before it in its chain, newest first. */
+async function listChain(
+  db: ConversationDb,
+  turnId: string,
+  most: number,
+): Promise<{ id: string; is_branch: number }[]> {
+  const { rows } = await sql<{ id: string; is_branch: number }>`
+    with recursive chain (id, previous_id, is_branch, depth) as (
+      select id, previous_id, is_branch, 1 from turns where id = ${turnId}
+      union all
+      select turns.id, turns.previous_id, turns.is_branch, chain.depth + 1
+      from chain join turns on turns.id = chain.previous_id where chain.depth < ${most}
+    ) select id, is_branch from chain order by depth`.execute(db)
+  return rows
+}
+
+/** Returns the newest turn of a conversation's main line, which its next turn follows. */
+export function findMainTurn(db: ConversationDb, conversationId: string): Promise<TurnRow | undefined> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('is_branch', '=', 0)
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst()
 }

@@ -16,6 +16,11 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   readonly isForVisitor: boolean
 }
 
+/** Returns the sizes of items in bytes. */
+export function sizesOf(items: readonly NewItem[]): number[] {
+  return items.map(({ body }) => Buffer.byteLength(JSON.stringify(body)))
+}
+
 /** Adds items at the end of a conversation, and returns the number of items that it has had so far. */
 export async function insertItems(
   db: ConversationDb,
@@ -68,18 +73,50 @@ export async function insertItems(
 /** An item without its content. */
 export type ItemHead = Pick<ItemRow, 'n' | 'turn_id' | 'position' | 'type' | 'status' | 'for_model' | 'bytes'>
 
-/** Lists the items of turns or of a conversation in order, without their contents. */
-export function listItemHeads(
-  db: ConversationDb,
-  of: { readonly turnIds: readonly string[] } | { readonly conversationId: string },
-): Promise<ItemHead[]> {
+function selectHeads(db: ConversationDb) {
   return db
     .selectFrom('items')
-    .select(['n', 'turn_id', 'position', 'type', 'status', 'for_model', 'bytes'])
-    .where((item) =>
-      'turnIds' in of ? item('turn_id', 'in', of.turnIds) : item('conversation_id', '=', of.conversationId),
+    .select([
+      'items.n',
+      'items.turn_id',
+      'items.position',
+      'items.type',
+      'items.status',
+      'items.for_model',
+      'items.bytes',
+    ])
+    .orderBy('items.position')
+}
+
+export function listItemHeadsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemHead[]> {
+  return selectHeads(db).where('turn_id', 'in', turnIds).execute()
+}
+
+/** Lists the items of a conversation's main line, and those that were added outside of a turn. */
+export function listMainItemHeads(db: ConversationDb, conversationId: string): Promise<ItemHead[]> {
+  return selectHeads(db)
+    .leftJoin('turns', 'turns.id', 'items.turn_id')
+    .where('items.conversation_id', '=', conversationId)
+    .where((eb) => eb.or([eb('items.turn_id', 'is', null), eb('turns.is_branch', '=', 0)]))
+    .execute()
+}
+
+/** Lists the items that were added to a conversation outside of a turn, before the last item of the turns `mainIds`. */
+export async function listItemHeadsOutsideTurns(
+  db: ConversationDb,
+  conversationId: string,
+  mainIds: readonly string[],
+): Promise<ItemHead[]> {
+  if (mainIds.length === 0) return []
+  return selectHeads(db)
+    .where('conversation_id', '=', conversationId)
+    .where('turn_id', 'is', null)
+    .where('position', '<', (eb) =>
+      eb
+        .selectFrom('items')
+        .select((max) => max.fn.max('position').as('last'))
+        .where('turn_id', 'in', mainIds),
     )
-    .orderBy('position')
     .execute()
 }
 

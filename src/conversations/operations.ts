@@ -1,4 +1,5 @@
 /** Defines the operations of the Conversations API, which has the form of OpenAI's. */
+import type { Config } from '../config/config.ts'
 import { actorOf } from '../identity/audit.ts'
 import { type CallContext, operationsOf, type ParentCaller } from '../operations/operation.ts'
 import {
@@ -36,7 +37,9 @@ import { getTurn, listTurns } from './turns/read-turns.ts'
 
 const notFound = { 404: 'The conversation does not exist.' }
 const off = { 400: 'Conversations are not stored (`conversations_off`).' }
+const largeBody = { maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes }
 const itemsBody = {
+  ...largeBody,
   bodySchema: ItemsCreation.omit({ conversation_id: true }).meta({ id: 'ConversationItemsCreation' }),
 }
 const metadataBody = {
@@ -48,6 +51,7 @@ const { query, mutation } = operationsOf<OperationsDependencies>()('Conversation
 export const conversationsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/conversations' },
+    request: largeBody,
     docs: {
       summary: 'Create a conversation',
       description: 'The conversation belongs to the agent of its first response.',

@@ -2,9 +2,9 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type HistoryLimits, readChain, readConversation, type StoredItem } from './history.ts'
+import { findMainTurn, type HistoryLimits, readChain, readConversation, type StoredItem } from './history.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
-import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
+import { findConversation, findTurn, type TurnKey, type TurnRow } from './store.ts'
 import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
 import { toStoreFailure } from './turns/failures.ts'
 
@@ -26,9 +26,16 @@ export class ConversationReader {
     }
   }
 
-  async findLastTurn(conversationId: string): Promise<TurnRow | undefined> {
+  /** Returns a conversation's newest turn of its main line, and the revision in which it was that. */
+  async findMainTurn(
+    tenantId: string,
+    conversationId: string,
+  ): Promise<{ readonly revision: number; readonly turn: TurnRow | undefined }> {
     const { read } = await this.deps.storage.open()
-    return findLastTurn(read, conversationId)
+    // The revision is read first: if the conversation changes after that, no turn starts from this state.
+    const conversation = await findConversation(read, tenantId, conversationId)
+    if (conversation === undefined) throw conversationNotFound(conversationId)
+    return { revision: conversation.revision, turn: await findMainTurn(read, conversationId) }
   }
 
   async findItem(tenantId: string, id: string) {
@@ -42,7 +49,7 @@ export class ConversationReader {
     return listItemsOfTurns(read, [turnId])
   }
 
-  /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation. */
+  /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation's main line. */
   async readHistory(
     from: { readonly previous: TurnRow } | { readonly conversationId: string },
     limits: HistoryLimits,

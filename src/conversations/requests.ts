@@ -16,6 +16,7 @@ import {
   listItemPage,
   listItems,
   type NewItem,
+  sizesOf,
   titleOf,
   updateTitle,
 } from './item-store.ts'
@@ -32,6 +33,7 @@ import {
   type TurnRow,
   updateMetadata,
 } from './store.ts'
+import { assertItemSizes, conversationFull, MAX_ITEMS } from './turns/acceptance.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
@@ -42,8 +44,6 @@ export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'ra
 type Metadata = Readonly<Record<string, string>>
 
 const DAY_SECONDS = 86_400
-const MAX_ITEMS = 10_000
-const MAX_ITEM_BYTES = 2 * 1024 * 1024
 /** Maximum size of the items in one page of a list. */
 const MAX_PAGE_BYTES = 2 * 1024 * 1024
 
@@ -67,7 +67,7 @@ export async function createConversation(
   const id = newId('conv_', 24, deps.random)
   const nowSeconds = unixSeconds(deps.clock)
   const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
-  assertItemSizes(items)
+  assertItemSizes(sizesOf(items), 'items')
   await write.transaction().execute(async (trx) => {
     await insertConversation(trx, {
       id,
@@ -173,7 +173,7 @@ export async function addItems(
 ): Promise<ItemList> {
   const { db } = await findOwn(deps, tenantId, id)
   const items = toInputItems(sent as SentItem[], deps.random)
-  assertItemSizes(items)
+  assertItemSizes(sizesOf(items), 'items')
   const quota = await deps.conversations.assertQuota(tenantId)
   const nowSeconds = unixSeconds(deps.clock)
   await db.write.transaction().execute(async (trx) => {
@@ -269,21 +269,8 @@ async function findOwnItem(
   return { db, item }
 }
 
-function conversationFull(): ServiceError {
-  const message = `A conversation may have at most ${MAX_ITEMS} items; start a new one.`
-  return new ServiceError('conflict', message, { code: 'conversation_full' })
-}
-
 function sizeOf(items: readonly NewItem[]): number {
-  return items.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
-}
-
-/** @throws ServiceError `too_large` */
-function assertItemSizes(items: readonly NewItem[]): void {
-  const index = items.findIndex(({ body }) => Buffer.byteLength(JSON.stringify(body)) > MAX_ITEM_BYTES)
-  if (index === -1) return
-  const param = `items[${index}]`
-  throw new ServiceError('too_large', `${param}: must be at most ${MAX_ITEM_BYTES} bytes`, { param })
+  return sizesOf(items).reduce((sum, size) => sum + size, 0)
 }
 
 export function wrongAfter(): ServiceError {

@@ -34,7 +34,7 @@ export function findConversation(
 
 /**
  * Adds a turn to a conversation and returns the turn's number. With `lock` the conversation admits no other turn
- * until this one ends. Returns undefined if another turn holds the lock or the conversation is gone.
+ * until this one ends. Returns undefined if another turn holds the lock, or the conversation is gone or has changed.
  */
 export async function claimNumber(
   db: ConversationDb,
@@ -44,6 +44,7 @@ export async function claimNumber(
     agentId,
     title,
     lock,
+    revision,
     nowSeconds,
     keepSeconds,
   }: {
@@ -52,6 +53,8 @@ export async function claimNumber(
     agentId: string
     title: string | null
     lock: boolean
+    /** The state of the conversation that the turn's history was read from; undefined if any state will do. */
+    revision: number | undefined
     nowSeconds: number
     keepSeconds: number
   },
@@ -70,6 +73,7 @@ export async function claimNumber(
     }))
     .where('id', '=', id)
     .$if(lock, (query) => query.where('busy_turn', 'is', null).where('mode', '=', 'model'))
+    .$if(revision !== undefined, (query) => query.where('revision', '=', revision as number))
     .returning(['turns', 'items'])
     .executeTakeFirst()
   return claimed && { number: claimed.turns, items: claimed.items }
@@ -232,18 +236,6 @@ export async function takeOver(
   return taken.numUpdatedRows > 0n
 }
 
-/** The ids of a turn and of those before it in its chain, newest first. */
-export async function listChain(db: ConversationDb, turnId: string, most: number): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    with recursive chain (id, previous_id, depth) as (
-      select id, previous_id, 1 from turns where id = ${turnId}
-      union all
-      select turns.id, turns.previous_id, chain.depth + 1
-      from chain join turns on turns.id = chain.previous_id where chain.depth < ${most}
-    ) select id from chain order by depth`.execute(db)
-  return rows.map(({ id }) => id)
-}
-
 /** Bytes that a conversation counts in addition to its items and metadata, so that empty ones have a limit. */
 export const CONVERSATION_BYTES = 1024
 
@@ -256,16 +248,6 @@ export async function sumTenantBytes(db: ConversationDb, tenant: string): Promis
     .where('tenant', '=', tenant)
     .executeTakeFirstOrThrow()
   return Number(bytes)
-}
-
-export function findLastTurn(db: ConversationDb, conversationId: string): Promise<TurnRow | undefined> {
-  return db
-    .selectFrom('turns')
-    .selectAll()
-    .where('conversation_id', '=', conversationId)
-    .orderBy('number', 'desc')
-    .limit(1)
-    .executeTakeFirst()
 }
 
 /** Deletes a turn with its items and events. Its conversation stays, and later turns continue the turn before it. */
@@ -384,6 +366,16 @@ export function listRunningTurns(db: ConversationDb, conversationId: string): Pr
     .selectFrom('turns')
     .selectAll()
     .where('conversation_id', '=', conversationId)
+    .where('status', '=', 'in_progress')
+    .execute()
+}
+
+/** Stores that a replica reads a running turn of another one. */
+export async function markRead(db: ConversationDb, turnId: string, nowSeconds: number): Promise<void> {
+  await db
+    .updateTable('turns')
+    .set({ read_at: nowSeconds })
+    .where('id', '=', turnId)
     .where('status', '=', 'in_progress')
     .execute()
 }

@@ -239,6 +239,9 @@ export const ChatError = z
       type: z.string(),
       param: z.string().nullable(),
       code: z.string(),
+      last_event_id: z.string().optional().meta({
+        description: 'With `event_not_kept`: the id of the last event of the stream that is stored.',
+      }),
     }),
   })
   .meta({ id: 'Error', description: 'Error format of all other paths under /v1.' })

@@ -16,6 +16,7 @@ export const topics = [
   'jobs',
   'turn',
   'cancel-turn',
+  'read-turn',
 ] as const
 export type Topic = (typeof topics)[number]
 

@@ -25,21 +25,29 @@ export interface Identity {
 /** The reason that a response ended before the model finished. */
 export type Interruption = 'cancelled' | 'interrupted'
 
-export function newIdentity({ clock, random }: Pick<Dependencies, 'clock' | 'random'>): Identity {
+/** The identity of a response that is not stored. */
+export function newIdentity(
+  { clock, random }: Pick<Dependencies, 'clock' | 'random'>,
+  { previous_response_id: previousId, conversation }: ResponsesRequest,
+): Identity {
   return {
     id: newId('resp_', ID_LENGTH, random),
     createdAt: unixSeconds(clock),
     newItemId: (prefix) => newId(prefix, ID_LENGTH, random),
     store: false,
     background: false,
-    previousResponseId: null,
-    conversationId: null,
+    previousResponseId: previousId ?? null,
+    conversationId: conversationIdOf(conversation) ?? null,
   }
 }
 
 const incompleteReasons: Readonly<Record<string, 'max_output_tokens' | 'content_filter'>> = {
   length: 'max_output_tokens',
   content_filter: 'content_filter',
+}
+
+export function conversationIdOf(conversation: ResponsesRequest['conversation']): string | undefined {
+  return typeof conversation === 'string' ? conversation : conversation?.id
 }
 
 export class Answer {

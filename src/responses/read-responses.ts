@@ -9,6 +9,7 @@ import { ServiceError } from '../lib/errors.ts'
 import type { CallContext, Caller, EventStream } from '../operations/operation.ts'
 import { renderItems, streamItems } from './item-response.ts'
 import { assertReplayable, readResponse, renderResponse, streamResponse, toView } from './turn-response.ts'
+import { assertCancellable } from './turns.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -54,10 +55,7 @@ export async function cancelResponse(
 ): Promise<ResponseObject> {
   const turn = await findResponseTurn(context, id)
   const { conversations } = context.deps
-  if (turn.status !== 'in_progress' && turn.status !== 'cancelled')
-    throw new ServiceError('invalid_value', `The response has ended: its status is ${turn.status}.`, {
-      code: 'not_cancellable',
-    })
+  assertCancellable(turn, 'response')
   if (conversations.reader.isReplayOver(turn))
     return renderItems(toView(turn), turn, await conversations.reader.listTurnItems(turn.id))
   if (turn.status === 'in_progress') await conversations.cancel(turn)

@@ -10,6 +10,7 @@ import {
   startResponse,
 } from '../support/interrupted-turns.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
+import { startRedis } from '../support/redis.ts'
 import { createReplicaSettings, type SharedStore, sharedStores } from '../support/replicas.ts'
 import { shareUpstream } from '../support/start-upstream.ts'
 import {
@@ -38,6 +39,21 @@ async function startStoringReplicas(store: SharedStore, more: Readonly<Record<st
   const parentKey = shared.PARLEY_PARENT_KEY as string
   const agent = await createStoringAgent(one.url, parentKey)
   return { one, other, parentKey, agent, key: agent.key, databaseUrl: shared.DATABASE_URL as string }
+}
+
+/** Starts a response; returns its id when it has begun, and a function that disconnects its client. */
+function openResponse(url: string, key: string, input: string): Promise<{ id: string; stop: () => void }> {
+  return new Promise((resolve) => {
+    const request = { path: responsesApi.path, key, body: responsesApi.body(input) }
+    void readStream(url, request, (text, stop) => {
+      const [created] = completeEvents(text)
+      if (created !== undefined) resolve({ id: dataOf(created).response.id, stop })
+    })
+  })
+}
+
+function follow(url: string, key: string, id: string, onText?: Parameters<typeof readStream>[2]) {
+  return readStream(url, { method: 'GET', path: `/v1/responses/${id}?stream=true`, key }, onText)
 }
 
 /** Reads all rows of the turns, their events and their items. */
@@ -74,6 +90,23 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     const ended = await long.whole
     expect(completeEvents(ended.text).at(-1)).toContain('event: response.incomplete\n')
     expect((await followResponse(other.url, key, long.id)).text).toBe(ended.text)
+  })
+
+  test('cancel and continue the turns of the other replica by their id', async () => {
+    const { one, other, key, parentKey } = await startStoringReplicas(store)
+    const { whole } = await startResponse(one.url, key, SLOW, 'w20 ')
+    const list = (path: string) => callServer(other.url, 'GET', path, parentKey)
+    const [conversation] = (await list('/v1/conversations')).body.data
+    const [turn] = (await list(`/v1/conversations/${conversation.id}/turns`)).body.data
+    const cancel = () => callServer(other.url, 'POST', `/v1/turns/${turn.id}/cancel`, key)
+    expect(await cancel()).toMatchObject({ status: 200, body: { id: turn.id, status: 'cancelled' } })
+    expect(completeEvents((await whole).text).at(-1)).toContain('event: response.incomplete\n')
+    expect(await cancel()).toMatchObject({ status: 200, body: { status: 'cancelled' } })
+    const continued = await callServer(other.url, 'POST', `/v1/turns/${turn.id}/continue`, key)
+    expect(continued).toMatchObject({ status: 200, body: { object: 'response', status: 'completed' } })
+    const [, { body } = { body: {} }] = await listChats()
+    const { messages } = body as { messages: { content: string }[] }
+    expect(messages.some(({ content }) => content.startsWith('w0 w1 '))).toBe(true)
   })
 
   test('end the turns of a killed replica with a prefix of the answer, which a continuation sends once', async () => {
@@ -164,6 +197,47 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(repeated[0]?.text).toContain('[DONE]')
     expect(await listChats(upstream)).toHaveLength(1)
   })
+})
+
+test.each(sharedStores)(
+  'a reader on another replica keeps a turn alive until it leaves, with %s',
+  async (store) => {
+    const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '0' })
+    const { key } = await createStoringAgent(one.url, parentKey, {
+      conversations: { keep: '1d', onDisconnect: 'cancel' },
+    })
+    const { id, stop } = await openResponse(one.url, key, '{{up:chunks 1000}}{{up:delay 10}}')
+    const whole = follow(other.url, key, id, (text) => {
+      if (text.includes('w20 ')) stop()
+    })
+    expect(completeEvents((await whole).text).at(-1)).toContain('event: response.completed\n')
+
+    const second = await openResponse(one.url, key, SLOW)
+    await follow(other.url, key, second.id, (text, leave) => {
+      if (text.includes('w20 ')) second.stop()
+      if (text.includes('w400 ')) leave()
+    })
+    const [completed, left] = await listChats()
+    expect(await upstream.waitForEnd(completed?.id as number)).toMatchObject({ endedBy: 'answer' })
+    expect(await upstream.waitForEnd(left?.id as number)).toMatchObject({ endedBy: 'client' })
+    const { body } = await callServer(other.url, 'GET', `/v1/responses/${second.id}`, key)
+    expect(responseText(body)).toContain('w400 ')
+  },
+)
+
+test('a reader on another replica keeps a turn alive while Redis is unavailable', async () => {
+  const redis = await startRedis()
+  const more = { REDIS_URL: redis.url, PARLEY_RECONNECT_SECONDS: '0' }
+  const { one, other, parentKey } = await startStoringReplicas('PostgreSQL', more)
+  const { key } = await createStoringAgent(one.url, parentKey, {
+    conversations: { keep: '1d', onDisconnect: 'cancel' },
+  })
+  await redis.kill()
+  const { id, stop } = await openResponse(one.url, key, '{{up:chunks 1000}}{{up:delay 10}}')
+  const { text } = await follow(other.url, key, id, (received) => {
+    if (received.includes('w20 ')) stop()
+  })
+  expect(completeEvents(text).at(-1)).toContain('event: response.completed\n')
 })
 
 test('a replica stores nothing more of a response that was deleted on the other replica', async () => {

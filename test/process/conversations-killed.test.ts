@@ -36,7 +36,7 @@ describe('a server that is killed in the middle of an answer', () => {
   test('has stored a prefix of it, which the model reads once when the client continues the response', async () => {
     const { server, parentKey, restart } = await startStoring()
     const { key } = await createStoringAgent(server.url, parentKey)
-    const { id, whole } = await startResponse(server.url, key, SLOW, 'w99 ')
+    const { id, whole } = await startResponse(server.url, key, SLOW, 'w300 ')
     await server.crash()
     await whole
     const { url } = await restart()
@@ -53,7 +53,7 @@ describe('a server that is killed in the middle of an answer', () => {
       server.url,
       { path: chatApi.path, key, body: chatApi.body(SLOW) },
       (text) => {
-        if (text.includes('w40 ')) server.kill('SIGKILL')
+        if (text.includes('w300 ')) server.kill('SIGKILL')
       },
     )
     await server.ended
@@ -65,6 +65,9 @@ describe('a server that is killed in the middle of an answer', () => {
     expect(lost.status).toBe(409)
     const { error } = JSON.parse(lost.text)
     expect(error.code).toBe('event_not_kept')
+    const [capability, number] = error.last_event_id.split('.')
+    expect(chatApi.idOf(events[Number(number)] as string)).toBe(`${capability}.${number}`)
+    expect((await resume(error.last_event_id)).text).toContain('stream_interrupted')
     expect(await listChatMessages(upstream)).toHaveLength(1)
   })
 })

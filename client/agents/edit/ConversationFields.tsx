@@ -37,6 +37,11 @@ const disconnects = [
   { value: 'continue', label: 'Finish the answer' },
 ]
 
+const toolData = [
+  { value: 'full', label: 'Store arguments and results' },
+  { value: 'names', label: 'Store only tool names' },
+]
+
 function StoredFields() {
   const { max_days: maxDays } = useMe().conversations
   return (
@@ -53,6 +58,12 @@ function StoredFields() {
           label="If the client disconnects"
           about="A stopped answer can be continued later."
           choices={disconnects}
+        />
+        <ChoiceField
+          path={['conversations', 'toolData']}
+          label="Tool data"
+          about="Without tool data, later turns cannot refer to the results of tools."
+          choices={toolData}
         />
         <NumberField
           path={['conversations', 'history', 'turns']}

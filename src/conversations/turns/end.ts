@@ -25,9 +25,9 @@ export async function storeEnd(
   end: Pick<TurnEnd, 'failure' | 'stopped'> & Partial<TurnEnd>,
   { keepSeconds, nowSeconds }: { readonly keepSeconds: number; readonly nowSeconds: number },
 ): Promise<EndedStatus | undefined> {
-  const { items, finish: reason, usage: loggedUsage } = renderOutput(turn.id, entries)
+  const { items, finish, usage: loggedUsage } = renderOutput(turn.id, entries)
   const usage = end.usage ?? loggedUsage
-  const outcome = outcomeOf(end, reason)
+  const outcome = outcomeOf(end, { finish, hasOutput: items.length > 0 })
   const details = usage && toResponseUsage(usage)
   const last = entries.at(-1)
   const promptTokens = usage?.prompt_tokens ?? 0
@@ -89,12 +89,15 @@ export async function endAbandoned(
 
 function outcomeOf(
   { failure, stopped }: Pick<TurnEnd, 'failure' | 'stopped'>,
-  finish: string | undefined,
+  { finish, hasOutput }: { readonly finish: string | undefined; readonly hasOutput: boolean },
 ): { status: EndedStatus; reason: string | null; error_code: string | null } {
   if (stopped === 'cancelled') return { status: 'cancelled', reason: null, error_code: null }
   if (stopped !== undefined) return { status: 'incomplete', reason: 'interrupted', error_code: null }
-  if (failure !== undefined) return { status: 'failed', reason: null, error_code: failure.code }
+  if (failure !== undefined)
+    return hasOutput
+      ? { status: 'incomplete', reason: 'interrupted', error_code: failure.code }
+      : { status: 'failed', reason: null, error_code: failure.code }
   if (finish === 'length') return { status: 'incomplete', reason: 'max_output_tokens', error_code: null }
-  if (finish === 'content_filter') return { status: 'incomplete', reason: 'content_filter', error_code: null }
+  if (finish === 'content_filter') return { status: 'incomplete', reason: finish, error_code: null }
   return { status: 'completed', reason: null, error_code: null }
 }

@@ -140,8 +140,19 @@ function indexPositions(db: Kysely<unknown>): Promise<void> {
   return createIndex(db, 'conversations', 'position', ['tenant', 'position'])
 }
 
+/** Marks the turns that do not belong to the history of their conversation, and stores when a replica last read a turn. */
+async function addMainLine(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('turns')
+    .addColumn('is_branch', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+  await db.schema.alterTable('turns').addColumn('read_at', 'bigint').execute()
+  await sql`update turns set is_branch = 1 where previous_id is not null`.execute(db)
+}
+
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
   '1002_index_conversations_by_position': { up: indexPositions },
+  '1004_add_main_line': { up: addMainLine },
 }

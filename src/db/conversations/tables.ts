@@ -46,6 +46,8 @@ export interface TurnTable {
   number: number
   /** The turn whose items precede this one's input; null for the first turn of a chain. */
   previous_id: string | null
+  /** 1 for a turn that continues a response without its conversation; the conversation's history does not contain it. */
+  is_branch: Generated<number>
   response_id: string | null
   /** SHA-256 of the capability in the event ids of a chat stream. */
   stream_digest: string | null
@@ -64,6 +66,8 @@ export interface TurnTable {
   owner: string | null
   lease_until: number | null
   cancel_requested: Generated<number>
+  /** When another replica last announced that it reads the running turn; null if none has. */
+  read_at: number | null
   /** The number of the last event in the log; -1 without events. */
   last_seq: Generated<number>
   agent_version: number | null

@@ -198,6 +198,7 @@ describe('a request with Last-Event-ID', () => {
     const answer = await resume(app, key, idOf(capability, ids.length))
     expect(codeOf(answer)).toEqual([409, 'event_not_kept'])
     expect(answer.body.error.message).toContain(`the last stored event is ${ids.length - 1}`)
+    expect(answer.body.error.last_event_id).toBe(ids.at(-1))
   })
 
   test('returns 404 stream_not_found when PARLEY_REPLAY_HOURS have passed since the end', async () => {

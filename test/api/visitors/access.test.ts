@@ -1,6 +1,7 @@
 /** Tests who can reach the conversations of visitors, and with which token. */
 import { describe, expect, test } from 'vitest'
 import { createVisitorTokens } from '../../../src/visitors/tokens.ts'
+import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { storingAgent } from '../../support/stored-chats.ts'
@@ -8,10 +9,11 @@ import { asVisitor, beginSession, say, type TestVisitor } from '../../support/vi
 
 const DAY_SECONDS = 86_400
 const HOUR_SECONDS = 3600
+const unlimited = { PARLEY_RATE_LIMIT_AGENT: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0' }
 
 async function startVisit(conversations: object = {}, env: Readonly<Record<string, string>> = {}) {
   const clock = createFakeClock()
-  const app = await startApp(env, { clock })
+  const app = await startApp({ ...unlimited, ...env }, { clock })
   const { agent_key: key, agent_id: agentId } = await app.createAgent(storingAgent(conversations))
   return { app, clock, key, agentId, one: await beginSession(app, key) }
 }
@@ -91,8 +93,7 @@ describe('a conversation of a visitor', () => {
     const { app, key, one } = await startVisit()
     const { conversation, turn } = await say(one, 'Secret.')
     const colleague = await app.createAgent(storingAgent())
-    const { body } = await app.call('POST', '/v1/keys', { body: { name: 'Other' } })
-    const foreign = await app.createAgent(storingAgent(), body.key ?? body.parent_key)
+    const foreign = await app.createAgent(storingAgent(), await createTenant(app))
     for (const agentKey of [key, colleague.agent_key, foreign.agent_key]) {
       const other = await beginSession(app, agentKey)
       for (const call of callsOn(other, conversation.id, turn.id))

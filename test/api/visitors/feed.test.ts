@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { dataOf, readStream } from '../../support/stored-turns.ts'
@@ -58,9 +59,9 @@ describe('a feed that is cut at random events', () => {
     for (const events of live) expect(await events).toEqual(whole)
     expect(new Set(whole.map(({ id }) => id)).size).toBe(whole.length)
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }), async (lengths) =>
-        expect(await readInPieces(lengths)).toEqual(whole),
-      ),
+      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }), async (lengths) => {
+        expect(await readInPieces(lengths)).toEqual(whole)
+      }),
       { numRuns: 8 },
     )
   })
@@ -126,8 +127,7 @@ describe('the feed over REST', () => {
     const { events, text } = await readEvents(app, path, app.key)
     expect(events.length).toBeGreaterThan(3)
     expect(text.startsWith(': connected\n\n')).toBe(true)
-    const other = await app.call('POST', '/v1/keys', { body: { name: 'Other' } })
-    expect((await readEvents(app, path, other.body.key ?? other.body.parent_key)).status).toBe(404)
+    expect((await readEvents(app, path, await createTenant(app))).status).toBe(404)
   })
 })
 
@@ -163,7 +163,8 @@ describe('open feeds', () => {
     const { sent } = await sayAndWait(one, 'Hello.')
     const conversation = sent.conversation.id
     const following = followUntil(one, { conversation }, isEnd)
+    const ending = expect(following).rejects.toMatchObject({ data: { httpStatus: 404 } })
     await one.visitor.delete.mutate({ conversation })
-    await expect(following).rejects.toMatchObject({ data: { httpStatus: 404 } })
+    await ending
   })
 })

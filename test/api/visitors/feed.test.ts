@@ -131,6 +131,17 @@ describe('the feed over REST', () => {
   })
 })
 
+test('shows a visitor what the owner adds to an idle conversation', async () => {
+  const { app, one } = await startVisit()
+  const { sent } = await sayAndWait(one, 'Hello.')
+  const conversation = sent.conversation.id
+  const { cursor } = await one.visitor.open.query({ conversation })
+  const following = followUntil(one, { conversation, cursor }, () => true)
+  const items = [{ type: 'message', role: 'assistant', content: 'A note.' }]
+  await app.call('POST', `/v1/conversations/${conversation}/items`, { body: { items } })
+  expect((await following)[0]?.data).toMatchObject({ item: { text: 'A note.', turn_id: null } })
+})
+
 describe('open feeds', () => {
   test('are limited per client address', async () => {
     const { app, key, one } = await startVisit({ PARLEY_MAX_FOLLOWERS_ADDRESS: '1' })
@@ -143,6 +154,11 @@ describe('open feeds', () => {
     await holding[Symbol.asyncIterator]().next()
     const another = followUntil({ visitor: asVisitor(app, key, one.token) }, query, isEnd)
     await expect(another).rejects.toMatchObject({ data: { httpStatus: 429 } })
+    const { status } = await app.call('GET', `/v1/conversations/${query.conversation}/events`, {
+      key,
+      headers: { 'X-Parley-Visitor': one.token },
+    })
+    expect(status).toBe(429)
     leaving.abort()
   })
 

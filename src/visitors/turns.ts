@@ -115,7 +115,7 @@ interface Page {
 interface Start {
   /** The last turn of the conversation; undefined for a new conversation. */
   readonly last: TurnRow | undefined
-  /** What the page adds to this turn only. */
+  /** The page's fields, which apply to this turn only. */
   readonly page: Page
   readonly items: readonly NewItem[]
   readonly kind: TurnPlan['kind']
@@ -254,7 +254,7 @@ async function findLatest(context: Context, id: string): Promise<TurnRow> {
 interface Repeatable {
   readonly clientId: string
   readonly conversationId: string | undefined
-  /** What the client sent; a repeated request must contain the same. */
+  /** The client's message or results; a repeated request must contain the same. */
   readonly content: string
 }
 

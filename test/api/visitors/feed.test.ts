@@ -5,8 +5,8 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
-import { dataOf, readStream } from '../../support/stored-turns.ts'
 import { storingAgent } from '../../support/stored-chats.ts'
+import { dataOf, readStream } from '../../support/stored-turns.ts'
 import {
   asVisitor,
   beginSession,
@@ -42,7 +42,7 @@ describe('a feed that is cut at random events', () => {
 
     async function readInPieces(lengths: readonly number[]): Promise<FeedEvent[]> {
       const events: FeedEvent[] = []
-      for (let piece = 0; !(endings(3)(events.at(-1) as FeedEvent, events)); piece++) {
+      for (let piece = 0; !endings(3)(events.at(-1) as FeedEvent, events); piece++) {
         const length = lengths[piece % lengths.length] as number
         const cursor = events.at(-1)?.id ?? START
         const isOver = (last: FeedEvent, some: readonly FeedEvent[]) =>
@@ -59,9 +59,12 @@ describe('a feed that is cut at random events', () => {
     for (const events of live) expect(await events).toEqual(whole)
     expect(new Set(whole.map(({ id }) => id)).size).toBe(whole.length)
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }), async (lengths) => {
-        expect(await readInPieces(lengths)).toEqual(whole)
-      }),
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }),
+        async (lengths) => {
+          expect(await readInPieces(lengths)).toEqual(whole)
+        },
+      ),
       { numRuns: 8 },
     )
   })

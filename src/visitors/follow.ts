@@ -1,5 +1,4 @@
 /** Lets visitors and owners follow conversations, a limited number at a time. */
-import type { Config } from '../config/config.ts'
 import {
   type FeedEvent as ConversationEvent,
   type Cursor,
@@ -79,7 +78,7 @@ async function* counted<Piece>(
 
 /** Limits agent keys per client address as well, because they are public. */
 function quotasOf({ deps, caller, metadata }: Context): StreamQuota[] {
-  const { followers }: Config['limits'] = deps.config.limits
+  const { followers } = deps.config.conversations
   if (caller.kind === 'parent') {
     const limit = lowerLimit(followers.parent, caller.ownLimits?.streams)
     return [{ key: `followers:parent:${caller.tenantId}`, limit }]

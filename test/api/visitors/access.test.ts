@@ -5,8 +5,8 @@ import { withoutKeys } from '../../../src/lib/api-key.ts'
 import { createVisitorTokens } from '../../../src/visitors/tokens.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
 import { maintain } from '../../support/conversations.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
 import { openConversations, storingAgent } from '../../support/stored-chats.ts'
 import { asVisitor, beginSession, say, type TestVisitor } from '../../support/visitors.ts'
 
@@ -107,8 +107,8 @@ describe('a conversation of a visitor', () => {
     const foreign = await app.createAgent(storingAgent(), await createTenant(app))
     for (const agentKey of [key, colleague.agent_key, foreign.agent_key]) {
       const other = await beginSession(app, agentKey)
-      for (const call of callsOn(other, conversation.id, turn.id))
-        await expect(call).rejects.toMatchObject(denied(404))
+      const calls = callsOn(other, conversation.id, turn.id)
+      await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject(denied(404))))
       expect((await other.visitor.conversations.query({})).data).toEqual([])
     }
     expect((await one.visitor.conversations.query({})).data).toMatchObject([{ id: conversation.id }])

@@ -179,6 +179,8 @@ describe('the settings of the agent', () => {
   test('decide how long a session continues the last conversation', async () => {
     const { app, clock, key, one } = await startVisit({ visitor: { resume: '2h' } })
     const { conversation } = await say(one, 'Hello.')
+    const open = () => one.visitor.open.query({ conversation: conversation.id })
+    await expect.poll(async () => (await open()).turn?.status).toBe('completed')
     const session = () => asVisitor(app, key, one.token).session.mutate({})
     clock.advance(2 * HOUR_SECONDS)
     expect((await session()).conversation?.id).toBe(conversation.id)

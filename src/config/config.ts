@@ -236,6 +236,11 @@ function toConversationsConfig(settings: Settings) {
     /** 0: unlimited. */
     maxBytes: settings.PARLEY_CONVERSATIONS_MAX_BYTES,
     withoutAgent: settings.PARLEY_STORE_WITHOUT_AGENT,
+    followers: {
+      parent: settings.PARLEY_MAX_FOLLOWERS_PARENT,
+      agent: settings.PARLEY_MAX_FOLLOWERS_AGENT,
+      address: settings.PARLEY_MAX_FOLLOWERS_ADDRESS,
+    },
     withoutAgentDays: settings.PARLEY_STORE_WITHOUT_AGENT_DAYS,
     replaySeconds: settings.PARLEY_REPLAY_HOURS * 3600,
     flushMs: settings.PARLEY_FLUSH_MS,

@@ -152,7 +152,7 @@ export class Conversations {
         turn.discard()
         throw toStoreFailure(error)
       })
-    void this.store(turn, accepting, plan.requestId)
+    void this.store(turn, accepting, plan.requestId).then(() => this.notify(conversationId))
     void this.finish(plan, turn, { conversationId, getUsed: () => used }, model)
     return {
       id,
@@ -240,6 +240,7 @@ export class Conversations {
     await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
     await scrub()
     this.usedBytes.invalidate()
+    this.notify(id)
   }
 
   /** Deletes the conversations of a deleted agent. After a failure, maintenance deletes them. */
@@ -289,7 +290,7 @@ export class Conversations {
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
-    const { clock, log, bus, metrics } = this.deps
+    const { clock, log, metrics } = this.deps
     try {
       const opened = await this.storage.find()
       if (opened === undefined || this.isClosed) return
@@ -297,8 +298,8 @@ export class Conversations {
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
         if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
         metrics.turnEnded('incomplete')
-        this.changes.emit(turn.id)
-        bus.publish('turn', turn.id)
+        this.notify(turn.id)
+        this.notify(turn.conversation_id)
       }
     } catch (error) {
       log.warn({ err: error }, 'could not end the turns of a stopped process')
@@ -371,6 +372,7 @@ export class Conversations {
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()
     this.running.delete(turn.id)
+    this.notify(conversationId)
   }
 
   /** @throws ServiceError `storage_full` */
@@ -389,12 +391,19 @@ export class Conversations {
     )
   }
 
-  private waitForChange(id: string, signal: AbortSignal | undefined) {
+  /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
+  notify(id: string): void {
+    this.changes.emit(id)
+    if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
+  }
+
+  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  waitForChange(id: string, signal: AbortSignal | undefined, mostMs = POLL_MS) {
     const waiting = new AbortController()
     const signals = signal === undefined ? waiting.signal : AbortSignal.any([waiting.signal, signal])
     const promise = Promise.race([
       once(this.changes, id, { signal: signals }).catch(() => {}),
-      this.deps.clock.wait(POLL_MS, signals).catch(() => {}),
+      this.deps.clock.wait(mostMs, signals).catch(() => {}),
     ]).then(() => waiting.abort())
     return { promise, cancel: () => waiting.abort() }
   }
@@ -422,6 +431,7 @@ function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
 function needsStore(plan: TurnPlan): boolean {
   return (
     plan.isBackground ||
+    plan.visitorId !== undefined ||
     plan.conversationId !== undefined ||
     plan.previous !== undefined ||
     plan.idempotency !== undefined

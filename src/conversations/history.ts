@@ -4,6 +4,7 @@
  */
 import { sql } from 'kysely'
 import type { ConversationDb } from '../db/open.ts'
+import { listFailedTurns } from './feed/rows.ts'
 import {
   type ItemHead,
   type ItemRow,
@@ -47,6 +48,22 @@ export async function readConversation(
   limits: HistoryLimits,
 ): Promise<StoredItem[]> {
   return select(db, await listMainItemHeads(db, conversationId), limits)
+}
+
+/**
+ * The items of a visitor's conversation, oldest first, without the messages of failed turns: the visitor sends them
+ * again, and a message that a provider rejects would make every later turn fail.
+ */
+export async function readVisitorConversation(
+  db: ConversationDb,
+  conversationId: string,
+  limits: HistoryLimits,
+): Promise<StoredItem[]> {
+  const failed = new Set(await listFailedTurns(db, conversationId))
+  const heads = await listMainItemHeads(db, conversationId)
+  const isUseful = ({ turn_id: turnId, type }: ItemHead) =>
+    turnId === null || !failed.has(turnId) || type === 'function_call_output'
+  return select(db, heads.filter(isUseful), limits)
 }
 
 function toIds(turns: readonly { readonly id: string }[]): string[] {

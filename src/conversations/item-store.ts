@@ -14,6 +14,8 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   /** The item as in OpenAI's API. */
   readonly body: object
   readonly isForVisitor: boolean
+  /** Chosen by the client, to recognize a repeated request; unique in the conversation. */
+  readonly clientId?: string
 }
 
 /** Returns the sizes of items in bytes. */
@@ -48,7 +50,7 @@ export async function insertItems(
   await db
     .insertInto('items')
     .values(
-      items.map(({ id, type, role, author, status, isForVisitor }, index) => ({
+      items.map(({ id, type, role, author, status, isForVisitor, clientId }, index) => ({
         id,
         type,
         role,
@@ -60,7 +62,7 @@ export async function insertItems(
         author_name: null,
         for_visitor: isForVisitor ? 1 : 0,
         for_model: 1,
-        client_id: null,
+        client_id: clientId ?? null,
         body: bodies[index] as string,
         bytes: sizes[index] as number,
         created_at: place.nowSeconds,

@@ -183,6 +183,7 @@ export async function addItems(
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   })
   quota?.add(sizeOf(items))
+  deps.conversations.notify(id)
   const added = items.map(({ author, body }): ListedItem => {
     const parley = { turn_id: null, author, created_at: nowSeconds }
     return { ...(body as ListedItem), parley }

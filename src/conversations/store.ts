@@ -236,6 +236,16 @@ export async function takeOver(
   return taken.numUpdatedRows > 0n
 }
 
+export function findLastTurn(db: ConversationDb, conversationId: string): Promise<TurnRow | undefined> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
 /** Bytes that a conversation counts in addition to its items and metadata, so that empty ones have a limit. */
 export const CONVERSATION_BYTES = 1024
 

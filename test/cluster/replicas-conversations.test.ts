@@ -18,8 +18,10 @@ import {
   chunksText,
   completeEvents,
   createStoringAgent,
+  dataOf,
   readStream,
   responsesApi,
+  responseText,
   storingEnv,
 } from '../support/stored-turns.ts'
 
@@ -104,7 +106,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(await cancel()).toMatchObject({ status: 200, body: { status: 'cancelled' } })
     const continued = await callServer(other.url, 'POST', `/v1/turns/${turn.id}/continue`, key)
     expect(continued).toMatchObject({ status: 200, body: { object: 'response', status: 'completed' } })
-    const [, { body } = { body: {} }] = await listChats()
+    const [, { body } = { body: {} }] = await listChats(upstream)
     const { messages } = body as { messages: { content: string }[] }
     expect(messages.some(({ content }) => content.startsWith('w0 w1 '))).toBe(true)
   })
@@ -217,7 +219,7 @@ test.each(sharedStores)(
       if (text.includes('w20 ')) second.stop()
       if (text.includes('w400 ')) leave()
     })
-    const [completed, left] = await listChats()
+    const [completed, left] = await listChats(upstream)
     expect(await upstream.waitForEnd(completed?.id as number)).toMatchObject({ endedBy: 'answer' })
     expect(await upstream.waitForEnd(left?.id as number)).toMatchObject({ endedBy: 'client' })
     const { body } = await callServer(other.url, 'GET', `/v1/responses/${second.id}`, key)

@@ -20,6 +20,7 @@ const api = [
   'telemetry/health',
   'tools/agents',
   'usage/{budget-grants,budgets,calls,embeddings,usage}',
+  'visitors/*',
 ]
 
 /** The test files of the project `api-postgres`. */

@@ -1,4 +1,4 @@
-/** Sends messages to the server, one turn at a time. */
+/** Sends messages to the server, one turn at a time, and keeps the conversation in the browser. */
 
 import { newId } from '../../values.ts'
 import type { Store } from '../app-state.ts'
@@ -9,10 +9,8 @@ import { toPageMessage, toTurnMessages } from './to-messages.ts'
 import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
 
+/** What the visitor can do with the conversation on the screen, wherever it is stored. */
 export interface Chat {
-  /** Stops the running turn, and uses this transport from now on. */
-  readonly setTransport: (transport: Transport | undefined) => void
-  readonly setContext: (context: Readonly<Record<string, unknown>>) => void
   /** Returns whether the text was accepted; if not, the state contains the reason. */
   readonly send: (text: string) => boolean
   /** Replaces the newest reply with a new one. */
@@ -21,16 +19,37 @@ export interface Chat {
   readonly stop: () => void
 }
 
-interface ChatParts {
+/** What every chat needs. */
+export interface ChatParts {
   readonly store: Store
   readonly toolRunner: ToolRunner
+  /** Returns the page's context for the next turn. */
+  readonly readContext: () => Readonly<Record<string, unknown>>
   readonly onFailure: (failure: Failure) => void
 }
 
-export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
+interface LocalChat extends Chat {
+  /** Stops the running turn, and uses this transport from now on. */
+  readonly setTransport: (transport: Transport | undefined) => void
+  /** Stops the running turn and removes all messages. Returns the message that waits for its first answer. */
+  readonly handOver: () => string | undefined
+}
+
+interface LocalChatParts extends ChatParts {
+  /** Resolves when the agent's conversations are known to belong in the browser. @throws ChatFailure */
+  readonly waitForHome: () => Promise<void>
+}
+
+/** Creates the chat whose conversation the browser stores and sends with each message. */
+export function createLocalChat({
+  store,
+  toolRunner,
+  readContext,
+  onFailure,
+  waitForHome,
+}: LocalChatParts): LocalChat {
   const { dispatch } = store
   let transport: Transport | undefined
-  let context: Readonly<Record<string, unknown>> = {}
   let running: AbortController | undefined
 
   function reject(failure: Failure): false {
@@ -44,13 +63,15 @@ export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
     const { blocked, conversation, options } = store.get()
     if (transport === undefined || blocked !== undefined) return false
     if (findStreaming(conversation) !== undefined) return false
-    return toPageMessage(options?.system, context) !== null || reject({ code: 'context_too_large' })
+    return toPageMessage(options?.system, readContext()) !== null || reject({ code: 'context_too_large' })
   }
 
   async function toBody(): Promise<ChatBody> {
+    await waitForHome()
     const tools = await toolRunner.list()
     const { conversation, options } = store.get()
-    const messages = toTurnMessages(conversation.entries, options?.system, context, transport?.takesSystem)
+    const { entries } = conversation
+    const messages = toTurnMessages(entries, options?.system, readContext(), transport?.takesSystem)
     const model = options?.model === undefined ? {} : { model: options.model }
     return { ...model, messages, ...(tools.length > 0 && { tools }) }
   }
@@ -77,13 +98,16 @@ export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
   }
 
   const stop = () => running?.abort()
+
+  function startNew(): void {
+    stop()
+    dispatch({ type: 'replaced', entries: [] })
+  }
+
   return {
     setTransport(next) {
       stop()
       transport = next
-    },
-    setContext(next) {
-      context = next
     },
     send(text) {
       if (!canStart()) return false
@@ -100,9 +124,13 @@ export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
       void start(replyId)
     },
     stop,
-    startNew() {
-      stop()
-      dispatch({ type: 'replaced', entries: [] })
+    startNew,
+    handOver() {
+      const { conversation } = store.get()
+      const isWaiting = findStreaming(conversation) !== undefined
+      const question = conversation.entries.findLast((entry) => entry.kind === 'user')
+      startNew()
+      return isWaiting ? question?.text : undefined
     },
   }
 }

@@ -1,0 +1,151 @@
+/** Shows the visitor's conversations that the server stores. */
+import type { OpenResult, VisitorConversation } from '../../../src/visitors/schema.ts'
+import type { AppState } from '../app-state.ts'
+import type { Chat, ChatParts } from '../chat/chat.ts'
+import { isRunning } from './view.ts'
+import { ChatFailure } from '../failure.ts'
+import type { StorageScope } from '../history/browser-storage.ts'
+import { createShownConversation } from './shown-conversation.ts'
+import { createTurns, type Turns } from './turns.ts'
+import { createVisitorClient, isGone, type VisitorClient } from './visitor-client.ts'
+import { createVisitorRecordStore, type VisitorRecord } from './visitor-record.ts'
+
+export interface EarlierConversation {
+  readonly id: string
+  readonly title: string | null
+  /** Unix seconds of the last activity. */
+  readonly lastAt: number
+  /** Whether the conversation continued after the visitor left it. */
+  readonly isUnread: boolean
+}
+
+export interface EarlierConversations {
+  /** Ordered newest first. */
+  readonly conversations: readonly EarlierConversation[]
+  readonly hasMore: boolean
+}
+
+export interface ServerConversation extends Chat, Pick<Turns, 'continueAnswer'> {
+  /** Shows the visitor's last conversation. `isStored`: whether the browser may store the visitor's token. */
+  readonly start: (apiKey: string, scope: StorageScope, isStored: boolean) => Promise<void>
+  /** Leaves the conversation, because the page uses another agent. */
+  readonly end: () => void
+  /** Forgets the visitor; the server keeps the conversations until they expire. */
+  readonly forget: () => void
+  /** Lists conversations older than the one with the id `after`. @throws ChatFailure */
+  readonly listEarlier: (after?: string) => Promise<EarlierConversations>
+  readonly showEarlier: (id: string) => void
+  /** Deletes the conversation on the server. @throws ChatFailure */
+  readonly remove: (id: string) => Promise<void>
+  /** Reads the last conversation again after a failure. */
+  readonly reopen: () => void
+  /** Opens or closes the feed after the window has been opened or closed. */
+  readonly updateFeed: () => void
+  /** Connects again immediately. `isLost`: the connection was interrupted. */
+  readonly wake: (isLost: boolean) => void
+}
+
+export function createServerConversation(parts: ChatParts): ServerConversation {
+  const { store, onFailure } = parts
+  const record = createVisitorRecordStore(onOtherTab)
+  const turns = createTurns({ ...parts, getClient, getShown: () => shown })
+  const shown = createShownConversation({
+    store,
+    record,
+    getClient,
+    onItem: turns.onItem,
+    onTurnEnded: turns.onTurnEnded,
+    onLeave: turns.onLeave,
+    onFailure(thrown) {
+      const failure = thrown instanceof ChatFailure ? thrown.failure : ({ code: 'server' } as const)
+      onFailure(failure)
+      store.dispatch({ type: 'opening', opening: failure })
+    },
+  })
+  let client: VisitorClient | undefined
+  let owner: string | undefined
+  /** Reads the conversation that could not be read. */
+  let readLast: () => Promise<OpenResult | undefined> = resume
+
+  function getClient(): VisitorClient {
+    if (client === undefined) throw new ChatFailure({ code: 'unreachable' })
+    return client
+  }
+
+  function show(read: typeof readLast): Promise<void> {
+    readLast = read
+    return shown.show(read)
+  }
+
+  /** Returns the visitor's last conversation, or the newest one if that is too old to be shown again. */
+  async function resume(): Promise<OpenResult | undefined> {
+    const { conversation = '' } = record.read()
+    const session = await getClient().startSession()
+    const newest = session.conversation?.id
+    const last = await findConversation(conversation)
+    const isShown = conversation === newest || (last !== undefined && isResumable(last, store.get()))
+    if (isShown || newest === undefined) return isShown ? last : undefined
+    return findConversation(newest)
+  }
+
+  async function findConversation(id: string): Promise<OpenResult | undefined> {
+    try {
+      return await getClient().open(id)
+    } catch (thrown) {
+      if (isGone(thrown)) return undefined
+      throw thrown
+    }
+  }
+
+  function onOtherTab({ token, conversation }: VisitorRecord, before: VisitorRecord): void {
+    if (token === undefined) shown.leave()
+    // Shows what the visitor writes in the other tab, if the visitor has not used this one.
+    else if (before.token === undefined && shown.id() === undefined && conversation !== undefined)
+      void show(() => findConversation(conversation))
+  }
+
+  return {
+    ...turns,
+    startNew: shown.startNew,
+    updateFeed: shown.updateFeed,
+    wake: shown.wake,
+    async start(apiKey, scope, isStored) {
+      const next = JSON.stringify([apiKey, scope])
+      if (next !== owner) shown.leave()
+      record.follow(scope, isStored)
+      if (next === owner) return
+      owner = next
+      client = createVisitorClient(apiKey, record)
+      if (record.read().conversation !== undefined) await show(resume)
+    },
+    end() {
+      if (owner === undefined) return
+      owner = client = undefined
+      shown.leave()
+    },
+    forget() {
+      shown.leave()
+      record.forget()
+    },
+    async listEarlier(after) {
+      if (record.read().token === undefined) return { conversations: [], hasMore: false }
+      const { data, has_more } = await getClient().listConversations(after)
+      return { conversations: data.map(toEarlier), hasMore: has_more }
+    },
+    showEarlier: (id) => void show(() => findConversation(id)),
+    async remove(id) {
+      await getClient().remove(id)
+      if (shown.id() === id) shown.startNew()
+    },
+    reopen: () => void show(readLast),
+  }
+
+  function toEarlier({ id, title, last_at }: VisitorConversation): EarlierConversation {
+    return { id, title, lastAt: last_at, isUnread: shown.isUnread(id) }
+  }
+}
+
+function isResumable({ conversation, turn }: OpenResult, { agent }: AppState): boolean {
+  const youngestSeconds = Date.now() / 1000 - (agent?.conversations?.resume_seconds ?? 0)
+  return conversation.last_at > youngestSeconds || (turn !== null && isRunning(turn))
+}

@@ -104,6 +104,11 @@ export function toConfig(
         agent: settings.PARLEY_MAX_STREAMS_AGENT,
         address: settings.PARLEY_MAX_STREAMS_ADDRESS,
       },
+      followers: {
+        parent: settings.PARLEY_MAX_FOLLOWERS_PARENT,
+        agent: settings.PARLEY_MAX_FOLLOWERS_AGENT,
+        address: settings.PARLEY_MAX_FOLLOWERS_ADDRESS,
+      },
       maxBodyBytes: settings.PARLEY_MAX_BODY_BYTES,
       maxAgentBodyBytes: Math.min(settings.PARLEY_MAX_BODY_BYTES_AGENT, settings.PARLEY_MAX_BODY_BYTES),
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,

@@ -138,6 +138,17 @@ export const conversations = {
   PARLEY_FLUSH_MS: integer(50, 2000)
     .prefault('250')
     .describe('Maximum time until a streamed event is stored, in milliseconds.'),
+  PARLEY_MAX_FOLLOWERS_PARENT: limit()
+    .prefault('200')
+    .describe('Maximum number of conversations that clients follow at the same time with one parent key.'),
+  PARLEY_MAX_FOLLOWERS_AGENT: limit()
+    .prefault('1000')
+    .describe('Maximum number of conversations that visitors follow at the same time with one agent key.'),
+  PARLEY_MAX_FOLLOWERS_ADDRESS: limit()
+    .prefault('20')
+    .describe(
+      'Maximum number of conversations that visitors follow at the same time from one client IP address with one agent key.',
+    ),
   PARLEY_RECONNECT_SECONDS: integer(0, 60)
     .prefault('10')
     .describe(

@@ -7,7 +7,7 @@ import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
-import { toStoreFailure } from './failures.ts'
+import { toStoreFailure } from './turns/failures.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
@@ -91,6 +91,7 @@ export class Conversations {
       },
     })
     bus.subscribe('turn', (id) => this.changes.emit(id))
+    bus.subscribe('read-turn', (id) => this.running.get(id)?.onRemoteReader())
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
     bus.onGap(() => {
       for (const id of this.changes.eventNames()) this.changes.emit(id)
@@ -136,7 +137,7 @@ export class Conversations {
         turn.discard()
         throw toStoreFailure(error)
       })
-    void this.store(turn, accepting, plan.requestId)
+    void this.store(turn, accepting, plan.requestId).then(() => this.notify(conversationId))
     void this.finish(plan, turn, { conversationId, getUsed: () => used }, model)
     return {
       id,
@@ -163,6 +164,8 @@ export class Conversations {
         next += 1
       }
       if (isEnded || signal?.aborted) return change.cancel()
+      // Its process would stop the turn if no client read it.
+      this.deps.bus.publish('read-turn', turn.id)
       await change.promise
       current = await findTurn(read, turn.tenant, 'id', turn.id)
     }
@@ -208,6 +211,7 @@ export class Conversations {
     await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
     await scrub()
     this.usedBytes.invalidate()
+    this.notify(id)
   }
 
   /** Deletes the conversations of a deleted agent. After a failure, maintenance deletes them. */
@@ -245,15 +249,15 @@ export class Conversations {
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
-    const { clock, log, bus } = this.deps
+    const { clock, log } = this.deps
     try {
       const opened = await this.storage.find()
       if (opened === undefined || this.isClosed) return
       const owner = isStart ? this.owner : undefined
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
         if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
-        this.changes.emit(turn.id)
-        bus.publish('turn', turn.id)
+        this.notify(turn.id)
+        this.notify(turn.conversation_id)
       }
     } catch (error) {
       log.warn({ err: error }, 'could not end the turns of a stopped process')
@@ -322,6 +326,7 @@ export class Conversations {
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()
     this.running.delete(turn.id)
+    this.notify(conversationId)
   }
 
   /** @throws ServiceError `storage_full` */
@@ -339,12 +344,19 @@ export class Conversations {
     )
   }
 
-  private waitForChange(id: string, signal: AbortSignal | undefined) {
+  /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
+  notify(id: string): void {
+    this.changes.emit(id)
+    if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
+  }
+
+  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  waitForChange(id: string, signal: AbortSignal | undefined, mostMs = POLL_MS) {
     const waiting = new AbortController()
     const signals = signal === undefined ? waiting.signal : AbortSignal.any([waiting.signal, signal])
     const promise = Promise.race([
       once(this.changes, id, { signal: signals }).catch(() => {}),
-      this.deps.clock.wait(POLL_MS, signals).catch(() => {}),
+      this.deps.clock.wait(mostMs, signals).catch(() => {}),
     ]).then(() => waiting.abort())
     return { promise, cancel: () => waiting.abort() }
   }
@@ -364,6 +376,7 @@ function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
 function needsStore(plan: TurnPlan): boolean {
   return (
     plan.isBackground ||
+    plan.visitorId !== undefined ||
     plan.conversationId !== undefined ||
     plan.previous !== undefined ||
     plan.idempotency !== undefined

@@ -1,5 +1,6 @@
 /** Selects the stored items that precede a turn's input. */
 import type { ConversationDb } from '../db/open.ts'
+import { listFailedTurns } from './feed/rows.ts'
 import { type ItemRow, listItems, listItemsOfTurns } from './item-store.ts'
 import { listChain, type TurnRow } from './store.ts'
 
@@ -32,6 +33,22 @@ export async function readConversation(
   limits: HistoryLimits,
 ): Promise<StoredItem[]> {
   return select(await listItems(db, conversationId), limits)
+}
+
+/**
+ * The items of a visitor's conversation, oldest first, without the messages of failed turns: the visitor sends them
+ * again, and a message that a provider rejects would make every later turn fail.
+ */
+export async function readVisitorConversation(
+  db: ConversationDb,
+  conversationId: string,
+  limits: HistoryLimits,
+): Promise<StoredItem[]> {
+  const failed = new Set(await listFailedTurns(db, conversationId))
+  const rows = await listItems(db, conversationId)
+  const isUseful = ({ turn_id: turnId, type }: ItemRow) =>
+    turnId === null || !failed.has(turnId) || type === 'function_call_output'
+  return select(rows.filter(isUseful), limits)
 }
 
 function select(rows: readonly ItemRow[], { turns, tokens }: HistoryLimits): StoredItem[] {

@@ -10,6 +10,8 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   /** The item as in OpenAI's API. */
   readonly body: object
   readonly isForVisitor: boolean
+  /** Chosen by the client, to recognize a repeated request; unique in the conversation. */
+  readonly clientId?: string
 }
 
 /** Adds items at the end of a conversation, and returns their rows. */
@@ -39,7 +41,7 @@ export async function insertItems(
   await db
     .insertInto('items')
     .values(
-      items.map(({ id, type, role, author, status, isForVisitor }, index) => ({
+      items.map(({ id, type, role, author, status, isForVisitor, clientId }, index) => ({
         id,
         type,
         role,
@@ -51,7 +53,7 @@ export async function insertItems(
         author_name: null,
         for_visitor: isForVisitor ? 1 : 0,
         for_model: 1,
-        client_id: null,
+        client_id: clientId ?? null,
         body: bodies[index] as string,
         bytes: sizes[index] as number,
         created_at: place.nowSeconds,

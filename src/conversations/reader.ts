@@ -2,8 +2,14 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
-import { toStoreFailure } from './failures.ts'
-import { type HistoryLimits, readChain, readConversation, type StoredItem } from './history.ts'
+import { toStoreFailure } from './turns/failures.ts'
+import {
+  type HistoryLimits,
+  readChain,
+  readConversation,
+  readVisitorConversation,
+  type StoredItem,
+} from './history.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
 import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
@@ -51,6 +57,17 @@ export class ConversationReader {
     return 'previous' in from
       ? readChain(read, from.previous, limits)
       : readConversation(read, from.conversationId, limits)
+  }
+
+  /** Returns the items of a visitor's conversation that the next turn sends to the model. */
+  async readVisitorHistory(conversationId: string, limits: HistoryLimits): Promise<StoredItem[]> {
+    const { read } = await this.deps.storage.open()
+    return readVisitorConversation(read, conversationId, limits)
+  }
+
+  async isOwned(tenantId: string, id: string): Promise<boolean> {
+    const opened = await this.deps.storage.find()
+    return opened !== undefined && (await findConversation(opened.read, tenantId, id)) !== undefined
   }
 
   /** @throws ServiceError if the conversation does not exist, belongs to another agent, or has a visitor */

@@ -16,6 +16,7 @@ import { listRestOperations } from '../operations/rest.ts'
 import { createRouter, type Operations } from '../operations/trpc.ts'
 import { responsesOperations } from '../responses/operations.ts'
 import { usageOperations } from '../usage/operations.ts'
+import { feedOperations, visitorOperations } from '../visitors/operations.ts'
 import type { Deps } from './dependencies.ts'
 
 const api = {
@@ -29,8 +30,9 @@ const api = {
   manager: managerOperations,
   models: modelsOperations,
   responses: responsesOperations,
-  conversations: conversationsOperations,
+  conversations: { ...conversationsOperations, ...feedOperations },
   usage: usageOperations,
+  visitor: visitorOperations,
 } satisfies Operations<Deps>
 
 export const appRouter = createRouter(api)

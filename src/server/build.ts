@@ -37,6 +37,8 @@ import type { HostTools } from '../tools/host-tools.ts'
 import { startMcpServers } from '../tools/mcp.ts'
 import { createToolbox, type Toolbox } from '../tools/tools.ts'
 import { createUsageTracker } from '../usage/tracker.ts'
+import { Followers } from '../visitors/follow.ts'
+import { createVisitorTokens } from '../visitors/tokens.ts'
 import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 
@@ -89,6 +91,9 @@ export async function createDeps(
     agents,
     users,
     tokens,
+    visitorTokens: createVisitorTokens({ sealer, clock, random }),
+    // Not counted as streams of answers.
+    followers: new Followers(replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
     backends,

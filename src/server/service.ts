@@ -152,6 +152,7 @@ async function startService(
 
   async function stop(): Promise<void> {
     app.beginDraining()
+    deps.followers.stop()
     const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()

@@ -4,6 +4,7 @@ import type { Insertable } from 'kysely'
 import type { ConversationDb, ConversationTable, TurnTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { recordVisitor } from '../feed/rows.ts'
 import { insertItems, type NewItem } from '../item-store.ts'
 import {
   claimNumber,
@@ -31,6 +32,10 @@ export interface TurnPlan {
   /** An existing conversation, in which no other turn may run; undefined: that of `previous`, or a new one. */
   readonly conversationId: string | undefined
   readonly previous: TurnRow | undefined
+  /** The visitor who started the turn. Such a turn runs only if it is stored, and alone in its conversation. */
+  readonly visitorId?: string
+  /** The number that the turn must have, because its input was built from the turns before it. */
+  readonly number?: number
   readonly responseId: string | undefined
   readonly idempotency: { readonly digest: string; readonly requestDigest: string } | undefined
   readonly isStream: boolean
@@ -67,9 +72,10 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
   await write.transaction().execute(async (trx) => {
     if (plan.idempotency !== undefined)
       await expireIdempotencyKey(trx, plan.idempotency.digest, nowSeconds - IDEMPOTENCY_SECONDS)
+    if (plan.visitorId !== undefined) await recordVisitor(trx, plan, plan.visitorId, nowSeconds)
     if (plan.conversationId === undefined && plan.previous === undefined)
       await insertConversation(trx, toConversationRow(deps, plan, as))
-    const lock = plan.conversationId !== undefined
+    const lock = plan.conversationId !== undefined || plan.visitorId !== undefined
     const claimed = await claimNumber(trx, {
       id: conversationId,
       turnId: id,
@@ -80,6 +86,7 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
       keepSeconds: plan.keepSeconds,
     })
     if (claimed === undefined) throw await explainUnclaimed(trx, plan.tenantId, conversationId)
+    if (plan.number !== undefined && claimed.number !== plan.number) throw conversationLocked()
     if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw full()
     await insertTurn(trx, toTurnRow(plan, as, claimed.number))
     await insertItems(trx, { conversationId, turnId: id, nowSeconds }, plan.input)
@@ -95,8 +102,8 @@ function toConversationRow(
     id: conversationId,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: null,
-    channel: 'api',
+    visitor_id: plan.visitorId ?? null,
+    channel: plan.visitorId === undefined ? 'api' : 'widget',
     mode_since: nowSeconds,
     assignee: null,
     busy_turn: null,
@@ -119,7 +126,7 @@ function toTurnRow(
     id,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: null,
+    visitor_id: plan.visitorId ?? null,
     conversation_id: conversationId,
     number: number,
     previous_id: plan.previous?.id ?? null,

@@ -131,6 +131,25 @@ async function createEvents(db: Kysely<unknown>, isPostgres: boolean): Promise<v
     .execute()
 }
 
+async function createVisitors(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('visitors')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('tenant', 'text', (column) => column.notNull())
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('issuer', 'text', (column) => column.notNull())
+    .addColumn('subject', 'text', (column) => column.notNull())
+    .addColumn('email', 'text')
+    .addColumn('name', 'text')
+    .addColumn('claims', 'text', (column) => column.notNull().defaultTo('{}'))
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('seen_at', 'bigint', (column) => column.notNull())
+    .addUniqueConstraint('visitors_by_subject', ['tenant', 'kind', 'issuer', 'subject'])
+    .execute()
+  await createIndex(db, 'visitors', 'email', ['tenant', 'email'])
+  await createIndex(db, 'visitors', 'seen', ['seen_at'])
+}
+
 function createIndex(db: Kysely<unknown>, table: string, by: string, columns: string[]): Promise<void> {
   return db.schema.createIndex(`${table}_by_${by}`).on(table).columns(columns).execute()
 }
@@ -138,4 +157,5 @@ function createIndex(db: Kysely<unknown>, table: string, by: string, columns: st
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
+  '1003_create_visitors': { up: createVisitors },
 }

@@ -114,12 +114,29 @@ export interface TurnEventTable {
   body: Buffer
 }
 
+export interface VisitorTable {
+  id: string
+  tenant: string
+  kind: 'anonymous' | 'verified' | 'named'
+  /** Who identifies the visitor: for anonymous visitors, the agent. */
+  issuer: string
+  /** Unique for its issuer; the visitor's id for anonymous visitors. */
+  subject: string
+  email: string | null
+  name: string | null
+  /** JSON: claims of the issuer about the visitor. */
+  claims: Generated<string>
+  created_at: number
+  seen_at: number
+}
+
 /** A type, because Kysely does not accept an interface as a set of tables. */
 export type ConversationTables = {
   conversations: ConversationTable
   turns: TurnTable
   items: ItemTable
   turn_events: TurnEventTable
+  visitors: VisitorTable
 }
 
 export type ConversationDb = Kysely<ConversationTables>

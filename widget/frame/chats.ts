@@ -7,7 +7,10 @@ import type { AgentSelf } from './chat/transport.ts'
 import { createConnection } from './connection.ts'
 import { ChatFailure } from './failure.ts'
 import { createHistorySync } from './history/history.ts'
-import { createServerConversation, type ServerConversation } from './server-conversation/server-conversation.ts'
+import {
+  createServerConversation,
+  type ServerConversation,
+} from './server-conversation/server-conversation.ts'
 import type { Language } from './strings/strings.ts'
 
 export interface Chats {
@@ -44,7 +47,7 @@ export function createChats({ store, operator, toolRunner, onFailure }: ChatsPar
     onAgent: settleHome,
     onFailure,
   })
-  const current = (): Chat => (store.get().home === 'server' ? stored : local)
+  const current = () => (store.get().home === 'server' ? stored : local)
 
   /** @throws ChatFailure if the agent cannot be read, or if its conversations belong on the server */
   async function waitForHome(): Promise<void> {
@@ -75,10 +78,7 @@ export function createChats({ store, operator, toolRunner, onFailure }: ChatsPar
     else stored.end()
   }
 
-  window.addEventListener('pagehide', history.flush)
-  document.addEventListener('visibilitychange', () => {
-    if (document.visibilityState === 'visible') stored.wake(false)
-  })
+  document.addEventListener('visibilitychange', () => document.hidden || stored.wake(false))
 
   return {
     actions: {

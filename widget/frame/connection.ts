@@ -3,7 +3,7 @@ import type { FrameOptions } from '../options.ts'
 import type { Store } from './app-state.ts'
 import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
 import type { AgentSelf, Transport } from './chat/transport.ts'
-import { ChatFailure, type Failure, isLasting } from './failure.ts'
+import { ChatFailure, type Failure, isLasting, toChatFailure } from './failure.ts'
 import type { Language } from './strings/strings.ts'
 
 const AGENT_TIMEOUT_MS = 15_000
@@ -53,7 +53,7 @@ export function createConnection(parts: ConnectionParts): Connection {
       onAgent(read)
       return undefined
     } catch (thrown) {
-      const failure = thrown instanceof ChatFailure ? thrown.failure : ({ code: 'server' } as const)
+      const { failure } = toChatFailure(thrown)
       if (server === asked && isLasting(failure)) onFailure(failure)
       return failure
     } finally {

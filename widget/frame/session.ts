@@ -4,26 +4,21 @@ import type { FrameOptions } from '../options.ts'
 import { publicPartOf } from '../values.ts'
 import { type AppState, createStore, type Store } from './app-state.ts'
 import type { Channel } from './channel.ts'
-import { type Chat, createLocalChat } from './chat/chat.ts'
-import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
+import type { Operator } from './chat/choose-server.ts'
+import { type Chats, createChats } from './chats.ts'
 import { checkOptions, needsOtherAddress } from './check-options.ts'
 import { textOn } from './contrast.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
-import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
-import { createHistorySync } from './history/history.ts'
-import { createServerConversation, type ServerConversation } from './server-conversation/server-conversation.ts'
+import { type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createSharing, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
 import { accentOf } from './theme.ts'
-import type { AgentSelf } from './chat/transport.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner } from './tools/tool-runner.ts'
 
 /** The actions that the page and the visitor can take. */
-export interface Session
-  extends Chat,
-    Pick<ServerConversation, 'continueAnswer' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'> {
+export type Session = Chats['actions'] & {
   readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
   readonly decide: (callId: string, isAllowed: boolean) => void

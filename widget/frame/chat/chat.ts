@@ -1,7 +1,7 @@
 /** Sends messages to the server, one turn at a time, and keeps the conversation in the browser. */
 
 import { newId } from '../../values.ts'
-import type { Store } from '../app-state.ts'
+import type { AppState, Store } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
 import type { ToolRunner } from '../tools/tool-runner.ts'
@@ -31,7 +31,7 @@ export interface ChatParts {
 interface LocalChat extends Chat {
   /** Stops the running turn, and uses this transport from now on. */
   readonly setTransport: (transport: Transport | undefined) => void
-  /** Stops the running turn and removes all messages. Returns the message that waits for its first answer. */
+  /** Stops the running turn and removes all messages. Returns the message that waits until the agent is known. */
   readonly handOver: () => string | undefined
 }
 
@@ -41,39 +41,27 @@ interface LocalChatParts extends ChatParts {
 }
 
 /** Creates the chat whose conversation the browser stores and sends with each message. */
-export function createLocalChat({
-  store,
-  toolRunner,
-  readContext,
-  onFailure,
-  waitForHome,
-}: LocalChatParts): LocalChat {
+export function createLocalChat(parts: LocalChatParts): LocalChat {
+  const { store, toolRunner, readContext, onFailure } = parts
   const { dispatch } = store
   let transport: Transport | undefined
+  /** The message that waits until the agent is known. */
+  let unsent: string | undefined
   let running: AbortController | undefined
-
-  function reject(failure: Failure): false {
-    dispatch({ type: 'noticed', failure })
-    onFailure(failure)
-    return false
-  }
 
   /** Returns whether a turn can start; reports a context that is too large. */
   function canStart(): boolean {
     const { blocked, conversation, options } = store.get()
     if (transport === undefined || blocked !== undefined) return false
     if (findStreaming(conversation) !== undefined) return false
-    return toPageMessage(options?.system, readContext()) !== null || reject({ code: 'context_too_large' })
+    return toPageMessage(options?.system, readContext()) !== null || rejectContext(parts)
   }
 
   async function toBody(): Promise<ChatBody> {
-    await waitForHome()
+    await parts.waitForHome()
+    unsent = undefined
     const tools = await toolRunner.list()
-    const { conversation, options } = store.get()
-    const { entries } = conversation
-    const messages = toTurnMessages(entries, options?.system, readContext(), transport?.takesSystem)
-    const model = options?.model === undefined ? {} : { model: options.model }
-    return { ...model, messages, ...(tools.length > 0 && { tools }) }
+    return renderBody(store.get(), readContext(), tools, transport?.takesSystem)
   }
 
   async function start(replyId: string): Promise<void> {
@@ -97,7 +85,10 @@ export function createLocalChat({
     if (failure !== undefined) onFailure(failure)
   }
 
-  const stop = () => running?.abort()
+  function stop(): void {
+    unsent = undefined
+    running?.abort()
+  }
 
   function startNew(): void {
     stop()
@@ -112,6 +103,7 @@ export function createLocalChat({
     send(text) {
       if (!canStart()) return false
       const replyId = newId()
+      unsent = text
       dispatch({ type: 'asked', id: newId(), text, replyId })
       void start(replyId)
       return true
@@ -126,11 +118,27 @@ export function createLocalChat({
     stop,
     startNew,
     handOver() {
-      const { conversation } = store.get()
-      const isWaiting = findStreaming(conversation) !== undefined
-      const question = conversation.entries.findLast((entry) => entry.kind === 'user')
+      const text = unsent
       startNew()
-      return isWaiting ? question?.text : undefined
+      return text
     },
   }
+}
+
+function rejectContext({ store, onFailure }: ChatParts): false {
+  const failure: Failure = { code: 'context_too_large' }
+  store.dispatch({ type: 'noticed', failure })
+  onFailure(failure)
+  return false
+}
+
+function renderBody(
+  { conversation, options }: AppState,
+  context: Readonly<Record<string, unknown>>,
+  tools: readonly object[],
+  takesSystem: boolean | undefined,
+): ChatBody {
+  const messages = toTurnMessages(conversation.entries, options?.system, context, takesSystem)
+  const model = options?.model === undefined ? {} : { model: options.model }
+  return { ...model, messages, ...(tools.length > 0 && { tools }) }
 }

@@ -21,7 +21,12 @@ export function Composer({ state }: { state: AppState }) {
   const id = useId()
   const isStreaming = findStreaming(state.conversation) !== undefined
   const isTooLong = text.length > MAX_LENGTH
-  const canSend = text.trim() !== '' && !isTooLong && !isStreaming && state.blocked === undefined && state.opening === undefined
+  const canSend =
+    text.trim() !== '' &&
+    !isTooLong &&
+    !isStreaming &&
+    state.blocked === undefined &&
+    state.opening === undefined
 
   useGrowth(area, text)
   useEffect(() => {

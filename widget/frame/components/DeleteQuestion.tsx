@@ -1,6 +1,6 @@
 /** Asks whether a conversation should be deleted on the server, and deletes it. */
 import { useState } from 'react'
-import { ChatFailure, type Failure } from '../failure.ts'
+import { type Failure, toChatFailure } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'
 import { Question } from './Question.tsx'
 
@@ -16,7 +16,7 @@ export function DeleteQuestion({ id, onEnd }: { id: string; onEnd: (isDeleted: b
       await session.remove(id)
       onEnd(true)
     } catch (thrown) {
-      setFailure(thrown instanceof ChatFailure ? thrown.failure : { code: 'server' })
+      setFailure(toChatFailure(thrown).failure)
     }
   }
 

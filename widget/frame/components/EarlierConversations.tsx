@@ -1,7 +1,7 @@
 /** Shows the visitor's earlier conversations in a dialog that covers the window. */
 import { useCallback, useEffect, useId, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
-import { ChatFailure, type Failure } from '../failure.ts'
+import { type Failure, toChatFailure } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'
 import type { EarlierConversation } from '../server-conversation/server-conversation.ts'
 import { agoIn, fill } from '../strings/strings.ts'
@@ -56,9 +56,7 @@ export function EarlierConversations({ state, onClose }: { state: AppState; onCl
                   if (conversation.id !== state.conversationId) session.showEarlier(conversation.id)
                   onClose()
                 }}
-                onDelete={
-                  state.agent?.conversations?.delete ? () => setDeleting(conversation.id) : undefined
-                }
+                onDelete={state.agent?.conversations?.delete ? () => setDeleting(conversation.id) : undefined}
               />
             ))}
           </ul>
@@ -101,7 +99,7 @@ function Row({ conversation, isShown, onShow, onDelete }: RowProps) {
   const title = conversation.title || strings.untitled
   const deleteName = fill(strings.deleteNamed, { title })
   return (
-    <li>
+    <li className="conversation-row">
       <button
         type="button"
         className="conversation-button"
@@ -115,7 +113,13 @@ function Row({ conversation, isShown, onShow, onDelete }: RowProps) {
         {conversation.isUnread && <span className="unread-mark">{strings.unread}</span>}
       </button>
       {onDelete !== undefined && (
-        <button type="button" className="plain-button" aria-label={deleteName} title={deleteName} onClick={onDelete}>
+        <button
+          type="button"
+          className="plain-button"
+          aria-label={deleteName}
+          title={deleteName}
+          onClick={onDelete}
+        >
           <DeleteIcon />
         </button>
       )}
@@ -141,7 +145,7 @@ function useEarlierConversations() {
       setConversations((before) => [...before, ...page.conversations])
       setHasMore(page.hasMore)
     } catch (thrown) {
-      setFailure(thrown instanceof ChatFailure ? thrown.failure : { code: 'server' })
+      setFailure(toChatFailure(thrown).failure)
     } finally {
       setIsLoading(false)
     }

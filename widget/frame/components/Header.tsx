@@ -20,6 +20,10 @@ export function Header({ title, state }: { title: string; state: AppState }) {
   const menuButton = useRef<HTMLButtonElement>(null)
   const items = useMenuItems(state, setDialog)
 
+  const [isNoticeShown, setIsNoticeShown] = useState(false)
+  const noticeId = useId()
+  // Before the first message, the composer shows the notice.
+  const canShowNotice = state.home === 'server' && state.conversation.entries.length > 0
   const closeDialog = () => setDialog(undefined)
 
   return (
@@ -28,14 +32,36 @@ export function Header({ title, state }: { title: string; state: AppState }) {
         <h1>
           <bdi>{title}</bdi>
         </h1>
-        <NoticeButton state={state} />
+        {canShowNotice && (
+          <button
+            type="button"
+            className="plain-button"
+            aria-label={strings.noticeButton}
+            title={strings.noticeButton}
+            aria-expanded={isNoticeShown}
+            aria-controls={noticeId}
+            onClick={() => setIsNoticeShown(!isNoticeShown)}
+          >
+            <InfoIcon />
+          </button>
+        )}
         <Menu items={items} buttonRef={menuButton} />
         {state.options?.isInline === false && (
-          <button type="button" className="plain-button" aria-label={strings.closeChat} onClick={session.close}>
+          <button
+            type="button"
+            className="plain-button"
+            aria-label={strings.closeChat}
+            onClick={session.close}
+          >
             <CloseIcon />
           </button>
         )}
       </header>
+      {canShowNotice && isNoticeShown && (
+        <div className="header-notice" id={noticeId}>
+          <Notice state={state} />
+        </div>
+      )}
       {dialog === 'new' && (
         <Question
           title={strings.newConversationQuestion}
@@ -90,28 +116,4 @@ function useMenuItems(state: AppState, setDialog: (dialog: OpenDialog) => void):
       act: () => setDialog('delete'),
     },
   ]
-}
-
-/** Shows the notice again after the first message. */
-function NoticeButton({ state }: { state: AppState }) {
-  const { strings } = useFrame().language
-  const [isOpen, setIsOpen] = useState(false)
-  const id = useId()
-  if (state.home !== 'server' || state.conversation.entries.length === 0) return null
-  return (
-    <>
-      <button
-        type="button"
-        className="plain-button"
-        aria-label={strings.noticeButton}
-        title={strings.noticeButton}
-        aria-expanded={isOpen}
-        aria-controls={id}
-        onClick={() => setIsOpen(!isOpen)}
-      >
-        <InfoIcon />
-      </button>
-      {isOpen && <Notice state={state} id={id} />}
-    </>
-  )
 }

@@ -71,7 +71,13 @@ export function Menu({ items, buttonRef }: Props) {
   )
 }
 
-function Item({ item: { name, icon, isDisabled = false, act }, onAct }: { item: MenuItem; onAct: () => void }) {
+function Item({
+  item: { name, icon, isDisabled = false, act },
+  onAct,
+}: {
+  item: MenuItem
+  onAct: () => void
+}) {
   return (
     <button
       type="button"

@@ -36,7 +36,10 @@ export const ReplyView = memo(function ReplyView({ reply, isNewest, canRegenerat
         <FailureNote failure={failure} onRetry={isNewest ? session.retry : undefined} />
       )}
       {status !== 'streaming' && (hasText || (isNewest && canRegenerate)) && (
-        <ReplyActions text={textOf(reply)} canRegenerate={canRegenerate && isNewest && failure === undefined} />
+        <ReplyActions
+          text={textOf(reply)}
+          canRegenerate={canRegenerate && isNewest && failure === undefined}
+        />
       )}
     </article>
   )

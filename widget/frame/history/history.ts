@@ -13,8 +13,6 @@ interface HistorySync {
   readonly follow: (scope: StorageScope | undefined, isStored: boolean) => void
   /** Deletes all users' conversations with this agent, including the one on the screen. */
   readonly forget: () => void
-  /** Writes pending changes immediately, because the page is being closed. */
-  readonly flush: () => void
 }
 
 const storage = createBrowserStorage('parley-history ')
@@ -37,6 +35,7 @@ export function createHistorySync(store: Store): HistorySync {
     if (entries.length > 0 || currentEntries().length > 0) store.dispatch({ type: 'replaced', entries })
   }
 
+  /** Writes pending changes. */
   function flush(): void {
     clearTimeout(timer)
     timer = undefined
@@ -51,6 +50,7 @@ export function createHistorySync(store: Store): HistorySync {
   store.subscribe(() => {
     if (stored !== undefined && currentEntries() !== base) timer ??= setTimeout(flush, PACE_MS)
   })
+  window.addEventListener('pagehide', flush)
   // Browsers dispatch `storage` events only to other tabs.
   window.addEventListener('storage', ({ key, newValue }) => {
     if (stored === undefined || (key !== null && key !== stored)) return
@@ -86,6 +86,5 @@ export function createHistorySync(store: Store): HistorySync {
       if (server !== undefined) storage.removeServer(server)
       show([])
     },
-    flush,
   }
 }

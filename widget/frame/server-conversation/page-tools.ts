@@ -12,7 +12,7 @@ export interface CallResult {
   readonly output: string
 }
 
-interface PageTools {
+export interface PageTools {
   /** Resolves to the results, or to undefined if the visitor stops the calls or leaves the conversation. */
   readonly run: (turnId: string, calls: readonly ToolCall[]) => Promise<readonly CallResult[] | undefined>
   /** Shows calls that run in no open tab as ended. `isOwn` returns whether this tab started the turn. */

@@ -2,11 +2,11 @@
 import type { OpenResult, VisitorConversation } from '../../../src/visitors/schema.ts'
 import type { AppState } from '../app-state.ts'
 import type { Chat, ChatParts } from '../chat/chat.ts'
-import { isRunning } from './view.ts'
-import { ChatFailure } from '../failure.ts'
+import { ChatFailure, toChatFailure } from '../failure.ts'
 import type { StorageScope } from '../history/browser-storage.ts'
-import { createShownConversation } from './shown-conversation.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { ShownConversation } from './shown-conversation.ts'
+import { Turns } from './turns.ts'
+import { isRunning } from './view.ts'
 import { createVisitorClient, isGone, type VisitorClient } from './visitor-client.ts'
 import { createVisitorRecordStore, type VisitorRecord } from './visitor-record.ts'
 
@@ -48,16 +48,16 @@ export interface ServerConversation extends Chat, Pick<Turns, 'continueAnswer'> 
 export function createServerConversation(parts: ChatParts): ServerConversation {
   const { store, onFailure } = parts
   const record = createVisitorRecordStore(onOtherTab)
-  const turns = createTurns({ ...parts, getClient, getShown: () => shown })
-  const shown = createShownConversation({
+  const turns = new Turns({ ...parts, getClient, getShown: () => shown })
+  const shown: ShownConversation = new ShownConversation({
     store,
     record,
     getClient,
-    onItem: turns.onItem,
-    onTurnEnded: turns.onTurnEnded,
-    onLeave: turns.onLeave,
+    onItem: () => turns.onItem(),
+    onTurnEnded: (turn) => turns.onTurnEnded(turn),
+    onLeave: () => turns.onLeave(),
     onFailure(thrown) {
-      const failure = thrown instanceof ChatFailure ? thrown.failure : ({ code: 'server' } as const)
+      const { failure } = toChatFailure(thrown)
       onFailure(failure)
       store.dispatch({ type: 'opening', opening: failure })
     },
@@ -65,7 +65,7 @@ export function createServerConversation(parts: ChatParts): ServerConversation {
   let client: VisitorClient | undefined
   let owner: string | undefined
   /** Reads the conversation that could not be read. */
-  let readLast: () => Promise<OpenResult | undefined> = resume
+  let readLast: () => Promise<OpenResult | undefined> = async () => undefined
 
   function getClient(): VisitorClient {
     if (client === undefined) throw new ChatFailure({ code: 'unreachable' })
@@ -77,38 +77,21 @@ export function createServerConversation(parts: ChatParts): ServerConversation {
     return shown.show(read)
   }
 
-  /** Returns the visitor's last conversation, or the newest one if that is too old to be shown again. */
-  async function resume(): Promise<OpenResult | undefined> {
-    const { conversation = '' } = record.read()
-    const session = await getClient().startSession()
-    const newest = session.conversation?.id
-    const last = await findConversation(conversation)
-    const isShown = conversation === newest || (last !== undefined && isResumable(last, store.get()))
-    if (isShown || newest === undefined) return isShown ? last : undefined
-    return findConversation(newest)
-  }
-
-  async function findConversation(id: string): Promise<OpenResult | undefined> {
-    try {
-      return await getClient().open(id)
-    } catch (thrown) {
-      if (isGone(thrown)) return undefined
-      throw thrown
-    }
-  }
-
   function onOtherTab({ token, conversation }: VisitorRecord, before: VisitorRecord): void {
     if (token === undefined) shown.leave()
     // Shows what the visitor writes in the other tab, if the visitor has not used this one.
     else if (before.token === undefined && shown.id() === undefined && conversation !== undefined)
-      void show(() => findConversation(conversation))
+      void show(() => findConversation(getClient(), conversation))
   }
 
   return {
-    ...turns,
-    startNew: shown.startNew,
-    updateFeed: shown.updateFeed,
-    wake: shown.wake,
+    send: turns.send,
+    retry: turns.retry,
+    stop: turns.stop,
+    continueAnswer: turns.continueAnswer,
+    startNew: () => shown.startNew(),
+    updateFeed: () => shown.updateFeed(),
+    wake: (isLost) => shown.wake(isLost),
     async start(apiKey, scope, isStored) {
       const next = JSON.stringify([apiKey, scope])
       if (next !== owner) shown.leave()
@@ -116,33 +99,55 @@ export function createServerConversation(parts: ChatParts): ServerConversation {
       if (next === owner) return
       owner = next
       client = createVisitorClient(apiKey, record)
-      if (record.read().conversation !== undefined) await show(resume)
+      const { conversation } = record.read()
+      if (conversation !== undefined) await show(() => resume(getClient(), conversation, store.get()))
     },
     end() {
-      if (owner === undefined) return
+      if (owner !== undefined) shown.leave()
       owner = client = undefined
-      shown.leave()
     },
     forget() {
-      shown.leave()
+      if (owner !== undefined) shown.leave()
       record.forget()
     },
     async listEarlier(after) {
       if (record.read().token === undefined) return { conversations: [], hasMore: false }
       const { data, has_more } = await getClient().listConversations(after)
-      return { conversations: data.map(toEarlier), hasMore: has_more }
+      const conversations = data.map((one) => toEarlier(one, shown.isUnread(one.id)))
+      return { conversations, hasMore: has_more }
     },
-    showEarlier: (id) => void show(() => findConversation(id)),
+    showEarlier: (id) => void show(() => findConversation(getClient(), id)),
     async remove(id) {
       await getClient().remove(id)
       if (shown.id() === id) shown.startNew()
     },
     reopen: () => void show(readLast),
   }
+}
 
-  function toEarlier({ id, title, last_at }: VisitorConversation): EarlierConversation {
-    return { id, title, lastAt: last_at, isUnread: shown.isUnread(id) }
+/** Returns the visitor's last conversation, or the newest one if that is too old to be shown again. */
+async function resume(
+  client: VisitorClient,
+  lastId: string,
+  state: AppState,
+): Promise<OpenResult | undefined> {
+  const { conversation: newest } = await client.startSession()
+  const last = await findConversation(client, lastId)
+  if (lastId === newest?.id || (last !== undefined && isResumable(last, state))) return last
+  return newest === null ? undefined : findConversation(client, newest.id)
+}
+
+async function findConversation(client: VisitorClient, id: string): Promise<OpenResult | undefined> {
+  try {
+    return await client.open(id)
+  } catch (thrown) {
+    if (isGone(thrown)) return undefined
+    throw thrown
   }
+}
+
+function toEarlier({ id, title, last_at }: VisitorConversation, isUnread: boolean): EarlierConversation {
+  return { id, title, lastAt: last_at, isUnread }
 }
 
 function isResumable({ conversation, turn }: OpenResult, { agent }: AppState): boolean {

@@ -2,7 +2,7 @@
 import type { FeedEvent, OpenResult, SendResult, VisitorTurn } from '../../../src/visitors/schema.ts'
 import type { Store } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
-import { createFeed } from './feed.ts'
+import { createFeed, type Feed } from './feed.ts'
 import { createShownView, type ShownView } from './shown-view.ts'
 import { findRunningTurn } from './view.ts'
 import { isCursorRejected, isGone, isTokenRejected, type VisitorClient } from './visitor-client.ts'
@@ -20,135 +20,138 @@ interface ShownConversationParts {
   readonly onFailure: (thrown: unknown) => void
 }
 
-export interface ShownConversation {
+export class ShownConversation {
   readonly view: ShownView
-  /** Undefined before the first message. */
-  readonly id: () => string | undefined
-  /** Aborts when the visitor leaves the conversation. */
-  readonly left: () => AbortSignal
-  /** Shows the conversation that `read` returns, or a new one if it does not exist. */
-  readonly show: (read: () => Promise<OpenResult | undefined>) => Promise<void>
-  /** Shows a new conversation. */
-  readonly startNew: () => void
-  /** Clears the screen. */
-  readonly leave: () => void
-  /** Adds a message that the server has accepted; the first one creates the conversation. */
-  readonly addSent: (result: SendResult) => void
-  /** Opens or closes the feed as needed. */
-  readonly updateFeed: () => void
-  /** Connects again immediately. `isLost`: the connection was interrupted. */
-  readonly wake: (isLost: boolean) => void
-  /** Returns whether the conversation continued after the visitor left it. */
-  readonly isUnread: (id: string) => boolean
-}
-
-export function createShownConversation(parts: ShownConversationParts): ShownConversation {
-  const { store, record, getClient } = parts
-  const { dispatch } = store
-  const view = createShownView(store)
-  const feed = createFeed({ connect, onEvent, onFailure: canReconnect })
-  let left = new AbortController()
-  let cursor: string | undefined
+  private readonly parts: ShownConversationParts
+  private readonly feed: Feed
+  private leaving = new AbortController()
+  private cursor: string | undefined
   /** Whether the conversation must be read again before the feed can continue. */
-  let isStale = false
-  const leftRunning = new Set<string>()
-  const currentId = () => store.get().conversationId
+  private isStale = false
+  /** The conversations that continued after the visitor left them. */
+  private readonly unread = new Set<string>()
 
-  async function connect(id: string, from: string, signal: AbortSignal, onByte: () => void) {
-    if (!isStale) return getClient().follow(id, from, signal, onByte)
-    await getClient().startSession()
-    const result = await getClient().open(id)
-    signal.throwIfAborted()
-    isStale = false
-    load(result)
-    return getClient().follow(id, result.cursor, signal, onByte)
+  constructor(parts: ShownConversationParts) {
+    this.parts = parts
+    this.view = createShownView(parts.store)
+    this.feed = createFeed({
+      connect: (...given) => this.connect(...given),
+      onEvent: (event) => this.onEvent(event),
+      onFailure: (thrown) => this.canReconnect(thrown),
+    })
   }
 
-  function canReconnect(thrown: unknown): boolean {
-    if (isGone(thrown)) startNew()
-    else if (isCursorRejected(thrown) || isTokenRejected(thrown)) isStale = true
+  /** Undefined before the first message. */
+  id(): string | undefined {
+    return this.parts.store.get().conversationId
+  }
+
+  /** Aborts when the visitor leaves the conversation. */
+  left(): AbortSignal {
+    return this.leaving.signal
+  }
+
+  isUnread(id: string): boolean {
+    return this.unread.has(id)
+  }
+
+  /** Shows the conversation that `read` returns, or a new one if it does not exist. */
+  async show(read: () => Promise<OpenResult | undefined>): Promise<void> {
+    this.leave()
+    const { dispatch } = this.parts.store
+    const left = this.left()
+    dispatch({ type: 'opening', opening: 'loading' })
+    try {
+      const result = await read()
+      if (left.aborted) return
+      if (result === undefined) return this.startNew()
+      this.setId(result.conversation.id)
+      dispatch({ type: 'opening', opening: undefined })
+      this.load(result)
+      this.updateFeed()
+    } catch (thrown) {
+      if (!left.aborted) this.parts.onFailure(thrown)
+    }
+  }
+
+  startNew(): void {
+    this.leave()
+    this.parts.record.change({ conversation: undefined })
+  }
+
+  /** Clears the screen. */
+  leave(): void {
+    const { store, onLeave } = this.parts
+    const id = this.id()
+    if (id !== undefined && findRunningTurn(this.view.get()) !== undefined) this.unread.add(id)
+    this.leaving.abort()
+    this.leaving = new AbortController()
+    this.feed.stop()
+    this.cursor = undefined
+    this.isStale = false
+    onLeave()
+    store.dispatch({ type: 'conversation-id', conversationId: undefined })
+    store.dispatch({ type: 'opening', opening: undefined })
+    this.view.clear()
+  }
+
+  /** Adds a message that the server has accepted; the first one creates the conversation. */
+  addSent(result: SendResult): void {
+    this.setId(result.conversation.id)
+    this.cursor ??= result.cursor
+    this.view.apply({ type: 'sent', result })
+    this.updateFeed()
+  }
+
+  /** Keeps the feed open while the visitor can see the conversation, and while an answer is written. */
+  updateFeed(): void {
+    const { isOpen, conversation } = this.parts.store.get()
+    const id = this.id()
+    const isNeeded = isOpen || findStreaming(conversation) !== undefined
+    if (id === undefined || this.cursor === undefined || !isNeeded) this.feed.stop()
+    else if (this.feed.following() !== id) this.feed.follow(id, this.cursor)
+  }
+
+  /** Connects again immediately. `isLost`: the connection was interrupted. */
+  wake(isLost: boolean): void {
+    this.feed.wake(isLost)
+  }
+
+  private setId(conversationId: string): void {
+    const { record, store } = this.parts
+    record.change({ conversation: conversationId })
+    this.unread.delete(conversationId)
+    store.dispatch({ type: 'conversation-id', conversationId })
+  }
+
+  private load(result: OpenResult): void {
+    this.cursor = result.cursor
+    this.view.apply({ type: 'opened', result })
+    this.parts.onItem()
+  }
+
+  private async connect(id: string, cursor: string, signal: AbortSignal, onByte: () => void) {
+    const client = this.parts.getClient()
+    if (!this.isStale) return client.follow(id, cursor, signal, onByte)
+    await client.startSession()
+    const result = await client.open(id)
+    signal.throwIfAborted()
+    this.isStale = false
+    this.load(result)
+    return client.follow(id, result.cursor, signal, onByte)
+  }
+
+  private canReconnect(thrown: unknown): boolean {
+    if (isGone(thrown)) this.startNew()
+    else if (isCursorRejected(thrown) || isTokenRejected(thrown)) this.isStale = true
     return !isGone(thrown)
   }
 
-  function onEvent(event: FeedEvent): void {
-    cursor = event.id
-    view.apply({ type: 'event', event })
-    if (event.event === 'conversation.item') parts.onItem()
-    if (event.event === 'conversation.turn.ended') parts.onTurnEnded(event.data.turn)
-    updateFeed()
-  }
-
-  function load(result: OpenResult): void {
-    cursor = result.cursor
-    view.apply({ type: 'opened', result })
-    parts.onItem()
-  }
-
-  function setId(conversationId: string): void {
-    record.change({ conversation: conversationId })
-    leftRunning.delete(conversationId)
-    dispatch({ type: 'conversation-id', conversationId })
-  }
-
-  function updateFeed(): void {
-    const { isOpen, conversation } = store.get()
-    const id = currentId()
-    const isNeeded = isOpen || findStreaming(conversation) !== undefined
-    if (id === undefined || cursor === undefined || !isNeeded) feed.stop()
-    else if (feed.following() !== id) feed.follow(id, cursor)
-  }
-
-  function leave(): void {
-    const id = currentId()
-    if (id !== undefined && findRunningTurn(view.get()) !== undefined) leftRunning.add(id)
-    left.abort()
-    left = new AbortController()
-    feed.stop()
-    cursor = undefined
-    isStale = false
-    parts.onLeave()
-    dispatch({ type: 'conversation-id', conversationId: undefined })
-    dispatch({ type: 'opening', opening: undefined })
-    view.clear()
-  }
-
-  function startNew(): void {
-    leave()
-    record.change({ conversation: undefined })
-  }
-
-  return {
-    view,
-    id: currentId,
-    left: () => left.signal,
-    async show(read) {
-      leave()
-      const { signal } = left
-      dispatch({ type: 'opening', opening: 'loading' })
-      try {
-        const result = await read()
-        if (signal.aborted) return
-        if (result === undefined) return startNew()
-        setId(result.conversation.id)
-        dispatch({ type: 'opening', opening: undefined })
-        load(result)
-        updateFeed()
-      } catch (thrown) {
-        if (signal.aborted) return
-        if (isGone(thrown)) startNew()
-        else parts.onFailure(thrown)
-      }
-    },
-    startNew,
-    leave,
-    addSent(result) {
-      setId(result.conversation.id)
-      cursor ??= result.cursor
-      view.apply({ type: 'sent', result })
-      updateFeed()
-    },
-    updateFeed,
-    wake: feed.wake,
-    isUnread: (id) => leftRunning.has(id),
+  private onEvent(event: FeedEvent): void {
+    this.cursor = event.id
+    this.view.apply({ type: 'event', event })
+    if (event.event === 'conversation.item') this.parts.onItem()
+    if (event.event === 'conversation.turn.ended') this.parts.onTurnEnded(event.data.turn)
+    this.updateFeed()
   }
 }

@@ -1,11 +1,11 @@
 /** Starts turns on the server: sends messages and results of page tools, continues answers and stops them. */
-import type { VisitorTurn } from '../../../src/visitors/schema.ts'
+import type { StartedResult, VisitorTurn } from '../../../src/visitors/schema.ts'
 import { newUuid } from '../../values.ts'
 import type { Chat, ChatParts } from '../chat/chat.ts'
 import { toPageMessage, toPageText } from '../chat/to-messages.ts'
 import { findStreaming } from '../conversation.ts'
-import { ChatFailure, type Failure } from '../failure.ts'
-import { createPageTools } from './page-tools.ts'
+import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'
+import { type CallResult, createPageTools, type PageTools } from './page-tools.ts'
 import type { ShownConversation } from './shown-conversation.ts'
 import { findRunningTurn, findUnsent, listOpenCalls, toCall } from './view.ts'
 import { isGone, type TurnFields, type VisitorClient } from './visitor-client.ts'
@@ -13,57 +13,109 @@ import { isGone, type TurnFields, type VisitorClient } from './visitor-client.ts
 /** Maximum number of turns with results of page tools after a message. */
 const MAX_TOOL_TURNS = 8
 
-export interface Turns extends Pick<Chat, 'send' | 'retry' | 'stop'> {
-  /** Continues an answer that was interrupted or stopped. */
-  readonly continueAnswer: (turnId: string) => void
-  readonly onItem: () => void
-  readonly onTurnEnded: (turn: VisitorTurn) => void
-  readonly onLeave: () => void
-}
-
 interface TurnsParts extends ChatParts {
   readonly getShown: () => ShownConversation
   /** @throws ChatFailure */
   readonly getClient: () => VisitorClient
 }
 
-export function createTurns({
-  store,
-  toolRunner,
-  readContext,
-  onFailure,
-  getShown,
-  getClient,
-}: TurnsParts): Turns {
-  const { dispatch } = store
-  const pageTools = createPageTools(() => getShown().view, toolRunner)
+export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
+  private readonly parts: TurnsParts
+  private readonly pageTools: PageTools
   /** The turns that this tab has started; it runs their page tools. */
-  const own = new Set<string>()
-  let toolTurns = 0
-  let isContinuing = false
-  let isStopWanted = false
+  private readonly own = new Set<string>()
+  private toolTurns = 0
+  private isContinuing = false
+  private isStopWanted = false
   /** Sends the results of page tools again. */
-  let sendResultsAgain: (() => Promise<void>) | undefined
+  private sendResultsAgain: (() => Promise<void>) | undefined
 
-  function reportFailure(thrown: unknown): Failure {
-    const failure: Failure = thrown instanceof ChatFailure ? thrown.failure : { code: 'server' }
-    onFailure(failure)
+  constructor(parts: TurnsParts) {
+    this.parts = parts
+    this.pageTools = createPageTools(() => this.shown.view, parts.toolRunner)
+  }
+
+  private get shown(): ShownConversation {
+    return this.parts.getShown()
+  }
+
+  send = (text: string): boolean => {
+    const canSend = this.canStart()
+    if (canSend) void this.deliver(newUuid(), text)
+    return canSend
+  }
+
+  /** Sends again what could not be sent, or asks a question again whose turn has failed. */
+  retry = (): void => {
+    if (!this.canStart()) return
+    const view = this.shown.view.get()
+    const unsent = findUnsent(view)
+    const question = view.lines.findLast(({ author }) => author === 'visitor')
+    if (unsent !== undefined) void this.deliver(unsent.id, unsent.text ?? '')
+    else if (this.sendResultsAgain !== undefined) void this.sendResultsAgain()
+    else if (question?.text !== undefined) this.send(question.text)
+  }
+
+  stop = (): void => {
+    const { view } = this.shown
+    const { tools } = view.get()
+    const turn = findRunningTurn(view.get())
+    if (tools?.state === 'running') {
+      this.pageTools.stop()
+      view.apply({ type: 'tools', tools: { ...tools, state: 'stopped' } })
+    } else if (turn === undefined) this.isStopWanted = true
+    else void this.cancel(turn.id)
+  }
+
+  /** Continues an answer that was interrupted or stopped. */
+  continueAnswer = (turnId: string): void => {
+    if (this.isContinuing || !this.canStart()) return
+    this.isContinuing = true
+    void this.continueTurn(turnId)
+  }
+
+  onItem(): void {
+    this.pageTools.expire((turnId) => this.own.has(turnId))
+  }
+
+  onTurnEnded(turn: VisitorTurn): void {
+    const { store, onFailure } = this.parts
+    if (this.runTools(turn)) return
+    if (turn.status !== 'cancelled') store.dispatch({ type: 'reply-completed' })
+    const reply = store.get().conversation.entries.at(-1)
+    if (turn.status === 'failed' && reply?.kind === 'reply' && reply.failure !== undefined)
+      onFailure(reply.failure)
+  }
+
+  onLeave(): void {
+    this.pageTools.leave()
+    this.isStopWanted = false
+    this.isContinuing = false
+    this.sendResultsAgain = undefined
+  }
+
+  private reportFailure(thrown: unknown): Failure {
+    const { failure } = toChatFailure(thrown)
+    this.parts.onFailure(failure)
     return failure
   }
 
-  function showNotice(thrown: unknown): void {
-    dispatch({ type: 'noticed', failure: reportFailure(thrown) })
+  private showNotice(thrown: unknown): void {
+    this.parts.store.dispatch({ type: 'noticed', failure: this.reportFailure(thrown) })
   }
 
-  function canStart(): boolean {
+  private canStart(): boolean {
+    const { store, readContext } = this.parts
     const { blocked, opening, conversation, options } = store.get()
-    if (blocked !== undefined || opening !== undefined || findStreaming(conversation) !== undefined) return false
+    if (blocked !== undefined || opening !== undefined || findStreaming(conversation) !== undefined)
+      return false
     if (toPageMessage(options?.system, readContext()) !== null) return true
-    showNotice(new ChatFailure({ code: 'context_too_large' }))
+    this.showNotice(new ChatFailure({ code: 'context_too_large' }))
     return false
   }
 
-  async function readFields(): Promise<TurnFields> {
+  private async readFields(): Promise<TurnFields> {
+    const { store, toolRunner, readContext } = this.parts
     const tools = (await toolRunner.list()) as NonNullable<TurnFields['tools']>
     const { options } = store.get()
     const context = toPageText(options?.system, readContext())
@@ -75,140 +127,97 @@ export function createTurns({
   }
 
   /** Sends a message. With the same `clientId`, the server accepts it only once. */
-  async function deliver(clientId: string, text: string): Promise<void> {
-    const shown = getShown()
+  private async deliver(clientId: string, text: string): Promise<void> {
+    const { shown } = this
     const left = shown.left()
+    const conversation = shown.id()
     shown.view.apply({ type: 'sending', clientId, text, nowMs: Date.now() })
     try {
-      const conversation = shown.id()
-      const target = conversation === undefined ? {} : { conversation }
-      const result = await getClient().send({ ...target, client_id: clientId, text, ...(await readFields()) })
-      own.add(result.turn.id)
+      const fields = { ...(conversation !== undefined && { conversation }), ...(await this.readFields()) }
+      const result = await this.parts.getClient().send({ ...fields, client_id: clientId, text })
+      this.own.add(result.turn.id)
       if (left.aborted) return
-      toolTurns = 0
+      this.toolTurns = 0
       shown.addSent(result)
-      if (isStopWanted) void cancel(result.turn.id)
+      if (this.isStopWanted) void this.cancel(result.turn.id)
     } catch (thrown) {
       if (left.aborted) return
-      if (isGone(thrown) && shown.id() !== undefined) {
+      if (isGone(thrown) && conversation !== undefined) {
         // The conversation was deleted in another tab, so the message starts a new one.
         shown.startNew()
-        return deliver(clientId, text)
+        return this.deliver(clientId, text)
       }
-      shown.view.apply({ type: 'send-failed', clientId, failure: reportFailure(thrown) })
-    } finally {
-      isStopWanted = false
+      shown.view.apply({ type: 'send-failed', clientId, failure: this.reportFailure(thrown) })
     }
+    this.isStopWanted = false
   }
 
   /** Calls the page tools of an ended turn of this tab. Returns false if there are none to call. */
-  function runTools(turn: VisitorTurn): boolean {
-    const { view } = getShown()
-    const calls = listOpenCalls(view.get()).filter(({ turn_id }) => turn_id === turn.id)
-    if (turn.status !== 'completed' || calls.length === 0 || !own.has(turn.id)) return false
-    if (toolTurns++ === MAX_TOOL_TURNS) {
-      view.apply({ type: 'tools', tools: { turnId: turn.id, state: 'stopped' } })
+  private runTools({ id: turnId, status }: VisitorTurn): boolean {
+    const { view } = this.shown
+    const calls = listOpenCalls(view.get()).filter(({ turn_id }) => turn_id === turnId)
+    if (status !== 'completed' || calls.length === 0 || !this.own.has(turnId)) return false
+    this.toolTurns += 1
+    if (this.toolTurns > MAX_TOOL_TURNS) {
+      view.apply({ type: 'tools', tools: { turnId, state: 'stopped' } })
       return false
     }
-    const left = getShown().left()
-    const running = pageTools.run(
-      turn.id,
-      calls.map((line) => ({ ...toCall(line), status: 'running' })),
-    )
-    void running.then((results) => {
-      if (results === undefined || left.aborted) return
-      const input = { turn: turn.id, client_id: newUuid(), results: [...results] }
-      sendResultsAgain = async () => {
-        view.apply({ type: 'tools', tools: { turnId: turn.id, state: 'running' } })
-        try {
-          const started = await getClient().sendToolResults({ ...input, ...(await readFields()) })
-          own.add(started.turn.id)
-          if (left.aborted) return
-          sendResultsAgain = undefined
-          view.apply({ type: 'turn', turn: started.turn })
-          view.apply({ type: 'tools', tools: undefined })
-          getShown().updateFeed()
-        } catch (thrown) {
-          if (left.aborted) return
-          view.apply({ type: 'tools', tools: { turnId: turn.id, state: reportFailure(thrown) } })
-        }
-      }
-      return sendResultsAgain()
+    const running = calls.map((line) => ({ ...toCall(line), status: 'running' as const }))
+    void this.pageTools.run(turnId, running).then((results) => {
+      if (results === undefined) return
+      const clientId = newUuid()
+      this.sendResultsAgain = () => this.sendResults(turnId, clientId, results)
+      return this.sendResultsAgain()
     })
     return true
   }
 
-  async function cancel(turnId: string): Promise<void> {
-    const left = getShown().left()
+  private async sendResults(turnId: string, clientId: string, results: readonly CallResult[]): Promise<void> {
+    const { view } = this.shown
+    view.apply({ type: 'tools', tools: { turnId, state: 'running' } })
+    const input = { turn: turnId, client_id: clientId, results: [...results] }
     try {
-      const turn = await getClient().cancel(turnId)
-      if (!left.aborted) getShown().view.apply({ type: 'turn', turn })
+      await this.startTurn((fields) => this.parts.getClient().sendToolResults({ ...input, ...fields }))
+      this.sendResultsAgain = undefined
     } catch (thrown) {
-      if (!left.aborted) showNotice(thrown)
+      view.apply({ type: 'tools', tools: { turnId, state: this.reportFailure(thrown) } })
     }
   }
 
-  function send(text: string): boolean {
-    if (!canStart()) return false
-    void deliver(newUuid(), text)
-    return true
+  private async continueTurn(turnId: string): Promise<void> {
+    this.toolTurns = 0
+    try {
+      await this.startTurn((fields) => this.parts.getClient().continueTurn(turnId, fields))
+    } catch (thrown) {
+      this.showNotice(thrown)
+    }
+    this.isContinuing = false
   }
 
-  return {
-    send,
-    retry() {
-      if (!canStart()) return
-      const { view } = getShown()
-      const unsent = findUnsent(view.get())
-      const question = view.get().lines.findLast(({ author }) => author === 'visitor')
-      if (unsent !== undefined) void deliver(unsent.id, unsent.text ?? '')
-      else if (sendResultsAgain !== undefined) void sendResultsAgain()
-      else if (question?.text !== undefined) send(question.text)
-    },
-    stop() {
-      const { view } = getShown()
-      const { tools } = view.get()
-      const turn = findRunningTurn(view.get())
-      if (tools?.state === 'running') {
-        pageTools.stop()
-        view.apply({ type: 'tools', tools: { ...tools, state: 'stopped' } })
-      } else if (turn !== undefined) void cancel(turn.id)
-      else isStopWanted = true
-    },
-    continueAnswer(turnId) {
-      if (isContinuing || !canStart()) return
-      isContinuing = true
-      void continueTurn(turnId)
-    },
-    onItem: () => pageTools.expire((turnId) => own.has(turnId)),
-    onTurnEnded(turn) {
-      if (runTools(turn)) return
-      if (turn.status !== 'cancelled') dispatch({ type: 'reply-completed' })
-      const reply = store.get().conversation.entries.at(-1)
-      if (turn.status === 'failed' && reply?.kind === 'reply' && reply.failure !== undefined)
-        onFailure(reply.failure)
-    },
-    onLeave() {
-      pageTools.leave()
-      isStopWanted = isContinuing = false
-      sendResultsAgain = undefined
-    },
-  }
-
-  async function continueTurn(turnId: string): Promise<void> {
-    const shown = getShown()
+  /** Starts a turn and shows it. Does nothing more if the visitor leaves the conversation meanwhile. */
+  private async startTurn(start: (fields: TurnFields) => Promise<StartedResult>): Promise<void> {
+    const { shown } = this
     const left = shown.left()
     try {
-      const { turn } = await getClient().continueTurn(turnId, await readFields())
-      own.add(turn.id)
+      const { turn } = await start(await this.readFields())
+      this.own.add(turn.id)
       if (left.aborted) return
-      toolTurns = 0
       shown.view.apply({ type: 'turn', turn })
+      shown.view.apply({ type: 'tools', tools: undefined })
       shown.updateFeed()
     } catch (thrown) {
-      if (!left.aborted) showNotice(thrown)
-    } finally {
-      if (!left.aborted) isContinuing = false
+      if (!left.aborted) throw thrown
+    }
+  }
+
+  private async cancel(turnId: string): Promise<void> {
+    const { shown } = this
+    const left = shown.left()
+    try {
+      const turn = await this.parts.getClient().cancel(turnId)
+      if (!left.aborted) shown.view.apply({ type: 'turn', turn })
+    } catch (thrown) {
+      if (!left.aborted) this.showNotice(thrown)
     }
   }
 }

@@ -166,7 +166,10 @@ export function listOpenCalls({ lines }: View): readonly Line[] {
   const answered = new Set(
     lines.flatMap(({ type, call_id }) => (type === 'function_call_output' ? [call_id] : [])),
   )
-  return lines.filter(({ type, call_id }) => type === 'function_call' && !answered.has(call_id))
+  return lines.filter(
+    ({ type, status, call_id }) =>
+      type === 'function_call' && status === 'completed' && !answered.has(call_id),
+  )
 }
 
 /** A message of the visitor, and everything that answers it. */
@@ -180,7 +183,10 @@ interface Exchange {
  * that the window does not render them again.
  */
 export function createEntryRenderer(): (view: View) => readonly Entry[] {
-  let rendered = new Map<string, { readonly sources: readonly unknown[]; readonly entries: readonly Entry[] }>()
+  let rendered = new Map<
+    string,
+    { readonly sources: readonly unknown[]; readonly entries: readonly Entry[] }
+  >()
   return (view) => {
     const exchanges = toExchanges(view.lines)
     const next: typeof rendered = new Map()
@@ -277,7 +283,9 @@ function toRounds(view: View, lines: readonly Line[], isNewest: boolean): readon
       rounds[rounds.length - 1] = { ...round, text: last.text + round.text, isUnfinished }
     else rounds.push({ ...round, isUnfinished })
   }
-  const answers = lines.filter(({ type, author }) => type === 'function_call' || (type === 'message' && author !== 'service'))
+  const answers = lines.filter(
+    ({ type, author }) => type === 'function_call' || (type === 'message' && author !== 'service'),
+  )
   const byTurn = Map.groupBy(answers, ({ turn_id }) => turn_id)
   for (const [turnId, parts] of byTurn) {
     const texts = parts.flatMap(({ type, text = '' }) => (type === 'message' && text !== '' ? [text] : []))
@@ -298,14 +306,20 @@ function toRounds(view: View, lines: readonly Line[], isNewest: boolean): readon
 }
 
 /** Returns the call without its progress. */
-export function toCall({ call_id = '', name = '', arguments: argumentsText = '' }: Line): Omit<ToolCall, 'status'> {
+export function toCall({
+  call_id = '',
+  name = '',
+  arguments: argumentsText = '',
+}: Line): Omit<ToolCall, 'status'> {
   return { id: call_id, name, argumentsText }
 }
 
 function renderCall(view: View, line: Line, output: Line | undefined, isNewest: boolean): ToolCall {
   const here = view.calls.get(line.call_id ?? '')
   const call = { ...toCall(line), ...(here?.title !== undefined && { title: here.title }) }
-  if (here?.status !== undefined && here.status !== 'unknown') return { ...call, ...here, status: here.status }
+  if (here?.status !== undefined && here.status !== 'unknown')
+    return { ...call, ...here, status: here.status }
+  if (line.status === 'incomplete') return { ...call, status: 'failed' }
   if (output === undefined) return { ...call, status: isNewest && here === undefined ? 'running' : 'unknown' }
   const result = output.output ?? ''
   if (output.author === 'service') return { ...call, status: 'unknown' }

@@ -1,6 +1,5 @@
 /** Calls the server's operations for visitors, and obtains and renews the visitor's token. */
 import type {
-  ConversationsResult,
   FeedEvent,
   OpenResult,
   SendInput,
@@ -8,6 +7,7 @@ import type {
   SessionResult,
   StartedResult,
   ToolResultsInput,
+  VisitorConversation,
   VisitorTurn,
 } from '../../../src/visitors/schema.ts'
 import { pacedFetch } from '../chat/paced-fetch.ts'
@@ -23,7 +23,9 @@ export type TurnFields = Pick<SendInput, 'context' | 'tools' | 'model'>
 export interface VisitorClient {
   /** Obtains a token, or renews the one that the record contains. */
   readonly startSession: () => Promise<SessionResult>
-  readonly listConversations: (after: string | undefined) => Promise<ConversationsResult>
+  readonly listConversations: (
+    after: string | undefined,
+  ) => Promise<{ readonly data: readonly VisitorConversation[]; readonly has_more: boolean }>
   readonly open: (conversation: string) => Promise<OpenResult>
   readonly send: (input: SendInput) => Promise<SendResult>
   readonly cancel: (turn: string) => Promise<VisitorTurn>
@@ -46,12 +48,15 @@ export function createVisitorClient(apiKey: string, record: VisitorRecordStore):
   }
   const client = createRpcClient(apiKey, headers)
   let starting: Promise<SessionResult> | undefined
+  let renewAtMs = 0
 
   /** Concurrent calls share one request, so that one tab never becomes two visitors. */
   function startSession(): Promise<SessionResult> {
     starting ??= rejectAsFailure(() => client.visitor.session.mutate({}))
       .then((session) => {
         record.change({ token: session.token })
+        // An expired token cannot be renewed, because the server would create another visitor.
+        renewAtMs = (Date.now() + session.expires_at * 1000) / 2
         return session
       })
       .finally(() => {
@@ -62,11 +67,11 @@ export function createVisitorClient(apiKey: string, record: VisitorRecordStore):
 
   /** Runs a call with a token; renews the token once if the server does not accept it. */
   async function asVisitor<T>(call: (client: RpcClient) => Promise<T>, used = client): Promise<T> {
-    if (record.read().token === undefined) await startSession()
+    if (record.read().token === undefined || Date.now() >= renewAtMs) await startSession()
     try {
       return await call(used)
     } catch (thrown) {
-      if (!isTokenRejected(thrown)) throw toChatFailure(thrown)
+      if (!isTokenRejected(thrown)) throw toVisitorFailure(thrown)
     }
     await startSession()
     return rejectAsFailure(() => call(used))
@@ -96,21 +101,19 @@ async function rejectAsFailure<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call()
   } catch (thrown) {
-    throw toChatFailure(thrown)
+    throw toVisitorFailure(thrown)
   }
 }
 
-function toChatFailure(thrown: unknown): ChatFailure {
+function toVisitorFailure(thrown: unknown): ChatFailure {
   if (thrown instanceof ChatFailure) return thrown
   // A visitor cannot fix a rejected token, and the page's key is valid.
   if (isTokenRejected(thrown)) return new ChatFailure({ code: 'server' }, thrown)
   return new ChatFailure(toFailure(toErrorResponse(thrown), false), thrown)
 }
 
-/** Returns whether the server rejects the visitor's token; a rejected agent key has other codes. */
 export function isTokenRejected(thrown: unknown): boolean {
-  const { status, code } = responseOf(thrown) ?? {}
-  return status === 401 && code !== 'invalid_api_key' && code !== 'missing_api_key'
+  return responseOf(thrown)?.code === 'visitor_required'
 }
 
 /** Returns whether the server has responded that the conversation does not exist. */

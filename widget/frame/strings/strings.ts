@@ -66,8 +66,7 @@ const spans = [
 /** Renders a time in the past as text, such as "5 minutes ago". Both times are in Unix seconds. */
 export function agoIn({ tag }: Language, time: number, now: number): string {
   const passed = Math.max(0, now - time)
-  if (passed >= 7 * 86_400)
-    return new Intl.DateTimeFormat(tag, { dateStyle: 'medium' }).format(time * 1000)
+  if (passed >= 7 * 86_400) return new Intl.DateTimeFormat(tag, { dateStyle: 'medium' }).format(time * 1000)
   const format = new Intl.RelativeTimeFormat(tag, { numeric: 'auto' })
   const [unit, seconds] = spans.find(([, span]) => passed >= span) ?? (['second', passed + 1] as const)
   return format.format(-Math.floor(passed / seconds), unit)

@@ -5,6 +5,7 @@ import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
+import { toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 
@@ -172,6 +173,8 @@ export const AgentVersionList = z
   })
   .meta({ id: 'AgentVersionList' })
 
+const DAY_SECONDS = 86_400
+
 /** The agent fields that its public key may read. Never includes the instructions. */
 export const AgentSelf = z
   .strictObject({
@@ -189,6 +192,22 @@ export const AgentSelf = z
     greeting: z.string().nullable(),
     title: z.string().nullable(),
     starters: z.array(z.string()),
+    conversations: z.strictObject({
+      stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
+      keep_days: z
+        .int()
+        .nullable()
+        .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
+      notice: z
+        .strictObject({ text: z.string(), url: z.string().nullable() })
+        .nullable()
+        .meta({ description: 'What visitors are told about storage; null for the default text.' }),
+      list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
+      delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
+      resume_seconds: z
+        .int()
+        .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
+    }),
   })
   .meta({ id: 'AgentSelf' })
 
@@ -267,7 +286,7 @@ export function renderAgentUpdated(
 }
 
 export function renderAgentSelf(
-  deps: Pick<Dependencies, 'models' | 'tools'>,
+  deps: Pick<Dependencies, 'models' | 'tools' | 'config'>,
   agent: Agent,
 ): z.output<typeof AgentSelf> {
   const { definition, row } = agent
@@ -280,6 +299,24 @@ export function renderAgentSelf(
     greeting: definition.embed?.greeting ?? null,
     title: definition.embed?.title ?? null,
     starters: definition.embed?.starters ?? [],
+    conversations: renderStorage(deps.config.conversations, definition),
+  }
+}
+
+function renderStorage(
+  { isAllowed, maxDays }: Dependencies['config']['conversations'],
+  { conversations }: Agent['definition'],
+): z.output<typeof AgentSelf>['conversations'] {
+  if (!isAllowed || conversations === undefined)
+    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
+  const { keep, notice, visitor } = conversations
+  return {
+    stored: true,
+    keep_days: Math.min(Math.ceil(toSeconds(keep) / DAY_SECONDS), maxDays),
+    notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
+    list: visitor.list,
+    delete: visitor.delete,
+    resume_seconds: toSeconds(visitor.resume),
   }
 }
 

@@ -7,7 +7,6 @@ import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
-import { toStoreFailure } from './turns/failures.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
@@ -27,6 +26,7 @@ import {
 } from './store.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
+import { toStoreFailure } from './turns/failures.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
 import { TurnWriter } from './turns/writer.ts'
@@ -91,7 +91,6 @@ export class Conversations {
       },
     })
     bus.subscribe('turn', (id) => this.changes.emit(id))
-    bus.subscribe('read-turn', (id) => this.running.get(id)?.onRemoteReader())
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
     bus.onGap(() => {
       for (const id of this.changes.eventNames()) this.changes.emit(id)
@@ -164,8 +163,6 @@ export class Conversations {
         next += 1
       }
       if (isEnded || signal?.aborted) return change.cancel()
-      // Its process would stop the turn if no client read it.
-      this.deps.bus.publish('read-turn', turn.id)
       await change.promise
       current = await findTurn(read, turn.tenant, 'id', turn.id)
     }

@@ -2,7 +2,6 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
-import { toStoreFailure } from './turns/failures.ts'
 import {
   type HistoryLimits,
   readChain,
@@ -13,6 +12,7 @@ import {
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
 import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
+import { toStoreFailure } from './turns/failures.ts'
 
 type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'>
 

@@ -84,6 +84,8 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
 
 function renderAnswer({ response = {}, output }: RestOperation): Record<string, object> {
   if (response.page !== undefined) return page
+  // The answer has only events.
+  if (output instanceof z.ZodVoid) return {}
   return response.download ? downloadContent(response.download) : { 'application/json': { schema: output } }
 }
 

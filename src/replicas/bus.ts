@@ -5,7 +5,7 @@ import type { Subscriber } from './coordination-store.ts'
 
 /**
  * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a
- * reason and an artifact id, of `turn` the id of a turn or a conversation, of `read-turn` and `cancel-turn` a turn id,
+ * reason and an artifact id, of `turn` the id of a turn or a conversation, of `cancel-turn` a turn id,
  * and of all others an artifact id; `jobs` is empty.
  */
 export const topics = [
@@ -16,7 +16,6 @@ export const topics = [
   'upload-ended',
   'jobs',
   'turn',
-  'read-turn',
   'cancel-turn',
 ] as const
 export type Topic = (typeof topics)[number]

@@ -1,7 +1,7 @@
 /** Lists the dependencies of the visitors module. */
 import type { Dependencies as ChatDependencies } from '../chat/dependencies.ts'
 import type { Database } from '../db/database.ts'
-import type { Followers } from './follow.ts'
+import type { Followers } from './followers.ts'
 import type { VisitorTokens } from './tokens.ts'
 
 export interface Dependencies extends ChatDependencies {

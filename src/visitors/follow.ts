@@ -1,8 +1,8 @@
 /** Lets visitors and owners follow conversations, a limited number at a time. */
 import type { Config } from '../config/config.ts'
 import {
-  type Cursor,
   type FeedEvent as ConversationEvent,
+  type Cursor,
   findLastPosition,
   followConversation,
   parseCursor,
@@ -10,36 +10,12 @@ import {
 import { ServiceError } from '../lib/errors.ts'
 import { addressGroup, lowerLimit } from '../operations/access.ts'
 import { type AgentCaller, type CallContext, type Caller, EventStream } from '../operations/operation.ts'
-import type { Release, StreamLimiter, StreamQuota } from '../replicas/limits.ts'
+import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
 import { findOwnConversation } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
-
-/** Counts open feeds, and ends them when the server stops, so that clients continue on another one. */
-export class Followers {
-  private readonly limiter: StreamLimiter
-  private readonly stopping = new AbortController()
-
-  constructor(limiter: StreamLimiter) {
-    this.limiter = limiter
-  }
-
-  /** Aborts when the server stops. */
-  get signal(): AbortSignal {
-    return this.stopping.signal
-  }
-
-  /** @throws ServiceError `rate_limit_exceeded` */
-  async acquire(quotas: readonly StreamQuota[]): Promise<Release> {
-    return this.limiter.acquire(quotas)
-  }
-
-  stop(): void {
-    this.stopping.abort()
-  }
-}
 
 interface FollowQuery {
   readonly conversation: string
@@ -64,7 +40,8 @@ export async function streamEvents(
   client: AbortSignal,
 ): Promise<EventStream> {
   const isVisitor = context.caller.kind === 'agent'
-  if (isVisitor) await findOwnConversation(context as CallContext<AgentCaller, Dependencies>, query.conversation)
+  if (isVisitor)
+    await findOwnConversation(context as CallContext<AgentCaller, Dependencies>, query.conversation)
   else await assertOwned(context, query.conversation)
   const events = await follow(context, query, client, isVisitor)
   return new EventStream(encode(events), (failure) =>

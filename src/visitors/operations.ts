@@ -107,7 +107,7 @@ export const feedOperations = {
       failures: { 404: 'The conversation does not exist.' },
     },
     input: EventsQuery,
-    output: z.custom<never>(),
+    output: z.void(),
     run: ({ context, input, signal }) =>
       streamEvents(context, { conversation: input.conversation_id, cursor: input.cursor }, signal),
   }),

@@ -82,12 +82,9 @@ export const VisitorTurn = z
   .strictObject({
     id: z.string(),
     status: z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
-    reason: z
-      .string()
-      .nullable()
-      .meta({
-        description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.',
-      }),
+    reason: z.string().nullable().meta({
+      description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.',
+    }),
     error_code: z.string().nullable(),
   })
   .meta({ id: 'VisitorTurn' })

@@ -2,12 +2,7 @@
 import { runTurn } from '../chat/chat.ts'
 import { prepareTurn } from '../chat/prepare-turn.ts'
 import { findEarlier, findWinner } from '../chat/stored-chat.ts'
-import {
-  conversationLocked,
-  digestOf,
-  type TurnPlan,
-  type TurnRow,
-} from '../conversations/conversations.ts'
+import { conversationLocked, digestOf, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
 import type { StoredItem } from '../conversations/history.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
@@ -53,9 +48,9 @@ export async function send(context: Context, input: SendInput): Promise<SendResu
   const last = conversationId === undefined ? undefined : await findLast(context, conversationId)
   const [message] = toInputItems(text, context.deps.random)
   const sent = { ...(message as NewItem), clientId }
-  const input_ = [...(await missingOutputs(context, last, new Set())), sent]
+  const items = [...(await missingOutputs(context, last, new Set())), sent]
   const turn = await start(context, {
-    ...{ last, page: input, items: input_, kind: 'model' },
+    ...{ last, page: input, items, kind: 'model' },
     idempotency: repeated.idempotency,
   })
   return renderSent(context, turn)
@@ -88,9 +83,13 @@ export async function sendToolResults(context: Context, input: ToolResultsInput)
   const pending = await listPendingCalls(context, last)
   const unknown = results.findIndex(({ call_id: id }) => !pending.includes(id))
   if (unknown >= 0)
-    throw new ServiceError('invalid_value', `results[${unknown}].call_id: must be an unanswered call of the turn`, {
-      param: `results[${unknown}].call_id`,
-    })
+    throw new ServiceError(
+      'invalid_value',
+      `results[${unknown}].call_id: must be an unanswered call of the turn`,
+      {
+        param: `results[${unknown}].call_id`,
+      },
+    )
   const given = toOutputs(context, results, 'page')
   const missing = await missingOutputs(context, last, new Set(results.map(({ call_id: id }) => id)))
   const [first, ...others] = given
@@ -155,8 +154,21 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   }
   const started = await deps.conversations
     .start(plan, (signal, reports) => runTurn(context, turn, signal, reports))
-    .catch((error) => findWinner(context, idempotency, error))
+    .catch((error) => joinWinner(context, idempotency, error))
   return 'read' in started ? findOwnTurn(context, started.id) : started
+}
+
+/** Returns the turn that the same request, sent at the same time, has started. @throws `error` otherwise */
+async function joinWinner(
+  context: Context,
+  idempotency: TurnPlan['idempotency'],
+  error: unknown,
+): Promise<TurnRow> {
+  const winner =
+    error instanceof ServiceError && error.reason === 'conflict' && idempotency !== undefined
+      ? await findEarlier(context, idempotency)
+      : undefined
+  return winner ?? findWinner(context, idempotency, error)
 }
 
 async function readHistory(

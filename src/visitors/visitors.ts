@@ -35,7 +35,8 @@ export async function beginSession(context: Context): Promise<SessionResult> {
   const { token, expiresAt } = deps.visitorTokens.mint(caller.agentId, visitorId)
   const opened = await deps.conversations.storage.find()
   const visitor = { ...keyOf(caller), visitorId }
-  const [newest] = opened === undefined ? [] : await listVisitorConversations(opened.read, visitor, { limit: 1 })
+  const [newest] =
+    opened === undefined ? [] : await listVisitorConversations(opened.read, visitor, { limit: 1 })
   const resumeSeconds = toSeconds(agent.definition.conversations?.visitor.resume ?? '0s')
   const isRecent = newest !== undefined && newest.last_at + resumeSeconds >= unixSeconds(deps.clock)
   return {
@@ -109,7 +110,9 @@ export async function requireStoring(context: Context): Promise<{ agent: Agent; 
   const { id: agentId } = agent.row
   const storing = findStoring(context, { agentId, conversations: agent.definition.conversations }, undefined)
   if (storing !== undefined) return { agent, storing }
-  throw new ServiceError('invalid_value', 'This agent stores no conversations.', { code: 'conversations_off' })
+  throw new ServiceError('invalid_value', 'This agent stores no conversations.', {
+    code: 'conversations_off',
+  })
 }
 
 /** Returns the visitor of the token in the header `X-Parley-Visitor`. @throws ServiceError `visitor_required` */

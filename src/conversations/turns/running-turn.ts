@@ -164,12 +164,6 @@ export class RunningTurn {
     return toEndEntry({ at, failure: { code: failure.code, message: failure.message } })
   }
 
-  /** Another replica reads the turn, so it continues for a while. */
-  onRemoteReader(): void {
-    clearTimeout(this.lonely)
-    if (this.readers === 0) this.onLonely()
-  }
-
   private onLonely(): void {
     const { lonelyMs } = this.options
     if (lonelyMs === undefined || this.isOver) return

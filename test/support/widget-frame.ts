@@ -64,10 +64,19 @@ embed:
   starters: ["What can you do?", "Say something nice"]
 `
 
+/** An agent whose conversations the server stores. */
+export const keeper = `${helper}conversations:
+  keep: 30d
+  onDisconnect: continue
+`
+
 /** Starts a service with an agent, a page server and a browser; the caller must close the result. */
-export async function openFrameHarness(env: Readonly<Record<string, string>> = {}): Promise<FrameHarness> {
+export async function openFrameHarness(
+  env: Readonly<Record<string, string>> = {},
+  yaml = helper,
+): Promise<FrameHarness> {
   const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
-  const agent = await app.createAgent(helper)
+  const agent = await app.createAgent(yaml)
   const server = createServer((_request, response) =>
     response.setHeader('Content-Type', 'text/html').end(hostPage(app.url)),
   )

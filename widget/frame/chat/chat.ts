@@ -66,8 +66,8 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
 
   async function start(replyId: string): Promise<void> {
     const controller = new AbortController()
-    const { signal } = controller
     running = controller
+    const { signal } = controller
     const failure = await runTurn({
       replyId,
       transport: transport as Transport,

@@ -4,7 +4,7 @@ import { newId } from '../../values.ts'
 import type { AppState, Store } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
-import type { ToolRunner } from '../tools/tool-runner.ts'
+import type { ChangeCall, ToolRunner } from '../tools/tool-runner.ts'
 import { toPageMessage, toTurnMessages } from './to-messages.ts'
 import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
@@ -68,18 +68,15 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
     const controller = new AbortController()
     running = controller
     const { signal } = controller
+    const changeCall: ChangeCall = (callId, change) =>
+      dispatch({ type: 'call-changed', replyId, callId, change })
     const failure = await runTurn({
       replyId,
       transport: transport as Transport,
       signal,
       toBody,
       dispatch,
-      callTools: (calls) =>
-        toolRunner.answer(
-          calls,
-          (callId, change) => dispatch({ type: 'call-changed', replyId, callId, change }),
-          signal,
-        ),
+      callTools: (calls) => toolRunner.answer(calls, changeCall, signal),
     })
     if (running === controller) running = undefined
     if (failure !== undefined) onFailure(failure)

@@ -64,6 +64,8 @@ export function createServerConversation(parts: ChatParts): ServerConversation {
   })
   let client: VisitorClient | undefined
   let owner: string | undefined
+  /** Whether the visitor has used this tab, or has seen a conversation in it. */
+  let isUsed = false
   /** Reads the conversation that could not be read. */
   let readLast: () => Promise<OpenResult | undefined> = async () => undefined
 
@@ -74,22 +76,29 @@ export function createServerConversation(parts: ChatParts): ServerConversation {
 
   function show(read: typeof readLast): Promise<void> {
     readLast = read
+    isUsed = true
     return shown.show(read)
   }
 
-  function onOtherTab({ token, conversation }: VisitorRecord, before: VisitorRecord): void {
+  function onOtherTab({ token, conversation }: VisitorRecord): void {
     if (token === undefined) shown.leave()
     // Shows what the visitor writes in the other tab, if the visitor has not used this one.
-    else if (before.token === undefined && shown.id() === undefined && conversation !== undefined)
+    else if (!isUsed && conversation !== undefined)
       void show(() => findConversation(getClient(), conversation))
   }
 
   return {
-    send: turns.send,
+    send(text) {
+      isUsed = true
+      return turns.send(text)
+    },
     retry: turns.retry,
     stop: turns.stop,
     continueAnswer: turns.continueAnswer,
-    startNew: () => shown.startNew(),
+    startNew() {
+      isUsed = true
+      shown.startNew()
+    },
     updateFeed: () => shown.updateFeed(),
     wake: (isLost) => shown.wake(isLost),
     async start(apiKey, scope, isStored) {
@@ -98,6 +107,7 @@ export function createServerConversation(parts: ChatParts): ServerConversation {
       record.follow(scope, isStored)
       if (next === owner) return
       owner = next
+      isUsed = false
       client = createVisitorClient(apiKey, record)
       const { conversation } = record.read()
       if (conversation !== undefined) await show(() => resume(getClient(), conversation, store.get()))

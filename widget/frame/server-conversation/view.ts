@@ -97,10 +97,18 @@ function applyEvent(view: View, { event, data }: FeedEvent): View {
 }
 
 function addItem(view: View, item: VisitorItem): View {
-  const added = setLine(view, item)
+  const added = withoutDraft(setLine(view, item), item)
   if (!isQuestion(item) || item.turn_id === null || added.turns.has(item.turn_id)) return added
   // The answer starts with the message, even if the event about the turn arrives later.
   return addTurn(added, { id: item.turn_id, status: 'queued', reason: null, error_code: null })
+}
+
+/** The items of a turn replace its streamed text. */
+function withoutDraft(view: View, { author, turn_id }: VisitorItem): View {
+  if (author !== 'model' || turn_id === null || !view.drafts.has(turn_id)) return view
+  const drafts = new Map(view.drafts)
+  drafts.delete(turn_id)
+  return { ...view, drafts }
 }
 
 /** A response can arrive after the event that reports the turn's end, so an ended turn stays ended. */
@@ -144,6 +152,11 @@ function toLine(clientId: string, text: string, nowMs: number): Line {
 
 function isQuestion({ type, author }: VisitorItem): boolean {
   return type === 'message' && author === 'visitor'
+}
+
+/** Whether the visitor can continue the answer. */
+function isCut({ status }: VisitorTurn): boolean {
+  return status === 'incomplete' || status === 'cancelled'
 }
 
 export function isRunning({ status }: VisitorTurn): boolean {
@@ -292,16 +305,16 @@ function toRounds(view: View, lines: readonly Line[], isNewest: boolean): readon
     const calls = parts
       .filter(({ type }) => type === 'function_call')
       .map((line) => renderCall(view, line, outputs.get(line.call_id ?? ''), isNewest))
-    const { status } = view.turns.get(turnId ?? '') ?? {}
-    const isCut = status === 'incomplete' || status === 'cancelled'
-    add({ text: texts.join('\n\n'), calls }, isCut || parts.some((part) => part.status === 'incomplete'))
+    const turn = view.turns.get(turnId ?? '')
+    const isUnfinished = parts.some((part) => part.status === 'incomplete')
+    add({ text: texts.join('\n\n'), calls }, isUnfinished || (turn !== undefined && isCut(turn)))
   }
   if (!isNewest) return rounds
-  for (const [turnId, turn] of view.turns) {
-    const draft = view.drafts.get(turnId)
-    if (byTurn.has(turnId) || (draft === undefined && !isRunning(turn))) continue
-    add({ text: draft ?? '', calls: [] }, turn.status === 'incomplete' || turn.status === 'cancelled')
-  }
+  // The items of the newest turn arrive when it ends.
+  const turn = view.turns.get(view.newestTurnId ?? '')
+  const draft = view.drafts.get(turn?.id ?? '')
+  if (turn !== undefined && !byTurn.has(turn.id) && (draft !== undefined || isRunning(turn)))
+    add({ text: draft ?? '', calls: [] }, isCut(turn))
   return rounds
 }
 

@@ -21,10 +21,8 @@ export interface VisitorRecordStore {
 
 const storage = createBrowserStorage('parley-visitor ')
 
-/** Calls `onOtherTab` with the new record and the one before it when another tab has changed the record. */
-export function createVisitorRecordStore(
-  onOtherTab: (record: VisitorRecord, before: VisitorRecord) => void,
-): VisitorRecordStore {
+/** Calls `onOtherTab` with the new record when another tab has changed it. */
+export function createVisitorRecordStore(onOtherTab: (record: VisitorRecord) => void): VisitorRecordStore {
   let scope: StorageScope | undefined
   /** The storage key; undefined if the record exists only in memory. */
   let stored: string | undefined
@@ -38,9 +36,8 @@ export function createVisitorRecordStore(
   // Browsers dispatch `storage` events only to other tabs.
   window.addEventListener('storage', ({ key, newValue }) => {
     if (stored === undefined || (key !== null && key !== stored)) return
-    const before = current
     current = parseRecord(newValue ?? '')
-    onOtherTab(current, before)
+    onOtherTab(current)
   })
 
   return {

@@ -12,8 +12,10 @@ export {
   findClientItem,
   findClientItemOfTurn,
   findLastPosition,
+  findVisibleItem,
   findVisitorConversation,
   listNewestVisible,
+  listVisibleItems,
   listVisitorConversations,
   type VisitorKey,
 } from './feed/rows.ts'

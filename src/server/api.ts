@@ -17,6 +17,7 @@ import { createRouter, type Operations } from '../operations/trpc.ts'
 import { responsesOperations } from '../responses/operations.ts'
 import { usageOperations } from '../usage/operations.ts'
 import { feedOperations, visitorOperations } from '../visitors/operations.ts'
+import { withVisitors } from '../visitors/own-conversations.ts'
 import type { Deps } from './dependencies.ts'
 
 const api = {
@@ -30,7 +31,7 @@ const api = {
   manager: managerOperations,
   models: modelsOperations,
   responses: responsesOperations,
-  conversations: { ...conversationsOperations, ...feedOperations },
+  conversations: { ...withVisitors(conversationsOperations), ...feedOperations },
   usage: usageOperations,
   visitor: visitorOperations,
 } satisfies Operations<Deps>

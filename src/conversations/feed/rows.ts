@@ -1,7 +1,7 @@
 /** Reads and writes rows on behalf of visitors, and reads those from which the feed of a conversation is built. */
 import type { ConversationDb } from '../../db/open.ts'
 import type { ItemRow } from '../item-store.ts'
-import type { ConversationRow, TurnRow } from '../store.ts'
+import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
 /** Creates the row of an anonymous visitor with their first turn, and updates the time of their last turn. */
 export async function recordVisitor(
@@ -23,7 +23,7 @@ export async function recordVisitor(
       created_at: nowSeconds,
       seen_at: nowSeconds,
     })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ seen_at: nowSeconds }))
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant: tenantId, seen_at: nowSeconds }))
     .execute()
 }
 
@@ -126,20 +126,41 @@ export async function findLastPosition(
   return last ?? 0
 }
 
+/** Selects the items that a visitor may see. */
+function visibleItems(db: ConversationDb, conversationId: string) {
+  return db
+    .selectFrom('items')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('for_visitor', '=', 1)
+    .where('type', '!=', 'reasoning')
+}
+
+export function findVisibleItem(
+  db: ConversationDb,
+  conversationId: string,
+  id: string,
+): Promise<ItemRow | undefined> {
+  return visibleItems(db, conversationId).where('id', '=', id).executeTakeFirst()
+}
+
+export function listVisibleItems(
+  db: ConversationDb,
+  conversationId: string,
+  { limit, after, order }: PageOptions,
+): Promise<ItemRow[]> {
+  let query = visibleItems(db, conversationId)
+  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
+  return query.orderBy('position', order).limit(limit).execute()
+}
+
 /** Returns the newest items that a visitor may see, oldest first. */
 export async function listNewestVisible(
   db: ConversationDb,
   conversationId: string,
   limit: number,
 ): Promise<ItemRow[]> {
-  const rows = await db
-    .selectFrom('items')
-    .selectAll()
-    .where('conversation_id', '=', conversationId)
-    .where('for_visitor', '=', 1)
-    .orderBy('position', 'desc')
-    .limit(limit)
-    .execute()
+  const rows = await listVisibleItems(db, conversationId, { limit, after: undefined, order: 'desc' })
   return rows.reverse()
 }
 

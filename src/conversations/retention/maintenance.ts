@@ -9,6 +9,7 @@ import {
   type Doomed,
   deleteConversations,
   deleteEventLogs,
+  deleteVisitors,
   listAgentsOfConversations,
   moveConversations,
 } from './rows.ts'
@@ -18,6 +19,8 @@ const BATCH = 200
 /** Milliseconds between batches, so that running turns can be stored. */
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
+/** A visitor without conversations is forgotten when the token of their last turn has expired. */
+const VISITOR_SECONDS = 30 * DAY_SECONDS
 
 /** The tenant of an agent and its retention time; undefined if it no longer stores conversations. */
 export interface AgentRetention {
@@ -91,6 +94,7 @@ export async function maintainConversations(
   )
   const { replaySeconds } = deps.config.conversations
   const eventLogs = await batches.run((trx) => deleteEventLogs(trx, nowSeconds - replaySeconds, BATCH))
+  await batches.run((trx) => deleteVisitors(trx, nowSeconds - VISITOR_SECONDS, BATCH))
   if (orphans + expired > 0) deps.onDeleted?.()
   // Runs even if nothing was deleted, because the log may contain rows that were deleted earlier.
   await database.scrub()

@@ -64,6 +64,31 @@ export async function deleteEventLogs(
   return ids.length
 }
 
+/** Deletes anonymous visitors without conversations who were last seen before a time. */
+export async function deleteVisitors(
+  trx: ConversationDb,
+  seenBefore: number,
+  limit: number,
+): Promise<number> {
+  const gone = trx
+    .selectFrom('visitors')
+    .select('id')
+    .where('kind', '=', 'anonymous')
+    .where('seen_at', '<', seenBefore)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('conversations')
+            .select('conversations.id')
+            .whereRef('conversations.visitor_id', '=', 'visitors.id'),
+        ),
+      ),
+    )
+    .limit(limit)
+  const { numDeletedRows } = await trx.deleteFrom('visitors').where('id', 'in', gone).executeTakeFirst()
+  return Number(numDeletedRows)
+}
+
 /** Frees the idempotency keys of turns that were created before a time. */
 export async function clearIdempotencyKeys(
   trx: ConversationDb,
@@ -102,6 +127,12 @@ export async function moveConversations(
     .set({ tenant: to })
     .where('tenant', '=', from)
     .$if(agentId !== undefined, (query) => query.where('agent_id', '=', agentId as string))
+    .execute()
+  await trx
+    .updateTable('visitors')
+    .set({ tenant: to })
+    .where('tenant', '=', from)
+    .$if(agentId !== undefined, (query) => query.where('issuer', '=', agentId as string))
     .execute()
   return Number(moved.numUpdatedRows)
 }

@@ -55,7 +55,7 @@ export type PageMessage =
   /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
   /** The visitor starts again; the frame shows an empty conversation. */
-  | { readonly type: 'new-conversation' }
+  | { readonly type: 'newConversation' }
   /** The response to `share`: whether the page has received the text. */
   | { readonly type: 'share'; readonly isReceived: boolean }
   | ToolMessage

@@ -11,7 +11,7 @@ test('an answer shows Continue after the server was killed in the middle, and co
   const env = { PORT: String(await findFreePort()), PARLEY_FLUSH_MS: '50' }
   const first = await startServer({ folder, env })
   const definition = `${helper}conversations: { keep: 30d }\n`
-  const { body } = await callServer(first.url, 'POST', '/v1/agents', first.key, { definition })
+  const { body } = await callServer(first.url, 'POST', '/v1/agents', first.key, { yaml: definition })
   const pages = await openFramePages(first.url)
   onTestFinished(() => pages.close())
   const opened = await openFrame({ ...pages, key: body.agent_key }, { isSameSite: true })

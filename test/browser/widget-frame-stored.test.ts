@@ -339,7 +339,7 @@ describe('the visitor', () => {
     const opened = await open()
     await opened.say('before')
     await opened.settle()
-    await opened.post({ type: 'new-conversation' })
+    await opened.post({ type: 'newConversation' })
     await expect.poll(() => opened.frame.locator('article.user').count()).toBe(0)
     await visibleText(opened.frame, 'Hello! I am').waitFor()
   })

@@ -76,7 +76,12 @@ export async function openFrameHarness(
   yaml = helper,
 ): Promise<FrameHarness> {
   const unlimited = { PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0' }
-  const app = await openApp({ ...unlimited, PARLEY_MAX_FOLLOWERS_ADDRESS: '0', ...env })
+  const app = await openApp({
+    ...unlimited,
+    PARLEY_MAX_FOLLOWERS_ADDRESS: '0',
+    PARLEY_RATE_LIMIT_AGENT: '0',
+    ...env,
+  })
   const agent = await app.createAgent(yaml)
   const pages = await openFramePages(app.url)
   const { browser, hostUrl } = pages

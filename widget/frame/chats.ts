@@ -7,16 +7,17 @@ import type { AgentSelf } from './chat/transport.ts'
 import { createConnection } from './connection.ts'
 import { ChatFailure } from './failure.ts'
 import { createHistorySync } from './history/history.ts'
-import {
-  createServerConversation,
-  type ServerConversation,
-} from './server-conversation/server-conversation.ts'
+import { ServerConversation } from './server-conversation/server-conversation.ts'
 import type { Language } from './strings/strings.ts'
 
 export interface Chats {
   /** What the visitor can do. */
-  readonly actions: Chat &
-    Pick<ServerConversation, 'continueAnswer' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'>
+  readonly actions: Chat & {
+    readonly stored: Pick<
+      ServerConversation,
+      'continueAnswer' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'
+    >
+  }
   readonly configure: (options: FrameOptions, language: Language, pageOrigin: string) => void
   readonly setContext: (context: Readonly<Record<string, unknown>>) => void
   /** Starts a new conversation, also if the agent is not known yet. */
@@ -38,7 +39,7 @@ export function createChats({ store, operator, toolRunner, onFailure }: ChatsPar
   let context: Readonly<Record<string, unknown>> = {}
   const parts: ChatParts = { store, toolRunner, readContext: () => context, onFailure }
   const local = createLocalChat({ ...parts, waitForHome })
-  const stored = createServerConversation(parts)
+  const stored = new ServerConversation(parts)
   const history = createHistorySync(store)
   const connection = createConnection({
     store,
@@ -82,11 +83,11 @@ export function createChats({ store, operator, toolRunner, onFailure }: ChatsPar
 
   return {
     actions: {
-      ...stored,
       send: (text) => current().send(text),
       retry: () => current().retry(),
       stop: () => current().stop(),
       startNew: () => current().startNew(),
+      stored,
     },
     configure(options, language, pageOrigin) {
       connection.configure(options, language, pageOrigin)

@@ -77,7 +77,7 @@ export function createSession(operator: Operator): Session {
       if (message.type === 'context') return chats.setContext(message.context)
       if (message.type === 'focus') return dispatch({ type: 'focus' })
       if (message.type === 'logout') return chats.forget()
-      if (message.type === 'new-conversation') return chats.startNewWhenKnown()
+      if (message.type === 'newConversation') return chats.startNewWhenKnown()
       if (message.type === 'share') return sharing.settle(message.isReceived)
       if (message.type === 'configure') return configure(message.options, from.origin)
       dispatch({ type: 'visibility', isOpen: message.isOpen })

@@ -36,7 +36,9 @@ export function Conversation({ state }: { state: AppState }) {
             />
           ))}
           {opening === 'loading' && <Dots label={strings.loading} />}
-          {typeof opening === 'object' && <FailureNote failure={opening} onRetry={session.reopen} />}
+          {typeof opening === 'object' && (
+            <FailureNote failure={opening} onRetry={() => session.stored.reopen()} />
+          )}
           {state.blocked !== undefined && <FailureNote failure={state.blocked} />}
         </div>
       </section>

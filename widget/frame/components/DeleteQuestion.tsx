@@ -13,7 +13,7 @@ export function DeleteQuestion({ id, onEnd }: { id: string; onEnd: (isDeleted: b
   async function remove(): Promise<void> {
     setFailure(undefined)
     try {
-      await session.remove(id)
+      await session.stored.remove(id)
       onEnd(true)
     } catch (thrown) {
       setFailure(toChatFailure(thrown).failure)

@@ -53,7 +53,7 @@ export function EarlierConversations({ state, onClose }: { state: AppState; onCl
                 conversation={conversation}
                 isShown={conversation.id === state.conversationId}
                 onShow={() => {
-                  if (conversation.id !== state.conversationId) session.showEarlier(conversation.id)
+                  if (conversation.id !== state.conversationId) session.stored.showEarlier(conversation.id)
                   onClose()
                 }}
                 onDelete={state.agent?.conversations?.delete ? () => setDeleting(conversation.id) : undefined}
@@ -140,7 +140,7 @@ function useEarlierConversations() {
     setIsLoading(true)
     setFailure(undefined)
     try {
-      const page = await session.listEarlier(last.current)
+      const page = await session.stored.listEarlier(last.current)
       last.current = page.conversations.at(-1)?.id ?? last.current
       setConversations((before) => [...before, ...page.conversations])
       setHasMore(page.hasMore)

@@ -76,7 +76,7 @@ function ContinueButton({ turnId }: { turnId: string }) {
       onClick={({ currentTarget }) => {
         // The button disappears, so the focus moves to the messages.
         currentTarget.closest<HTMLElement>('.scroller')?.focus()
-        session.continueAnswer(turnId)
+        session.stored.continueAnswer(turnId)
       }}
     >
       {language.strings.continueAnswer}

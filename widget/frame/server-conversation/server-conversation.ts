@@ -8,7 +8,7 @@ import { ShownConversation } from './shown-conversation.ts'
 import { Turns } from './turns.ts'
 import { isRunning } from './view.ts'
 import { createVisitorClient, isGone, type VisitorClient } from './visitor-client.ts'
-import { createVisitorRecordStore, type VisitorRecord } from './visitor-record.ts'
+import { createVisitorRecordStore, type VisitorRecord, type VisitorRecordStore } from './visitor-record.ts'
 
 export interface EarlierConversation {
   readonly id: string
@@ -25,113 +25,138 @@ export interface EarlierConversations {
   readonly hasMore: boolean
 }
 
-export interface ServerConversation extends Chat, Pick<Turns, 'continueAnswer'> {
-  /** Shows the visitor's last conversation. `isStored`: whether the browser may store the visitor's token. */
-  readonly start: (apiKey: string, scope: StorageScope, isStored: boolean) => Promise<void>
-  /** Leaves the conversation, because the page uses another agent. */
-  readonly end: () => void
-  /** Forgets the visitor; the server keeps the conversations until they expire. */
-  readonly forget: () => void
-  /** Lists conversations older than the one with the id `after`. @throws ChatFailure */
-  readonly listEarlier: (after?: string) => Promise<EarlierConversations>
-  readonly showEarlier: (id: string) => void
-  /** Deletes the conversation on the server. @throws ChatFailure */
-  readonly remove: (id: string) => Promise<void>
-  /** Reads the last conversation again after a failure. */
-  readonly reopen: () => void
-  /** Opens or closes the feed after the window has been opened or closed. */
-  readonly updateFeed: () => void
-  /** Connects again immediately. `isLost`: the connection was interrupted. */
-  readonly wake: (isLost: boolean) => void
-}
-
-export function createServerConversation(parts: ChatParts): ServerConversation {
-  const { store, onFailure } = parts
-  const record = createVisitorRecordStore(onOtherTab)
-  const turns = new Turns({ ...parts, getClient, getShown: () => shown })
-  const shown: ShownConversation = new ShownConversation({
-    store,
-    record,
-    getClient,
-    onItem: () => turns.onItem(),
-    onTurnEnded: (turn) => turns.onTurnEnded(turn),
-    onLeave: () => turns.onLeave(),
-    onFailure(thrown) {
-      const { failure } = toChatFailure(thrown)
-      onFailure(failure)
-      store.dispatch({ type: 'opening', opening: failure })
-    },
-  })
-  let client: VisitorClient | undefined
-  let owner: string | undefined
+export class ServerConversation implements Chat {
+  private readonly parts: ChatParts
+  private readonly record: VisitorRecordStore
+  private readonly turns: Turns
+  private readonly shown: ShownConversation
+  private client: VisitorClient | undefined
+  private owner: string | undefined
   /** Whether the visitor has used this tab, or has seen a conversation in it. */
-  let isUsed = false
-  /** Reads the conversation that could not be read. */
-  let readLast: () => Promise<OpenResult | undefined> = async () => undefined
+  private isUsed = false
+  /** Reads the conversation that was shown last. */
+  private readLast: () => Promise<OpenResult | undefined> = async () => undefined
 
-  function getClient(): VisitorClient {
-    if (client === undefined) throw new ChatFailure({ code: 'unreachable' })
-    return client
+  constructor(parts: ChatParts) {
+    this.parts = parts
+    this.record = createVisitorRecordStore((record) => this.onOtherTab(record))
+    const getClient = () => this.getClient()
+    this.turns = new Turns({ ...parts, getClient, getShown: () => this.shown })
+    this.shown = new ShownConversation({
+      store: parts.store,
+      record: this.record,
+      getClient,
+      onItem: () => this.turns.onItem(),
+      onTurnEnded: (turn) => this.turns.onTurnEnded(turn),
+      onLeave: () => this.turns.onLeave(),
+      onFailure: (thrown) => this.onOpenFailure(thrown),
+    })
   }
 
-  function show(read: typeof readLast): Promise<void> {
-    readLast = read
-    isUsed = true
-    return shown.show(read)
+  /** Shows the visitor's last conversation. `isStored`: whether the browser may store the visitor's token. */
+  async start(apiKey: string, scope: StorageScope, isStored: boolean): Promise<void> {
+    const next = JSON.stringify([apiKey, scope])
+    const isOther = next !== this.owner
+    if (isOther) this.shown.leave()
+    this.record.follow(scope, isStored)
+    if (!isOther) return
+    this.owner = next
+    this.isUsed = false
+    this.client = createVisitorClient(apiKey, this.record)
+    const { conversation } = this.record.read()
+    if (conversation === undefined) return
+    await this.show(() => resume(this.getClient(), conversation, this.parts.store.get()))
   }
 
-  function onOtherTab({ token, conversation }: VisitorRecord): void {
-    if (token === undefined) shown.leave()
+  /** Leaves the conversation, because the page uses another agent. */
+  end(): void {
+    if (this.owner !== undefined) this.shown.leave()
+    this.owner = undefined
+    this.client = undefined
+  }
+
+  /** Forgets the visitor; the server keeps the conversations until they expire. */
+  forget(): void {
+    if (this.owner !== undefined) this.shown.leave()
+    this.record.forget()
+  }
+
+  send(text: string): boolean {
+    this.isUsed = true
+    return this.turns.send(text)
+  }
+
+  retry(): void {
+    this.turns.retry()
+  }
+
+  stop(): void {
+    this.turns.stop()
+  }
+
+  continueAnswer(turnId: string): void {
+    this.turns.continueAnswer(turnId)
+  }
+
+  startNew(): void {
+    this.isUsed = true
+    this.shown.startNew()
+  }
+
+  /** Lists conversations older than the one with the id `after`. @throws ChatFailure */
+  async listEarlier(after?: string): Promise<EarlierConversations> {
+    if (this.record.read().token === undefined) return { conversations: [], hasMore: false }
+    const { data, has_more } = await this.getClient().listConversations(after)
+    const conversations = data.map((one) => toEarlier(one, this.shown.isUnread(one.id)))
+    return { conversations, hasMore: has_more }
+  }
+
+  showEarlier(id: string): void {
+    void this.show(() => findConversation(this.getClient(), id))
+  }
+
+  /** Deletes the conversation on the server. @throws ChatFailure */
+  async remove(id: string): Promise<void> {
+    await this.getClient().remove(id)
+    if (this.shown.id() === id) this.shown.startNew()
+  }
+
+  /** Reads the last conversation again after a failure. */
+  reopen(): void {
+    void this.show(this.readLast)
+  }
+
+  /** Opens or closes the feed after the window has been opened or closed. */
+  updateFeed(): void {
+    this.shown.updateFeed()
+  }
+
+  /** Connects again immediately. `isLost`: the connection was interrupted. */
+  wake(isLost: boolean): void {
+    this.shown.wake(isLost)
+  }
+
+  private getClient(): VisitorClient {
+    if (this.client === undefined) throw new ChatFailure({ code: 'unreachable' })
+    return this.client
+  }
+
+  private show(read: () => Promise<OpenResult | undefined>): Promise<void> {
+    this.readLast = read
+    this.isUsed = true
+    return this.shown.show(read)
+  }
+
+  private onOpenFailure(thrown: unknown): void {
+    const { failure } = toChatFailure(thrown)
+    this.parts.onFailure(failure)
+    this.parts.store.dispatch({ type: 'opening', opening: failure })
+  }
+
+  private onOtherTab({ token, conversation }: VisitorRecord): void {
+    if (token === undefined) this.shown.leave()
     // Shows what the visitor writes in the other tab, if the visitor has not used this one.
-    else if (!isUsed && conversation !== undefined)
-      void show(() => findConversation(getClient(), conversation))
-  }
-
-  return {
-    send(text) {
-      isUsed = true
-      return turns.send(text)
-    },
-    retry: turns.retry,
-    stop: turns.stop,
-    continueAnswer: turns.continueAnswer,
-    startNew() {
-      isUsed = true
-      shown.startNew()
-    },
-    updateFeed: () => shown.updateFeed(),
-    wake: (isLost) => shown.wake(isLost),
-    async start(apiKey, scope, isStored) {
-      const next = JSON.stringify([apiKey, scope])
-      if (next !== owner) shown.leave()
-      record.follow(scope, isStored)
-      if (next === owner) return
-      owner = next
-      isUsed = false
-      client = createVisitorClient(apiKey, record)
-      const { conversation } = record.read()
-      if (conversation !== undefined) await show(() => resume(getClient(), conversation, store.get()))
-    },
-    end() {
-      if (owner !== undefined) shown.leave()
-      owner = client = undefined
-    },
-    forget() {
-      if (owner !== undefined) shown.leave()
-      record.forget()
-    },
-    async listEarlier(after) {
-      if (record.read().token === undefined) return { conversations: [], hasMore: false }
-      const { data, has_more } = await getClient().listConversations(after)
-      const conversations = data.map((one) => toEarlier(one, shown.isUnread(one.id)))
-      return { conversations, hasMore: has_more }
-    },
-    showEarlier: (id) => void show(() => findConversation(getClient(), id)),
-    async remove(id) {
-      await getClient().remove(id)
-      if (shown.id() === id) shown.startNew()
-    },
-    reopen: () => void show(readLast),
+    else if (!this.isUsed && conversation !== undefined) this.showEarlier(conversation)
   }
 }
 

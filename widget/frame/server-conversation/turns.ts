@@ -39,14 +39,14 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     return this.parts.getShown()
   }
 
-  send = (text: string): boolean => {
+  send(text: string): boolean {
     const canSend = this.canStart()
     if (canSend) void this.deliver(newUuid(), text)
     return canSend
   }
 
   /** Sends again what could not be sent, or asks a question again whose turn has failed. */
-  retry = (): void => {
+  retry(): void {
     if (!this.canStart()) return
     const view = this.shown.view.get()
     const unsent = findUnsent(view)
@@ -56,7 +56,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     else if (question?.text !== undefined) this.send(question.text)
   }
 
-  stop = (): void => {
+  stop(): void {
     const { view } = this.shown
     const { tools } = view.get()
     const turn = findRunningTurn(view.get())
@@ -68,7 +68,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   }
 
   /** Continues an answer that was interrupted or stopped. */
-  continueAnswer = (turnId: string): void => {
+  continueAnswer(turnId: string): void {
     if (this.isContinuing || !this.canStart()) return
     this.isContinuing = true
     void this.continueTurn(turnId)

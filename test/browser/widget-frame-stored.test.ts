@@ -37,9 +37,9 @@ async function reload(opened: OpenFrame, more: Options = {}): Promise<OpenFrame>
   return open({ beside: opened, ...more })
 }
 
-/** A message whose answer takes about three seconds, and its answer. */
+/** A message whose answer takes a few seconds, and its answer. */
 const words = 'one two three four five six seven eight nine ten eleven twelve'
-const slow = `[[delay:120]] ${words} the end`
+const slow = `[[delay:200]] ${words} the end`
 const whole = `You said: ${words} the end`
 const begins = ({ frame }: OpenFrame) =>
   frame.locator('article.reply', { hasText: 'You said: one two' }).waitFor()
@@ -188,7 +188,8 @@ describe('a stored conversation', () => {
 
   test('is stopped on the server and can be continued', async () => {
     const opened = await open()
-    await opened.say(slow)
+    const long = `[[delay:600]] ${words} the end`
+    await opened.say(long)
     await begins(opened)
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
     await visibleText(opened.frame, 'You stopped this answer.').waitFor()
@@ -200,7 +201,7 @@ describe('a stored conversation', () => {
     expect(answer).toMatch(/^You said: one two.*You said: /)
     expect(answer).not.toContain('the end')
     const reloaded = await reload(opened)
-    await expect.poll(() => textsOf(reloaded)).toEqual([greeting, slow, answer])
+    await expect.poll(() => textsOf(reloaded)).toEqual([greeting, long, answer])
   })
 
   test('shows a failure of the model and answers the message that is sent again', async () => {

@@ -66,10 +66,10 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       return waitUntilReady(api)
     },
     get isOpen() {
-      return page.widget?.state.isOpen === true
+      return !!page.widget?.state.isOpen
     },
     get hasUnread() {
-      return page.widget?.state.hasUnread === true
+      return !!page.widget?.state.hasUnread
     },
     get iframe() {
       return page.widget?.iframe ?? null

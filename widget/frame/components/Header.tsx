@@ -58,9 +58,9 @@ export function Header({ title, state }: { title: string; state: AppState }) {
         )}
       </header>
       {canShowNotice && isNoticeShown && (
-        <div className="header-notice" id={noticeId}>
+        <section className="header-notice" id={noticeId} aria-label={strings.noticeButton}>
           <Notice state={state} />
-        </div>
+        </section>
       )}
       {dialog === 'new' && (
         <Question

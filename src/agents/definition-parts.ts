@@ -39,7 +39,7 @@ const permission = () => z.boolean({ error: 'must be true or false' }).default(t
 const MAX_NOTICE = 500
 const MAX_URL = 2048
 
-/** What visitors may do with their conversations in the widget. */
+/** The visitors' rights to their conversations. */
 const VisitorRights = mappingOf(
   z.strictObject(
     {
@@ -52,7 +52,7 @@ const VisitorRights = mappingOf(
   ),
 )
 
-/** What the widget tells visitors about storage; it tells the number of days without a text. */
+/** The widget's notice about storage; without one, the widget states the number of days. */
 const Notice = mappingOf(
   z.strictObject(
     {

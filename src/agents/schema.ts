@@ -201,7 +201,7 @@ export const AgentSelf = z
       notice: z
         .strictObject({ text: z.string(), url: z.string().nullable() })
         .nullable()
-        .meta({ description: 'What visitors are told about storage; null for the default text.' }),
+        .meta({ description: 'Text about storage for visitors; null for the default text.' }),
       list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
       delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
       resume_seconds: z

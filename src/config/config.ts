@@ -104,11 +104,6 @@ export function toConfig(
         agent: settings.PARLEY_MAX_STREAMS_AGENT,
         address: settings.PARLEY_MAX_STREAMS_ADDRESS,
       },
-      followers: {
-        parent: settings.PARLEY_MAX_FOLLOWERS_PARENT,
-        agent: settings.PARLEY_MAX_FOLLOWERS_AGENT,
-        address: settings.PARLEY_MAX_FOLLOWERS_ADDRESS,
-      },
       maxBodyBytes: settings.PARLEY_MAX_BODY_BYTES,
       maxAgentBodyBytes: Math.min(settings.PARLEY_MAX_BODY_BYTES_AGENT, settings.PARLEY_MAX_BODY_BYTES),
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
@@ -239,6 +234,11 @@ function toConversationsConfig(settings: Settings) {
     /** 0: unlimited. */
     maxBytes: settings.PARLEY_CONVERSATIONS_MAX_BYTES,
     withoutAgent: settings.PARLEY_STORE_WITHOUT_AGENT,
+    followers: {
+      parent: settings.PARLEY_MAX_FOLLOWERS_PARENT,
+      agent: settings.PARLEY_MAX_FOLLOWERS_AGENT,
+      address: settings.PARLEY_MAX_FOLLOWERS_ADDRESS,
+    },
     withoutAgentDays: settings.PARLEY_STORE_WITHOUT_AGENT_DAYS,
     replaySeconds: settings.PARLEY_REPLAY_HOURS * 3600,
     flushMs: settings.PARLEY_FLUSH_MS,

@@ -182,6 +182,7 @@ export async function addItems(
     await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   })
+  deps.conversations.notify(id)
   return toList(
     items.map(({ body }) => body as ListedItem),
     false,

@@ -24,7 +24,7 @@ import { AddressSharing } from '../operations/address-sharing.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { type Bus, broadcastInvalidation } from '../replicas/bus.ts'
-import { countStreams } from '../replicas/limits.ts'
+import { countStreams, type StreamLimiter } from '../replicas/limits.ts'
 import { openReplicas } from '../replicas/replicas.ts'
 import type { Blobs, ResumableStore } from '../storage/blobs.ts'
 import { openStoreFolder } from '../storage/folder.ts'
@@ -91,9 +91,7 @@ export async function createDeps(
     agents,
     users,
     tokens,
-    visitorTokens: createVisitorTokens({ sealer, clock, random }),
-    // Not counted as streams of answers.
-    followers: new Followers(replicas.streams),
+    ...createVisitors({ sealer, clock, random }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
     backends,
@@ -138,6 +136,11 @@ function createConversations(
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
     conversations.deleteOfAgent(tenantId, agentId)
   return { conversations, onAgentDeleted }
+}
+
+function createVisitors(deps: Parameters<typeof createVisitorTokens>[0], streams: StreamLimiter) {
+  // The metrics of open streams do not contain feeds.
+  return { visitorTokens: createVisitorTokens(deps), followers: new Followers(streams) }
 }
 
 type DatabaseFor = (area: string) => Database

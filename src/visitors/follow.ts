@@ -1,5 +1,4 @@
 /** Lets visitors and owners follow conversations, a limited number at a time. */
-import type { Config } from '../config/config.ts'
 import {
   type FeedEvent as ConversationEvent,
   type Cursor,
@@ -30,7 +29,8 @@ export async function followOwn(
 ): Promise<AsyncGenerator<FeedEvent, void, void>> {
   await findOwnConversation(context, query.conversation)
   // The feed of a visitor contains only items that visitors receive.
-  return (await follow(context, query, client, true)) as AsyncGenerator<FeedEvent, void, void>
+  const events = (await follow(context, query, client, true)) as AsyncGenerator<FeedEvent, void, void>
+  return counted(context, events)
 }
 
 /** Follows a conversation as server-sent events: of the tenant, or of the visitor of an agent. @throws ServiceError */
@@ -43,8 +43,8 @@ export async function streamEvents(
   if (isVisitor)
     await findOwnConversation(context as CallContext<AgentCaller, Dependencies>, query.conversation)
   else await assertOwned(context, query.conversation)
-  const events = await follow(context, query, client, isVisitor)
-  return new EventStream(encode(events), (failure) =>
+  const events = encode(await follow(context, query, client, isVisitor))
+  return new EventStream(counted(context, events), (failure) =>
     Buffer.from(
       `event: error\ndata: ${JSON.stringify({ code: failure.code, message: failure.message })}\n\n`,
     ),
@@ -60,17 +60,17 @@ async function follow(
   const { conversations, followers } = context.deps
   const from = cursor === undefined ? await findNow(context, conversationId) : parseCursor(cursor)
   const signal = AbortSignal.any([client, followers.signal])
-  const events = followConversation({ conversations, conversationId, from, isVisitor, signal })
-  return counted(context, events)
+  return followConversation({ conversations, conversationId, from, isVisitor, signal })
 }
 
-async function* counted(
+/** Counts an open feed from its first event on, because a feed that is not read would never be released. */
+async function* counted<Piece>(
   context: Context,
-  events: AsyncGenerator<ConversationEvent, void, void>,
-): AsyncGenerator<ConversationEvent, void, void> {
+  pieces: AsyncGenerator<Piece, void, void>,
+): AsyncGenerator<Piece, void, void> {
   const release = await context.deps.followers.acquire(quotasOf(context))
   try {
-    yield* events
+    yield* pieces
   } finally {
     await release()
   }
@@ -78,7 +78,7 @@ async function* counted(
 
 /** Limits agent keys per client address as well, because they are public. */
 function quotasOf({ deps, caller, metadata }: Context): StreamQuota[] {
-  const { followers }: Config['limits'] = deps.config.limits
+  const { followers } = deps.config.conversations
   if (caller.kind === 'parent') {
     const limit = lowerLimit(followers.parent, caller.ownLimits?.streams)
     return [{ key: `followers:parent:${caller.tenantId}`, limit }]
@@ -113,13 +113,7 @@ async function assertOwned({ deps, caller }: Context, id: string): Promise<void>
 async function* encode(
   events: AsyncGenerator<ConversationEvent, void, void>,
 ): AsyncGenerator<Uint8Array, void, void> {
-  let text = ': connected\n\n'
-  for (;;) {
-    const pending = events.next()
-    if (text !== '') yield Buffer.from(text)
-    const { value, done } = await pending
-    if (done) return
-    const { id, event, data } = value
-    text = `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`
-  }
+  yield Buffer.from(': connected\n\n')
+  for await (const { id, event, data } of events)
+    yield Buffer.from(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
 }

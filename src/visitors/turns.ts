@@ -38,6 +38,10 @@ import {
   requireVisitor,
 } from './visitors.ts'
 
+/** Number of a log entry that no turn reaches; the largest value of the column in PostgreSQL. */
+const AFTER_THE_LAST = 2_147_483_647
+const CANCEL_WAIT_MS = 2_000
+
 const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
 
 /** Sends a message, in a new conversation without `conversation`. @throws ServiceError */
@@ -102,7 +106,12 @@ export async function sendToolResults(context: Context, input: ToolResultsInput)
 export async function cancelTurn(context: Context, id: string): Promise<VisitorTurn> {
   const { conversations } = context.deps
   const turn = await findOwnTurn(context, id)
-  if (turn.status === 'in_progress') await conversations.cancel(turn)
+  if (turn.status === 'in_progress') {
+    await conversations.cancel(turn)
+    // Waits until the end is stored, which another replica may do.
+    const stored = conversations.follow(turn, AFTER_THE_LAST, AbortSignal.timeout(CANCEL_WAIT_MS))
+    await stored.next()
+  }
   return toShownTurn(await findOwnTurn(context, id))
 }
 
@@ -115,7 +124,7 @@ interface Page {
 interface Start {
   /** The last turn of the conversation; undefined for a new conversation. */
   readonly last: TurnRow | undefined
-  /** What the page adds to this turn only. */
+  /** The page's fields, which apply to this turn only. */
   readonly page: Page
   readonly items: readonly NewItem[]
   readonly kind: TurnPlan['kind']
@@ -254,7 +263,7 @@ async function findLatest(context: Context, id: string): Promise<TurnRow> {
 interface Repeatable {
   readonly clientId: string
   readonly conversationId: string | undefined
-  /** What the client sent; a repeated request must contain the same. */
+  /** The client's message or results; a repeated request must contain the same. */
   readonly content: string
 }
 

@@ -19,6 +19,7 @@ const api = [
   'telemetry/health',
   'tools/agents',
   'usage/{budgets,calls,embeddings,usage}',
+  'visitors/*',
 ]
 
 /** The test files of the project `api-postgres`. */

@@ -22,7 +22,7 @@ import {
   listItemsBetween,
 } from './rows.ts'
 
-/** How far a reader has read. Nothing that it names ever changes, so a reader continues without gap or repeat. */
+/** A position in the feed. Everything before it stays the same, so a reader continues without gap or repeat. */
 export interface Cursor {
   /** Position of the last item. */
   readonly position: number

@@ -31,7 +31,7 @@ export interface ShownTurn {
   readonly error_code: string | null
 }
 
-/** What one log entry adds to an answer: text, and calls of page tools. */
+/** Text and calls of page tools that one log entry adds to an answer. */
 export interface ShownDelta {
   readonly text?: string
   readonly calls?: { index: number; call_id?: string; name?: string; arguments?: string }[]
@@ -82,7 +82,7 @@ export function toShownTurn({ id, status, reason, error_code }: TurnRow): ShownT
   return { id, status, reason, error_code }
 }
 
-/** A turn at its start, whatever has become of it since, so that a replay has the same events. */
+/** Renders a turn as at its start, even if it has ended since, so that a replay has the same events. */
 export function toStartedTurn({ id }: TurnRow): ShownTurn {
   return { id, status: 'in_progress', reason: null, error_code: null }
 }

@@ -118,7 +118,7 @@ export interface VisitorTable {
   id: string
   tenant: string
   kind: 'anonymous' | 'verified' | 'named'
-  /** Who identifies the visitor: for anonymous visitors, the agent. */
+  /** The authority that identifies the visitor; for anonymous visitors, the agent. */
   issuer: string
   /** Unique for its issuer; the visitor's id for anonymous visitors. */
   subject: string

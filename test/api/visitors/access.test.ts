@@ -1,10 +1,13 @@
 /** Tests who can reach the conversations of visitors, and with which token. */
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { withoutKeys } from '../../../src/lib/api-key.ts'
 import { createVisitorTokens } from '../../../src/visitors/tokens.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
+import { maintain } from '../../support/conversations.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { storingAgent } from '../../support/stored-chats.ts'
+import { openConversations, storingAgent } from '../../support/stored-chats.ts'
 import { asVisitor, beginSession, say, type TestVisitor } from '../../support/visitors.ts'
 
 const DAY_SECONDS = 86_400
@@ -64,6 +67,14 @@ describe('a visitor token', () => {
     }
   })
 
+  test('is shortened in the log', async () => {
+    const { one } = await startVisit()
+    const [id, ...rest] = one.token.split('.')
+    expect(rest).toHaveLength(2)
+    const shortened = withoutKeys(`it failed with ${one.token}.`)
+    for (const part of [id, ...rest]) expect(shortened).not.toContain(part)
+  })
+
   test('is valid only for its agent', async () => {
     const { app, one } = await startVisit()
     const other = await app.createAgent(storingAgent())
@@ -96,8 +107,8 @@ describe('a conversation of a visitor', () => {
     const foreign = await app.createAgent(storingAgent(), await createTenant(app))
     for (const agentKey of [key, colleague.agent_key, foreign.agent_key]) {
       const other = await beginSession(app, agentKey)
-      for (const call of callsOn(other, conversation.id, turn.id))
-        await expect(call).rejects.toMatchObject(denied(404))
+      const calls = callsOn(other, conversation.id, turn.id)
+      await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject(denied(404))))
       expect((await other.visitor.conversations.query({})).data).toEqual([])
     }
     expect((await one.visitor.conversations.query({})).data).toMatchObject([{ id: conversation.id }])
@@ -168,6 +179,8 @@ describe('the settings of the agent', () => {
   test('decide how long a session continues the last conversation', async () => {
     const { app, clock, key, one } = await startVisit({ visitor: { resume: '2h' } })
     const { conversation } = await say(one, 'Hello.')
+    const open = () => one.visitor.open.query({ conversation: conversation.id })
+    await expect.poll(async () => (await open()).turn?.status).toBe('completed')
     const session = () => asVisitor(app, key, one.token).session.mutate({})
     clock.advance(2 * HOUR_SECONDS)
     expect((await session()).conversation?.id).toBe(conversation.id)
@@ -220,5 +233,33 @@ describe('a page', () => {
       const answer = await app.call('POST', '/trpc/visitor.session', { key, headers, body: { json: {} } })
       expect(answer.status).toBe(status)
     }
+  })
+})
+
+describe('the data of a visitor', () => {
+  test('is stored with the first message, and deleted 30 days after the last conversation', async () => {
+    const { app, clock, one } = await startVisit({ keep: '1d' })
+    const db = await openConversations(app)
+    const visitors = () => db.selectFrom('visitors').select(['id', 'kind']).execute()
+    expect(await visitors()).toEqual([])
+    await say(one, 'Hello.')
+    expect(await visitors()).toEqual([{ id: one.id, kind: 'anonymous' }])
+    await expect.poll(async () => (await one.visitor.conversations.query({})).data).toHaveLength(1)
+    clock.advance(29 * DAY_SECONDS)
+    await maintain(app)
+    expect(await visitors()).toHaveLength(1)
+    clock.advance(2 * DAY_SECONDS)
+    await maintain(app)
+    expect(await visitors()).toEqual([])
+  })
+
+  test('is needed for a turn: a message is rejected while the store fails', async () => {
+    const { app, one } = await startVisit()
+    const db = await openConversations(app)
+    await sql`alter table turns rename to lost_turns`.execute(db)
+    const sending = say(one, 'Hello.')
+    await expect(sending).rejects.toMatchObject(denied(503, 'service_unavailable'))
+    await sql`alter table lost_turns rename to turns`.execute(db)
+    await expect(say(one, 'Hello.')).resolves.toMatchObject({ turn: { status: 'in_progress' } })
   })
 })

@@ -5,8 +5,8 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
-import { dataOf, readStream } from '../../support/stored-turns.ts'
 import { storingAgent } from '../../support/stored-chats.ts'
+import { dataOf, readStream } from '../../support/stored-turns.ts'
 import {
   asVisitor,
   beginSession,
@@ -42,7 +42,7 @@ describe('a feed that is cut at random events', () => {
 
     async function readInPieces(lengths: readonly number[]): Promise<FeedEvent[]> {
       const events: FeedEvent[] = []
-      for (let piece = 0; !(endings(3)(events.at(-1) as FeedEvent, events)); piece++) {
+      for (let piece = 0; !endings(3)(events.at(-1) as FeedEvent, events); piece++) {
         const length = lengths[piece % lengths.length] as number
         const cursor = events.at(-1)?.id ?? START
         const isOver = (last: FeedEvent, some: readonly FeedEvent[]) =>
@@ -59,9 +59,12 @@ describe('a feed that is cut at random events', () => {
     for (const events of live) expect(await events).toEqual(whole)
     expect(new Set(whole.map(({ id }) => id)).size).toBe(whole.length)
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }), async (lengths) => {
-        expect(await readInPieces(lengths)).toEqual(whole)
-      }),
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }),
+        async (lengths) => {
+          expect(await readInPieces(lengths)).toEqual(whole)
+        },
+      ),
       { numRuns: 8 },
     )
   })
@@ -131,18 +134,32 @@ describe('the feed over REST', () => {
   })
 })
 
+test('shows a visitor what the owner adds to an idle conversation', async () => {
+  const { app, one } = await startVisit()
+  const { sent } = await sayAndWait(one, 'Hello.')
+  const conversation = sent.conversation.id
+  const { cursor } = await one.visitor.open.query({ conversation })
+  const following = followUntil(one, { conversation, cursor }, () => true)
+  const items = [{ type: 'message', role: 'assistant', content: 'A note.' }]
+  await app.call('POST', `/v1/conversations/${conversation}/items`, { body: { items } })
+  expect((await following)[0]?.data).toMatchObject({ item: { text: 'A note.', turn_id: null } })
+})
+
 describe('open feeds', () => {
   test('are limited per client address', async () => {
     const { app, key, one } = await startVisit({ PARLEY_MAX_FOLLOWERS_ADDRESS: '1' })
-    const { sent } = await sayAndWait(one, 'Hello.')
+    const sent = await say(one, 'Hello.')
     const query = { conversation: sent.conversation.id, cursor: START }
     const leaving = new AbortController()
-    const first = await one.visitor.follow.query(query, { signal: leaving.signal })
-    for await (const event of first) if (isEnd(event)) break
     const holding = await one.visitor.follow.query(query, { signal: leaving.signal })
     await holding[Symbol.asyncIterator]().next()
     const another = followUntil({ visitor: asVisitor(app, key, one.token) }, query, isEnd)
     await expect(another).rejects.toMatchObject({ data: { httpStatus: 429 } })
+    const { status } = await app.call('GET', `/v1/conversations/${query.conversation}/events`, {
+      key,
+      headers: { 'X-Parley-Visitor': one.token },
+    })
+    expect(status).toBe(429)
     leaving.abort()
   })
 

@@ -102,7 +102,7 @@ describe('the text of the page', () => {
 describe('an interrupted answer', () => {
   test('is continued by the model, which reads it first', async () => {
     const { one } = await startVisit()
-    const { conversation, turn, cursor } = await say(one, 'Tell. {{up:hang-after 3}}')
+    const { conversation, turn, cursor } = await say(one, 'Explain. {{up:hang-after 3}}')
     await followUntil(one, { conversation: conversation.id, cursor }, (_, { length }) => length === 2)
     expect((await one.visitor.cancel.mutate({ turn: turn.id })).turn.status).toBe('cancelled')
     const { items } = await one.visitor.open.query({ conversation: conversation.id })

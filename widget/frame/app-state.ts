@@ -16,7 +16,7 @@ export interface AppState {
   readonly language: Language
   /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
-  /** Where the conversation is stored; depends on the agent, so it is unknown until the server has responded. */
+  /** The place that stores the conversation. It depends on the agent, so it is unknown until the server has responded. */
   readonly home: 'unknown' | 'browser' | 'server'
   readonly conversation: Conversation
   /** The conversation on the server that is shown; undefined before its first message. */

@@ -11,7 +11,7 @@ import { ServerConversation } from './server-conversation/server-conversation.ts
 import type { Language } from './strings/strings.ts'
 
 export interface Chats {
-  /** What the visitor can do. */
+  /** The visitor's actions. */
   readonly actions: Chat & {
     readonly stored: Pick<
       ServerConversation,

@@ -9,7 +9,7 @@ import { toPageMessage, toTurnMessages } from './to-messages.ts'
 import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
 
-/** What the visitor can do with the conversation on the screen, wherever it is stored. */
+/** The visitor's actions on the conversation on the screen, for both places that can store it. */
 export interface Chat {
   /** Returns whether the text was accepted; if not, the state contains the reason. */
   readonly send: (text: string) => boolean
@@ -19,7 +19,7 @@ export interface Chat {
   readonly stop: () => void
 }
 
-/** What every chat needs. */
+/** The dependencies of each chat. */
 export interface ChatParts {
   readonly store: Store
   readonly toolRunner: ToolRunner

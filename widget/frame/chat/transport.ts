@@ -33,7 +33,7 @@ export interface AgentSelf {
   readonly conversations?: StoredConversations
 }
 
-/** How the server stores the agent's conversations. */
+/** Properties of the agent's conversations on the server. */
 export interface StoredConversations {
   /** If false, the browser stores the conversation. */
   readonly stored: boolean

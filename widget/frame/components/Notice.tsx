@@ -1,4 +1,4 @@
-/** Tells the visitor that the server stores the conversation. */
+/** Shows that the server stores the conversation. */
 import type { AppState } from '../app-state.ts'
 import { useFrame } from '../frame-context.ts'
 import { daysIn, fill } from '../strings/strings.ts'

@@ -152,7 +152,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.isStopWanted = false
   }
 
-  /** Calls the page tools of an ended turn of this tab. Returns false if there are none to call. */
+  /** Calls the page tools of an ended turn of this tab. Returns false if it calls none. */
   private runTools({ id: turnId, status }: VisitorTurn): boolean {
     const { view } = this.shown
     const calls = listOpenCalls(view.get()).filter(({ turn_id }) => turn_id === turnId)
@@ -194,7 +194,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.isContinuing = false
   }
 
-  /** Starts a turn and shows it. Does nothing more if the visitor leaves the conversation meanwhile. */
+  /** Starts a turn and shows it. Shows nothing if the visitor has left the conversation before the response. */
   private async startTurn(start: (fields: TurnFields) => Promise<StartedResult>): Promise<void> {
     const { shown } = this
     const left = shown.left()

@@ -21,7 +21,7 @@ export interface View {
   readonly drafts: ReadonlyMap<string, string>
   /** The turn that belongs to the newest message. */
   readonly newestTurnId: string | undefined
-  /** What this tab knows about calls, by call id: their progress here, or that nobody reported a result. */
+  /** The progress of calls in this tab, and calls whose result is overdue, by call id. */
   readonly calls: ReadonlyMap<string, Partial<ToolCall>>
   /** The turn whose calls run in this tab. A failure means that their results could not be sent. */
   readonly tools: { readonly turnId: string; readonly state: 'running' | 'stopped' | Failure } | undefined

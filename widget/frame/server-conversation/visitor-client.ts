@@ -16,7 +16,7 @@ import { type ErrorResponse, toFailure } from '../chat/to-failure.ts'
 import { ChatFailure } from '../failure.ts'
 import type { VisitorRecordStore } from './visitor-record.ts'
 
-/** What the page adds to a turn. */
+/** The page's additions to a turn. */
 export type TurnFields = Pick<SendInput, 'context' | 'tools' | 'model'>
 
 /** All methods reject with `ChatFailure`. */

@@ -251,7 +251,10 @@ export class Conversations {
       await deleteAgentConversations(database, this.deps.clock, { tenant: tenantId, agentId })
       this.usedBytes.invalidate()
     } catch (error) {
-      this.deps.log.warn({ err: error, agentId }, 'could not delete the conversations of a deleted agent yet')
+      this.deps.log.warn(
+        { err: error, agentId },
+        'could not delete the conversations of a deleted agent; maintenance will retry',
+      )
     }
   }
 

@@ -31,6 +31,7 @@ const layers = [
   'chat',
   'embeddings',
   'responses',
+  'visitors',
   'files',
   'artifacts',
   'console',

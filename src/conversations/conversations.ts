@@ -5,13 +5,16 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
+import type { EndedStatus } from '../telemetry/conversation-metrics.ts'
+import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
-import { toStoreFailure } from './failures.ts'
+import { updateTitle } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
   type FindAgentRetention,
+  type MaintenanceDependencies,
   startConversationMaintenance,
 } from './retention/maintenance.ts'
 import { deleteConversationRows, moveConversations } from './retention/rows.ts'
@@ -25,19 +28,24 @@ import {
   sumTenantBytes,
   type TurnRow,
 } from './store.ts'
-import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
+import { acceptTurn, assertInputSize, type TurnPlan } from './turns/acceptance.ts'
+import { announceReader, POLL_MS } from './turns/announce-reader.ts'
 import { endAbandoned, storeEnd } from './turns/end.ts'
+import { toStoreFailure } from './turns/failures.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import type { LogEntry } from './turns/segments.ts'
+import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
+import { toStoredEntry } from './turns/tool-data.ts'
 import { TurnWriter } from './turns/writer.ts'
 
+export { recordExpiry } from './admin/audit.ts'
 export {
   deleteAgentConversations,
   type FindAgentRetention,
   maintainConversations,
 } from './retention/maintenance.ts'
 export type { TurnRow } from './store.ts'
-export { conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
+export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
 export type { LogEntry } from './turns/segments.ts'
 
@@ -45,8 +53,6 @@ const ID_LENGTH = 24
 const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
-/** Interval at which a reader looks for events of a turn that another process runs. */
-const POLL_MS = 2_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
 export interface StartedTurn {
@@ -64,6 +70,7 @@ export interface StartedTurn {
 export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
+  readonly reads: ReadAudit
   private readonly deps: Dependencies
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
@@ -71,6 +78,7 @@ export class Conversations {
   private readonly changes = new EventEmitter().setMaxListeners(0)
   private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
+  private readonly storeHealth: StoreHealth
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
   private isClosed = false
@@ -81,17 +89,21 @@ export class Conversations {
     this.owner = newId('', OWNER_LENGTH, random)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
+    this.reads = new ReadAudit(clock)
     this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
     this.writer = new TurnWriter({
       ...deps,
       owner: this.owner,
       flushMs: config.conversations.flushMs,
+      onFlushed: (durationMs) => deps.metrics.flushed(durationMs),
       onStored(ids) {
         if (bus.reachesOthers) for (const id of ids) bus.publish('turn', id)
       },
     })
+    this.storeHealth = new StoreHealth({ ...deps, writer: this.writer })
     bus.subscribe('turn', (id) => this.changes.emit(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
+    bus.subscribe('read-turn', (id) => this.running.get(id)?.onAnnounced())
     bus.onGap(() => {
       for (const id of this.changes.eventNames()) this.changes.emit(id)
     })
@@ -102,6 +114,7 @@ export class Conversations {
   /** Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
+    assertInputSize(plan)
     const id = newId('turn_', ID_LENGTH, random)
     const conversationId =
       plan.conversationId ?? plan.previous?.conversation_id ?? newId('conv_', ID_LENGTH, random)
@@ -112,7 +125,9 @@ export class Conversations {
       id,
       isStream: plan.isStream,
       isBackground: plan.isBackground,
+      toolData: plan.toolData,
       lonelyMs: continues ? undefined : config.conversations.reconnectMs,
+      findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
       renderFailure: plan.renderFailure,
       onAppend: (isLarge) => this.writer.onAppend(id, isLarge),
@@ -128,6 +143,7 @@ export class Conversations {
       owner: this.owner,
       nowSeconds: createdAt,
     })
+    this.storeHealth.observe(accepting)
     // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
     this.running.set(id, turn)
     if (needsStore(plan))
@@ -136,7 +152,7 @@ export class Conversations {
         turn.discard()
         throw toStoreFailure(error)
       })
-    void this.store(turn, accepting, plan.requestId)
+    void this.store(turn, accepting, plan.requestId).then(() => this.notify(conversationId))
     void this.finish(plan, turn, { conversationId, getUsed: () => used }, model)
     return {
       id,
@@ -153,19 +169,30 @@ export class Conversations {
     const own = this.running.get(turn.id)
     if (own !== undefined) return yield* own.read(from, signal)
     const { read } = await this.storage.open()
+    const leave = announceReader(this.deps, turn, this.changes)
     let next = from
-    for (let current: TurnRow | undefined = turn; ; ) {
-      // Checked before the events are read: an ended turn has no later events.
-      const isEnded = current?.status !== 'in_progress'
-      const change = this.waitForChange(turn.id, signal)
-      for (const entry of await readEvents(read, turn.id, next)) {
-        yield entry
-        next += 1
+    try {
+      for (let current: TurnRow | undefined = turn; ; ) {
+        // Checked before the events are read: an ended turn has no later events.
+        const isEnded = current?.status !== 'in_progress'
+        const change = this.waitForChange(turn.id, signal)
+        for (const entry of await readEvents(read, turn.id, next)) {
+          yield entry
+          next += 1
+        }
+        if (isEnded || signal?.aborted) return change.cancel()
+        await change.promise
+        current = await findTurn(read, turn.tenant, 'id', turn.id)
       }
-      if (isEnded || signal?.aborted) return change.cancel()
-      await change.promise
-      current = await findTurn(read, turn.tenant, 'id', turn.id)
+    } finally {
+      leave()
     }
+  }
+
+  private async findLastRead(tenantId: string, turnId: string): Promise<number | undefined> {
+    if (!this.deps.bus.reachesOthers) return undefined
+    const { read } = await this.storage.open()
+    return (await findTurn(read, tenantId, 'id', turnId))?.read_at ?? undefined
   }
 
   /** Returns the entries so far, without waiting for more. */
@@ -197,8 +224,13 @@ export class Conversations {
 
   async deleteTurn(turn: TurnRow): Promise<void> {
     if (turn.status === 'in_progress') await this.cancel(turn)
-    const { write } = await this.storage.open()
-    await write.transaction().execute((trx) => deleteTurn(trx, turn))
+    const { write, scrub } = await this.storage.open()
+    await write.transaction().execute(async (trx) => {
+      await deleteTurn(trx, turn)
+      await updateTitle(trx, turn.conversation_id)
+    })
+    await scrub()
+    this.usedBytes.invalidate()
   }
 
   /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
@@ -208,6 +240,7 @@ export class Conversations {
     await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
     await scrub()
     this.usedBytes.invalidate()
+    this.notify(id)
   }
 
   /** Deletes the conversations of a deleted agent. After a failure, maintenance deletes them. */
@@ -218,7 +251,10 @@ export class Conversations {
       await deleteAgentConversations(database, this.deps.clock, { tenant: tenantId, agentId })
       this.usedBytes.invalidate()
     } catch (error) {
-      this.deps.log.warn({ err: error, agentId }, 'could not delete the conversations of a deleted agent yet')
+      this.deps.log.warn(
+        { err: error, agentId },
+        'could not delete the conversations of a deleted agent; maintenance will retry',
+      )
     }
   }
 
@@ -231,29 +267,42 @@ export class Conversations {
   }
 
   /** Deletes old data every ten minutes until `close`. */
-  startMaintenance(findAgentRetention: FindAgentRetention, everyMs?: number): void {
+  startMaintenance(
+    findAgentRetention: FindAgentRetention,
+    onExpired: NonNullable<MaintenanceDependencies['onExpired']>,
+  ): void {
     const onDeleted = () => this.usedBytes.invalidate()
-    this.stopMaintenance = startConversationMaintenance(
-      { ...this.deps, findAgentRetention, onDeleted },
-      everyMs,
-    )
+    const deps = { ...this.deps, findAgentRetention, onDeleted, onExpired }
+    this.stopMaintenance = startConversationMaintenance(deps)
   }
 
-  health(): 'up' | 'down' {
-    return this.writer.health
+  /** Whether turns can be stored; after a failure, writes to the store to find out. */
+  checkStore(): Promise<'up' | 'down'> {
+    return this.storeHealth.check()
+  }
+
+  /** The state of this process, for its metrics. */
+  readState() {
+    const waiting = { events: 0, bytes: 0 }
+    for (const { log } of this.running.values()) {
+      waiting.events += log.waitingSize.events
+      waiting.bytes += log.waitingSize.bytes
+    }
+    return { running: this.running.size, waiting, isStoreUp: this.storeHealth.isUp }
   }
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
-    const { clock, log, bus } = this.deps
+    const { clock, log, metrics } = this.deps
     try {
       const opened = await this.storage.find()
       if (opened === undefined || this.isClosed) return
       const owner = isStart ? this.owner : undefined
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
         if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
-        this.changes.emit(turn.id)
-        bus.publish('turn', turn.id)
+        metrics.turnEnded('incomplete')
+        this.notify(turn.id)
+        this.notify(turn.conversation_id)
       }
     } catch (error) {
       log.warn({ err: error }, 'could not end the turns of a stopped process')
@@ -283,6 +332,7 @@ export class Conversations {
       await accepting
     } catch (error) {
       this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it runs unstored')
+      this.deps.metrics.turnUnstored(toUnstoredReason(error))
       turn.log.stopStoring()
       turn.accepted.resolve(false)
       return
@@ -312,16 +362,20 @@ export class Conversations {
     const isStored = await turn.accepted.promise
     // The cached sum does not contain this turn.
     const used = getUsed()
-    if (used !== undefined) used.bytes += sizeOf(plan, turn.log.all)
-    if (isStored && end.stopped !== 'lost')
+    used?.add(sizeOf(plan, turn.log.all))
+    if (isStored && end.stopped !== 'lost') {
+      let status: EndedStatus | undefined
       await this.writer.end(turn.id, async (trx) => {
         const row = { id: turn.id, conversation_id: conversationId }
         const at = { keepSeconds: plan.keepSeconds, nowSeconds: unixSeconds(this.deps.clock) }
-        await storeEnd(trx, row, this.owner, turn.log.all, end, at)
+        status = await storeEnd(trx, row, this.owner, turn.log.all.map(toStoredEntry), end, at)
       })
+      if (status !== undefined) this.deps.metrics.turnEnded(status)
+    }
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()
     this.running.delete(turn.id)
+    this.notify(conversationId)
   }
 
   /** @throws ServiceError `storage_full` */
@@ -329,9 +383,10 @@ export class Conversations {
     const { maxBytes } = this.deps.config.conversations
     const opened = maxBytes === 0 ? undefined : await this.storage.find()
     if (opened === undefined) return undefined
-    const used = await this.usedBytes.get(tenantId, async () => ({
-      bytes: await sumTenantBytes(opened.read, tenantId),
-    }))
+    const used = await this.usedBytes.get(
+      tenantId,
+      async () => new UsedBytes(await sumTenantBytes(opened.read, tenantId)),
+    )
     if (used.bytes < maxBytes) return used
     throw new ServiceError(
       'storage_full',
@@ -339,20 +394,35 @@ export class Conversations {
     )
   }
 
-  private waitForChange(id: string, signal: AbortSignal | undefined) {
+  /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
+  notify(id: string): void {
+    this.changes.emit(id)
+    if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
+  }
+
+  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  waitForChange(id: string, signal: AbortSignal | undefined, mostMs = POLL_MS) {
     const waiting = new AbortController()
     const signals = signal === undefined ? waiting.signal : AbortSignal.any([waiting.signal, signal])
     const promise = Promise.race([
       once(this.changes, id, { signal: signals }).catch(() => {}),
-      this.deps.clock.wait(POLL_MS, signals).catch(() => {}),
+      this.deps.clock.wait(mostMs, signals).catch(() => {}),
     ]).then(() => waiting.abort())
     return { promise, cancel: () => waiting.abort() }
   }
 }
 
-/** Number of bytes that a tenant has stored; grows with each turn while it is cached. */
-interface UsedBytes {
+/** Number of bytes that a tenant has stored; grows with each change while it is cached. */
+class UsedBytes {
   bytes: number
+
+  constructor(bytes: number) {
+    this.bytes = bytes
+  }
+
+  add(bytes: number): void {
+    this.bytes += bytes
+  }
 }
 
 function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
@@ -364,6 +434,7 @@ function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
 function needsStore(plan: TurnPlan): boolean {
   return (
     plan.isBackground ||
+    plan.visitorId !== undefined ||
     plan.conversationId !== undefined ||
     plan.previous !== undefined ||
     plan.idempotency !== undefined

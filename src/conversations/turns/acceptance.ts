@@ -4,7 +4,9 @@ import type { Insertable } from 'kysely'
 import type { ConversationDb, ConversationTable, TurnTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { insertItems, type NewItem } from '../item-store.ts'
+import { recordVisitor } from '../feed/rows.ts'
+import { findMainTurn } from '../history.ts'
+import { insertItems, type NewItem, sizesOf, titleOf } from '../item-store.ts'
 import {
   claimNumber,
   expireIdempotencyKey,
@@ -13,13 +15,14 @@ import {
   insertTurn,
   type TurnRow,
 } from '../store.ts'
+import { withoutToolData } from './tool-data.ts'
 import { LEASE_SECONDS } from './writer.ts'
 
 const MAX_TURNS = 1_000
-const MAX_ITEMS = 10_000
+export const MAX_ITEMS = 10_000
 const MAX_INPUT_BYTES = 4 * 1024 * 1024
+const MAX_ITEM_BYTES = 2 * 1024 * 1024
 export const IDEMPOTENCY_SECONDS = 24 * 3600
-const TITLE_LENGTH = 80
 
 export interface TurnPlan {
   readonly tenantId: string
@@ -30,16 +33,26 @@ export interface TurnPlan {
   readonly keepSeconds: number
   /** An existing conversation, in which no other turn may run; undefined: that of `previous`, or a new one. */
   readonly conversationId: string | undefined
+  /** The revision of the conversation from which the history was read; undefined if the turn has no stored history. */
+  readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
+  /** The visitor who started the turn. Such a turn runs only if it is stored, and alone in its conversation. */
+  readonly visitorId?: string
+  /** The number that the turn must have, because its input was built from the turns before it. */
+  readonly number?: number
   readonly responseId: string | undefined
   readonly idempotency: { readonly digest: string; readonly requestDigest: string } | undefined
   readonly isStream: boolean
   readonly isBackground: boolean
   readonly onDisconnect: 'cancel' | 'continue'
+  /** Whether the arguments and results of tools are stored, or only their names. */
+  readonly toolData: 'full' | 'names'
   readonly kind: 'model' | 'continuation'
   /** The request without its input. */
   readonly request: object
   readonly input: readonly NewItem[]
+  /** The field of the request that has the input, and the position of the input's first item in it. */
+  readonly inputField: { readonly name: 'input' | 'messages'; readonly first: number }
   readonly metadata?: Readonly<Record<string, string>>
   readonly requestId: string
   readonly renderFailure: (failure: ServiceError) => Uint8Array
@@ -61,28 +74,32 @@ type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition'> & {
 /** Stores a turn and its input, and takes the lock of its conversation. @throws ServiceError */
 export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedAs): Promise<void> {
   const { id, conversationId, nowSeconds } = as
-  assertInputSize(plan.input)
   await deps.assertQuota(plan.tenantId)
   const { write } = await deps.storage.open()
   await write.transaction().execute(async (trx) => {
     if (plan.idempotency !== undefined)
       await expireIdempotencyKey(trx, plan.idempotency.digest, nowSeconds - IDEMPOTENCY_SECONDS)
+    if (plan.visitorId !== undefined) await recordVisitor(trx, plan, plan.visitorId, nowSeconds)
     if (plan.conversationId === undefined && plan.previous === undefined)
       await insertConversation(trx, toConversationRow(deps, plan, as))
-    const lock = plan.conversationId !== undefined
+    const lock = plan.conversationId !== undefined || plan.visitorId !== undefined
     const claimed = await claimNumber(trx, {
       id: conversationId,
       turnId: id,
       agentId: plan.agentId,
       title: titleOf(plan.input),
       lock,
+      revision: plan.revision,
       nowSeconds,
       keepSeconds: plan.keepSeconds,
     })
-    if (claimed === undefined) throw await explainUnclaimed(trx, plan.tenantId, conversationId)
-    if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw full()
-    await insertTurn(trx, toTurnRow(plan, as, claimed.number))
-    await insertItems(trx, { conversationId, turnId: id, nowSeconds }, plan.input)
+    if (claimed === undefined) throw await explainUnclaimed(trx, plan, conversationId)
+    if (plan.number !== undefined && claimed.number !== plan.number) throw conversationLocked()
+    if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw conversationFull()
+    const followed = plan.previous ?? (lock ? await findMainTurn(trx, conversationId) : undefined)
+    await insertTurn(trx, toTurnRow(plan, as, { number: claimed.number, previousId: followed?.id ?? null }))
+    const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
+    await insertItems(trx, { conversationId, turnId: id, nowSeconds }, input)
   })
 }
 
@@ -95,8 +112,8 @@ function toConversationRow(
     id: conversationId,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: null,
-    channel: 'api',
+    visitor_id: plan.visitorId ?? null,
+    channel: plan.visitorId === undefined ? 'api' : 'widget',
     mode_since: nowSeconds,
     assignee: null,
     busy_turn: null,
@@ -113,16 +130,17 @@ function toConversationRow(
 function toTurnRow(
   plan: TurnPlan,
   { id, conversationId, capability, nowSeconds, owner }: AcceptedAs,
-  number: number,
+  { number, previousId }: { readonly number: number; readonly previousId: string | null },
 ): Insertable<TurnTable> {
   return {
     id,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: null,
+    visitor_id: plan.visitorId ?? null,
     conversation_id: conversationId,
-    number: number,
-    previous_id: plan.previous?.id ?? null,
+    number,
+    previous_id: previousId,
+    is_branch: plan.previous === undefined ? 0 : 1,
     response_id: plan.responseId ?? null,
     stream_digest: plan.isStream ? digestOf(capability) : null,
     idempotency_digest: plan.idempotency?.digest ?? null,
@@ -140,6 +158,7 @@ function toTurnRow(
     model: null,
     request: JSON.stringify(plan.request),
     cost_micros: null,
+    read_at: null,
     first_event_ms: null,
     duration_ms: null,
     request_id: plan.requestId,
@@ -149,24 +168,37 @@ function toTurnRow(
 }
 
 /** Explains why a conversation did not admit a turn. */
-async function explainUnclaimed(db: ConversationDb, tenantId: string, id: string): Promise<ServiceError> {
+async function explainUnclaimed(
+  db: ConversationDb,
+  { tenantId, revision }: TurnPlan,
+  id: string,
+): Promise<ServiceError> {
   const conversation = await findConversation(db, tenantId, id)
   if (conversation === undefined) return conversationNotFound(id)
-  return conversationLocked()
+  const hasChanged = revision !== undefined && conversation.revision !== revision
+  const isFree = conversation.busy_turn === null && conversation.mode === 'model'
+  return isFree && hasChanged ? new ConversationChanged() : conversationLocked()
+}
+
+const LOCKED = 'Another turn of this conversation is running; try again.'
+const lockedDetails = { code: 'conversation_locked', retryAfterSeconds: 1 }
+
+/** The conversation has changed since its history was read, so the turn must read it again. */
+export class ConversationChanged extends ServiceError {
+  constructor() {
+    super('conflict', LOCKED, lockedDetails)
+  }
 }
 
 export function conversationLocked(): ServiceError {
-  return new ServiceError('conflict', 'Another turn of this conversation is running; try again.', {
-    code: 'conversation_locked',
-    retryAfterSeconds: 1,
-  })
+  return new ServiceError('conflict', LOCKED, lockedDetails)
 }
 
 export function conversationNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `conversation: '${id}' does not exist`, { param: 'conversation' })
 }
 
-function full(): ServiceError {
+export function conversationFull(): ServiceError {
   return new ServiceError(
     'conflict',
     `A conversation may have at most ${MAX_TURNS} turns and ${MAX_ITEMS} items; start a new one.`,
@@ -174,23 +206,30 @@ function full(): ServiceError {
   )
 }
 
-function assertInputSize(input: readonly NewItem[]): void {
-  const bytes = input.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
-  if (bytes > MAX_INPUT_BYTES)
-    throw new ServiceError(
-      'too_large',
-      `The input of a stored turn must be at most ${MAX_INPUT_BYTES} bytes.`,
-    )
+/** @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in all */
+export function assertInputSize({
+  input,
+  inputField: { name, first },
+}: Pick<TurnPlan, 'input' | 'inputField'>): void {
+  const sizes = sizesOf(input)
+  assertItemSizes(sizes, name, first)
+  const sum = sizes.reduce((total, size) => total + size, 0)
+  if (sum <= MAX_INPUT_BYTES) return
+  const what = name === 'messages' ? 'the messages after the last assistant message' : 'the new items'
+  throw new ServiceError(
+    'too_large',
+    `${name}: ${what} must be at most ${MAX_INPUT_BYTES} bytes in a stored turn (got ${sum})`,
+    { param: name },
+  )
 }
 
-export function titleOf(input: readonly NewItem[]): string | null {
-  const first = input.find(({ role }) => role === 'user')
-  if (first === undefined) return null
-  const { content } = first.body as { content?: unknown }
-  const text = Array.isArray(content)
-    ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
-    : String(content ?? '')
-  return [...text.trim().replace(/\s+/g, ' ')].slice(0, TITLE_LENGTH).join('') || null
+/** `first` is the position of the first item in the field `name`. @throws ServiceError `too_large` */
+export function assertItemSizes(sizes: readonly number[], name: string, first = 0): void {
+  const index = sizes.findIndex((size) => size > MAX_ITEM_BYTES)
+  if (index === -1) return
+  const param = `${name}[${first + index}]`
+  const problem = `must be at most ${MAX_ITEM_BYTES} bytes to be stored (got ${sizes[index]})`
+  throw new ServiceError('too_large', `${param}: ${problem}`, { param })
 }
 
 export function digestOf(text: string): string {

@@ -1,5 +1,6 @@
 /** Stores how turns end. */
-import type { ConversationDb, TurnStatus } from '../../db/open.ts'
+import type { ConversationDb } from '../../db/open.ts'
+import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { toResponseUsage } from '../chat-piece.ts'
 import { insertItems } from '../item-store.ts'
 import {
@@ -15,7 +16,7 @@ import { endOf, renderOutput, toEndEntry } from '../turn-output.ts'
 import type { TurnEnd } from './running-turn.ts'
 import type { LogEntry } from './segments.ts'
 
-/** Stores the end of a turn and what it produced. Returns false if the turn has ended already. */
+/** Stores the end of a turn and what it produced. Returns its status; undefined if the turn has ended already. */
 export async function storeEnd(
   trx: ConversationDb,
   turn: Pick<TurnRow, 'id' | 'conversation_id'>,
@@ -23,10 +24,10 @@ export async function storeEnd(
   entries: readonly LogEntry[],
   end: Pick<TurnEnd, 'failure' | 'stopped'> & Partial<TurnEnd>,
   { keepSeconds, nowSeconds }: { readonly keepSeconds: number; readonly nowSeconds: number },
-): Promise<boolean> {
-  const { items, finish: reason, usage: loggedUsage } = renderOutput(turn.id, entries)
+): Promise<EndedStatus | undefined> {
+  const { items, finish, usage: loggedUsage } = renderOutput(turn.id, entries)
   const usage = end.usage ?? loggedUsage
-  const outcome = outcomeOf(end, reason)
+  const outcome = outcomeOf(end, { finish, hasOutput: items.length > 0 })
   const details = usage && toResponseUsage(usage)
   const last = entries.at(-1)
   const promptTokens = usage?.prompt_tokens ?? 0
@@ -47,7 +48,7 @@ export async function storeEnd(
     // A request whose turn failed before its first event may be sent again with the same key.
     ...(outcome.status === 'failed' && entries.length === 0 && { idempotency_digest: null }),
   })
-  if (!isEnded) return false
+  if (!isEnded) return undefined
   // A turn that failed before its first event has produced nothing.
   const produced = entries.length === 0 ? [] : items
   await insertItems(trx, { conversationId: turn.conversation_id, turnId: turn.id, nowSeconds }, produced)
@@ -58,7 +59,7 @@ export async function storeEnd(
     nowSeconds,
     expiresAt: nowSeconds + keepSeconds,
   })
-  return true
+  return outcome.status
 }
 
 /**
@@ -88,12 +89,15 @@ export async function endAbandoned(
 
 function outcomeOf(
   { failure, stopped }: Pick<TurnEnd, 'failure' | 'stopped'>,
-  finish: string | undefined,
-): { status: TurnStatus; reason: string | null; error_code: string | null } {
+  { finish, hasOutput }: { readonly finish: string | undefined; readonly hasOutput: boolean },
+): { status: EndedStatus; reason: string | null; error_code: string | null } {
   if (stopped === 'cancelled') return { status: 'cancelled', reason: null, error_code: null }
   if (stopped !== undefined) return { status: 'incomplete', reason: 'interrupted', error_code: null }
-  if (failure !== undefined) return { status: 'failed', reason: null, error_code: failure.code }
+  if (failure !== undefined)
+    return hasOutput
+      ? { status: 'incomplete', reason: 'interrupted', error_code: failure.code }
+      : { status: 'failed', reason: null, error_code: failure.code }
   if (finish === 'length') return { status: 'incomplete', reason: 'max_output_tokens', error_code: null }
-  if (finish === 'content_filter') return { status: 'incomplete', reason: 'content_filter', error_code: null }
+  if (finish === 'content_filter') return { status: 'incomplete', reason: finish, error_code: null }
   return { status: 'completed', reason: null, error_code: null }
 }

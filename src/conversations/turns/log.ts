@@ -1,5 +1,6 @@
 /** Holds the events of a running turn in memory, for its readers and until they are stored. */
 import type { LogEntry } from './segments.ts'
+import { toStoredEntry } from './tool-data.ts'
 
 /** The model is not read further while this many bytes of a turn wait to be stored. */
 const MAX_WAITING_BYTES = 1024 * 1024
@@ -52,7 +53,13 @@ export class TurnLog {
 
   /** The entries that are not yet stored, and the number of the first. */
   get waiting(): { readonly firstSeq: number; readonly entries: readonly LogEntry[] } {
-    return { firstSeq: this.stored, entries: this.entries.slice(this.stored) }
+    return { firstSeq: this.stored, entries: this.entries.slice(this.stored).map(toStoredEntry) }
+  }
+
+  /** The number and size of the entries that are not yet stored. */
+  get waitingSize(): { readonly events: number; readonly bytes: number } {
+    if (!this.isStoring) return { events: 0, bytes: 0 }
+    return { events: this.entries.length - this.stored, bytes: this.waitingBytes }
   }
 
   markStored(count: number): void {

@@ -3,9 +3,10 @@ import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { Usage } from '../../providers/chat-api.ts'
 import { splitEvents } from '../events.ts'
-import { type LoggedStep, toEndEntry } from '../turn-output.ts'
+import { type LoggedStep, renderOutput, toEndEntry } from '../turn-output.ts'
 import { TurnLog } from './log.ts'
 import type { LogEntry, LogKind } from './segments.ts'
+import { ToolDataFilter } from './tool-data.ts'
 
 /** Receives a turn's progress. */
 export interface TurnReports {
@@ -25,6 +26,10 @@ export interface RunningTurnOptions {
   readonly isStream: boolean
   /** Milliseconds that the turn continues without a reader; undefined: until its end. */
   readonly lonelyMs: number | undefined
+  /** Returns when another replica last stored that it reads the turn, in Unix seconds. */
+  readonly findLastRead: () => Promise<number | undefined>
+  /** Whether the arguments and results of tools are stored, or only their names. */
+  readonly toolData: 'full' | 'names'
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   /** Whether no client waits for the answer, so that even a failure without any event must be in the log. */
   readonly isBackground: boolean
@@ -32,6 +37,9 @@ export interface RunningTurnOptions {
   readonly renderFailure: (failure: ServiceError) => Uint8Array
   readonly onAppend: (isLarge: boolean) => void
 }
+
+/** Time for which a reader of another replica counts, unless it announces itself again. */
+const ANNOUNCED_MS = 5_000
 
 /** Why a turn is stopped before the model has finished. */
 export type StopReason = 'cancelled' | 'left' | 'lost' | 'shutdown'
@@ -61,10 +69,13 @@ export class RunningTurn {
   /** The failure of a turn without any event, which its readers throw. */
   private failure: ServiceError | undefined
   private readonly options: RunningTurnOptions
+  private readonly filter: ToolDataFilter | undefined
   private readonly controller = new AbortController()
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
   private lonely: NodeJS.Timeout | undefined
+  /** When the last announced reader of another replica no longer counts, on the monotonic clock. */
+  private announcedUntilMs = 0
   private stopped: StopReason | undefined
   private isOver = false
 
@@ -72,6 +83,7 @@ export class RunningTurn {
     this.options = options
     this.log = new TurnLog(options.id, { onAppend: options.onAppend })
     this.ended = this.finished.promise
+    this.filter = options.toolData === 'names' ? new ToolDataFilter() : undefined
     this.accepted.promise.catch(() => {})
   }
 
@@ -95,7 +107,7 @@ export class RunningTurn {
           usage = sum
         },
         step: async (step) => {
-          this.log.append({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
+          this.add({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
           if (step.type === 'tool_call') await this.log.isDurable()
         },
       })
@@ -161,18 +173,48 @@ export class RunningTurn {
     if (this.stopped !== undefined)
       return toEndEntry({ at, interruption: this.stopped === 'cancelled' ? 'cancelled' : 'interrupted' })
     if (failure === undefined) return toEndEntry({ at })
-    return toEndEntry({ at, failure: { code: failure.code, message: failure.message } })
+    const { code, message } = failure
+    const hasOutput = renderOutput(this.id, this.log.all).items.length > 0
+    return toEndEntry({ at, ...(hasOutput && { interruption: 'interrupted' }), failure: { code, message } })
+  }
+
+  /** Counts a reader of another replica, which calls this every two seconds. */
+  onAnnounced(): void {
+    this.announcedUntilMs = this.options.clock.monotonic() + ANNOUNCED_MS
+    if (this.readers === 0) this.onLonely()
   }
 
   private onLonely(): void {
-    const { lonelyMs } = this.options
+    const { lonelyMs, clock } = this.options
     if (lonelyMs === undefined || this.isOver) return
-    this.lonely = setTimeout(() => this.stop('left'), lonelyMs)
+    this.stopAfter(Math.max(lonelyMs, this.announcedUntilMs - clock.monotonic()))
+  }
+
+  private stopAfter(ms: number): void {
+    clearTimeout(this.lonely)
+    this.lonely = setTimeout(() => void this.stopUnlessRead(), ms)
+  }
+
+  /** Looks for readers that could not announce themselves over the bus, then stops the turn. */
+  private async stopUnlessRead(): Promise<void> {
+    const { findLastRead, lonelyMs = 0, clock } = this.options
+    const timer = this.lonely
+    const readAt = await findLastRead().catch(() => undefined)
+    // A reader has come, and perhaps left again.
+    if (this.readers > 0 || this.lonely !== timer || this.isOver) return
+    const untilMs = readAt === undefined ? 0 : (readAt + 1) * 1000 + Math.max(lonelyMs, ANNOUNCED_MS)
+    const leftMs = untilMs - clock.now()
+    if (leftMs > 0) this.stopAfter(leftMs)
+    else this.stop('left')
   }
 
   private append(kind: LogKind, piece: Uint8Array): void {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length)
     const events = kind === 'chat' ? splitEvents(bytes) : [bytes]
-    for (const event of events) this.log.append({ kind, bytes: event })
+    for (const event of events) this.add({ kind, bytes: event })
+  }
+
+  private add(entry: LogEntry): void {
+    this.log.append(this.filter?.apply(entry) ?? entry)
   }
 }

@@ -9,6 +9,8 @@ export type LogKind = 'chat' | 'completion' | 'failure' | 'step'
 export interface LogEntry {
   readonly kind: LogKind
   readonly bytes: Buffer
+  /** The entry to store instead of this one, if the agent stores less than clients receive. */
+  readonly stored?: LogEntry
 }
 
 const kinds: readonly LogKind[] = ['chat', 'completion', 'failure', 'step']

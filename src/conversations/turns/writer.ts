@@ -32,6 +32,8 @@ interface WriterDeps {
   readonly owner: string
   /** Called with the turns of each commit. */
   readonly onStored: (turnIds: readonly string[]) => void
+  /** Called with the duration of each commit in milliseconds. */
+  readonly onFlushed: (durationMs: number) => void
 }
 
 /** Runs one transaction at a time. Events that arrive while it runs are stored in the next one. */
@@ -135,6 +137,7 @@ export class TurnWriter {
     }
     this.changed.clear()
     const runs = ids.map((id) => ({ turnId: id, ...(this.turns.get(id) as WrittenTurn).log.waiting }))
+    const startedMs = clock.monotonic()
     try {
       const { write } = await storage.open()
       const alive = await write.transaction().execute(async (trx) => {
@@ -147,6 +150,7 @@ export class TurnWriter {
         for (const ending of endings) if (byId.has(ending.turnId)) await ending.write(trx)
         return byId
       })
+      this.deps.onFlushed(clock.monotonic() - startedMs)
       this.isFailing = false
       this.hasFailed = false
       for (const { turnId, entries } of runs) {

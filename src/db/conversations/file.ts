@@ -18,15 +18,18 @@ export async function openFile(path: string): Promise<OpenedFile> {
     if ((await listPendingMigrations(db, conversationMigrations)).length > 0)
       await applyMigrations(connection, db, conversationMigrations)
     disableBlockingWaits(connection)
-    const lockMaintenance = async () => {}
-    if (path === ':memory:')
-      return { read: db, write: db, scrub: async () => true, lockMaintenance, close: () => db.destroy() }
+    const [lockMaintenance, vacuum] = [async () => {}, async () => {}]
+    if (path === ':memory:') {
+      const close = () => db.destroy()
+      return { read: db, write: db, scrub: async () => true, lockMaintenance, vacuum, close }
+    }
     const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(path) })
     return {
       read: db,
       write,
       scrub: () => truncateLog(write),
       lockMaintenance,
+      vacuum,
       async close() {
         await write.destroy()
         await db.destroy()

@@ -67,14 +67,7 @@ export function toConfig(
   searchPath = DEFAULT_SEARCH_PATH,
 ) {
   return {
-    server: {
-      port: settings.PORT,
-      host: settings.HOST,
-      publicUrl: settings.PARLEY_PUBLIC_URL,
-      isDevelopment: settings.PARLEY_DEVELOPMENT,
-      allowedHosts: settings.PARLEY_ALLOWED_HOSTS ?? [],
-      trustedProxies: settings.PARLEY_TRUSTED_PROXIES ?? [],
-    },
+    server: toServerConfig(settings),
     forwardedAuth: toForwardedAuthConfig(settings),
     tracing: toTracingConfig(settings),
     metricsToken: settings.PARLEY_METRICS_TOKEN,
@@ -136,6 +129,17 @@ export function toConfig(
     },
     timings: toTimings(settings),
   } as const
+}
+
+function toServerConfig(settings: Settings) {
+  return {
+    port: settings.PORT,
+    host: settings.HOST,
+    publicUrl: settings.PARLEY_PUBLIC_URL,
+    isDevelopment: settings.PARLEY_DEVELOPMENT,
+    allowedHosts: settings.PARLEY_ALLOWED_HOSTS ?? [],
+    trustedProxies: settings.PARLEY_TRUSTED_PROXIES ?? [],
+  }
 }
 
 function toTimings(settings: Settings) {

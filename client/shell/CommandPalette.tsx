@@ -2,7 +2,7 @@
 import '@mantine/spotlight/styles.css'
 import { Kbd, Table } from '@mantine/core'
 import { useDisclosure, useHotkeys } from '@mantine/hooks'
-import { Spotlight, type SpotlightActionGroupData, spotlight } from '@mantine/spotlight'
+import { Spotlight, type SpotlightActionGroupData, useSpotlight } from '@mantine/spotlight'
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { agentsQuery } from '../agents/queries.ts'
@@ -12,6 +12,7 @@ import { defaultLooks, renderScript } from '../embed/appearance.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { useChooseKey } from './KeySwitch.tsx'
 import { entries, keysAndAdministration } from './navigation.ts'
+import { palette, paletteStore } from './palette.ts'
 import { showDone } from './toast.ts'
 import { useMe } from './use-me.ts'
 
@@ -22,10 +23,18 @@ export function CommandPalette() {
     ['shift+?', help.open],
     ['?', help.open],
   ])
-  const groups = [...usePageActions(help.open), useAgentActions(), useKeyActions(), useDocsActions()]
+  // The lists are fetched only when the palette opens.
+  const { opened } = useSpotlight(paletteStore)
+  const groups = [
+    ...usePageActions(help.open),
+    useAgentActions(opened),
+    useKeyActions(),
+    useDocsActions(opened),
+  ]
   return (
     <>
       <Spotlight
+        store={paletteStore}
         actions={groups.filter(({ actions }) => actions.length > 0)}
         shortcut="mod + K"
         tagsToIgnore={[]}
@@ -53,7 +62,7 @@ export function CommandPalette() {
 /** Focuses the page's search field; opens the palette on pages without one. */
 function focusSearch(): void {
   const field = document.querySelector<HTMLInputElement>('main [data-search] input, main input[data-search]')
-  if (field === null) spotlight.open()
+  if (field === null) palette.open()
   else field.focus()
 }
 
@@ -83,9 +92,9 @@ function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {
   ]
 }
 
-function useAgentActions(): SpotlightActionGroupData {
+function useAgentActions(isOpen: boolean): SpotlightActionGroupData {
   const navigate = useNavigate()
-  const { data: agents = [] } = useQuery(agentsQuery)
+  const { data: agents = [] } = useQuery({ ...agentsQuery, enabled: isOpen })
   const actionsOf = ({ id, name, agent_key: agentKey }: AgentListItem) => [
     action(id, name, 'agents', () => void navigate({ to: '/agents/$agentId', params: { agentId: id } })),
     action(`${id}-code`, `Copy embed code: ${name}`, 'copy', () => void copyEmbedCode(agentKey)),
@@ -128,8 +137,8 @@ const documentationQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 })
 
-function useDocsActions(): SpotlightActionGroupData {
-  const { data: pages = [] } = useQuery(documentationQuery)
+function useDocsActions(isOpen: boolean): SpotlightActionGroupData {
+  const { data: pages = [] } = useQuery({ ...documentationQuery, enabled: isOpen })
   return {
     group: 'Documentation',
     actions: pages.map(({ title, path, description }) => ({

@@ -15,7 +15,6 @@ import {
   useMantineColorScheme,
 } from '@mantine/core'
 import { useDisclosure, useNetwork } from '@mantine/hooks'
-import { spotlight } from '@mantine/spotlight'
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
@@ -25,6 +24,7 @@ import { FailureNotice } from './FailureNotice.tsx'
 import { Icon, type IconName } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
 import { groups, keysAndAdministration } from './navigation.ts'
+import { palette } from './palette.ts'
 import { SignedOutPage, SignInAgain } from './SignIn.tsx'
 import { meQuery, useMe } from './use-me.ts'
 
@@ -120,7 +120,7 @@ function Sidebar() {
   return (
     <>
       <KeySwitch isWide />
-      <UnstyledButton className="search-button" onClick={spotlight.open}>
+      <UnstyledButton className="search-button" onClick={palette.open}>
         <Icon name="search" size={16} />
         <span>Search</span>
         <Kbd size="xs">Ctrl K</Kbd>

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { designFiles } from '../../src/design/design.ts'
 import { docsPages } from '../../src/web/docs.ts'
 import { launchBrowser } from '../support/browser.ts'
 
@@ -82,7 +83,7 @@ afterAll(async () => {
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
   const path = request.url?.split('?')[0] ?? ''
-  const page = docsPages.get(path)
+  const page = docsPages.get(path) ?? designFiles.get(path)
   if (page !== undefined) {
     response.writeHead(200, page.headers)
     if ('text' in page.body) response.end(page.body.text)

@@ -112,8 +112,8 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
       code: 'stream_not_found',
     })
   nameTurn(context, turn.id, turn.conversation_id)
-  const entries = deps.conversations.follow(turn, 0, client)
-  return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
+  const batches = deps.conversations.followRuns(turn, 0, client)
+  return toStream(toChatStream(batches, { capability: id.capability, after: id.number }))
 }
 
 /** Agent keys are public, so they read the turns of their agent only for a day, and none of a visitor. */
@@ -146,7 +146,7 @@ async function* startedEvents(
 ): AsyncGenerator<Uint8Array, void, void> {
   const isStored = await nameStored(context, started)
   const capability = isStored ? started.capability : undefined
-  yield* toChatStream(started.read(0, client), { capability, after: -1 })
+  yield* toChatStream(started.readRuns(0, client), { capability, after: -1 })
 }
 
 async function nameStored(context: Context, { id, conversationId, isStored }: StartedTurn): Promise<boolean> {
@@ -253,7 +253,7 @@ async function attach(
 ): Promise<JsonBytes | EventStream> {
   nameTurn(context, turn.id, turn.conversation_id)
   const { conversations } = context.deps
-  const entries = conversations.follow(turn, 0, client)
-  if (!isStream) return readCompletion(entries, async () => {})
-  return toStream(toChatStream(entries, { capability: conversations.capabilityOf(turn.id), after: -1 }))
+  if (!isStream) return readCompletion(conversations.follow(turn, 0, client), async () => {})
+  const batches = conversations.followRuns(turn, 0, client)
+  return toStream(toChatStream(batches, { capability: conversations.capabilityOf(turn.id), after: -1 }))
 }

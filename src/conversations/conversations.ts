@@ -1,5 +1,5 @@
 /** Starts, finds, follows and ends stored turns. */
-import { EventEmitter, once } from 'node:events'
+import { EventEmitter } from 'node:events'
 import type { ConversationStorage } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -26,9 +26,10 @@ import {
   type TurnRow,
 } from './store.ts'
 import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
-import { endAbandoned, storeEnd } from './turns/end.ts'
+import { StoreBacklog } from './turns/log.ts'
+import { endAbandoned } from './turns/procedures.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
-import type { LogEntry } from './turns/segments.ts'
+import { countEntries, entriesOf, type LogEntry, type LogRun } from './turns/segments.ts'
 import { TurnWriter } from './turns/writer.ts'
 
 export {
@@ -39,7 +40,7 @@ export {
 export type { TurnRow } from './store.ts'
 export { conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
-export type { LogEntry } from './turns/segments.ts'
+export type { LogEntry, LogRun } from './turns/segments.ts'
 
 const ID_LENGTH = 24
 const OWNER_LENGTH = 16
@@ -47,6 +48,7 @@ const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
 /** Interval at which a reader looks for events of a turn that another process runs. */
 const POLL_MS = 2_000
+const ROWS_PER_READ = 16
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
 export interface StartedTurn {
@@ -58,6 +60,8 @@ export interface StartedTurn {
   /** False when the store has failed: the turn runs, but nothing of it is stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
+  /** Like `read`, in batches, which cost less. */
+  readRuns(from: number, signal?: AbortSignal): AsyncGenerator<readonly LogRun[], void, void>
 }
 
 /** Runs stored turns, and finds, follows and stops those that any process runs. */
@@ -71,6 +75,7 @@ export class Conversations {
   private readonly changes = new EventEmitter().setMaxListeners(0)
   private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
+  private readonly backlog = new StoreBacklog()
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
   private isClosed = false
@@ -115,7 +120,9 @@ export class Conversations {
       lonelyMs: continues ? undefined : config.conversations.reconnectMs,
       clock,
       renderFailure: plan.renderFailure,
+      backlog: this.backlog,
       onAppend: (isLarge) => this.writer.onAppend(id, isLarge),
+      readStored: (from) => this.readStored(id, from),
     })
     let used: UsedBytes | undefined
     const assertQuota = async (tenantId: string) => {
@@ -144,12 +151,22 @@ export class Conversations {
       capability,
       createdAt,
       isStored: turn.accepted.promise,
-      read: (from, signal) => turn.read(from, signal),
+      read: (from, signal) => toEntries(turn.read(from, signal)),
+      readRuns: (from, signal) => turn.read(from, signal),
     }
   }
 
   /** Follows a turn on any process from the entry `from` on. @throws ServiceError */
-  async *follow(turn: TurnRow, from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
+  follow(turn: TurnRow, from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
+    return toEntries(this.followRuns(turn, from, signal))
+  }
+
+  /** Like `follow`, in batches, which cost less. @throws ServiceError */
+  async *followRuns(
+    turn: TurnRow,
+    from: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<readonly LogRun[], void, void> {
     const own = this.running.get(turn.id)
     if (own !== undefined) return yield* own.read(from, signal)
     const { read } = await this.storage.open()
@@ -158,12 +175,17 @@ export class Conversations {
       // Checked before the events are read: an ended turn has no later events.
       const isEnded = current?.status !== 'in_progress'
       const change = this.waitForChange(turn.id, signal)
-      for (const entry of await readEvents(read, turn.id, next)) {
-        yield entry
-        next += 1
+      try {
+        for (let runs = await this.readStored(turn.id, next); runs.length > 0; ) {
+          yield runs
+          next += countEntries(runs)
+          runs = await this.readStored(turn.id, next)
+        }
+        if (isEnded || signal?.aborted) return
+        await change.promise
+      } finally {
+        change.cancel()
       }
-      if (isEnded || signal?.aborted) return change.cancel()
-      await change.promise
       current = await findTurn(read, turn.tenant, 'id', turn.id)
     }
   }
@@ -171,9 +193,9 @@ export class Conversations {
   /** Returns the entries so far, without waiting for more. */
   async readSoFar(turn: TurnRow): Promise<readonly LogEntry[]> {
     const own = this.running.get(turn.id)
-    if (own !== undefined) return own.log.all
+    if (own !== undefined) return (await own.readSoFar()).flatMap((run) => [...entriesOf(run)])
     const { read } = await this.storage.open()
-    return readEvents(read, turn.id, 0)
+    return (await readEvents(read, turn.id, 0)).flatMap((run) => [...entriesOf(run)])
   }
 
   /** Stops a turn. Resolves when the model has stopped, or when another process has been asked to stop it. */
@@ -251,7 +273,8 @@ export class Conversations {
       if (opened === undefined || this.isClosed) return
       const owner = isStart ? this.owner : undefined
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
-        if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
+        if (!(await opened.run(endAbandoned, { turn, owner: this.owner, nowSeconds: unixSeconds(clock) })))
+          continue
         this.changes.emit(turn.id)
         bus.publish('turn', turn.id)
       }
@@ -308,16 +331,18 @@ export class Conversations {
     }: { readonly conversationId: string; readonly getUsed: () => UsedBytes | undefined },
     model: RunModel,
   ): Promise<void> {
-    const end = await turn.run(model)
+    const { failure, ...end } = await turn.run(model)
     const isStored = await turn.accepted.promise
     // The cached sum does not contain this turn.
     const used = getUsed()
-    if (used !== undefined) used.bytes += sizeOf(plan, turn.log.all)
+    if (used !== undefined) used.bytes += sizeOf(plan) + turn.log.bytes
     if (isStored && end.stopped !== 'lost')
-      await this.writer.end(turn.id, async (trx) => {
-        const row = { id: turn.id, conversation_id: conversationId }
-        const at = { keepSeconds: plan.keepSeconds, nowSeconds: unixSeconds(this.deps.clock) }
-        await storeEnd(trx, row, this.owner, turn.log.all, end, at)
+      await this.writer.end(turn.id, {
+        ...end,
+        conversationId,
+        failureCode: failure?.code,
+        keepSeconds: plan.keepSeconds,
+        nowSeconds: unixSeconds(this.deps.clock),
       })
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()
@@ -339,14 +364,25 @@ export class Conversations {
     )
   }
 
+  /** Reads stored entries from `from` on, in parts, so that a long turn needs little memory. */
+  private async readStored(turnId: string, from: number): Promise<readonly LogRun[]> {
+    const { read } = await this.storage.open()
+    return readEvents(read, turnId, from, ROWS_PER_READ)
+  }
+
+  /** Waits until a turn of another process may have changed, or the signal aborts. */
   private waitForChange(id: string, signal: AbortSignal | undefined) {
-    const waiting = new AbortController()
-    const signals = signal === undefined ? waiting.signal : AbortSignal.any([waiting.signal, signal])
-    const promise = Promise.race([
-      once(this.changes, id, { signal: signals }).catch(() => {}),
-      this.deps.clock.wait(POLL_MS, signals).catch(() => {}),
-    ]).then(() => waiting.abort())
-    return { promise, cancel: () => waiting.abort() }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, POLL_MS)
+    this.changes.on(id, resolve)
+    const onAbort = () => resolve()
+    signal?.addEventListener('abort', onAbort)
+    const cancel = () => {
+      signal?.removeEventListener('abort', onAbort)
+      clearTimeout(timer)
+      this.changes.off(id, resolve)
+    }
+    return { promise, cancel }
   }
 }
 
@@ -355,9 +391,14 @@ interface UsedBytes {
   bytes: number
 }
 
-function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
-  const inputBytes = Buffer.byteLength(JSON.stringify(input.map(({ body }) => body)))
-  return entries.reduce((sum, { bytes }) => sum + bytes.length, inputBytes)
+function sizeOf({ input }: TurnPlan): number {
+  return input.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
+}
+
+async function* toEntries(
+  batches: AsyncIterable<readonly LogRun[]>,
+): AsyncGenerator<LogEntry, void, void> {
+  for await (const runs of batches) for (const run of runs) yield* entriesOf(run)
 }
 
 /** Whether a turn cannot run unstored. */

@@ -3,11 +3,13 @@ import { StartupError } from '../lib/errors.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
 
 export { type ConversationStorage, createConversationStorage } from './conversations/open.ts'
+export { insertRow, prepare } from './conversations/prepared.ts'
 export type {
   ConversationDatabase,
   ConversationDb,
   ConversationTable,
   ItemTable,
+  Procedure,
   TurnStatus,
   TurnTable,
 } from './conversations/tables.ts'

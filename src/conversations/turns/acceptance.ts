@@ -1,22 +1,15 @@
 /** Stores new turns, and rejects those for which a conversation has no place. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Insertable } from 'kysely'
-import type { ConversationDb, ConversationTable, TurnTable } from '../../db/open.ts'
+import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { insertItems, type NewItem } from '../item-store.ts'
-import {
-  claimNumber,
-  expireIdempotencyKey,
-  findConversation,
-  insertConversation,
-  insertTurn,
-  type TurnRow,
-} from '../store.ts'
+import { type EncodedItem, encodeItem, type NewItem, sumBytes } from '../item-store.ts'
+import type { TurnRow } from '../store.ts'
+import { type NewTurnRow, storeNewTurn } from './procedures.ts'
+import { MAX_ITEMS, MAX_TURNS } from './statements.ts'
 import { LEASE_SECONDS } from './writer.ts'
 
-const MAX_TURNS = 1_000
-const MAX_ITEMS = 10_000
 const MAX_INPUT_BYTES = 4 * 1024 * 1024
 export const IDEMPOTENCY_SECONDS = 24 * 3600
 const TITLE_LENGTH = 80
@@ -61,35 +54,38 @@ type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition'> & {
 /** Stores a turn and its input, and takes the lock of its conversation. @throws ServiceError */
 export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedAs): Promise<void> {
   const { id, conversationId, nowSeconds } = as
-  assertInputSize(plan.input)
+  const items = plan.input.map(encodeItem)
+  assertInputSize(items)
   await deps.assertQuota(plan.tenantId)
-  const { write } = await deps.storage.open()
-  await write.transaction().execute(async (trx) => {
-    if (plan.idempotency !== undefined)
-      await expireIdempotencyKey(trx, plan.idempotency.digest, nowSeconds - IDEMPOTENCY_SECONDS)
-    if (plan.conversationId === undefined && plan.previous === undefined)
-      await insertConversation(trx, toConversationRow(deps, plan, as))
-    const lock = plan.conversationId !== undefined
-    const claimed = await claimNumber(trx, {
-      id: conversationId,
-      turnId: id,
-      agentId: plan.agentId,
-      title: titleOf(plan.input),
-      lock,
-      nowSeconds,
-      keepSeconds: plan.keepSeconds,
-    })
-    if (claimed === undefined) throw await explainUnclaimed(trx, plan.tenantId, conversationId)
-    if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw full()
-    await insertTurn(trx, toTurnRow(plan, as, claimed.number))
-    await insertItems(trx, { conversationId, turnId: id, nowSeconds }, plan.input)
+  const { run } = await deps.storage.open()
+  const isNew = plan.conversationId === undefined && plan.previous === undefined
+  const rejection = await run(storeNewTurn, {
+    expiredKey: plan.idempotency && {
+      digest: plan.idempotency.digest,
+      createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
+    },
+    conversation: isNew ? toConversationRow(deps, plan, as, items) : undefined,
+    locks: plan.conversationId !== undefined,
+    claim: {
+      ...{ conversationId, turnId: id, agentId: plan.agentId, title: titleOf(plan.input), nowSeconds },
+      expiresAt: nowSeconds + plan.keepSeconds,
+      items: items.length,
+      bytes: sumBytes(items),
+    },
+    tenantId: plan.tenantId,
+    turn: toTurnRow(plan, as),
+    items,
   })
+  if (rejection === 'missing') throw conversationNotFound(conversationId)
+  if (rejection === 'locked') throw conversationLocked()
+  if (rejection === 'full') throw full()
 }
 
 function toConversationRow(
   { nextPosition }: AcceptDeps,
   plan: TurnPlan,
   { conversationId, nowSeconds }: AcceptedAs,
+  items: readonly EncodedItem[],
 ): Insertable<ConversationTable> {
   return {
     id: conversationId,
@@ -102,6 +98,9 @@ function toConversationRow(
     busy_turn: null,
     title: titleOf(plan.input),
     metadata: JSON.stringify(plan.metadata ?? {}),
+    turns: 1,
+    items: items.length,
+    bytes: sumBytes(items),
     cost_micros: null,
     created_at: nowSeconds,
     last_at: nowSeconds,
@@ -113,15 +112,13 @@ function toConversationRow(
 function toTurnRow(
   plan: TurnPlan,
   { id, conversationId, capability, nowSeconds, owner }: AcceptedAs,
-  number: number,
-): Insertable<TurnTable> {
+): NewTurnRow {
   return {
     id,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
     visitor_id: null,
     conversation_id: conversationId,
-    number: number,
     previous_id: plan.previous?.id ?? null,
     response_id: plan.responseId ?? null,
     stream_digest: plan.isStream ? digestOf(capability) : null,
@@ -148,13 +145,6 @@ function toTurnRow(
   }
 }
 
-/** Explains why a conversation did not admit a turn. */
-async function explainUnclaimed(db: ConversationDb, tenantId: string, id: string): Promise<ServiceError> {
-  const conversation = await findConversation(db, tenantId, id)
-  if (conversation === undefined) return conversationNotFound(id)
-  return conversationLocked()
-}
-
 export function conversationLocked(): ServiceError {
   return new ServiceError('conflict', 'Another turn of this conversation is running; try again.', {
     code: 'conversation_locked',
@@ -174,9 +164,8 @@ function full(): ServiceError {
   )
 }
 
-function assertInputSize(input: readonly NewItem[]): void {
-  const bytes = input.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
-  if (bytes > MAX_INPUT_BYTES)
+function assertInputSize(items: readonly EncodedItem[]): void {
+  if (sumBytes(items) > MAX_INPUT_BYTES)
     throw new ServiceError(
       'too_large',
       `The input of a stored turn must be at most ${MAX_INPUT_BYTES} bytes.`,
@@ -194,5 +183,5 @@ export function titleOf(input: readonly NewItem[]): string | null {
 }
 
 export function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+  return hash('sha256', text, 'base64url')
 }

@@ -4,7 +4,9 @@ import { createPrivateFile } from '../../lib/files.ts'
 import { applyMigrations, listPendingMigrations } from '../migrate.ts'
 import { disableBlockingWaits, openSqlite, toKysely } from '../sqlite.ts'
 import { conversationMigrations } from './migrations.ts'
+import { runDirectly } from './procedure.ts'
 import type { ConversationDatabase, ConversationDb, ConversationTables } from './tables.ts'
+import { WriteThread } from './thread.ts'
 import { ThreadDialect } from './thread-dialect.ts'
 
 export type OpenedFile = ConversationDatabase & { close(): Promise<void> }
@@ -20,15 +22,20 @@ export async function openFile(path: string): Promise<OpenedFile> {
     disableBlockingWaits(connection)
     const lockMaintenance = async () => {}
     if (path === ':memory:')
-      return { read: db, write: db, scrub: async () => true, lockMaintenance, close: () => db.destroy() }
-    const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(path) })
+      return {
+        ...{ read: db, write: db, run: runDirectly(db), scrub: async () => true, lockMaintenance },
+        close: () => db.destroy(),
+      }
+    const thread = new WriteThread(path)
+    const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(thread) })
     return {
       read: db,
       write,
+      run: thread.run,
       scrub: () => truncateLog(write),
       lockMaintenance,
       async close() {
-        await write.destroy()
+        await thread.close()
         await db.destroy()
         connection.close()
       },

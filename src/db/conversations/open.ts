@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import type { Database } from '../database.ts'
 import type { OpenedFile } from './file.ts'
+import { runDirectly } from './procedure.ts'
 import type { ConversationDatabase, ConversationDb, ConversationTables } from './tables.ts'
 
 export const conversationsFile = 'conversations.db'
@@ -22,7 +23,10 @@ export function createConversationStorage(
 ): ConversationStorage {
   if (isPostgres) {
     const shared = withConversations(db)
-    const opened = { read: shared, write: shared, scrub: async () => true, lockMaintenance: lockShared }
+    const opened: ConversationDatabase = {
+      ...{ read: shared, write: shared, run: runDirectly(shared), scrub: async () => true },
+      lockMaintenance: lockShared,
+    }
     return { find: async () => opened, open: async () => opened, async close() {} }
   }
   const path = dataDir === ':memory:' ? dataDir : join(dataDir, conversationsFile)

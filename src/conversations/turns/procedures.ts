@@ -1,0 +1,139 @@
+/** The transactions of turns, which run in the write thread (ADR 0054). Their inputs and outputs are plain data. */
+import type { Insertable } from 'kysely'
+import {
+  type ConversationDb,
+  type ConversationTable,
+  insertRow,
+  type Procedure,
+  type TurnTable,
+} from '../../db/open.ts'
+import { type EncodedItem, insertItemRows } from '../item-store.ts'
+import {
+  expireIdempotencyKey,
+  findConversation,
+  insertEvents,
+  readEvents,
+  renewLeases,
+  type TurnEvents,
+  type TurnRow,
+  takeOver,
+} from '../store.ts'
+import { toEndEntry } from '../turn-output.ts'
+import { type StoredEnd, storeEnd } from './end.ts'
+import { countEntries, toRun } from './segments.ts'
+import { type Claim, claimAndLock, claimTurn } from './statements.ts'
+
+const file = import.meta.url
+
+export type NewTurnRow = Omit<Insertable<TurnTable>, 'number'>
+
+interface NewTurn {
+  readonly expiredKey: { readonly digest: string; readonly createdBefore: number } | undefined
+  /** The conversation that begins with this turn, which it already counts. */
+  readonly conversation: Insertable<ConversationTable> | undefined
+  /** Whether the conversation admits no other turn until this one ends. */
+  readonly locks: boolean
+  readonly claim: Claim
+  readonly tenantId: string
+  readonly turn: NewTurnRow
+  readonly items: readonly EncodedItem[]
+}
+
+type Rejection = 'missing' | 'locked' | 'full'
+
+/** Stores a turn and its input. Returns why its conversation does not admit it; then nothing is stored. */
+export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
+  file,
+  name: 'storeNewTurn',
+  async run(trx, { expiredKey, conversation, locks, claim, tenantId, turn, items }) {
+    if (expiredKey !== undefined)
+      await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
+    let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
+    if (conversation !== undefined) await insertRow(trx, 'conversations', conversation)
+    else numbers = (await (locks ? claimAndLock : claimTurn)(trx, claim)).rows[0]
+    if (numbers === undefined) return explain(trx, tenantId, claim.conversationId, locks)
+    await insertRow(trx, 'turns', { ...turn, number: numbers.turns })
+    const { conversationId, turnId, nowSeconds } = claim
+    await insertItemRows(trx, { conversationId, turnId, nowSeconds }, items, numbers.items)
+    return undefined
+  },
+}
+
+async function explain(
+  trx: ConversationDb,
+  tenantId: string,
+  id: string,
+  locks: boolean,
+): Promise<Rejection> {
+  const conversation = await findConversation(trx, tenantId, id)
+  if (conversation === undefined) return 'missing'
+  const isLocked = conversation.busy_turn !== null || conversation.mode !== 'model'
+  return locks && isLocked ? 'locked' : 'full'
+}
+
+interface ChangedTurn extends TurnEvents {
+  /** Set if the turn has ended; `runs` are then its last entries. */
+  readonly end: StoredEnd | undefined
+}
+
+interface Changes {
+  readonly owner: string
+  readonly nowSeconds: number
+  readonly leaseUntil: number
+  readonly turns: readonly ChangedTurn[]
+}
+
+/** Stores new events of turns, and the ends of those that have ended. Returns the turns that still belonged to `owner`. */
+export const storeTurns: Procedure<Changes, { id: string; isCancelRequested: boolean }[]> = {
+  file,
+  name: 'storeTurns',
+  async run(trx, { owner, leaseUntil, turns }) {
+    const running = turns.filter(({ end }) => end === undefined).map(({ turnId }) => turnId)
+    const renewed = running.length === 0 ? [] : await renewLeases(trx, owner, running, leaseUntil)
+    const alive = renewed.map(({ id, cancel_requested }) => ({ id, isCancelRequested: cancel_requested === 1 }))
+    for (const { turnId, firstSeq, runs, end } of turns) {
+      if (end === undefined) continue
+      const earlier = firstSeq === 0 ? [] : await readEvents(trx, turnId, 0)
+      if (await storeEnd(trx, { turnId, owner }, [...earlier, ...runs], end))
+        alive.push({ id: turnId, isCancelRequested: false })
+    }
+    const ids = new Set(alive.map(({ id }) => id))
+    await insertEvents(
+      trx,
+      turns.filter(({ turnId }) => ids.has(turnId)),
+    )
+    return alive
+  },
+}
+
+interface Abandoned {
+  readonly turn: TurnRow
+  readonly owner: string
+  readonly nowSeconds: number
+}
+
+/**
+ * Ends a turn whose process has stopped, with what it has stored. Returns false if the process has renewed its lease
+ * or another one has ended the turn.
+ */
+export const endAbandoned: Procedure<Abandoned, boolean> = {
+  file,
+  name: 'endAbandoned',
+  async run(trx, { turn, owner, nowSeconds }) {
+    // Locks the row, so that its process stores no event after these are read.
+    if (!(await takeOver(trx, turn, owner))) return false
+    const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
+    const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)
+    const runs = await readEvents(trx, turn.id, 0)
+    const last = toRun(toEndEntry({ at: nowSeconds, interruption: 'interrupted' }))
+    await storeEnd(trx, { turnId: turn.id, owner }, [...runs, last], {
+      conversationId: turn.conversation_id,
+      failureCode: undefined,
+      stopped: 'shutdown',
+      keepSeconds: Math.max(0, keepSeconds),
+      nowSeconds,
+    })
+    await insertEvents(trx, [{ turnId: turn.id, firstSeq: countEntries(runs), runs: [last] }])
+    return true
+  },
+}

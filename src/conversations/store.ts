@@ -1,16 +1,19 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
-import { countEntries, decodeSegment, encodeSegment, type LogRun, skipEntries } from './turns/segments.ts'
+import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>
 export type TurnRow = Selectable<TurnTable>
 
-export interface TurnEvents {
+/** Consecutive entries of a turn. */
+export interface TurnSegment {
   readonly turnId: string
   /** The number of the first entry. */
   readonly firstSeq: number
-  readonly runs: readonly LogRun[]
+  readonly count: number
+  /** The entries, encoded by `encodeSegment`. */
+  readonly body: Uint8Array
 }
 
 export async function insertConversation(
@@ -83,20 +86,31 @@ export async function renewLeases(
 /** SQLite accepts 32,766 values in a statement. */
 const ROWS_PER_STATEMENT = 5_000
 
-export async function insertEvents(db: ConversationDb, turns: readonly TurnEvents[]): Promise<void> {
-  const rows = turns
-    .filter(({ runs }) => runs.length > 0)
-    .map(({ turnId, firstSeq, runs }) => ({
+export async function insertSegments(db: ConversationDb, segments: readonly TurnSegment[]): Promise<void> {
+  const rows = segments
+    .filter(({ count }) => count > 0)
+    .map(({ turnId, firstSeq, count, body }) => ({
       turn_id: turnId,
       first_seq: firstSeq,
-      last_seq: firstSeq + countEntries(runs) - 1,
-      body: encodeSegment(runs),
+      last_seq: firstSeq + count - 1,
+      body: toBuffer(body),
     }))
   for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT)
     await db
       .insertInto('turn_events')
       .values(rows.slice(at, at + ROWS_PER_STATEMENT))
       .execute()
+}
+
+/** Returns all stored entries of a turn, encoded. */
+export async function readSegments(db: ConversationDb, turnId: string): Promise<Buffer[]> {
+  const rows = await db
+    .selectFrom('turn_events')
+    .select('body')
+    .where('turn_id', '=', turnId)
+    .orderBy('first_seq')
+    .execute()
+  return rows.map(({ body }) => body)
 }
 
 /** Returns the stored entries of a turn from `from` on, of at most `maxRows` rows. */

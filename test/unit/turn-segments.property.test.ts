@@ -6,10 +6,8 @@ import {
   decodeSegment,
   encodeSegment,
   entriesOf,
-  joinRuns,
   type LogEntry,
   type LogRun,
-  skipEntries,
   toChatRun,
   toRun,
 } from '../../src/conversations/turns/segments.ts'
@@ -32,7 +30,7 @@ async function* toLog(texts: readonly string[], size = 1): AsyncGenerator<LogRun
     yield [step, toChatRun(Buffer.from(texts.slice(at, at + size).join('')))]
 }
 
-function encode(list: readonly LogEntry[]): Buffer {
+function encode(list: readonly LogEntry[]): Uint8Array {
   return encodeSegment(list.map(toRun))
 }
 

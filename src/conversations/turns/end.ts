@@ -3,9 +3,8 @@ import type { ConversationDb, TurnStatus } from '../../db/open.ts'
 import type { Usage } from '../../providers/chat-api.ts'
 import { toResponseUsage } from '../chat-piece.ts'
 import { encodeItem, insertItemRows, sumBytes } from '../item-store.ts'
-import { endOf, renderOutput } from '../turn-output.ts'
+import { renderOutput } from '../turn-output.ts'
 import type { StopReason, TurnRoute } from './running-turn.ts'
-import { countEntries, entriesOf, type LogEntry, type LogRun } from './segments.ts'
 import { endTurn, releaseConversation } from './statements.ts'
 
 /** How a turn ended; plain data. */
@@ -22,25 +21,24 @@ export interface StoredEnd {
   readonly nowSeconds: number
 }
 
-/** Stores the end of a turn and what its whole log contains. Returns false if the turn has ended already. */
+/** Stores the end of a turn and what its whole log, `segments`, contains. Returns false if the turn has ended already. */
 export async function storeEnd(
   trx: ConversationDb,
   { turnId, owner }: { readonly turnId: string; readonly owner: string },
-  runs: readonly LogRun[],
+  segments: readonly Uint8Array[],
   end: StoredEnd,
 ): Promise<boolean> {
   const { nowSeconds, conversationId } = end
-  const { items, finish: reason, usage: loggedUsage } = renderOutput(turnId, runs)
+  const { items, count, endedAt, finish, usage: loggedUsage } = renderOutput(turnId, segments)
   const usage = end.usage ?? loggedUsage
-  const outcome = outcomeOf(end, reason)
+  const outcome = outcomeOf(end, finish)
   const details = usage && toResponseUsage(usage)
-  const last = lastEntry(runs)
   const promptTokens = usage?.prompt_tokens ?? 0
   const completionTokens = usage?.completion_tokens ?? 0
   const { numAffectedRows } = await endTurn(trx, {
     ...{ id: turnId, owner },
     ...outcome,
-    last_seq: countEntries(runs) - 1,
+    last_seq: count - 1,
     provider: end.route?.provider ?? null,
     model: end.route?.model ?? null,
     diagnostics: JSON.stringify(end.route === undefined ? {} : { attempts: end.route.attempts }),
@@ -50,13 +48,13 @@ export async function storeEnd(
     duration_ms: end.durationMs === undefined ? null : Math.round(end.durationMs),
     cached_tokens: details?.input_tokens_details.cached_tokens ?? 0,
     reasoning_tokens: details?.output_tokens_details.reasoning_tokens ?? 0,
-    ended_at: (last && endOf(last)?.at) ?? nowSeconds,
+    ended_at: endedAt ?? nowSeconds,
     // A request whose turn failed before its first event may be sent again with the same key.
-    keepsKey: outcome.status === 'failed' && last === undefined ? 0 : 1,
+    keepsKey: outcome.status === 'failed' && count === 0 ? 0 : 1,
   })
   if (numAffectedRows === 0n) return false
   // A turn that failed before its first event has produced nothing.
-  const produced = last === undefined ? [] : items.map(encodeItem)
+  const produced = count === 0 ? [] : items.map(encodeItem)
   const { rows } = await releaseConversation(trx, {
     ...{ conversationId, turnId, promptTokens, completionTokens, nowSeconds },
     failures: outcome.status === 'failed' ? 1 : 0,
@@ -66,11 +64,6 @@ export async function storeEnd(
   })
   await insertItemRows(trx, { conversationId, turnId, nowSeconds }, produced, rows[0]?.items ?? 0)
   return true
-}
-
-function lastEntry(runs: readonly LogRun[]): LogEntry | undefined {
-  const last = runs.at(-1)
-  return last && [...entriesOf(last)].at(-1)
 }
 
 function outcomeOf(

@@ -1,11 +1,11 @@
 /** Holds the events of a running turn in memory, until they are stored and its readers have them. */
-import { type LogRun, skipEntries } from './segments.ts'
+import { decodeSegment, type LogRun, SegmentEncoder, skipEntries } from './segments.ts'
 
 /** The model is not read further while this many bytes of a turn wait to be stored. */
 const MAX_WAITING_BYTES = 1024 * 1024
 /** A turn with this many bytes is stored without waiting for the next flush. */
 const FLUSH_AT_BYTES = 64 * 1024
-/** A reader that is more bytes behind reads stored events from the database. */
+/** A reader that is more bytes behind reads encoded events instead, or stored ones. */
 const MAX_KEPT_BYTES = 64 * 1024
 
 /** No model is read further while this many bytes of all turns wait to be stored. */
@@ -49,6 +49,16 @@ export interface Cursor {
   next: number
 }
 
+/** Entries that are encoded and not yet stored. */
+export interface LogSegment {
+  /** The number of the first entry. */
+  readonly firstSeq: number
+  readonly count: number
+  readonly body: Uint8Array
+  /** The bytes of the entries before they were encoded. */
+  readonly bytes: number
+}
+
 export class TurnLog {
   readonly turnId: string
   /** The number of entries so far. */
@@ -57,10 +67,15 @@ export class TurnLog {
   bytes = 0
   private readonly events: LogEvents
   private readonly backlog: StoreBacklog
+  /** The last entries, for readers that wait for them. */
   private runs: LogRun[] = []
+  private runsBytes = 0
   /** The number of the first entry in `runs`. */
-  private first = 0
-  private keptBytes = 0
+  private runsFirst = 0
+  private segments: LogSegment[] = []
+  /** Encodes the entries after `segments`. */
+  private encoder = new SegmentEncoder()
+  private encoderBytes = 0
   /** The number of entries that are stored. */
   private stored = 0
   private waitingBytes = 0
@@ -80,10 +95,13 @@ export class TurnLog {
   append(run: LogRun): void {
     const { bytes, ends } = run
     if (ends.length === 0) return
+    this.dropRead()
     this.runs.push(run)
+    this.runsBytes += bytes.length
+    this.encoder.add(run)
+    this.encoderBytes += bytes.length
     this.length += ends.length
     this.bytes += bytes.length
-    this.keptBytes += bytes.length
     this.wakeReaders()
     if (!this.isStoring) return
     this.waitingBytes += bytes.length
@@ -97,19 +115,25 @@ export class TurnLog {
     this.wakeReaders()
   }
 
-  /** The entries that are not yet stored, and the number of the first. */
-  get waiting(): { readonly firstSeq: number; readonly runs: readonly LogRun[] } {
-    return { firstSeq: this.stored, runs: this.since(this.stored) }
-  }
-
   get hasWaiting(): boolean {
     return this.stored < this.length
   }
 
-  markStored({ count, bytes }: { readonly count: number; readonly bytes: number }): void {
-    this.stored += count
+  /** Returns the entries that are not yet stored. */
+  takeWaiting(): readonly LogSegment[] {
+    this.seal()
+    return this.segments.slice()
+  }
+
+  /** Removes segments that `takeWaiting` has returned. */
+  markStored(segments: readonly LogSegment[]): void {
+    this.segments = this.segments.slice(segments.length)
+    let bytes = 0
+    for (const segment of segments) {
+      this.stored += segment.count
+      bytes += segment.bytes
+    }
     this.free(bytes)
-    this.trim()
   }
 
   /** Keeps the log in memory only, because the store does not accept it. */
@@ -142,9 +166,15 @@ export class TurnLog {
     while (this.isStoring && !this.isStopped && this.stored < wanted) await this.storedSome.promise
   }
 
-  /** Returns the entries from `from` on; undefined if they are only in the database, where all of them are stored. */
+  /** Returns the entries from `from` on that are in memory; undefined if the first of them must be read from the store. */
   readKept(from: number): readonly LogRun[] | undefined {
-    return from < this.first ? undefined : this.since(from)
+    if (from >= this.runsFirst) return skipRuns(this.runs, from - this.runsFirst)
+    if (from < this.stored) return undefined
+    this.seal()
+    const index = this.segments.findLastIndex(({ firstSeq }) => firstSeq <= from)
+    const segments = this.segments.slice(index)
+    const runs = segments.flatMap(({ body }) => decodeSegment(body))
+    return skipRuns(runs, from - (segments[0] as LogSegment).firstSeq)
   }
 
   /** Keeps the entries after a reader's position in memory, unless the reader is far behind. */
@@ -153,24 +183,25 @@ export class TurnLog {
     return () => this.cursors.delete(cursor)
   }
 
-  /** Undefined after the end. Resolves when the log has changed. */
+  /** Resolves when the log has changed. Undefined after its end. */
   get change(): Promise<void> | undefined {
     if (this.isEnded) return undefined
     this.changed ??= Promise.withResolvers()
     return this.changed.promise
   }
 
-  private since(from: number): LogRun[] {
-    const { runs } = this
-    let index = runs.length
-    let start = this.length
-    while (index > 0 && start > from) {
-      index -= 1
-      start -= (runs[index] as LogRun).ends.length
-    }
-    const found = runs.slice(index)
-    if (start < from && found[0] !== undefined) found[0] = skipEntries(found[0], from - start)
-    return found
+  wakeReaders(): void {
+    this.changed?.resolve()
+    this.changed = undefined
+  }
+
+  private seal(): void {
+    const { encoder, segments } = this
+    if (encoder.count === 0) return
+    const firstSeq = this.length - encoder.count
+    segments.push({ firstSeq, count: encoder.count, body: encoder.encode(), bytes: this.encoderBytes })
+    this.encoder = new SegmentEncoder()
+    this.encoderBytes = 0
   }
 
   private free(bytes: number): void {
@@ -180,25 +211,33 @@ export class TurnLog {
     this.storedSome = Promise.withResolvers()
   }
 
-  /** Drops stored entries that no reader needs. */
-  private trim(): void {
-    if (!this.isStoring) return
-    let needed = this.stored
-    for (const { next } of this.cursors) needed = Math.min(needed, next)
+  /** Drops the entries that all readers have, and those that a slow reader can read elsewhere. */
+  private dropRead(): void {
+    let needed = this.length
+    if (this.runsBytes <= MAX_KEPT_BYTES)
+      for (const { next } of this.cursors) needed = Math.min(needed, next)
     let dropped = 0
     for (const { bytes, ends } of this.runs) {
-      const end = this.first + ends.length
-      if (end > (this.keptBytes > MAX_KEPT_BYTES ? this.stored : needed)) break
-      this.first = end
-      this.keptBytes -= bytes.length
+      if (this.runsFirst + ends.length > needed) break
+      this.runsFirst += ends.length
+      this.runsBytes -= bytes.length
       dropped += 1
     }
-    if (dropped > 0) this.runs = this.runs.slice(dropped)
-  }
-
-  wakeReaders(): void {
-    this.changed?.resolve()
-    this.changed = undefined
+    if (dropped === this.runs.length) this.runs = []
+    else if (dropped > 0) this.runs = this.runs.slice(dropped)
   }
 }
 
+/** Returns the entries of the runs without the first `count`. */
+function skipRuns(runs: readonly LogRun[], count: number): readonly LogRun[] {
+  let skipped = count
+  let index = 0
+  for (const { ends } of runs) {
+    if (skipped < ends.length) break
+    skipped -= ends.length
+    index += 1
+  }
+  const rest = runs.slice(index)
+  if (skipped > 0 && rest[0] !== undefined) rest[0] = skipEntries(rest[0], skipped)
+  return rest
+}

@@ -11,16 +11,16 @@ import { type EncodedItem, insertItemRows } from '../item-store.ts'
 import {
   expireIdempotencyKey,
   findConversation,
-  insertEvents,
-  readEvents,
+  insertSegments,
+  readSegments,
   renewLeases,
-  type TurnEvents,
   type TurnRow,
   takeOver,
 } from '../store.ts'
 import { toEndEntry } from '../turn-output.ts'
 import { type StoredEnd, storeEnd } from './end.ts'
-import { countEntries, toRun } from './segments.ts'
+import type { LogSegment } from './log.ts'
+import { countEntries, decodeSegment, encodeSegment, toRun } from './segments.ts'
 import { type Claim, claimAndLock, claimTurn } from './statements.ts'
 
 const file = import.meta.url
@@ -71,8 +71,11 @@ async function explain(
   return locks && isLocked ? 'locked' : 'full'
 }
 
-interface ChangedTurn extends TurnEvents {
-  /** Set if the turn has ended; `runs` are then its last entries. */
+interface ChangedTurn {
+  readonly turnId: string
+  /** The entries that are not yet stored. */
+  readonly segments: readonly LogSegment[]
+  /** Set if the turn has ended. */
   readonly end: StoredEnd | undefined
 }
 
@@ -91,16 +94,18 @@ export const storeTurns: Procedure<Changes, { id: string; isCancelRequested: boo
     const running = turns.filter(({ end }) => end === undefined).map(({ turnId }) => turnId)
     const renewed = running.length === 0 ? [] : await renewLeases(trx, owner, running, leaseUntil)
     const alive = renewed.map(({ id, cancel_requested }) => ({ id, isCancelRequested: cancel_requested === 1 }))
-    for (const { turnId, firstSeq, runs, end } of turns) {
+    for (const { turnId, segments, end } of turns) {
       if (end === undefined) continue
-      const earlier = firstSeq === 0 ? [] : await readEvents(trx, turnId, 0)
-      if (await storeEnd(trx, { turnId, owner }, [...earlier, ...runs], end))
+      const hasEarlier = segments[0]?.firstSeq !== 0
+      const earlier = hasEarlier ? await readSegments(trx, turnId) : []
+      if (await storeEnd(trx, { turnId, owner }, [...earlier, ...segments.map(({ body }) => body)], end))
         alive.push({ id: turnId, isCancelRequested: false })
     }
     const ids = new Set(alive.map(({ id }) => id))
-    await insertEvents(
+    const stored = turns.filter(({ turnId }) => ids.has(turnId))
+    await insertSegments(
       trx,
-      turns.filter(({ turnId }) => ids.has(turnId)),
+      stored.flatMap(({ turnId, segments }) => segments.map((segment) => ({ ...segment, turnId }))),
     )
     return alive
   },
@@ -124,16 +129,18 @@ export const endAbandoned: Procedure<Abandoned, boolean> = {
     if (!(await takeOver(trx, turn, owner))) return false
     const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
     const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)
-    const runs = await readEvents(trx, turn.id, 0)
+    const segments = await readSegments(trx, turn.id)
     const last = toRun(toEndEntry({ at: nowSeconds, interruption: 'interrupted' }))
-    await storeEnd(trx, { turnId: turn.id, owner }, [...runs, last], {
+    const body = encodeSegment([last])
+    await storeEnd(trx, { turnId: turn.id, owner }, [...segments, body], {
       conversationId: turn.conversation_id,
       failureCode: undefined,
       stopped: 'shutdown',
       keepSeconds: Math.max(0, keepSeconds),
       nowSeconds,
     })
-    await insertEvents(trx, [{ turnId: turn.id, firstSeq: countEntries(runs), runs: [last] }])
+    const firstSeq = segments.reduce((sum, segment) => sum + countEntries(decodeSegment(segment)), 0)
+    await insertSegments(trx, [{ turnId: turn.id, firstSeq, count: 1, body }])
     return true
   },
 }

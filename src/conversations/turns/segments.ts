@@ -22,6 +22,8 @@ export interface LogRun {
 const kinds: readonly LogKind[] = ['chat', 'completion', 'failure', 'step']
 /** The kind and three lengths of at most five bytes each. */
 const MAX_HEAD_BYTES = 16
+/** Enough for the few events that a slow stream produces between two flushes. */
+const FIRST_BYTES = 512
 const LF = 0x0a
 
 export function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
@@ -63,66 +65,110 @@ export function skipEntries(run: LogRun, count: number): LogRun {
   }
 }
 
-/** Joins neighbouring runs of the same kind. Copies all bytes, so that the result shares no memory. */
-export function joinRuns(runs: readonly LogRun[]): LogRun[] {
-  const joined: LogRun[] = []
-  for (let first = 0; first < runs.length; ) {
-    const { kind } = runs[first] as LogRun
-    let last = first
-    while (runs[last]?.kind === kind) last += 1
-    joined.push(joinSame(kind, runs.slice(first, last)))
-    first = last
-  }
-  return joined
-}
-
-function joinSame(kind: LogKind, runs: readonly LogRun[]): LogRun {
-  const bytes = new Uint8Array(runs.reduce((sum, run) => sum + run.bytes.length, 0))
-  const ends: number[] = []
-  let at = 0
-  for (const run of runs) {
-    bytes.set(run.bytes, at)
-    for (const end of run.ends) ends.push(at + end)
-    at += run.bytes.length
-  }
-  return { kind, bytes, ends }
-}
-
 export function countEntries(runs: readonly LogRun[]): number {
   return runs.reduce((count, { ends }) => count + ends.length, 0)
 }
 
-/** Each entry is its kind, the lengths of the shared start, the shared end and the rest, and the rest itself. */
-export function encodeSegment(runs: readonly LogRun[]): Buffer {
-  const size = runs.reduce((sum, { bytes, ends }) => sum + bytes.length + ends.length * MAX_HEAD_BYTES, 0)
-  const target = Buffer.allocUnsafe(size)
-  let at = 0
-  let before: Uint8Array = target
-  let [beforeStart, beforeEnd] = [0, 0]
-  for (const { kind, bytes, ends } of runs) {
+export function encodeSegment(runs: readonly LogRun[]): Uint8Array {
+  const encoder = new SegmentEncoder()
+  for (const run of runs) encoder.add(run)
+  return encoder.encode()
+}
+
+/**
+ * Encodes entries as they arrive. Each entry is its kind, the lengths of the shared start, the shared end and the
+ * rest, and the rest itself.
+ */
+export class SegmentEncoder {
+  count = 0
+  private target: Uint8Array
+  private at = 0
+  private before: Bytes = viewOf(new Uint8Array(0))
+  private beforeFrom = 0
+  private beforeTo = 0
+
+  constructor(sizeBytes = FIRST_BYTES) {
+    this.target = new Uint8Array(sizeBytes)
+  }
+
+  add({ kind, bytes, ends }: LogRun): void {
     const kindIndex = kinds.indexOf(kind)
+    const current = viewOf(bytes)
+    this.count += ends.length
     let from = 0
     for (const to of ends) {
-      const most = Math.min(beforeEnd - beforeStart, to - from)
-      let start = 0
-      while (start < most && before[beforeStart + start] === bytes[from + start]) start += 1
+      const { before, beforeFrom, beforeTo } = this
+      const most = Math.min(beforeTo - beforeFrom, to - from)
+      const start = sharedStart(before, beforeFrom, current, from, most)
       // The shared end may not overlap the shared start.
-      let end = 0
-      while (start + end < most && before[beforeEnd - 1 - end] === bytes[to - 1 - end]) end += 1
-      target[at++] = kindIndex
-      at = writeVarint(target, at, start)
-      at = writeVarint(target, at, end)
-      at = writeVarint(target, at, to - from - start - end)
-      for (let index = from + start; index < to - end; index++) target[at++] = bytes[index] as number
-      before = bytes
-      ;[beforeStart, beforeEnd] = [from, to]
+      const end = sharedEnd(before, beforeTo, current, to, most - start)
+      this.write(kindIndex, start, end, bytes.subarray(from + start, to - end))
+      this.before = current
+      this.beforeFrom = from
+      this.beforeTo = to
       from = to
     }
   }
-  return Buffer.from(target.subarray(0, at))
+
+  /** Returns the entries so far, in memory of their own. */
+  encode(): Uint8Array {
+    return this.target.slice(0, this.at)
+  }
+
+  private write(kindIndex: number, start: number, end: number, rest: Uint8Array): void {
+    const { length } = rest
+    if (this.at + length + MAX_HEAD_BYTES > this.target.length) this.grow(length + MAX_HEAD_BYTES)
+    const { target } = this
+    target[this.at] = kindIndex
+    let at = writeVarint(target, this.at + 1, start)
+    at = writeVarint(target, at, end)
+    at = writeVarint(target, at, length)
+    target.set(rest, at)
+    this.at = at + length
+  }
+
+  private grow(missing: number): void {
+    const larger = new Uint8Array(2 * this.target.length + missing)
+    larger.set(this.target)
+    this.target = larger
+  }
 }
 
-function writeVarint(target: Buffer, at: number, value: number): number {
+/** The same bytes twice, because comparing four bytes at a time takes a third of the time. */
+interface Bytes {
+  readonly bytes: Uint8Array
+  readonly words: DataView
+}
+
+function viewOf(bytes: Uint8Array): Bytes {
+  return { bytes, words: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) }
+}
+
+/** Compares at most `most` bytes from `oneFrom` and `otherFrom` on. */
+function sharedStart(one: Bytes, oneFrom: number, other: Bytes, otherFrom: number, most: number): number {
+  let length = 0
+  while (
+    length + 4 <= most &&
+    one.words.getInt32(oneFrom + length) === other.words.getInt32(otherFrom + length)
+  )
+    length += 4
+  while (length < most && one.bytes[oneFrom + length] === other.bytes[otherFrom + length]) length += 1
+  return length
+}
+
+/** Compares at most `most` bytes before `oneTo` and `otherTo`. */
+function sharedEnd(one: Bytes, oneTo: number, other: Bytes, otherTo: number, most: number): number {
+  let length = 0
+  while (
+    length + 4 <= most &&
+    one.words.getInt32(oneTo - length - 4) === other.words.getInt32(otherTo - length - 4)
+  )
+    length += 4
+  while (length < most && one.bytes[oneTo - 1 - length] === other.bytes[otherTo - 1 - length]) length += 1
+  return length
+}
+
+function writeVarint(target: Uint8Array, at: number, value: number): number {
   let next = at
   let rest = value
   for (; rest >= 0x80; rest >>>= 7) target[next++] = (rest & 0x7f) | 0x80
@@ -131,48 +177,67 @@ function writeVarint(target: Buffer, at: number, value: number): number {
 }
 
 export function decodeSegment(segment: Uint8Array): LogRun[] {
-  return new SegmentDecoder(segment).decode()
+  const cursor = new SegmentCursor(segment)
+  const runs: { kind: LogKind; first: number; ends: number[] }[] = []
+  while (cursor.next()) {
+    const { kind, from, to } = cursor
+    const run = runs.at(-1)
+    if (run?.kind === kind) run.ends.push(to - run.first)
+    else runs.push({ kind, first: from, ends: [to - from] })
+  }
+  return runs.map(({ kind, first, ends }) => ({
+    ...{ kind, ends },
+    bytes: cursor.bytes.subarray(first, first + (ends.at(-1) as number)),
+  }))
 }
 
-/** Measures the entries first, so that their bytes need only one buffer. */
-class SegmentDecoder {
+/** Decodes one entry after the other. It needs no object for each, and shows what an entry shares with the one before it. */
+export class SegmentCursor {
+  kind: LogKind = 'chat'
+  /** All entries so far; the current one is between `from` and `to`. */
+  readonly bytes: Buffer
+  from = 0
+  to = 0
+  sharedStart = 0
+  sharedEnd = 0
   private readonly source: Uint8Array
   private at = 0
 
-  constructor(segment: Uint8Array) {
+  /** Decodes to `memory` if it is large enough. */
+  constructor(segment: Uint8Array, memory?: Buffer) {
     this.source = segment
+    const size = this.measure()
+    this.bytes = memory !== undefined && memory.length >= size ? memory : Buffer.allocUnsafe(size)
+    this.at = 0
   }
 
-  decode(): LogRun[] {
-    const bytes = new Uint8Array(this.measure())
-    const runs: { kind: LogKind; first: number; ends: number[] }[] = []
-    let [from, to] = [0, 0]
-    for (this.at = 0; this.at < this.source.length; ) {
-      const kind = kinds[this.source[this.at++] as number] as LogKind
-      const [start, end, length] = [this.readVarint(), this.readVarint(), this.readVarint()]
-      bytes.copyWithin(to, from, from + start)
-      for (let index = 0; index < length; index++)
-        bytes[to + start + index] = this.source[this.at + index] as number
-      bytes.copyWithin(to + start + length, to - end, to)
-      this.at += length
-      ;[from, to] = [to, to + start + length + end]
-      const run = runs.at(-1)
-      if (run?.kind === kind) run.ends.push(to - run.first)
-      else runs.push({ kind, first: from, ends: [to - from] })
-    }
-    return runs.map(({ kind, first, ends }) => ({
-      ...{ kind, ends },
-      bytes: bytes.subarray(first, first + (ends.at(-1) as number)),
-    }))
+  /** Moves to the next entry; returns false after the last. */
+  next(): boolean {
+    const { bytes, source, from, to } = this
+    if (this.at >= source.length) return false
+    this.kind = kinds[source[this.at++] as number] as LogKind
+    const start = this.readVarint()
+    const end = this.readVarint()
+    const length = this.readVarint()
+    bytes.copyWithin(to, from, from + start)
+    for (let index = 0; index < length; index++) bytes[to + start + index] = source[this.at + index] as number
+    bytes.copyWithin(to + start + length, to - end, to)
+    this.at += length
+    this.from = to
+    this.to = to + start + length + end
+    this.sharedStart = start
+    this.sharedEnd = end
+    return true
   }
 
-  /** Returns the number of bytes of all entries. */
+  /** Returns the number of bytes of all entries, so that they need only one buffer. */
   private measure(): number {
     let sum = 0
-    for (this.at = 0; this.at < this.source.length; ) {
+    while (this.at < this.source.length) {
       this.at += 1
-      const [start, end, length] = [this.readVarint(), this.readVarint(), this.readVarint()]
-      sum += start + end + length
+      const shared = this.readVarint() + this.readVarint()
+      const length = this.readVarint()
+      sum += shared + length
       this.at += length
     }
     return sum

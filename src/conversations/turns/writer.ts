@@ -5,7 +5,6 @@ import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import type { StoredEnd } from './end.ts'
 import type { TurnLog } from './log.ts'
 import { storeTurns } from './procedures.ts'
-import { countEntries, joinRuns } from './segments.ts'
 
 export const LEASE_SECONDS = 15
 const RENEW_EVERY_MS = 5_000
@@ -44,7 +43,7 @@ export class TurnWriter {
   private readonly urgent = new Set<string>()
   private readonly endings = new Map<string, Ending>()
   private timer: NodeJS.Timeout | undefined
-  private flushing: Promise<void> | undefined
+  private writing: Promise<void> | undefined
   private isScheduled = false
   private isFailing = false
   /** Stays true between attempts. */
@@ -115,16 +114,14 @@ export class TurnWriter {
     void this.flush()
   }
 
-  private flush(): Promise<void> {
-    this.flushing ??= this.flushAll()
-    return this.flushing
-  }
-
-  private async flushAll(): Promise<void> {
-    while (this.urgent.size > 0 && !this.isFailing) await this.writeBatch()
-    // Nothing may run between the check and this, because a wish to flush would be lost.
+  private async flush(): Promise<void> {
     this.isScheduled = false
-    this.flushing = undefined
+    while (this.urgent.size > 0 && !this.isFailing) {
+      this.writing ??= this.writeBatch().finally(() => {
+        this.writing = undefined
+      })
+      await this.writing
+    }
   }
 
   private async writeBatch(): Promise<void> {
@@ -139,15 +136,15 @@ export class TurnWriter {
         owner,
         nowSeconds,
         leaseUntil: nowSeconds + LEASE_SECONDS,
-        turns: batch.map(({ stored: _, ...turn }) => turn),
+        turns: batch,
       })
       this.isFailing = false
       this.hasFailed = false
       const isCancelRequested = new Map(alive.map((turn) => [turn.id, turn.isCancelRequested]))
-      for (const { turnId, end, stored } of batch) {
+      for (const { turnId, end, segments } of batch) {
         const turn = this.turns.get(turnId)
         const isAlive = isCancelRequested.has(turnId)
-        if (isAlive) turn?.log.markStored(stored)
+        if (isAlive) turn?.log.markStored(segments)
         if (end !== undefined || !isAlive) this.turns.delete(turnId)
         if (end !== undefined) this.settle(turnId)
         if (!isAlive) turn?.onLost()
@@ -173,10 +170,7 @@ export class TurnWriter {
       this.settle(turnId)
       return []
     }
-    const { firstSeq, runs } = turn.log.waiting
-    const joined = joinRuns(runs)
-    const stored = { count: countEntries(joined), bytes: joined.reduce((sum, { bytes }) => sum + bytes.length, 0) }
-    return [{ turnId, firstSeq, runs: joined, end: this.endings.get(turnId)?.end, stored }]
+    return [{ turnId, segments: turn.log.takeWaiting(), end: this.endings.get(turnId)?.end }]
   }
 
   private settle(turnId: string): void {

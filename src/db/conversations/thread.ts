@@ -79,6 +79,7 @@ export class WriteThread {
     const release = await this.acquire()
     const worker = await this.worker
     const exited = once(worker, 'exit')
+    worker.ref()
     worker.postMessage('close' satisfies ThreadRequest)
     await exited
     release()

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Statement } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { openSqlite } from '../sqlite.ts'
-import type { ConversationDb, ConversationTables, Procedure } from './tables.ts'
+import type { ConversationTables, Procedure } from './tables.ts'
 
 interface ProcedureCall {
   readonly file: string
@@ -66,42 +66,48 @@ function execute(sql: string, parameters: readonly unknown[]): StatementAnswer |
   }
 }
 
-/** Runs the calls in one transaction. A call that fails changes nothing; the others are committed. */
+/** Runs the calls in one transaction. If one of them fails, each runs again in its own transaction. */
 async function runCalls(calls: readonly ProcedureCall[]): Promise<BatchAnswer> {
   try {
-    const procedures = await Promise.all(calls.map(findProcedure))
-    return await db.connection().execute(async (trx) => {
-      const results: BatchAnswer['results'][number][] = []
-      prepare('begin').run()
-      for (const [index, { input }] of calls.entries())
-        results.push(await runCall(trx, procedures[index] as Procedure<unknown, unknown>, input))
-      prepare('commit').run()
-      return { results }
-    })
+    const values = await inTransaction(calls)
+    return { results: values.map((value) => ({ value })) }
   } catch (error) {
-    prepare('rollback').run()
-    return { results: calls.map(() => toFailure(error)) }
+    if (calls.length === 1) return { results: [toFailure(error)] }
+    const results: BatchAnswer['results'][number][] = []
+    for (const call of calls) results.push(...(await runCalls([call])).results)
+    return { results }
   }
 }
 
-async function runCall(trx: ConversationDb, { run }: Procedure<unknown, unknown>, input: unknown) {
-  prepare('savepoint call').run()
-  try {
-    const value = await run(trx, input)
-    prepare('release call').run()
-    return { value }
-  } catch (error) {
-    // After some errors, such as a full disk, SQLite has rolled back the whole transaction.
-    if (!connection.inTransaction) throw error
-    prepare('rollback to call').run()
-    prepare('release call').run()
-    return toFailure(error)
-  }
+/** Uses no savepoints, because SQLite then copies every page that it changes. */
+async function inTransaction(calls: readonly ProcedureCall[]): Promise<unknown[]> {
+  const found = await Promise.all(calls.map(findProcedure))
+  return db.connection().execute(async (trx) => {
+    const values: unknown[] = []
+    prepare('begin').run()
+    try {
+      for (const [index, { input }] of calls.entries())
+        values.push(await (found[index] as Procedure<unknown, unknown>).run(trx, input))
+      prepare('commit').run()
+      return values
+    } catch (error) {
+      if (connection.inTransaction) prepare('rollback').run()
+      throw error
+    }
+  })
 }
+
+const procedures = new Map<string, Procedure<unknown, unknown>>()
 
 async function findProcedure({ file, name }: ProcedureCall): Promise<Procedure<unknown, unknown>> {
-  const module = await import(file)
-  return module[name]
+  const key = `${file}#${name}`
+  let procedure = procedures.get(key)
+  if (procedure === undefined) {
+    const module = await import(file)
+    procedure = module[name] as Procedure<unknown, unknown>
+    procedures.set(key, procedure)
+  }
+  return procedure
 }
 
 function toFailure(thrown: unknown): FailedAnswer {

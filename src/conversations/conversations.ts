@@ -1,9 +1,11 @@
 /** Starts, finds, follows and ends stored turns. */
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { ConversationStorage } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
+import { within } from '../lib/timeout.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
@@ -49,6 +51,7 @@ const SWEEP_EVERY_MS = 5_000
 /** Interval at which a reader looks for events of a turn that another process runs. */
 const POLL_MS = 2_000
 const ROWS_PER_READ = 16
+const CLOSE_MS = 10_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
 export interface StartedTurn {
@@ -69,6 +72,7 @@ export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
   private readonly deps: Dependencies
+  private readonly capabilityKey: KeyObject
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
   private readonly running = new Map<string, RunningTurn>()
@@ -84,6 +88,7 @@ export class Conversations {
     const { clock, random, bus, config } = deps
     this.deps = deps
     this.owner = newId('', OWNER_LENGTH, random)
+    this.capabilityKey = createSecretKey(deps.capabilityKey)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
     this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
@@ -285,19 +290,25 @@ export class Conversations {
 
   /** Derived from the turn, so that every replica can name the turn's events when a client repeats its request. */
   capabilityOf(turnId: string): string {
-    return deriveCapability(this.deps.capabilityKey, turnId)
+    return deriveCapability(this.capabilityKey, turnId)
   }
 
-  /** Stops all turns and stores what they have produced. */
+  /** Stops all turns and stores what they have produced, if the store allows that in time. */
   async close(): Promise<void> {
     this.isClosed = true
     clearInterval(this.sweeping)
     await this.stopMaintenance()
     const turns = [...this.running.values()]
     for (const turn of turns) turn.stop('shutdown')
-    await Promise.all(turns.map(({ ended }) => ended))
-    await this.writer.close()
-    await this.storage.close()
+    await this.closeWithin('turns', Promise.all(turns.map(({ ended }) => ended)))
+    await this.closeWithin('events', this.writer.close())
+    await this.closeWithin('database', this.storage.close())
+  }
+
+  /** A store that is down must not keep the process running. What it has not stored is lost. */
+  private async closeWithin(part: string, closing: Promise<unknown>): Promise<void> {
+    const { log, closeMs = CLOSE_MS } = this.deps
+    await within(closeMs, closing, () => log.warn({ part }, 'conversations were not closed in time'))
   }
 
   /** Hands a turn to the writer when its row is stored. */

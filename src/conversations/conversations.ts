@@ -1,6 +1,5 @@
 /** Starts, finds, follows and ends stored turns. */
 import { createSecretKey, type KeyObject } from 'node:crypto'
-import { EventEmitter } from 'node:events'
 import type { ConversationStorage } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -19,7 +18,6 @@ import {
 import { deleteConversationRows, moveConversations } from './retention/rows.ts'
 import {
   deleteTurn,
-  findTurn,
   listAbandonedTurns,
   listRunningTurns,
   readEvents,
@@ -31,7 +29,8 @@ import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
 import { StoreBacklog } from './turns/log.ts'
 import { endAbandoned } from './turns/procedures.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
-import { countEntries, entriesOf, type LogEntry, type LogRun } from './turns/segments.ts'
+import { entriesOf, type LogEntry, type LogRun } from './turns/segments.ts'
+import { StoredLogs } from './turns/stored-logs.ts'
 import { TurnWriter } from './turns/writer.ts'
 
 export {
@@ -48,9 +47,6 @@ const ID_LENGTH = 24
 const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
-/** Interval at which a reader looks for events of a turn that another process runs. */
-const POLL_MS = 2_000
-const ROWS_PER_READ = 16
 const CLOSE_MS = 10_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
@@ -76,7 +72,7 @@ export class Conversations {
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
   private readonly running = new Map<string, RunningTurn>()
-  private readonly changes = new EventEmitter().setMaxListeners(0)
+  private readonly stored: StoredLogs
   private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
   private readonly backlog = new StoreBacklog()
@@ -91,6 +87,7 @@ export class Conversations {
     this.capabilityKey = createSecretKey(deps.capabilityKey)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
+    this.stored = new StoredLogs(deps.storage)
     this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
     this.writer = new TurnWriter({
       ...deps,
@@ -100,11 +97,9 @@ export class Conversations {
         if (bus.reachesOthers) for (const id of ids) bus.publish('turn', id)
       },
     })
-    bus.subscribe('turn', (id) => this.changes.emit(id))
+    bus.subscribe('turn', (id) => this.stored.wake(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
-    bus.onGap(() => {
-      for (const id of this.changes.eventNames()) this.changes.emit(id)
-    })
+    bus.onGap(() => this.stored.wakeAll())
     this.sweeping = setInterval(() => void this.sweep(false), SWEEP_EVERY_MS).unref()
     void this.sweep(deps.isOnlyServer)
   }
@@ -127,7 +122,7 @@ export class Conversations {
       renderFailure: plan.renderFailure,
       backlog: this.backlog,
       onAppend: (isLarge) => this.writer.onAppend(id, isLarge),
-      readStored: (from) => this.readStored(id, from),
+      readStored: (from) => this.stored.read(id, from),
     })
     let used: UsedBytes | undefined
     const assertQuota = async (tenantId: string) => {
@@ -167,32 +162,12 @@ export class Conversations {
   }
 
   /** Like `follow`, in batches, which cost less. @throws ServiceError */
-  async *followRuns(
+  followRuns(
     turn: TurnRow,
     from: number,
     signal?: AbortSignal,
   ): AsyncGenerator<readonly LogRun[], void, void> {
-    const own = this.running.get(turn.id)
-    if (own !== undefined) return yield* own.read(from, signal)
-    const { read } = await this.storage.open()
-    let next = from
-    for (let current: TurnRow | undefined = turn; ; ) {
-      // Checked before the events are read: an ended turn has no later events.
-      const isEnded = current?.status !== 'in_progress'
-      const change = this.waitForChange(turn.id, signal)
-      try {
-        for (let runs = await this.readStored(turn.id, next); runs.length > 0; ) {
-          yield runs
-          next += countEntries(runs)
-          runs = await this.readStored(turn.id, next)
-        }
-        if (isEnded || signal?.aborted) return
-        await change.promise
-      } finally {
-        change.cancel()
-      }
-      current = await findTurn(read, turn.tenant, 'id', turn.id)
-    }
+    return this.running.get(turn.id)?.read(from, signal) ?? this.stored.follow(turn, from, signal)
   }
 
   /** Returns the entries so far, without waiting for more. */
@@ -280,7 +255,7 @@ export class Conversations {
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
         if (!(await opened.run(endAbandoned, { turn, owner: this.owner, nowSeconds: unixSeconds(clock) })))
           continue
-        this.changes.emit(turn.id)
+        this.stored.wake(turn.id)
         bus.publish('turn', turn.id)
       }
     } catch (error) {
@@ -374,27 +349,6 @@ export class Conversations {
       `The stored conversations have reached the limit of ${maxBytes} bytes.`,
     )
   }
-
-  /** Reads stored entries from `from` on, in parts, so that a long turn needs little memory. */
-  private async readStored(turnId: string, from: number): Promise<readonly LogRun[]> {
-    const { read } = await this.storage.open()
-    return readEvents(read, turnId, from, ROWS_PER_READ)
-  }
-
-  /** Waits until a turn of another process may have changed, or the signal aborts. */
-  private waitForChange(id: string, signal: AbortSignal | undefined) {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, POLL_MS)
-    this.changes.on(id, resolve)
-    const onAbort = () => resolve()
-    signal?.addEventListener('abort', onAbort)
-    const cancel = () => {
-      signal?.removeEventListener('abort', onAbort)
-      clearTimeout(timer)
-      this.changes.off(id, resolve)
-    }
-    return { promise, cancel }
-  }
 }
 
 /** Number of bytes that a tenant has stored; grows with each turn while it is cached. */
@@ -406,9 +360,7 @@ function sizeOf({ input }: TurnPlan): number {
   return input.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
 }
 
-async function* toEntries(
-  batches: AsyncIterable<readonly LogRun[]>,
-): AsyncGenerator<LogEntry, void, void> {
+async function* toEntries(batches: AsyncIterable<readonly LogRun[]>): AsyncGenerator<LogEntry, void, void> {
   for await (const runs of batches) for (const run of runs) yield* entriesOf(run)
 }
 

@@ -4,7 +4,7 @@ import { DONE } from '../http/sse.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { endOf } from './turn-output.ts'
-import { entriesOf, type LogRun } from './turns/segments.ts'
+import { entriesOf, type LogRun, toBuffer } from './turns/segments.ts'
 
 const CAPABILITY_LENGTH = 22
 
@@ -92,16 +92,15 @@ class EventNumbering {
     const target = Buffer.allocUnsafe(size)
     let at = 0
     for (const { bytes, ends } of runs) {
+      const source = toBuffer(bytes)
       let start = 0
       for (const end of ends) {
         if (this.number > this.after) {
           if (prefix !== undefined) {
-            target.set(prefix, at)
-            at += prefix.length
+            at += prefix.copy(target, at)
             at += target.write(`${this.number}\n`, at, 'latin1')
           }
-          target.set(bytes.subarray(start, end), at)
-          at += end - start
+          at += source.copy(target, at, start, end)
         }
         this.number += 1
         start = end

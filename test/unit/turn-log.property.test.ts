@@ -2,7 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Cursor, StoreBacklog, TurnLog } from '../../src/conversations/turns/log.ts'
-import { decodeSegment, entriesOf, type LogRun, toChatRun, toRun } from '../../src/conversations/turns/segments.ts'
+import {
+  decodeSegment,
+  entriesOf,
+  type LogRun,
+  toChatRun,
+  toRun,
+} from '../../src/conversations/turns/segments.ts'
 
 const MIB = 1024 * 1024
 const events = { onAppend() {} }
@@ -10,7 +16,9 @@ const events = { onAppend() {} }
 const run: fc.Arbitrary<LogRun> = fc.oneof(
   fc
     .array(fc.string({ maxLength: 20 }), { minLength: 1, maxLength: 5 })
-    .map((texts) => toChatRun(Buffer.from(texts.map((text) => `data: ${JSON.stringify(text)}\n\n`).join('')))),
+    .map((texts) =>
+      toChatRun(Buffer.from(texts.map((text) => `data: ${JSON.stringify(text)}\n\n`).join(''))),
+    ),
   fc.string({ maxLength: 10 }).map((text) => toRun({ kind: 'step', bytes: Buffer.from(text) })),
   fc.constant(toRun({ kind: 'chat', bytes: Buffer.alloc(40_000, 'x') })),
 )

@@ -7,7 +7,18 @@ import { createItemIds, pieceOf, renderOutput } from '../../src/conversations/tu
 import { encodeSegment, type LogEntry, toRun } from '../../src/conversations/turns/segments.ts'
 
 const text = fc.oneof(
-  fc.constantFrom('', ' word', '"', '\\', 'a"},"finish_reason":null}]}', 'é', '😀', '\ud83d', '\ude00', '\n\n'),
+  fc.constantFrom(
+    '',
+    ' word',
+    '"',
+    '\\',
+    'a"},"finish_reason":null}]}',
+    'é',
+    '😀',
+    '\ud83d',
+    '\ude00',
+    '\n\n',
+  ),
   fc.string({ unit: 'binary', maxLength: 8 }),
 )
 
@@ -32,24 +43,36 @@ const chat = fc
     delta,
     fc.constantFrom({}, { logprobs: null }, { logprobs: { content: [{ token: 'a', logprob: -1 }] } }),
     fc.constantFrom(null, null, null, null, 'stop', 'length'),
-    fc.constantFrom({}, {}, { usage: null }, { usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } }),
+    fc.constantFrom(
+      {},
+      {},
+      { usage: null },
+      { usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } },
+    ),
   )
-  .map(([change, more, finish_reason, extra]) => [encode({ index: 0, delta: change, ...more, finish_reason }, extra)])
+  .map(([change, more, finish_reason, extra]) => [
+    encode({ index: 0, delta: change, ...more, finish_reason }, extra),
+  ])
 /** Two events between which a provider has split the bytes of a character. */
 const split = fc.constantFrom('é', '€', '😀').chain((character) => {
   const bytes = Buffer.from(character)
   return fc.integer({ min: 1, max: bytes.length - 1 }).map((at) => {
     const whole = encode({ index: 0, delta: { content: '#' }, finish_reason: null })
     const hash = whole.indexOf('#')
-    const withText = (part: Buffer) => Buffer.concat([whole.subarray(0, hash), part, whole.subarray(hash + 1)])
+    const withText = (part: Buffer) =>
+      Buffer.concat([whole.subarray(0, hash), part, whole.subarray(hash + 1)])
     return [withText(bytes.subarray(0, at)), withText(bytes.subarray(at))]
   })
 })
-const repeated = fc.tuple(chat, fc.nat(4)).map(([events, times]) => Array.from({ length: times }, () => events).flat())
+const repeated = fc
+  .tuple(chat, fc.nat(4))
+  .map(([events, times]) => Array.from({ length: times }, () => events).flat())
 const entries: fc.Arbitrary<LogEntry[]> = fc
   .array(
     fc.oneof(
-      fc.oneof(chat, repeated, split).map((events) => events.map((bytes): LogEntry => ({ kind: 'chat', bytes }))),
+      fc
+        .oneof(chat, repeated, split)
+        .map((events) => events.map((bytes): LogEntry => ({ kind: 'chat', bytes }))),
       fc.constant([{ kind: 'step' as const, bytes: Buffer.from('{"type":"ended","at":7}') }]),
     ),
     { maxLength: 25 },

@@ -7,7 +7,7 @@ import { renderOutput } from '../turn-output.ts'
 import type { StopReason, TurnRoute } from './running-turn.ts'
 import { endTurn, releaseConversation } from './statements.ts'
 
-/** How a turn ended; plain data. */
+/** The end of a turn, as plain data. */
 export interface StoredEnd {
   readonly conversationId: string
   readonly failureCode: string | undefined

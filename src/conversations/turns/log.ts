@@ -214,8 +214,7 @@ export class TurnLog {
   /** Drops the entries that all readers have, and those that a slow reader can read elsewhere. */
   private dropRead(): void {
     let needed = this.length
-    if (this.runsBytes <= MAX_KEPT_BYTES)
-      for (const { next } of this.cursors) needed = Math.min(needed, next)
+    if (this.runsBytes <= MAX_KEPT_BYTES) for (const { next } of this.cursors) needed = Math.min(needed, next)
     let dropped = 0
     for (const { bytes, ends } of this.runs) {
       if (this.runsFirst + ends.length > needed) break

@@ -46,8 +46,7 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   file,
   name: 'storeNewTurn',
   async run(trx, { expiredKey, conversation, locks, claim, tenantId, turn, items }) {
-    if (expiredKey !== undefined)
-      await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
+    if (expiredKey !== undefined) await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
     let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
     if (conversation !== undefined) await insertRow(trx, 'conversations', conversation)
     else numbers = (await (locks ? claimAndLock : claimTurn)(trx, claim)).rows[0]
@@ -93,7 +92,10 @@ export const storeTurns: Procedure<Changes, { id: string; isCancelRequested: boo
   async run(trx, { owner, leaseUntil, turns }) {
     const running = turns.filter(({ end }) => end === undefined).map(({ turnId }) => turnId)
     const renewed = running.length === 0 ? [] : await renewLeases(trx, owner, running, leaseUntil)
-    const alive = renewed.map(({ id, cancel_requested }) => ({ id, isCancelRequested: cancel_requested === 1 }))
+    const alive = renewed.map(({ id, cancel_requested }) => ({
+      id,
+      isCancelRequested: cancel_requested === 1,
+    }))
     for (const { turnId, segments, end } of turns) {
       if (end === undefined) continue
       const hasEarlier = segments[0]?.firstSeq !== 0

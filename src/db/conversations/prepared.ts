@@ -50,7 +50,9 @@ export async function insertRow<Table extends keyof ConversationTables>(
   let insert = inserts.get(key)
   if (insert === undefined) {
     insert = prepare<Record<string, unknown>>((builder, param) =>
-      builder.insertInto(table).values(Object.fromEntries(columns.map((name) => [name, param(name)])) as never),
+      builder
+        .insertInto(table)
+        .values(Object.fromEntries(columns.map((name) => [name, param(name)])) as never),
     ) as Prepared<object, unknown>
     inserts.set(key, insert)
   }

@@ -30,6 +30,7 @@ const layers = [
   'chat',
   'embeddings',
   'responses',
+  'visitors',
   'files',
   'artifacts',
   'console',

@@ -14,6 +14,7 @@ export const testPrograms = {
   ffmpeg: { commands: ['ffmpeg'], debianPackage: 'ffmpeg' },
   bubblewrap: { commands: ['bwrap'], debianPackage: 'bubblewrap', isOptional: true },
   postgres: { commands: ['postgres'], debianPackage: 'postgresql' },
+  pg_dump: { commands: ['pg_dump'], debianPackage: 'postgresql-client' },
   initdb: { commands: ['initdb'], debianPackage: 'postgresql' },
   redis: { commands: ['redis-server'], debianPackage: 'redis-server' },
   nginx: { commands: ['nginx'], debianPackage: 'nginx' },

@@ -54,6 +54,8 @@ export type PageMessage =
   | { readonly type: 'focus' }
   /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
+  /** The visitor starts again; the frame shows an empty conversation. */
+  | { readonly type: 'newConversation' }
   /** The response to `share`: whether the page has received the text. */
   | { readonly type: 'share'; readonly isReceived: boolean }
   | ToolMessage

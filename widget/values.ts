@@ -36,3 +36,13 @@ export function publicPartOf(key = ''): string {
 export function newId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join()
 }
+
+/** Returns a random UUID (RFC 9562, version 4), also where `crypto.randomUUID` does not exist. */
+export function newUuid(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  const hex = Array.from(bytes, (byte, index) => {
+    const marked = index === 6 ? (byte & 0x0f) | 0x40 : index === 8 ? (byte & 0x3f) | 0x80 : byte
+    return marked.toString(16).padStart(2, '0')
+  }).join('')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}

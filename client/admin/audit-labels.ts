@@ -18,7 +18,10 @@ export const actionNames = {
   'agent.delete': 'Agent deleted',
   'file.delete': 'File deleted',
   'artifact.delete': 'Artifact deleted',
+  'conversation.read': 'Conversation read',
+  'conversation.export': 'Conversations exported',
   'conversation.delete': 'Conversation deleted',
+  'conversation.expire': 'Conversations expired',
   'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const
@@ -46,6 +49,10 @@ export const actionGroups = [
   { group: 'Policies and budgets', actions: ['policy.set', 'budget.set'] },
   { group: 'Agents', actions: ['agent.create', 'agent.update'] },
   { group: 'Deletions', actions: ['agent.delete', 'file.delete', 'artifact.delete'] },
+  {
+    group: 'Conversations',
+    actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire'],
+  },
   { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: string; actions: readonly Action[] }[]
 

@@ -9,6 +9,8 @@ const MAX_URL_LENGTH = 4_000
 /** The server's limit for calls in one request. */
 const MAX_BATCH_SIZE = 10
 
+const streamedQueries = ['artifacts.watch', 'visitor.follow']
+
 export interface ApiLinkOptions {
   /** The tRPC API's URL, which ends in `/trpc`. */
   readonly url: string
@@ -28,7 +30,7 @@ export function createApiLink({ url, headers, fetch: ownFetch }: ApiLinkOptions)
     }),
   }
   return splitLink({
-    condition: ({ path }) => path.startsWith('chat.') || path === 'artifacts.watch',
+    condition: ({ path }) => path.startsWith('chat.') || streamedQueries.includes(path),
     true: httpBatchStreamLink({ ...options, maxItems: 1 }),
     false: httpBatchLink({ ...options, maxURLLength: MAX_URL_LENGTH, maxItems: MAX_BATCH_SIZE }),
   })

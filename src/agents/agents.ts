@@ -1,7 +1,7 @@
 /** Manages a tenant's agents: creates, replaces, restores and deletes them, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
-import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
+import { type Actor, type AuditDeps, listTargetsWith, recordAudit } from '../identity/audit.ts'
 import { moveAgentKeys } from '../identity/key-claims.ts'
 import { assertTenantLives, insertSecret, type Rotation, replaceSecret } from '../identity/keys.ts'
 import { mintKey } from '../lib/api-key.ts'
@@ -295,22 +295,31 @@ export async function moveAgents(trx: Database, fromTenantId: string, toTenantId
   return Number(moved.numUpdatedRows)
 }
 
-/** Returns the tenant and the retention time of each agent that exists; without one, the agent stores no conversations. */
+/** The tenant of an agent and the retention time of its conversations; without one, the agent stores none. */
+export interface AgentRetention {
+  readonly tenantId: string
+  readonly keepSeconds: number | undefined
+}
+
+/** Returns the agents among `ids` that exist, and those of which the audit log records the deletion. */
 export async function listRetention(
   { db }: Pick<Dependencies, 'db'>,
   ids: readonly string[],
-): Promise<Map<string, { readonly tenantId: string; readonly keepSeconds: number | undefined }>> {
+): Promise<Map<string, AgentRetention | 'deleted'>> {
   if (ids.length === 0) return new Map()
   const rows = await db
     .selectFrom('agents')
     .select(['id', 'parent_key_id', 'source', 'format'])
     .where('id', 'in', ids)
     .execute()
-  return new Map(
+  const found = new Map<string, AgentRetention | 'deleted'>(
     rows.map(({ id, parent_key_id: tenantId, source, format }) => {
       return [id, { tenantId, keepSeconds: findKeepSeconds(source, format) }]
     }),
   )
+  const missing = ids.filter((id) => !found.has(id))
+  for (const id of await listTargetsWith({ db }, 'agent.delete', missing)) found.set(id, 'deleted')
+  return found
 }
 
 /** A definition that an earlier version accepted may be invalid now; this must not stop the deletion of expired data. */

@@ -90,11 +90,15 @@ export function agentNotFound(): ServiceError {
  * Returns the agent that the calling key belongs to.
  * @throws ServiceError `not_found` if it was just deleted.
  */
-export async function getOwnAgent(
+export function getOwnAgent(
   deps: { readonly agents: AgentDirectory },
   caller: AgentCaller,
-): Promise<Agent> {
-  const agent = await deps.agents.find(caller.tenantId, caller.agentId)
+): Agent | Promise<Agent> {
+  const agent = deps.agents.find(caller.tenantId, caller.agentId)
+  return agent instanceof Promise ? agent.then(assertFound) : assertFound(agent)
+}
+
+function assertFound(agent: Agent | undefined): Agent {
   if (agent === undefined) throw agentNotFound()
   return agent
 }

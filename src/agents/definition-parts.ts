@@ -19,14 +19,60 @@ export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
   )
 }
 
-const duration = (fewestDays: number, mostDays: number) =>
+const MAX_DAYS = 3650
+
+/** `fewestDays` may be 0, because a duration is at least one second. */
+const duration = (fewestDays: number) =>
   z
     .string({ error: 'must be a duration such as 30d' })
     .regex(/^[1-9]\d{0,4}[smhd]$/, 'must be a duration: a number followed by s, m, h or d, such as 30d')
-    .refine((text) => {
-      const seconds = toSeconds(text)
-      return seconds >= fewestDays * DAY_SECONDS && seconds <= mostDays * DAY_SECONDS
-    }, `must be ${fewestDays} to ${mostDays} days`)
+    .refine(
+      (text) => {
+        const seconds = toSeconds(text)
+        return seconds >= fewestDays * DAY_SECONDS && seconds <= MAX_DAYS * DAY_SECONDS
+      },
+      fewestDays === 0 ? `must be at most ${MAX_DAYS} days` : `must be ${fewestDays} to ${MAX_DAYS} days`,
+    )
+
+const permission = () => z.boolean({ error: 'must be true or false' }).default(true)
+
+const MAX_NOTICE = 500
+const MAX_URL = 2048
+
+/** The visitors' rights to their conversations. */
+const VisitorRights = mappingOf(
+  z.strictObject(
+    {
+      list: permission(),
+      delete: permission(),
+      /** The widget continues a conversation whose last activity is more recent. */
+      resume: duration(0).default('24h'),
+    },
+    { error: strictMapping },
+  ),
+)
+
+/** The widget's notice about storage; without one, the widget states the number of days. */
+const Notice = mappingOf(
+  z.strictObject(
+    {
+      text: z
+        .string({ error: orMissing('must be text') })
+        .min(1, 'must not be empty')
+        .max(MAX_NOTICE, `must be at most ${MAX_NOTICE} characters`),
+      url: z
+        .string({ error: 'must be a URL' })
+        .max(MAX_URL, `must be at most ${MAX_URL} characters`)
+        .refine(isWebUrl, 'must be a URL that begins with https:// or http://')
+        .optional(),
+    },
+    { error: strictMapping },
+  ),
+)
+
+function isWebUrl(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+}
 
 const DAY_SECONDS = 86_400
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: DAY_SECONDS }
@@ -40,10 +86,11 @@ export function toSeconds(duration: string): number {
 export const AgentConversations = mappingOf(
   z.strictObject(
     {
-      keep: duration(1, 3650),
+      keep: duration(1),
       onDisconnect: z
         .enum(['cancel', 'continue'], { error: 'must be `cancel` or `continue`' })
         .default('cancel'),
+      toolData: z.enum(['full', 'names'], { error: 'must be `full` or `names`' }).default('full'),
       history: mappingOf(
         z.strictObject(
           {
@@ -61,6 +108,8 @@ export const AgentConversations = mappingOf(
           { error: strictMapping },
         ),
       ).prefault({}),
+      visitor: VisitorRights.prefault({}),
+      notice: Notice.optional(),
     },
     { error: strictMapping },
   ),

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
-import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
+import { DEFINITION_BYTES_PER_REQUEST } from '../operations/access.ts'
 import { operationsOf } from '../operations/operation.ts'
 import {
   createAgent,

@@ -5,6 +5,7 @@ import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
+import { AgentConversations, toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 
@@ -121,6 +122,9 @@ export const AgentDetail = z
       temperature: z.number(),
       tools,
       behavior: AgentBehavior.optional(),
+      conversations: AgentConversations.optional().meta({
+        description: 'What the agent stores, with default values; absent if it stores nothing.',
+      }),
     }),
     instructions: z.string(),
     yaml: z.string().meta({ description: 'The definition text, exactly as the client sent it.' }),
@@ -172,6 +176,8 @@ export const AgentVersionList = z
   })
   .meta({ id: 'AgentVersionList' })
 
+const DAY_SECONDS = 86_400
+
 /** The agent fields that its public key may read. Never includes the instructions. */
 export const AgentSelf = z
   .strictObject({
@@ -189,6 +195,22 @@ export const AgentSelf = z
     greeting: z.string().nullable(),
     title: z.string().nullable(),
     starters: z.array(z.string()),
+    conversations: z.strictObject({
+      stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
+      keep_days: z
+        .int()
+        .nullable()
+        .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
+      notice: z
+        .strictObject({ text: z.string(), url: z.string().nullable() })
+        .nullable()
+        .meta({ description: 'Text about storage for visitors; null for the default text.' }),
+      list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
+      delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
+      resume_seconds: z
+        .int()
+        .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
+    }),
   })
   .meta({ id: 'AgentSelf' })
 
@@ -240,7 +262,11 @@ export function renderAgentDetail(
     parent_key: renderParentKey(row.parent_key_id),
     created_at: row.created_at,
     markdown,
-    definition: { ...renderSummary(deps, agent), temperature: definition.temperature },
+    definition: {
+      ...renderSummary(deps, agent),
+      temperature: definition.temperature,
+      ...(definition.conversations && { conversations: definition.conversations }),
+    },
     instructions: definition.instructions,
     yaml: row.source,
     format: row.format,
@@ -267,7 +293,7 @@ export function renderAgentUpdated(
 }
 
 export function renderAgentSelf(
-  deps: Pick<Dependencies, 'models' | 'tools'>,
+  deps: Pick<Dependencies, 'models' | 'tools' | 'config'>,
   agent: Agent,
 ): z.output<typeof AgentSelf> {
   const { definition, row } = agent
@@ -280,6 +306,24 @@ export function renderAgentSelf(
     greeting: definition.embed?.greeting ?? null,
     title: definition.embed?.title ?? null,
     starters: definition.embed?.starters ?? [],
+    conversations: renderStorage(deps.config.conversations, definition),
+  }
+}
+
+function renderStorage(
+  { isAllowed, maxDays }: Dependencies['config']['conversations'],
+  { conversations }: Agent['definition'],
+): z.output<typeof AgentSelf>['conversations'] {
+  if (!isAllowed || conversations === undefined)
+    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
+  const { keep, notice, visitor } = conversations
+  return {
+    stored: true,
+    keep_days: Math.min(Math.ceil(toSeconds(keep) / DAY_SECONDS), maxDays),
+    notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
+    list: visitor.list,
+    delete: visitor.delete,
+    resume_seconds: toSeconds(visitor.resume),
   }
 }
 

@@ -23,35 +23,42 @@ type WatchDeps = Pick<Dependencies, 'db' | 'clock' | 'config' | 'keys' | 'artifa
 const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
-/** Returns `unknown` if the tenant has no such artifact. @throws ServiceError `insufficient_permissions` */
+/**
+ * Returns `unknown` if the tenant has no such artifact. An upload token can only read why an artifact is
+ * `unknown`. @throws ServiceError `insufficient_permissions`
+ */
 export async function readStatus(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   caller: ArtifactCaller,
   id: string,
 ): Promise<ArtifactStatus> {
-  assertTokenUse(caller, 'view')
   const row = await findViewRow(db, caller.tenantId, id)
   const ending = row === undefined ? await findEnding(db, caller.tenantId, id) : undefined
   assertAccess(caller, id, row ?? ending)
+  const now = unixSeconds(clock)
+  const isOver = row === undefined || (row.expires_at ?? Infinity) <= now
+  if (!isOver || (row === undefined && ending === undefined)) assertTokenUse(caller, 'view')
   if (row === undefined) return renderUnknown(id, ending?.reason)
   if (row.state === 'unknown') return renderUnknown(id, undefined)
-  const now = unixSeconds(clock)
-  return (row.expires_at ?? Infinity) <= now ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
+  return isOver ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 
+/** @throws ServiceError `rate_limit_exceeded`: a waiting request counts as a stream. */
 async function awaitStatus(
-  deps: WatchDeps,
-  caller: ArtifactCaller,
+  { context, signal }: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
   id: string,
   waitMs: number,
-  signal: AbortSignal,
 ): Promise<ArtifactStatus> {
+  const { deps, caller } = context
   const enough = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
-  const statuses = watchStatus(deps, caller, id, enough)
-  const { value: first } = await statuses.next()
-  const { value: second } = await statuses.next()
-  await statuses.return()
-  return second ?? first ?? (await readStatus(deps, caller, id))
+  const statuses = watchWithinLimit({ context, signal: enough }, id)
+  try {
+    const { value: first } = await statuses.next()
+    const { value: second } = await statuses.next()
+    return second ?? first ?? (await readStatus(deps, caller, id))
+  } finally {
+    await statuses.return()
+  }
 }
 
 /**
@@ -105,7 +112,7 @@ export function answerStatus(
   const waitSeconds = readWaitSeconds(input.prefer)
   if (waitSeconds === undefined) return readStatus(deps, caller, id)
   context.setHeader('Preference-Applied', `wait=${waitSeconds}`)
-  return awaitStatus(deps, caller, id, waitSeconds * 1000, call.signal)
+  return awaitStatus(call, id, waitSeconds * 1000)
 }
 
 /**

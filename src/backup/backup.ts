@@ -1,11 +1,18 @@
 /** Backs up a whole installation to one archive, even while a server is running. */
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config/config.ts'
 import { acquireLock, isLockTaken } from '../db/lock.ts'
-import { countRows, openCheckedCopy, openSnapshotSource, type SnapshotSource } from '../db/snapshot.ts'
+import {
+  type CheckedCopy,
+  countRows,
+  openCheckedConversations,
+  openCheckedCopy,
+  openSnapshotSource,
+  type SnapshotSource,
+} from '../db/snapshot.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { ignoreMissing, makeFolder } from '../storage/folder.ts'
@@ -14,9 +21,11 @@ import { collect } from './collect.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   type BackupReport,
+  CONVERSATIONS,
   DATABASE,
   type EntryRecord,
   FORMAT,
+  FORMAT_WITHOUT_CONVERSATIONS,
   HEAD,
   type Head,
   MANIFEST,
@@ -39,7 +48,13 @@ interface Job {
   readonly source: ByteSource
   readonly config: Config
   readonly head: Head
+  readonly withConversations: boolean
   readonly records: EntryRecord[]
+}
+
+export interface BackupOptions {
+  readonly withConversations?: boolean
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -49,26 +64,28 @@ interface Job {
 export async function createBackup(
   deps: Pick<Dependencies, 'config' | 'clock' | 'log'>,
   output: Output,
-  signal?: AbortSignal,
+  { withConversations = true, signal }: BackupOptions = {},
 ): Promise<BackupReport> {
   const { config, clock } = deps
   assertSqlite(config)
-  const database = await openSnapshotSource(config.dataDir)
+  const database = await openSnapshotSource(config.dataDir, { withConversations })
   try {
     // Checks that the stored files belong to this database; otherwise the archive would lack files.
     if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {
       const source = await openByteSource({ ...deps, db: database.db })
-      const { schema } = database
+      const { schema, conversations } = database
       const head = {
-        format: FORMAT,
+        format: conversations === undefined ? FORMAT_WITHOUT_CONVERSATIONS : FORMAT,
         parley_version: packageJson.version,
         schema,
+        ...(conversations && { conversations_schema: conversations.schema }),
         created_at: unixSeconds(clock),
       }
       try {
-        return await writeArchive({ database, source, config, head, records: [] }, output, signal)
+        const job = { database, source, config, head, withConversations, records: [] }
+        return await writeArchive(job, output, signal)
       } finally {
         await source.close()
         await clearFolder(config.dataDir)
@@ -110,8 +127,9 @@ async function lockFolder(dataDir: string) {
 }
 
 async function clearFolder(dataDir: string): Promise<void> {
-  for (const name of [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-journal`])
-    await rm(join(dataDir, BACKUP_FOLDER, name), { force: true })
+  for (const name of [DATABASE, CONVERSATIONS])
+    for (const suffix of ['', '-wal', '-shm', '-journal'])
+      await rm(join(dataDir, BACKUP_FOLDER, name + suffix), { force: true })
 }
 
 async function writeArchive(
@@ -137,11 +155,11 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
   const { database, source, config, head, records } = job
   yield toEntry(HEAD, renderJson(head))
   const collected = yield* collect(database, source)
-  const path = join(config.dataDir, BACKUP_FOLDER, DATABASE)
-  await database.copyTo(path)
-  database.release()
-  const rows = await countRowsOf(path)
-  yield { name: DATABASE, sizeBytes: (await stat(path)).size, bytes: createReadStream(path) }
+  const rows = await copyDatabases(job)
+  for (const name of database.conversations === undefined ? [DATABASE] : [DATABASE, CONVERSATIONS]) {
+    const path = join(config.dataDir, BACKUP_FOLDER, name)
+    yield { name, sizeBytes: (await stat(path)).size, bytes: createReadStream(path) }
+  }
   const secret =
     config.secret === undefined
       ? await readFile(join(config.dataDir, SECRET)).catch(ignoreMissing)
@@ -154,6 +172,7 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
     lost: collected.missing,
     unfinished: collected.unfinished,
     secret: config.secret !== undefined ? 'environment' : secret === undefined ? 'none' : 'included',
+    conversations: describeConversations(job),
     rows,
     entries: [...records],
   }
@@ -162,14 +181,30 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
   yield toEntry(SEAL, `${records.at(-1)?.sha256}  ${MANIFEST}\n`)
 }
 
-/** @throws StartupError if the copied database is damaged. */
-async function countRowsOf(path: string): Promise<Record<string, number>> {
-  const { db, close } = await openCheckedCopy(path)
+/** Copies the pinned databases, and returns the number of rows in each table. @throws StartupError if a copy is damaged. */
+async function copyDatabases({ database, config }: Job): Promise<Record<string, number>> {
+  const { conversations } = database
+  const folder = join(config.dataDir, BACKUP_FOLDER)
+  await database.copyTo(join(folder, DATABASE))
+  await conversations?.copyTo(join(folder, CONVERSATIONS))
+  database.release()
+  const rows = await countRowsOf(await openCheckedCopy(join(folder, DATABASE)))
+  if (conversations === undefined) return rows
+  const stored = await openCheckedConversations(join(folder, CONVERSATIONS))
+  return { ...rows, ...(await countRowsOf(stored)) }
+}
+
+async function countRowsOf<T>({ db, close }: CheckedCopy<T>): Promise<Record<string, number>> {
   try {
     return await countRows(db)
   } finally {
     close()
   }
+}
+
+function describeConversations({ database, config, withConversations }: Job): Manifest['conversations'] {
+  if (database.conversations !== undefined) return 'included'
+  return !withConversations && existsSync(join(config.dataDir, CONVERSATIONS)) ? 'omitted' : 'none'
 }
 
 function renderJson(value: unknown): string {

@@ -5,6 +5,7 @@ import { databaseName, listForeign, makeDataDirectory } from '../db/data-directo
 import { acquireLock, type DirectoryLock, isLockTaken, lockName } from '../db/lock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { makeFolder } from '../storage/folder.ts'
+import { CONVERSATIONS } from './manifest.ts'
 
 /**
  * Subfolder for the restored files until the restore is complete. It must be on the same volume, because
@@ -13,7 +14,7 @@ import { makeFolder } from '../storage/folder.ts'
 const RESTORE_FOLDER = '.restore'
 
 /** Entries that an interrupted restore may already have moved into place. */
-const movedBefore = ['files', 'artifacts']
+const movedBefore = ['files', 'artifacts', CONVERSATIONS]
 
 interface ClaimedDirectory {
   readonly folder: string

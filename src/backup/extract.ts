@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
-import { migrations } from '../db/migrate.ts'
+import { conversationMigrations, migrations } from '../db/migrate.ts'
 import { StartupError } from '../lib/errors.ts'
 import { countingExternalBytes } from '../lib/external-memory.ts'
 import { syncFolder } from '../lib/files.ts'
@@ -77,8 +77,9 @@ function parse<T extends z.ZodType>(shape: T, name: string, text: string): z.inf
   }
 }
 
-function assertKnown({ format, schema, parley_version: version }: Head): void {
-  if (format <= FORMAT && Object.hasOwn(migrations, schema)) return
+function assertKnown({ format, schema, conversations_schema: stored, parley_version: version }: Head): void {
+  const isKnown = stored === undefined || Object.hasOwn(conversationMigrations, stored)
+  if (format <= FORMAT && Object.hasOwn(migrations, schema) && isKnown) return
   throw new StartupError(
     `The archive was written by a newer version of Parley (${version}, ${schema}); restore it with that version.`,
   )

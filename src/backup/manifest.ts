@@ -7,11 +7,14 @@ import { isBlobName } from '../storage/blobs.ts'
 import type { ReferencedBlob } from './store.ts'
 
 /** Increase this when older versions cannot read new archives. */
-export const FORMAT = 1
+export const FORMAT = 2
+/** The format of archives without conversations, which earlier versions can read too. */
+export const FORMAT_WITHOUT_CONVERSATIONS = 1
 
 /** Names of the entries that are not blobs. */
 export const HEAD = 'parley-backup.json'
 export const DATABASE = 'parley.db'
+export const CONVERSATIONS = 'conversations.db'
 export const SECRET = 'secret'
 export const MANIFEST = 'manifest.json'
 /** The last entry: the manifest's checksum in `sha256sum` format. An archive without it is truncated. */
@@ -22,6 +25,8 @@ export const Head = z.object({
   format: z.int(),
   parley_version: z.string(),
   schema: z.string(),
+  /** The newest migration of the stored conversations; absent if the archive does not contain them. */
+  conversations_schema: z.string().optional(),
   created_at: z.int(),
 })
 export type Head = z.infer<typeof Head>
@@ -34,6 +39,8 @@ export type EntryRecord = z.infer<typeof EntryRecord>
 export const Manifest = Head.extend({
   /** Whether the secret is in the archive, was set in the environment, or did not exist. */
   secret: z.enum(['included', 'environment', 'none']),
+  /** Whether the stored conversations are in the archive, were omitted, or did not exist. */
+  conversations: z.enum(['included', 'omitted', 'none']).default('none'),
   rows: z.record(z.string(), Count),
   entries: z.array(EntryRecord),
   lost: z.array(z.string()),
@@ -57,7 +64,7 @@ export function toEntryName({ store, name, uploadFence }: ReferencedBlob): strin
 }
 
 export function isEntryName(name: string): boolean {
-  if ([HEAD, DATABASE, SECRET, MANIFEST, SEAL].includes(name)) return true
+  if ([HEAD, DATABASE, CONVERSATIONS, SECRET, MANIFEST, SEAL].includes(name)) return true
   const [, blob] = /^(?:files|artifacts|artifacts\/growing)\/([^/]+)$/.exec(name) ?? []
   return blob !== undefined && isBlobName(blob)
 }

@@ -1,9 +1,11 @@
 /** Restores an installation from a backup archive after all checks have passed. */
+import { existsSync } from 'node:fs'
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Config } from '../config/config.ts'
-import { type CheckedCopy, countRows, openCheckedCopy } from '../db/snapshot.ts'
+import type { Database } from '../db/database.ts'
+import { countRows, openCheckedConversations, openCheckedCopy } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { syncFolder } from '../lib/files.ts'
 import { ignoreMissing } from '../storage/folder.ts'
@@ -11,7 +13,7 @@ import { type CopiedBytes, copyIntoBucket, findBytes } from './copy-to-bucket.ts
 import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extract.ts'
-import { type BackupReport, DATABASE, type Manifest, SECRET, toReport } from './manifest.ts'
+import { type BackupReport, CONVERSATIONS, DATABASE, type Manifest, SECRET, toReport } from './manifest.ts'
 import { listReferencedBlobs } from './store.ts'
 import { damaged } from './tar.ts'
 
@@ -77,9 +79,12 @@ async function checkAndPlaceBytes(
   folder: string,
   manifest: Manifest,
 ): Promise<CopiedBytes | undefined> {
+  const stored = await checkConversations(folder, manifest)
   const copy = await openCheckedCopy(join(folder, DATABASE))
   try {
-    await assertComplete(copy, folder, manifest)
+    assertSameSchema(DATABASE, copy.schema, manifest.schema)
+    assertSameRows({ ...(await countRows(copy.db)), ...stored }, manifest)
+    await assertBlobs(copy.db, folder, manifest)
     if (deps.config.s3 === undefined) return undefined
     const copied = await copyIntoBucket({ ...deps, db: copy.db }, folder)
     for (const store of ['files', 'artifacts'])
@@ -91,17 +96,33 @@ async function checkAndPlaceBytes(
   }
 }
 
-async function assertComplete(
-  { db, schema }: CheckedCopy,
-  folder: string,
-  manifest: Manifest,
-): Promise<void> {
-  if (schema !== manifest.schema) throw damaged(`its database is at ${schema}, not at ${manifest.schema}`)
-  const rows = await countRows(db)
+/** Returns the number of rows in each table of the stored conversations. @throws StartupError if they are incomplete. */
+async function checkConversations(folder: string, manifest: Manifest): Promise<Record<string, number>> {
+  const path = join(folder, CONVERSATIONS)
+  if (existsSync(path) !== (manifest.conversations === 'included'))
+    throw damaged(`its manifest is wrong about ${CONVERSATIONS}`)
+  if (manifest.conversations !== 'included') return {}
+  const { db, schema, close } = await openCheckedConversations(path)
+  try {
+    assertSameSchema(CONVERSATIONS, schema, manifest.conversations_schema)
+    return await countRows(db)
+  } finally {
+    close()
+  }
+}
+
+function assertSameSchema(name: string, found: string, expected: string | undefined): void {
+  if (found !== expected) throw damaged(`its ${name} is at ${found}, not at ${expected}`)
+}
+
+function assertSameRows(rows: Readonly<Record<string, number>>, manifest: Manifest): void {
   for (const table of new Set([...Object.keys(rows), ...Object.keys(manifest.rows)])) {
     if (rows[table] !== manifest.rows[table])
       throw damaged(`the table ${table} has ${rows[table]} rows, not ${manifest.rows[table]}`)
   }
+}
+
+async function assertBlobs(db: Database, folder: string, manifest: Manifest): Promise<void> {
   const leftOut = new Set([...manifest.lost, ...manifest.unfinished])
   for await (const blob of listReferencedBlobs(db)) {
     if (!leftOut.has(blob.name) && (await findBytes(folder, blob)) === undefined)

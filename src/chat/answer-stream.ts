@@ -7,6 +7,7 @@ import { BackendFailure } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
+import { countText } from './output-limit.ts'
 import { parseEvent } from './parse-answer.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
@@ -30,6 +31,7 @@ const noMore = { done: true, value: undefined } as const
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
+  textBytes = 0
   /** The first complete events for the client; undefined if the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
@@ -79,7 +81,7 @@ class StreamedAnswer implements ModelAnswer {
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
-      const read = await this.read()
+      const read = await (this.hasFinished ? this.readEnd() : this.source.next())
       if (read.done) return this.assertFinished(this.options.choices)
       const run = this.reader.push(read.value)
       const wanted = run === undefined ? undefined : this.take(run)
@@ -91,14 +93,12 @@ class StreamedAnswer implements ModelAnswer {
   }
 
   /**
-   * Reads from the provider. After the last finish reason, a timeout or a lost connection ends the stream
+   * Reads from the provider after the last finish reason. A timeout or a lost connection ends the stream
    * normally, because only usage may follow.
    */
-  private async read(): Promise<IteratorResult<Uint8Array, void>> {
-    const next = this.source.next()
-    if (!this.hasFinished) return next
+  private async readEnd(): Promise<IteratorResult<Uint8Array, void>> {
     try {
-      return await within(AFTER_FINISH_MS, next, () => noMore)
+      return await within(AFTER_FINISH_MS, this.source.next(), () => noMore)
     } catch (thrown) {
       if (thrown instanceof BackendFailure) return noMore
       throw thrown
@@ -156,9 +156,12 @@ class StreamedAnswer implements ModelAnswer {
       for (let at = 0; at < run.length && !this.isDone; ) {
         const plain = this.normalizer.hasBegun ? plainEnd(text, at) : at
         const end = plain > at ? plain : eventEnd(run, at)
-        const bytes = run.subarray(at, end)
-        if (plain > at) wanted.push(bytes)
-        else wanted.push(...this.takeEvent(bytes))
+        // Usually a read is one run of plain events, which needs no copy.
+        const bytes = at === 0 && end === run.length ? run : run.subarray(at, end)
+        if (plain > at) {
+          if (this.options.isMetered) this.countEvents(bytes)
+          wanted.push(bytes)
+        } else wanted.push(...this.takeEvent(bytes))
         at = end
       }
     } catch (thrown) {
@@ -168,11 +171,17 @@ class StreamedAnswer implements ModelAnswer {
     return wanted.length <= 1 ? wanted[0] : Buffer.concat(wanted)
   }
 
+  private countEvents(run: Buffer): void {
+    for (const event of splitRun(run))
+      this.textBytes += countText(JSON.parse(dataOf(event) as string), 'delta')
+  }
+
   private takeEvent(event: Buffer): Uint8Array[] {
     const data = dataOf(event)
     this.isDone = data === '[DONE]'
     if (data === undefined || this.isDone) return []
     const chunk = parseEvent(data)
+    if (this.options.isMetered) this.textBytes += countText(chunk, 'delta')
     const normalized = this.normalizer.take(chunk)
     return normalized[0] === chunk ? [event] : normalized.map(encodeEvent)
   }

@@ -2,21 +2,22 @@
 
 import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
-import { addressGroup, lowerLimit } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
-import { toCallerError, toInterruption } from '../providers/failures.ts'
+import { toCallerError, toFailedCall, toInterruption } from '../providers/failures.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
-import type { Release, StreamQuota } from '../replicas/limits.ts'
+import type { Release } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answer-stream.ts'
 import type { Dependencies } from './dependencies.ts'
 import { askForCompletion, type ModelAnswer, newNames } from './model-answer.ts'
+import { limitForProvider } from './output-limit.ts'
 import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
 import type { PlaygroundOptions, StreamChunk, StreamRequest, TurnStep } from './schema.ts'
 import { decodeRuns, encodeEvent } from './sse-reader.ts'
 import { chatStored, findStoring } from './stored-chat.ts'
+import { streamQuotas } from './stream-quotas.ts'
 import { ToolLoop } from './tool-loop.ts'
 
 type Context = CallContext<Caller, Dependencies>
@@ -31,7 +32,8 @@ export async function chat(
   request: ChatRequest,
   client: AbortSignal,
 ): Promise<JsonBytes | EventStream> {
-  const turn = await prepareTurn(context, request)
+  const preparing = prepareTurn(context, request)
+  const turn = preparing instanceof Promise ? await preparing : preparing
   const storing = findStoring(context, turn, request.store as boolean | null | undefined)
   if (storing !== undefined) return chatStored(context, { turn, request, storing, run: runTurn }, client)
   const pieces = runTurn(context, turn, client)
@@ -78,7 +80,8 @@ export async function* runTurn(
   try {
     const { usage, deadline } = await run.acquire(client)
     for (;;) {
-      const answer = await run.ask(deadline)
+      const answer = await run.ask(usage, deadline)
+      let isWhole = false
       try {
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
           if (!run.hasBegun) {
@@ -88,15 +91,17 @@ export async function* runTurn(
           usage.sent(piece)
           yield piece
         }
+        isWhole = true
       } catch (thrown) {
         attempts.recordInterruption(thrown)
         answer.fail(thrown)
         throw thrown
       } finally {
-        usage.used(answer.usage, answer.text)
+        usage.used(answer.usage, answer, !isWhole)
       }
       // Frees the provider connection before any tool runs.
-      await answer.close()
+      const closing = answer.close()
+      if (closing !== undefined) await closing
       run.names ??= answer.names
       loop.addUsage(answer.usage)
       reports?.used(loop.usage)
@@ -120,7 +125,8 @@ export async function* runTurn(
     failure = run.hasBegun && turn.isStream ? toInterruption(thrown) : toCallerError(thrown)
     throw failure
   } finally {
-    await run.release(failure, client)
+    const releasing = run.release(failure, client)
+    if (releasing !== undefined) await releasing
   }
 }
 
@@ -153,7 +159,7 @@ class TurnRun {
       ? new Deadline(deps.clock, client, { firstEventMs: backendFirstEventMs, totalMs: streamMaxMs })
       : new Deadline(deps.clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
     this.deadline = deadline
-    const usage = await deps.usage.begin({
+    const usage = deps.usage.begin({
       operation: 'chat',
       requestId: metadata.requestId,
       tenantId: caller.tenantId,
@@ -167,19 +173,32 @@ class TurnRun {
     return { usage, deadline }
   }
 
-  async ask(deadline: Deadline): Promise<ModelAnswer> {
+  async ask(usage: UsageRecord, deadline: Deadline): Promise<ModelAnswer> {
     const { turn, context, loop } = this
     const { deps } = context
     const ask = turn.isStream ? askForStream : askForCompletion
-    this.answer = await this.attempts.run(deadline, ({ backend, model }, span, signal) =>
-      ask(backend, { body: backendBody(loop.request, model, turn.isStream), signal }, span, {
-        choices: turn.request.n ?? 1,
-        withholdsCalls: turn.tools !== undefined,
-        continued: this.names,
-        newNames: () => newNames(deps, model),
-        newCallId: () => newId('call_', 24, deps.random),
-      }),
-    )
+    this.answer = await this.attempts.run(deadline, async ({ backend, model }, span, signal) => {
+      const granted = await usage.reserve(loop.request)
+      if (signal.aborted) {
+        usage.failCall('unused')
+        throw signal.reason
+      }
+      const request = limitForProvider(loop.request, granted, backend)
+      const body = backendBody(request, model, turn.isStream)
+      try {
+        return await ask(backend, { body, signal }, span, {
+          choices: turn.request.n ?? 1,
+          withholdsCalls: turn.tools !== undefined,
+          isMetered: granted !== undefined,
+          continued: this.names,
+          newNames: () => newNames(deps, model),
+          newCallId: () => newId('call_', 24, deps.random),
+        })
+      } catch (thrown) {
+        usage.failCall(toFailedCall(thrown, turn.isStream))
+        throw thrown
+      }
+    })
     return this.answer
   }
 
@@ -204,8 +223,15 @@ class TurnRun {
   }
 
   /** Releases the turn's resources. If a usage record is still open, the client has disconnected. */
-  async release(failure: unknown, client: AbortSignal): Promise<void> {
+  release(failure: unknown, client: AbortSignal): Promise<void> | undefined {
     this.deadline?.release()
+    const isDone = failure === undefined && this.usage?.isEnded === true && !this.turn.isStream
+    if (!isDone) return this.releaseOpen(failure, client)
+    this.turn.endSpan(failure)
+    return undefined
+  }
+
+  private async releaseOpen(failure: unknown, client: AbortSignal): Promise<void> {
     await this.releaseStreams?.()
     await this.answer?.close()
     if (failure === undefined) await this.usage?.end('left')
@@ -216,17 +242,4 @@ class TurnRun {
 
 function encodeStep(step: TurnStep): Uint8Array {
   return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
-}
-
-/** Limits agent keys per client address as well, because they are public. */
-function streamQuotas({ deps, caller, metadata }: Context): StreamQuota[] {
-  const { streams } = deps.config.limits
-  if (caller.kind === 'parent') {
-    const limit = lowerLimit(streams.parent, caller.ownLimits?.streams)
-    return [{ key: `parent:${caller.tenantId}`, limit }]
-  }
-  return [
-    { key: `agent:${caller.agentId}`, limit: streams.agent },
-    { key: `agent:${caller.agentId}:${addressGroup(metadata.clientAddress)}`, limit: streams.address },
-  ]
 }

@@ -7,6 +7,7 @@ import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure, type BackendRequest, type ChatBackend } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import type { Dependencies } from './dependencies.ts'
+import { countText } from './output-limit.ts'
 import { assertCallCount, assertChoiceCount, parseCompletion } from './parse-answer.ts'
 import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
@@ -20,10 +21,12 @@ export interface ModelAnswer {
   readonly usage: Usage | undefined
   /** The text used to estimate tokens; undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
+  /** Bytes of the text, reasoning and tool calls; 0 if the turn is not metered. */
+  readonly textBytes: number
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
   fail(thrown: unknown): void
-  close(): Promise<void>
+  close(): Promise<void> | undefined
 }
 
 export interface AnswerOptions {
@@ -33,6 +36,8 @@ export interface AnswerOptions {
    * client receives.
    */
   readonly withholdsCalls: boolean
+  /** Whether to count the bytes of the answer, because the turn has a token budget. */
+  readonly isMetered: boolean
   /** The id, time and model of the answer if an earlier stream of this turn began it; otherwise undefined. */
   readonly continued: AnswerNames | undefined
   readonly newNames: () => AnswerNames
@@ -133,6 +138,10 @@ class WholeAnswer implements ModelAnswer {
     return this.message().content
   }
 
+  get textBytes(): number {
+    return countText(this.completion, 'message')
+  }
+
   attributes() {
     const { id, model, usage, choices } = this.completion
     const names = { id: String(id), model: String(model) }
@@ -174,7 +183,10 @@ class WholeAnswer implements ModelAnswer {
   }
 
   fail() {}
-  async close() {}
+
+  close() {
+    return undefined
+  }
 }
 
 interface Completion extends Fields {

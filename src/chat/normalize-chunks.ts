@@ -28,6 +28,8 @@ interface ChoiceState {
 export class ChunkNormalizer {
   usage: Usage | undefined
   names: AnswerNames | undefined
+  /** A count, because a stream reads it for each of its chunks. */
+  finishedChoices = 0
   private isNamed = true
   private readonly states = new Map<number, ChoiceState>()
   private readonly options: AnswerOptions
@@ -42,10 +44,6 @@ export class ChunkNormalizer {
    */
   get hasBegun(): boolean {
     return this.isNamed && this.states.size >= this.options.choices
-  }
-
-  get finishedChoices(): number {
-    return this.finishReasons.length
   }
 
   get finishReasons(): string[] {
@@ -85,6 +83,7 @@ export class ChunkNormalizer {
     const finish = sent.finish_reason
     if (typeof finish !== 'string' || finish === '') return isEmpty(added) ? [] : [added]
     const isRepeated = state.finish !== undefined
+    if (!isRepeated) this.finishedChoices += 1
     state.finish ??= finish
     const pieces: Fields[] = isEmpty(delta) ? [] : [added]
     if (this.options.withholdsCalls || isRepeated) return pieces

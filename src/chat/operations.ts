@@ -5,6 +5,7 @@ import { operationsOf } from '../operations/operation.ts'
 import { ChatChunk, ChatCompletion, ChatRequest } from '../providers/chat-api.ts'
 import { chat, streamChunks } from './chat.ts'
 import type { Dependencies } from './dependencies.ts'
+import { isPlainRequest } from './plain-request.ts'
 import { type StreamChunk, StreamRequest } from './schema.ts'
 import { resumeChat } from './stored-chat.ts'
 
@@ -23,7 +24,7 @@ const { mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
 export const chatOperations = {
   completions: mutation({
     http: { method: 'POST', path: '/v1/chat/completions' },
-    request: { ...chatRequest, resume: resumeChat },
+    request: { ...chatRequest, isPlainInput: isPlainRequest, resume: resumeChat },
     response: { events: ChatChunk },
     docs: {
       summary: 'Create a chat completion',

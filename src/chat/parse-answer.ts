@@ -1,6 +1,7 @@
 /**
  * Parses a provider's JSON with limits, so that an answer can neither block the process nor fill its memory.
  */
+import { toBuffer } from '../lib/bytes.ts'
 import { isSurelyWithin, outlineOf } from '../lib/formats/json.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
@@ -16,8 +17,7 @@ const MAX_UNREQUESTED_CHOICES = 8
 
 /** @throws BackendFailure `protocol` for JSON that is invalid, too deep or has too many values. */
 export function parseCompletion(bytes: Uint8Array): unknown {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
-  return parse(text, 'the answer', MAX_ANSWER_VALUES)
+  return parse(toBuffer(bytes).toString('utf8'), 'the answer', MAX_ANSWER_VALUES)
 }
 
 /** @throws BackendFailure `protocol` for JSON that is invalid, too deep or has too many values. */

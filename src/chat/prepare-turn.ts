@@ -11,8 +11,7 @@ import {
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
-import { chargeRequest } from '../operations/access.ts'
-import { DEFINITION_BYTES_PER_REQUEST } from '../operations/body-cost.ts'
+import { chargeRequest, DEFINITION_BYTES_PER_REQUEST } from '../operations/access.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import type { Routes } from '../providers/retry.ts'
@@ -20,6 +19,7 @@ import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
+import { capOutput } from './output-limit.ts'
 import { toPublicRequest } from './public-request.ts'
 import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
@@ -47,16 +47,30 @@ export interface Turn {
  * Selects the agent, models and tools for a request.
  * @throws ServiceError for a model, field or option that the caller may not use.
  */
-export async function prepareTurn(
+export function prepareTurn(
   context: CallContext<Caller, Dependencies>,
   sent: ChatRequest,
   options?: PlaygroundOptions,
+): Turn | Promise<Turn> {
+  const { deps, caller } = context
+  if (options !== undefined) return preparePlaygroundTurn(context, sent, options)
+  const request = caller.kind === 'agent' ? toPublicRequest(sent) : sent
+  const found = findTurnAgent(deps, caller, request.model)
+  // An agent that is cached costs no promise.
+  return found instanceof Promise
+    ? found.then((saved) => createTurn(context, request, { saved, agent: saved }))
+    : createTurn(context, request, { saved: found, agent: found })
+}
+
+async function preparePlaygroundTurn(
+  context: CallContext<Caller, Dependencies>,
+  request: ChatRequest,
+  options: PlaygroundOptions,
 ): Promise<Turn> {
   const { deps, caller } = context
-  if (caller.kind === 'agent' && options !== undefined)
+  const { draft } = options
+  if (caller.kind === 'agent')
     throw new ServiceError('insufficient_permissions', 'trial requires a parent key', { param: 'trial' })
-  const request = caller.kind === 'agent' ? toPublicRequest(sent) : sent
-  const draft = options?.draft
   if (draft !== undefined)
     await chargeRequest(context, caller, Math.ceil(draft.yaml.length / DEFINITION_BYTES_PER_REQUEST))
   const saved = await findTurnAgent(deps, caller, request.model)
@@ -68,6 +82,22 @@ export async function prepareTurn(
           definition: parseDefinition(draft.yaml, draft.format),
           policy: saved?.policy ?? openPolicy,
         }
+  return createTurn(context, request, { saved, agent, options })
+}
+
+interface TurnSource {
+  readonly saved: Agent | undefined
+  /** The saved agent or a draft of it. */
+  readonly agent: TurnAgent | undefined
+  readonly options?: PlaygroundOptions
+}
+
+function createTurn(
+  context: CallContext<Caller, Dependencies>,
+  request: ChatRequest,
+  { saved, agent, options }: TurnSource,
+): Turn {
+  const { deps } = context
   const turn = {
     routes: chooseRoutes(
       deps.models,
@@ -76,12 +106,12 @@ export async function prepareTurn(
     ),
     agentId: saved?.row.id,
     agentVersion: saved?.row.version,
-    conversations: draft === undefined ? saved?.definition.conversations : undefined,
+    conversations: options?.draft === undefined ? saved?.definition.conversations : undefined,
     isStream: request.stream === true,
     isTraced: options?.is_traced ?? false,
   }
   const { span } = context.metadata.instrumentation
-  if (agent === undefined) return { ...turn, request, tools: undefined, span, endSpan: () => {} }
+  if (agent === undefined) return { ...turn, request, tools: undefined, span, endSpan: ignore }
   const { request: agentRequest, toolNames } = toAgentRequest(agent, request, deps.tools)
   const agentSpan = span && beginAgentSpan(span, agent)
   return {
@@ -96,13 +126,13 @@ export async function prepareTurn(
   }
 }
 
+function ignore(): void {}
+
 function createToolRunner(
   { deps, caller, metadata }: CallContext<Caller, Dependencies>,
   agentId: string,
   agentSpan: TraceSpan | undefined,
 ): TurnTools['run'] {
-  const ids = { agentId, tenantId: caller.tenantId, requestId: metadata.requestId }
-  const { line } = metadata.instrumentation
   return async ({ tool, agentSchema }, call, signal) => {
     const span = agentSpan?.begin(`execute_tool ${tool.name}`, 'internal', {
       'gen_ai.operation.name': 'execute_tool',
@@ -112,6 +142,8 @@ function createToolRunner(
       'parley.tool.origin': tool.origin,
     })
     const argumentsText = call.function?.arguments ?? '{}'
+    const ids = { agentId, tenantId: caller.tenantId, requestId: metadata.requestId }
+    const { line } = metadata.instrumentation
     try {
       return await runTool(deps, { tool, argumentsText, agentSchema, span, line }, { ...ids, signal })
     } finally {
@@ -128,11 +160,11 @@ export function backendBody(request: ChatRequest, model: string, isStream: boole
 }
 
 /** Returns the agent that a request addresses; undefined without one. @throws ServiceError */
-export async function findTurnAgent(
+export function findTurnAgent(
   deps: Dependencies,
   caller: Caller,
   model: string | null | undefined,
-): Promise<Agent | undefined> {
+): Agent | Promise<Agent> | undefined {
   const named = model?.startsWith(AGENT_PREFIX) ? model.slice(AGENT_PREFIX.length) : undefined
   if (caller.kind === 'agent') {
     if (named !== undefined && named !== caller.agentId) {
@@ -143,19 +175,12 @@ export async function findTurnAgent(
     return getOwnAgent(deps, caller)
   }
   if (named === undefined) return undefined
-  const agent = await deps.agents.find(caller.tenantId, named)
-  if (agent !== undefined) return agent
-  throw new ServiceError('model_not_found', `model: '${model}' does not exist`, { param: 'model' })
-}
-
-function capOutput(request: ChatRequest, most: number | null): ChatRequest {
-  if (most === null) return request
-  const { max_tokens: asked, max_completion_tokens: newer } = request
-  return {
-    ...request,
-    ...(newer == null || asked != null ? { max_tokens: Math.min(asked ?? most, most) } : {}),
-    ...(newer == null ? {} : { max_completion_tokens: Math.min(newer, most) }),
+  const assertFound = (agent: Agent | undefined): Agent => {
+    if (agent !== undefined) return agent
+    throw new ServiceError('model_not_found', `model: '${model}' does not exist`, { param: 'model' })
   }
+  const agent = deps.agents.find(caller.tenantId, named)
+  return agent instanceof Promise ? agent.then(assertFound) : assertFound(agent)
 }
 
 function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): TraceSpan {
@@ -203,7 +228,7 @@ function toAgentRequest(
     throw new ServiceError('invalid_value', `n: ${problem}`, { param: 'n' })
   }
   const tools = mergeTools(persona, agent.definition.pageTools, request.tools ?? [])
-  const { tools: _tools, tool_choice: choice, parallel_tool_calls: parallel, ...rest } = request
+  const { tool_choice: choice, parallel_tool_calls: parallel } = request
   assertChoosable(choice, tools)
   const toolFields =
     tools.size === 0
@@ -215,16 +240,27 @@ function toAgentRequest(
         }
   return {
     request: {
-      ...rest,
+      ...withoutToolFields(request),
       ...toolFields,
       temperature: agent.definition.temperature,
       messages: [persona.system, ...request.messages.map(withoutAuthority)],
     },
-    toolNames: {
-      callers: new Set([...tools.keys()].filter((name) => !persona.own.has(name))),
-      own: persona.own,
-    },
+    toolNames: { callers: namesOfCaller(tools, persona.own), own: persona.own },
   }
+}
+
+/** Most requests have no such field, and copying an object without some fields is slow. */
+function withoutToolFields(request: ChatRequest): ChatRequest {
+  const { tools, tool_choice: choice, parallel_tool_calls: parallel } = request
+  if (tools === undefined && choice === undefined && parallel === undefined) return request
+  const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = request
+  return rest
+}
+
+function namesOfCaller(tools: ReadonlyMap<string, ChatTool>, own: Persona['own']): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const name of tools.keys()) if (!own.has(name)) names.add(name)
+  return names
 }
 
 function personaOf(agent: TurnAgent, toolbox: Toolbox): Persona {
@@ -286,7 +322,8 @@ function mergeTools(
   { tools, bareNames }: Persona,
   pageTools: PageTools,
   sent: readonly ChatTool[],
-): Map<string, ChatTool> {
+): ReadonlyMap<string, ChatTool> {
+  if (sent.length === 0) return tools
   const merged = new Map(tools)
   for (const tool of sent) {
     const name = tool.function?.name

@@ -18,6 +18,7 @@ import {
   toolArguments,
   toolName,
 } from '../providers/chat-api.ts'
+import { isPlainRequest } from './plain-request.ts'
 
 /** Limits costs, because the operator pays for every choice. */
 const MAX_CHOICES = 8
@@ -103,7 +104,7 @@ const ToolChoice = z.union(
 const { shape } = ChatRequest
 
 /** Zod drops the fields that these objects do not list. */
-const PublicRequest = z.object({
+export const PublicRequest = z.object({
   model: shape.model,
   messages: z.array(Message).min(1).max(MAX_MESSAGES),
   temperature: shape.temperature,
@@ -161,6 +162,7 @@ const PublicRequest = z.object({
  * @throws ServiceError `invalid_value`
  */
 export function toPublicRequest(request: ChatRequest): ChatRequest {
+  if (isPlainRequest(request)) return request
   assertChatApiOnly(request)
   const rebuilt = validate(PublicRequest, request) as z.output<typeof PublicRequest>
   assertSafeSchemas(rebuilt)

@@ -1,4 +1,6 @@
 /** Splits a provider's response into server-sent events, and finds those that need no parsing. */
+
+import { toBuffer } from '../lib/bytes.ts'
 import type { ChatChunk } from '../providers/chat-api.ts'
 import { BackendFailure } from '../providers/provider.ts'
 
@@ -26,7 +28,7 @@ export class EventReader {
   push(bytes: Uint8Array): Buffer | undefined {
     this.receivedBytes += bytes.length
     if (this.receivedBytes > MAX_STREAM_BYTES) throw tooMuch('stream', MAX_STREAM_BYTES)
-    const read = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    const read = toBuffer(bytes)
     const fresh = this.withPlainLineEnds(this.start === undefined ? read : this.withoutMark(this.start, read))
     const known = this.carried.length === 0 ? fresh : Buffer.concat([this.carried, fresh])
     const end = known.lastIndexOf(BOUNDARY)
@@ -35,8 +37,13 @@ export class EventReader {
       this.carried = known
       return undefined
     }
-    this.carried = known.subarray(end + BOUNDARY.length)
-    return known.subarray(0, end + BOUNDARY.length)
+    const next = end + BOUNDARY.length
+    if (next === known.length) {
+      this.carried = NOTHING
+      return known
+    }
+    this.carried = known.subarray(next)
+    return known.subarray(0, next)
   }
 
   /** Drops one byte order mark at the start (WHATWG HTML, 9.2.5); it may be split across reads. */

@@ -8,16 +8,18 @@ import {
   type TurnReports,
   type TurnRow,
 } from '../conversations/conversations.ts'
-import { parseEventId, toChatStream } from '../conversations/events.ts'
+import { answerInterrupted, parseEventId, toChatStream } from '../conversations/events.ts'
 import { toChatItems } from '../conversations/items.ts'
+import { endOf, type LoggedEnd } from '../conversations/turn-output.ts'
 import { mapConstraintError } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { ServiceError } from '../lib/errors.ts'
+import { type Reason, reasons, ServiceError } from '../lib/errors.ts'
 import { logFailure, renderError } from '../operations/errors.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { Turn } from './prepare-turn.ts'
+import { withinStreamLimit } from './stream-quotas.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -25,7 +27,7 @@ const DAY_SECONDS = 86_400
 const AGENT_KEY_SECONDS = DAY_SECONDS
 
 /** The storage settings of a turn. */
-export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect'>
+export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect' | 'toolData'>
 
 /** Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field, `byDefault` its default. */
 export function findStoring(
@@ -39,11 +41,12 @@ export function findStoring(
   if (turn.agentId === undefined) {
     const isWanted = withoutAgent === 'default' ? (store ?? byDefault) : store === true
     if (withoutAgent === 'off' || !isWanted) return undefined
-    return { keepSeconds: Math.min(withoutAgentDays, maxDays) * DAY_SECONDS, onDisconnect: 'cancel' }
+    const keepSeconds = Math.min(withoutAgentDays, maxDays) * DAY_SECONDS
+    return { keepSeconds, onDisconnect: 'cancel', toolData: 'full' }
   }
   if (turn.conversations === undefined) return undefined
-  const { keep, onDisconnect } = turn.conversations
-  return { keepSeconds: Math.min(toSeconds(keep), maxDays * DAY_SECONDS), onDisconnect }
+  const { keep, onDisconnect, toolData } = turn.conversations
+  return { keepSeconds: Math.min(toSeconds(keep), maxDays * DAY_SECONDS), onDisconnect, toolData }
 }
 
 interface StoredChat {
@@ -83,7 +86,7 @@ export async function chatStored(
     isBackground: false,
     kind: 'model',
     request: { stream: turn.isStream },
-    input: toChatItems(request.messages, deps.random),
+    ...toChatItems(request.messages, deps.random),
     requestId: metadata.requestId,
     renderFailure: (failure) => renderLogged(context, failure),
   }
@@ -112,7 +115,8 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
       code: 'stream_not_found',
     })
   nameTurn(context, turn.id, turn.conversation_id)
-  const batches = deps.conversations.followRuns(turn, 0, client)
+  deps.metrics.conversations.streamResumed('chat')
+  const batches = withinStreamLimit(context, deps.conversations.followRuns(turn, 0, client))
   return toStream(toChatStream(batches, { capability: id.capability, after: id.number }))
 }
 
@@ -158,17 +162,23 @@ async function nameStored(context: Context, { id, conversationId, isStored }: St
   return false
 }
 
-/** Reads the one entry of a turn that is not streamed. */
+/** Reads the one entry of a turn that is not streamed. @throws ServiceError if the turn ended without it */
 async function readCompletion(
   entries: AsyncIterable<LogEntry>,
   onFirst: () => Promise<unknown>,
 ): Promise<JsonBytes> {
   const pieces: Uint8Array[] = []
+  let failure: LoggedEnd['failure']
   for await (const entry of entries) {
     if (entry.kind === 'completion') pieces.push(entry.bytes)
+    failure ??= endOf(entry)?.failure
   }
   await onFirst()
-  return new JsonBytes(pieces)
+  if (pieces.length > 0) return new JsonBytes(pieces)
+  if (failure === undefined) throw answerInterrupted()
+  const { code, message } = failure
+  const reason = Object.hasOwn(reasons, code) ? (code as Reason) : 'backend_error'
+  throw new ServiceError(reason, message, { code })
 }
 
 function renderLogged(context: Context, failure: ServiceError): Uint8Array {
@@ -254,6 +264,6 @@ async function attach(
   nameTurn(context, turn.id, turn.conversation_id)
   const { conversations } = context.deps
   if (!isStream) return readCompletion(conversations.follow(turn, 0, client), async () => {})
-  const batches = conversations.followRuns(turn, 0, client)
+  const batches = withinStreamLimit(context, conversations.followRuns(turn, 0, client))
   return toStream(toChatStream(batches, { capability: conversations.capabilityOf(turn.id), after: -1 }))
 }

@@ -21,6 +21,8 @@ import { type Clock, createPositions } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
 import { printNotice } from './output.ts'
 
+const KEEP_ALIVE_MS = 60_000
+
 export async function readConfig(): Promise<Config> {
   const { config, warnings } = await loadConfig()
   for (const warning of warnings) printNotice(`warning: ${warning}`)
@@ -56,12 +58,15 @@ export async function withConversations<T>(
   { db, config }: { readonly db: Database; readonly config: Config },
   run: (storage: ConversationStorage) => Promise<T>,
 ): Promise<T> {
-  const isPostgres = config.databaseUrl !== undefined
-  const storage = createConversationStorage({ db, isPostgres }, config.dataDir)
+  const { databaseUrl, dataDir } = config
+  const storage = createConversationStorage({ db, databaseUrl }, dataDir)
+  // The thread that writes to SQLite does not keep the process running.
+  const keepAlive = setInterval(() => {}, KEEP_ALIVE_MS)
   try {
     return await run(storage)
   } finally {
     await storage.close()
+    clearInterval(keepAlive)
   }
 }
 

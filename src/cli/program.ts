@@ -30,6 +30,9 @@ function createProgram(): Command {
   addServerCommands(program)
   addKeysCommands(program.command('keys').description('create, list, change, rotate and revoke parent keys'))
   addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
+  addConversationsCommands(
+    program.command('conversations').description('list, show, export, delete and prune stored conversations'),
+  )
   addDataCommands(program)
   program
     .command('openapi')
@@ -103,7 +106,8 @@ function addKeysCommands(keys: Command): void {
     .action(async (id, { overlap, json }) => (await load()).rotate(id, overlap, json))
   withJson(keys.command('revoke <id>'))
     .description('revoke a parent key and the keys of its agents; this cannot be undone')
-    .action(async (id, { json }) => (await load()).revoke(id, json))
+    .option('--with-created', 'also revoke the keys that this key has created')
+    .action(async (id, { withCreated, json }) => (await load()).revoke(id, withCreated === true, json))
 }
 
 function addAgentsCommands(agents: Command): void {
@@ -150,13 +154,43 @@ Each file is named after the agent's name and id, such as
 guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. If an existing file has different
 content or a different name, nothing is written without --force.`
 
+function addConversationsCommands(conversations: Command): void {
+  const load = () => import('./commands/conversations.ts')
+  const addFiltered = (usage: string) =>
+    withJson(conversations.command(usage))
+      .option('--key <key>', 'only those of this parent key, given as the key or its id')
+      .option('--agent <id>', 'only those of this agent')
+      .option('--from <time>', 'only those created at this time or later, such as 2030-01-31', parseMoment)
+      .option('--to <time>', 'only those created before this time', parseMoment)
+  addFiltered('list')
+    .description('list conversations, newest first')
+    .option('--limit <count>', 'maximum number of conversations (50)', parseCount)
+    .action(async (options) => (await load()).list(options))
+  withJson(conversations.command('show <id>'))
+    .description('print the last turns of a conversation')
+    .option('--limit <count>', 'maximum number of turns (20)', parseCount)
+    .action(async (id, options) => (await load()).show(id, options))
+  addFiltered('export')
+    .description('print all turns as JSON Lines, with or without --json')
+    .option('--limit <count>', 'maximum number of turns (unlimited)', parseCount)
+    .action(async (options) => (await load()).exportAll(options))
+  withJson(conversations.command('delete <id>'))
+    .description('delete a conversation with its turns; this cannot be undone')
+    .option('--yes', 'confirm the deletion')
+    .action(async (id, options) => (await load()).remove(id, options))
+  withJson(conversations.command('prune'))
+    .description('delete expired conversations now (a running server does this every ten minutes)')
+    .action(async ({ json }) => (await load()).prune(json))
+}
+
 function addDataCommands(program: Command): void {
   withJson(program.command('migrate'))
     .description('migrate the database to this version and exit (`serve` also does this)')
     .action(async ({ json }) => (await import('./commands/migrate.ts')).migrate(json))
   withJson(program.command('backup <archive>'))
     .description('write all rows and files to one archive (.tar, .tar.gz or .tar.zst; - for standard output)')
-    .action(async (archive, { json }) => (await import('./commands/backup.ts')).backup(archive, json))
+    .option('--without-conversations', 'omit the stored conversations')
+    .action(async (archive, options) => (await import('./commands/backup.ts')).backup(archive, options))
   withJson(program.command('restore <archive>'))
     .description('restore an archive to an empty data directory (- for standard input)')
     .action(async (archive, { json }) => (await import('./commands/backup.ts')).restore(archive, json))
@@ -203,6 +237,18 @@ function parseTime(text: string): number | 'never' {
       'Must be a UTC date, a time with its zone such as 2030-01-31T12:00Z, or never',
     )
   return Math.floor(milliseconds / 1000)
+}
+
+/** Returns Unix seconds. */
+function parseMoment(text: string): number {
+  const seconds = parseTime(text)
+  if (seconds !== 'never') return seconds
+  throw new InvalidArgumentError('Must be a UTC date, or a time with its zone such as 2030-01-31T12:00Z')
+}
+
+function parseCount(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('Must be a whole number of 1 or more')
 }
 
 function parseOwnLimit(text: string): number | 'none' {

@@ -98,6 +98,7 @@ export function toConfig(
       parent: settings.PARLEY_RATE_LIMIT_PARENT,
       agent: settings.PARLEY_RATE_LIMIT_AGENT,
       agentAddress: settings.PARLEY_RATE_LIMIT_AGENT_ADDRESS,
+      uploadToken: settings.PARLEY_RATE_LIMIT_UPLOAD_TOKEN,
       authFailures: settings.PARLEY_RATE_LIMIT_AUTH_FAILURES,
       streams: {
         parent: settings.PARLEY_MAX_STREAMS_PARENT,
@@ -109,6 +110,7 @@ export function toConfig(
       maxFileBytes: settings.PARLEY_MAX_FILE_BYTES,
       maxUploadBytes: settings.PARLEY_MAX_UPLOAD_BYTES,
       agents: settings.PARLEY_MAX_AGENTS,
+      budgetOutputTokens: settings.PARLEY_BUDGET_OUTPUT_TOKENS,
       storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: settings.PARLEY_BACKEND_ATTEMPTS,
     },
@@ -234,6 +236,11 @@ function toConversationsConfig(settings: Settings) {
     /** 0: unlimited. */
     maxBytes: settings.PARLEY_CONVERSATIONS_MAX_BYTES,
     withoutAgent: settings.PARLEY_STORE_WITHOUT_AGENT,
+    followers: {
+      parent: settings.PARLEY_MAX_FOLLOWERS_PARENT,
+      agent: settings.PARLEY_MAX_FOLLOWERS_AGENT,
+      address: settings.PARLEY_MAX_FOLLOWERS_ADDRESS,
+    },
     withoutAgentDays: settings.PARLEY_STORE_WITHOUT_AGENT_DAYS,
     replaySeconds: settings.PARLEY_REPLAY_HOURS * 3600,
     flushMs: settings.PARLEY_FLUSH_MS,

@@ -14,6 +14,9 @@ export const limits = {
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: limit()
     .prefault('60')
     .describe('Maximum number of requests per minute with one agent key from one client IP address.'),
+  PARLEY_RATE_LIMIT_UPLOAD_TOKEN: limit()
+    .prefault('600')
+    .describe('Maximum number of requests per minute with the upload token of one artifact.'),
   PARLEY_RATE_LIMIT_AUTH_FAILURES: limit()
     .prefault('30')
     .describe('Maximum number of failed authentications per minute from one client IP address.'),
@@ -41,6 +44,11 @@ export const limits = {
     .prefault('5368709120')
     .describe('Maximum upload size, in bytes.'),
   PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Maximum number of agents per parent key.'),
+  PARLEY_BUDGET_OUTPUT_TOKENS: integer(16, 1_000_000)
+    .prefault('4096')
+    .describe(
+      'Maximum length of an answer under a token budget if the request sets no limit, in tokens. A call that asks for more gets at most this, or a quarter of what is left of the budget.',
+    ),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
     .prefault('53687091200')
     .describe('Maximum total size of the files and artifacts of one parent key, in bytes.'),
@@ -138,6 +146,17 @@ export const conversations = {
   PARLEY_FLUSH_MS: integer(50, 2000)
     .prefault('250')
     .describe('Maximum time until a streamed event is stored, in milliseconds.'),
+  PARLEY_MAX_FOLLOWERS_PARENT: limit()
+    .prefault('200')
+    .describe('Maximum number of conversations that clients follow at the same time with one parent key.'),
+  PARLEY_MAX_FOLLOWERS_AGENT: limit()
+    .prefault('1000')
+    .describe('Maximum number of conversations that visitors follow at the same time with one agent key.'),
+  PARLEY_MAX_FOLLOWERS_ADDRESS: limit()
+    .prefault('20')
+    .describe(
+      'Maximum number of conversations that visitors follow at the same time from one client IP address with one agent key.',
+    ),
   PARLEY_RECONNECT_SECONDS: integer(0, 60)
     .prefault('10')
     .describe(

@@ -27,7 +27,8 @@ import {
   BudgetBody,
   BudgetReplacement,
   KeyBudget,
-  KeyReference,
+  KeyRevocation,
+  KeyRevocationInput,
   renderBudget,
   renderEvent,
   renderKey,
@@ -149,12 +150,13 @@ export const adminOperations = {
 
   revokeKey: mutation({
     http: { method: 'POST', path: '/v1/manager/admin/keys/{key_id}/revoke' },
+    request: { bodySchema: KeyRevocation },
     docs: { summary: 'Permanently revoke a parent key and the keys of its agents', failures: notFound },
-    input: KeyReference,
+    input: KeyRevocationInput,
     output: KeyRevoked,
-    run: async ({ context, input }) => {
-      await revokeParentKey(context.deps, actorOf(context), input.key_id)
-      return { id: input.key_id, revoked: true as const }
+    run: async ({ context, input: { key_id: id, with_created_keys: withCreated } }) => {
+      await revokeParentKey(context.deps, actorOf(context), id, { withCreated })
+      return { id, revoked: true as const }
     },
   }),
 

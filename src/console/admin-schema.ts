@@ -29,6 +29,14 @@ export type AdminListQuery = z.output<typeof AdminListQuery>
 
 export const KeyReference = z.strictObject({ key_id: keyId })
 
+export const KeyRevocation = z.strictObject({
+  with_created_keys: z.boolean().default(false).meta({
+    description: 'Whether to revoke the keys that this key has created, too.',
+  }),
+})
+
+export const KeyRevocationInput = KeyRevocation.extend(KeyReference.shape)
+
 const bound = z.strictObject({ limit: count, used: count }).nullable().meta({
   id: 'BudgetBound',
   description: 'Tokens in the current UTC day or month; null if there is no limit.',

@@ -2,50 +2,53 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { ConversationStorage } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { within } from '../lib/timeout.ts'
-import { createTtlCache } from '../lib/ttl-cache.ts'
+import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
-import { toStoreFailure } from './failures.ts'
+import { updateTitle } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
 import {
   deleteAgentConversations,
   type FindAgentRetention,
+  type MaintenanceDependencies,
   startConversationMaintenance,
 } from './retention/maintenance.ts'
 import { deleteConversationRows, moveConversations } from './retention/rows.ts'
 import {
   deleteTurn,
+  findTurn,
   listAbandonedTurns,
   listRunningTurns,
   readEvents,
   requestCancel,
-  sumTenantBytes,
   type TurnRow,
 } from './store.ts'
-import { acceptTurn, type TurnPlan } from './turns/acceptance.ts'
+import { acceptTurn, assertInputSize, needsStore, type TurnPlan } from './turns/acceptance.ts'
+import { toStoreFailure } from './turns/failures.ts'
 import { StoreBacklog } from './turns/log.ts'
 import { endAbandoned } from './turns/procedures.ts'
+import { StorageQuota, type UsedBytes } from './turns/quota.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import { entriesOf, type LogEntry, type LogRun } from './turns/segments.ts'
+import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
 import { StoredLogs } from './turns/stored-logs.ts'
 import { TurnWriter } from './turns/writer.ts'
 
+export { recordExpiry } from './admin/audit.ts'
 export {
   deleteAgentConversations,
   type FindAgentRetention,
   maintainConversations,
 } from './retention/maintenance.ts'
 export type { TurnRow } from './store.ts'
-export { conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
+export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
 export type { LogEntry, LogRun } from './turns/segments.ts'
 
 const ID_LENGTH = 24
 const OWNER_LENGTH = 16
-const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
 const CLOSE_MS = 10_000
 
@@ -67,15 +70,17 @@ export interface StartedTurn {
 export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
+  readonly reads: ReadAudit
+  readonly quota: StorageQuota
   private readonly deps: Dependencies
   private readonly capabilityKey: KeyObject
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
   private readonly running = new Map<string, RunningTurn>()
   private readonly stored: StoredLogs
-  private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
   private readonly writer: TurnWriter
   private readonly backlog = new StoreBacklog()
+  private readonly storeHealth: StoreHealth
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
   private isClosed = false
@@ -87,18 +92,22 @@ export class Conversations {
     this.capabilityKey = createSecretKey(deps.capabilityKey)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
-    this.stored = new StoredLogs(deps.storage)
-    this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
+    this.stored = new StoredLogs(deps)
+    this.reads = new ReadAudit(clock)
+    this.quota = new StorageQuota(deps)
     this.writer = new TurnWriter({
       ...deps,
       owner: this.owner,
       flushMs: config.conversations.flushMs,
+      onFlushed: (durationMs) => deps.metrics.flushed(durationMs),
       onStored(ids) {
         if (bus.reachesOthers) for (const id of ids) bus.publish('turn', id)
       },
     })
+    this.storeHealth = new StoreHealth({ ...deps, writer: this.writer })
     bus.subscribe('turn', (id) => this.stored.wake(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
+    bus.subscribe('read-turn', (id) => this.running.get(id)?.onAnnounced())
     bus.onGap(() => this.stored.wakeAll())
     this.sweeping = setInterval(() => void this.sweep(false), SWEEP_EVERY_MS).unref()
     void this.sweep(deps.isOnlyServer)
@@ -107,6 +116,7 @@ export class Conversations {
   /** Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
+    assertInputSize(plan)
     const id = newId('turn_', ID_LENGTH, random)
     const conversationId =
       plan.conversationId ?? plan.previous?.conversation_id ?? newId('conv_', ID_LENGTH, random)
@@ -117,7 +127,9 @@ export class Conversations {
       id,
       isStream: plan.isStream,
       isBackground: plan.isBackground,
+      toolData: plan.toolData,
       lonelyMs: continues ? undefined : config.conversations.reconnectMs,
+      findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
       renderFailure: plan.renderFailure,
       backlog: this.backlog,
@@ -126,7 +138,7 @@ export class Conversations {
     })
     let used: UsedBytes | undefined
     const assertQuota = async (tenantId: string) => {
-      used = await this.assertQuota(tenantId)
+      used = await this.quota.assertRoom(tenantId)
     }
     const accepting = acceptTurn({ ...this.deps, assertQuota }, plan, {
       id,
@@ -135,6 +147,7 @@ export class Conversations {
       owner: this.owner,
       nowSeconds: createdAt,
     })
+    this.storeHealth.observe(accepting)
     // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
     this.running.set(id, turn)
     if (needsStore(plan))
@@ -143,7 +156,7 @@ export class Conversations {
         turn.discard()
         throw toStoreFailure(error)
       })
-    void this.store(turn, accepting, plan.requestId)
+    void this.store(turn, accepting, plan.requestId).then(() => this.notify(conversationId))
     void this.finish(plan, turn, { conversationId, getUsed: () => used }, model)
     return {
       id,
@@ -168,6 +181,12 @@ export class Conversations {
     signal?: AbortSignal,
   ): AsyncGenerator<readonly LogRun[], void, void> {
     return this.running.get(turn.id)?.read(from, signal) ?? this.stored.follow(turn, from, signal)
+  }
+
+  private async findLastRead(tenantId: string, turnId: string): Promise<number | undefined> {
+    if (!this.deps.bus.reachesOthers) return undefined
+    const { read } = await this.storage.open()
+    return (await findTurn(read, tenantId, 'id', turnId))?.read_at ?? undefined
   }
 
   /** Returns the entries so far, without waiting for more. */
@@ -199,8 +218,13 @@ export class Conversations {
 
   async deleteTurn(turn: TurnRow): Promise<void> {
     if (turn.status === 'in_progress') await this.cancel(turn)
-    const { write } = await this.storage.open()
-    await write.transaction().execute((trx) => deleteTurn(trx, turn))
+    const { write, scrub } = await this.storage.open()
+    await write.transaction().execute(async (trx) => {
+      await deleteTurn(trx, turn)
+      await updateTitle(trx, turn.conversation_id)
+    })
+    await scrub()
+    this.quota.forget()
   }
 
   /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
@@ -209,7 +233,8 @@ export class Conversations {
     const { write, scrub } = await this.storage.open()
     await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
     await scrub()
-    this.usedBytes.invalidate()
+    this.quota.forget()
+    this.notify(id)
   }
 
   /** Deletes the conversations of a deleted agent. After a failure, maintenance deletes them. */
@@ -218,7 +243,7 @@ export class Conversations {
       const database = await this.storage.find()
       if (database === undefined) return
       await deleteAgentConversations(database, this.deps.clock, { tenant: tenantId, agentId })
-      this.usedBytes.invalidate()
+      this.quota.forget()
     } catch (error) {
       this.deps.log.warn({ err: error, agentId }, 'could not delete the conversations of a deleted agent yet')
     }
@@ -228,26 +253,38 @@ export class Conversations {
   async moveTenant(from: string, to: string): Promise<number> {
     const database = await this.storage.find()
     const moved = await database?.write.transaction().execute((trx) => moveConversations(trx, from, to))
-    this.usedBytes.invalidate()
+    this.quota.forget()
     return moved ?? 0
   }
 
   /** Deletes old data every ten minutes until `close`. */
-  startMaintenance(findAgentRetention: FindAgentRetention, everyMs?: number): void {
-    const onDeleted = () => this.usedBytes.invalidate()
-    this.stopMaintenance = startConversationMaintenance(
-      { ...this.deps, findAgentRetention, onDeleted },
-      everyMs,
-    )
+  startMaintenance(
+    findAgentRetention: FindAgentRetention,
+    onExpired: NonNullable<MaintenanceDependencies['onExpired']>,
+  ): void {
+    const onDeleted = () => this.quota.forget()
+    const deps = { ...this.deps, findAgentRetention, onDeleted, onExpired }
+    this.stopMaintenance = startConversationMaintenance(deps)
   }
 
-  health(): 'up' | 'down' {
-    return this.writer.health
+  /** Whether turns can be stored; after a failure, writes to the store to find out. */
+  checkStore(): Promise<'up' | 'down'> {
+    return this.storeHealth.check()
+  }
+
+  /** The state of this process, for its metrics. */
+  readState() {
+    const waiting = { events: 0, bytes: 0 }
+    for (const { log } of this.running.values()) {
+      waiting.events += log.waitingSize.events
+      waiting.bytes += log.waitingSize.bytes
+    }
+    return { running: this.running.size, waiting, isStoreUp: this.storeHealth.isUp }
   }
 
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
-    const { clock, log, bus } = this.deps
+    const { clock, log, metrics } = this.deps
     try {
       const opened = await this.storage.find()
       if (opened === undefined || this.isClosed) return
@@ -255,8 +292,9 @@ export class Conversations {
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
         if (!(await opened.run(endAbandoned, { turn, owner: this.owner, nowSeconds: unixSeconds(clock) })))
           continue
-        this.stored.wake(turn.id)
-        bus.publish('turn', turn.id)
+        metrics.turnEnded('incomplete')
+        this.notify(turn.id)
+        this.notify(turn.conversation_id)
       }
     } catch (error) {
       log.warn({ err: error }, 'could not end the turns of a stopped process')
@@ -292,6 +330,7 @@ export class Conversations {
       await accepting
     } catch (error) {
       this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it runs unstored')
+      this.deps.metrics.turnUnstored(toUnstoredReason(error))
       turn.log.stopStoring()
       turn.accepted.resolve(false)
       return
@@ -321,39 +360,33 @@ export class Conversations {
     const isStored = await turn.accepted.promise
     // The cached sum does not contain this turn.
     const used = getUsed()
-    if (used !== undefined) used.bytes += sizeOf(plan) + turn.log.bytes
-    if (isStored && end.stopped !== 'lost')
-      await this.writer.end(turn.id, {
+    used?.add(sizeOf(plan) + turn.log.bytes)
+    if (isStored && end.stopped !== 'lost') {
+      const status = await this.writer.end(turn.id, {
         ...end,
         conversationId,
         failureCode: failure?.code,
         keepSeconds: plan.keepSeconds,
         nowSeconds: unixSeconds(this.deps.clock),
       })
+      if (status !== undefined) this.deps.metrics.turnEnded(status)
+    }
     // Readers return only now, so that a client that continues the turn finds its end.
     turn.log.end()
     this.running.delete(turn.id)
+    this.notify(conversationId)
   }
 
-  /** @throws ServiceError `storage_full` */
-  async assertQuota(tenantId: string): Promise<UsedBytes | undefined> {
-    const { maxBytes } = this.deps.config.conversations
-    const opened = maxBytes === 0 ? undefined : await this.storage.find()
-    if (opened === undefined) return undefined
-    const used = await this.usedBytes.get(tenantId, async () => ({
-      bytes: await sumTenantBytes(opened.read, tenantId),
-    }))
-    if (used.bytes < maxBytes) return used
-    throw new ServiceError(
-      'storage_full',
-      `The stored conversations have reached the limit of ${maxBytes} bytes.`,
-    )
+  /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
+  notify(id: string): void {
+    this.stored.wake(id)
+    if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
   }
-}
 
-/** Number of bytes that a tenant has stored; grows with each turn while it is cached. */
-interface UsedBytes {
-  bytes: number
+  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  waitForChange(id: string, signal: AbortSignal | undefined, mostMs?: number) {
+    return this.stored.waitForChange(id, signal, mostMs)
+  }
 }
 
 function sizeOf({ input }: TurnPlan): number {
@@ -362,14 +395,4 @@ function sizeOf({ input }: TurnPlan): number {
 
 async function* toEntries(batches: AsyncIterable<readonly LogRun[]>): AsyncGenerator<LogEntry, void, void> {
   for await (const runs of batches) for (const run of runs) yield* entriesOf(run)
-}
-
-/** Whether a turn cannot run unstored. */
-function needsStore(plan: TurnPlan): boolean {
-  return (
-    plan.isBackground ||
-    plan.conversationId !== undefined ||
-    plan.previous !== undefined ||
-    plan.idempotency !== undefined
-  )
 }

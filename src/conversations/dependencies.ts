@@ -5,6 +5,7 @@ import type { ConversationStorage } from '../db/open.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Bus } from '../replicas/bus.ts'
+import type { ConversationMetrics } from '../telemetry/conversation-metrics.ts'
 
 export interface Dependencies {
   readonly config: Pick<Config, 'conversations'>
@@ -13,6 +14,7 @@ export interface Dependencies {
   readonly random: Random
   readonly log: Logger
   readonly bus: Bus
+  readonly metrics: ConversationMetrics
   /** Derives the capabilities in event ids. */
   readonly capabilityKey: Buffer
   /** Returns unique microseconds since the epoch. */

@@ -57,13 +57,19 @@ export async function* toChatStream(
     throw new ServiceError(
       'conflict',
       `Last-Event-ID: this event was not stored; the last stored event is ${number - 1}. Read the turn again.`,
-      { code: 'event_not_kept' },
+      {
+        code: 'event_not_kept',
+        ...(capability !== undefined && number > 0 && { lastEventId: `${capability}.${number - 1}` }),
+      },
     )
-  if (isInterrupted)
-    throw new ServiceError('service_unavailable', 'The answer was interrupted.', {
-      code: 'stream_interrupted',
-    })
+  if (isInterrupted && !hasFailed) throw answerInterrupted()
   if (!hasFailed) yield Buffer.from(DONE)
+}
+
+export function answerInterrupted(): ServiceError {
+  return new ServiceError('service_unavailable', 'The answer was interrupted.', {
+    code: 'stream_interrupted',
+  })
 }
 
 function isInterruption(run: LogRun): boolean {

@@ -3,6 +3,10 @@ import type { Selectable } from 'kysely'
 import { type ConversationDb, type ItemTable, insertRow } from '../db/open.ts'
 import type { PageOptions } from './store.ts'
 
+const TITLE_LENGTH = 80
+/** Only the start of a text is read, because splitting megabytes into characters takes long. */
+const TITLE_SOURCE_LENGTH = 1_000
+
 export type ItemRow = Selectable<ItemTable>
 
 /** An item before it has a place in a conversation. */
@@ -10,6 +14,13 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   /** The item as in OpenAI's API. */
   readonly body: object
   readonly isForVisitor: boolean
+  /** Chosen by the client, to recognize a repeated request; unique in the conversation. */
+  readonly clientId?: string
+}
+
+/** Returns the sizes of items in bytes. */
+export function sizesOf(items: readonly NewItem[]): number[] {
+  return items.map(({ body }) => Buffer.byteLength(JSON.stringify(body)))
 }
 
 /** An item as its row contains it. */
@@ -30,13 +41,13 @@ export interface ItemPlace {
   readonly nowSeconds: number
 }
 
-/** Adds items at the end of a conversation. */
+/** Adds items at the end of a conversation, and returns the number of items that it has had so far. */
 export async function insertItems(
   db: ConversationDb,
   place: ItemPlace,
   items: readonly NewItem[],
-): Promise<void> {
-  if (items.length === 0) return
+): Promise<number> {
+  if (items.length === 0) return 0
   const encoded = items.map(encodeItem)
   const { items: count } = await db
     .updateTable('conversations')
@@ -49,6 +60,7 @@ export async function insertItems(
     .returning('items')
     .executeTakeFirstOrThrow()
   await insertItemRows(db, place, encoded, count)
+  return count
 }
 
 /** Inserts the last rows of a conversation that already counts them; `count` is the number of all its items. */
@@ -59,7 +71,7 @@ export async function insertItemRows(
   count: number,
 ): Promise<void> {
   const first = count - items.length + 1
-  for (const [index, { isForVisitor, ...item }] of items.entries())
+  for (const [index, { isForVisitor, clientId, ...item }] of items.entries())
     await insertRow(db, 'items', {
       ...item,
       conversation_id: conversationId,
@@ -68,22 +80,77 @@ export async function insertItemRows(
       author_name: null,
       for_visitor: isForVisitor ? 1 : 0,
       for_model: 1,
-      client_id: null,
+      client_id: clientId ?? null,
       created_at: nowSeconds,
     })
 }
 
-export function listItemsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemRow[]> {
-  return db.selectFrom('items').selectAll().where('turn_id', 'in', turnIds).orderBy('position').execute()
-}
+/** An item without its content. */
+export type ItemHead = Pick<ItemRow, 'n' | 'turn_id' | 'position' | 'type' | 'status' | 'for_model' | 'bytes'>
 
-export function listItems(db: ConversationDb, conversationId: string): Promise<ItemRow[]> {
+function selectHeads(db: ConversationDb) {
   return db
     .selectFrom('items')
-    .selectAll()
-    .where('conversation_id', '=', conversationId)
-    .orderBy('position')
+    .select([
+      'items.n',
+      'items.turn_id',
+      'items.position',
+      'items.type',
+      'items.status',
+      'items.for_model',
+      'items.bytes',
+    ])
+    .orderBy('items.position')
+}
+
+export function listItemHeadsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemHead[]> {
+  return selectHeads(db).where('turn_id', 'in', turnIds).execute()
+}
+
+/** Lists the items of a conversation's main line, and those that were added outside of a turn. */
+export function listMainItemHeads(db: ConversationDb, conversationId: string): Promise<ItemHead[]> {
+  return selectHeads(db)
+    .leftJoin('turns', 'turns.id', 'items.turn_id')
+    .where('items.conversation_id', '=', conversationId)
+    .where((eb) => eb.or([eb('items.turn_id', 'is', null), eb('turns.is_branch', '=', 0)]))
     .execute()
+}
+
+/** Lists the items that were added to a conversation outside of a turn, before the last item of the turns `mainIds`. */
+export async function listItemHeadsOutsideTurns(
+  db: ConversationDb,
+  conversationId: string,
+  mainIds: readonly string[],
+): Promise<ItemHead[]> {
+  if (mainIds.length === 0) return []
+  return selectHeads(db)
+    .where('conversation_id', '=', conversationId)
+    .where('turn_id', 'is', null)
+    .where('position', '<', (eb) =>
+      eb
+        .selectFrom('items')
+        .select((max) => max.fn.max('position').as('last'))
+        .where('turn_id', 'in', mainIds),
+    )
+    .execute()
+}
+
+/** Below the maximum number of parameters in a statement. */
+const MOST_PARAMETERS = 500
+
+/** Returns items with their contents, in the same order. */
+export async function listItems(db: ConversationDb, heads: readonly ItemHead[]): Promise<ItemRow[]> {
+  const rows: ItemRow[] = []
+  for (let from = 0; from < heads.length; from += MOST_PARAMETERS) {
+    const numbers = heads.slice(from, from + MOST_PARAMETERS).map(({ n }) => n)
+    rows.push(...(await db.selectFrom('items').selectAll().where('n', 'in', numbers).execute()))
+  }
+  const places = new Map(heads.map(({ n }, place) => [n, place]))
+  return rows.sort((one, other) => (places.get(one.n) as number) - (places.get(other.n) as number))
+}
+
+export function listItemsOfTurns(db: ConversationDb, turnIds: readonly string[]): Promise<ItemRow[]> {
+  return db.selectFrom('items').selectAll().where('turn_id', 'in', turnIds).orderBy('position').execute()
 }
 
 /** Finds an item with the agent and visitor of its conversation. */
@@ -111,12 +178,16 @@ export function findConversationItem(
     .executeTakeFirst()
 }
 
+/** Lists the heads of one page and the item after it. */
 export function listItemPage(
   db: ConversationDb,
   conversationId: string,
   { limit, after, order }: PageOptions,
-): Promise<ItemRow[]> {
-  let query = db.selectFrom('items').selectAll().where('conversation_id', '=', conversationId)
+): Promise<ItemHead[]> {
+  let query = db
+    .selectFrom('items')
+    .select(['n', 'turn_id', 'position', 'type', 'status', 'for_model', 'bytes'])
+    .where('conversation_id', '=', conversationId)
   if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
   return query.orderBy('position', order).limit(limit).execute()
 }
@@ -128,4 +199,33 @@ export async function deleteItemRow(db: ConversationDb, item: ItemRow): Promise<
     .set((eb) => ({ bytes: eb('bytes', '-', item.bytes), revision: eb('revision', '+', 1) }))
     .where('id', '=', item.conversation_id)
     .execute()
+}
+
+type TitledItem = Pick<NewItem, 'role' | 'author' | 'body'>
+
+/** Returns the start of the first message of a user; null without one. */
+export function titleOf(items: readonly TitledItem[]): string | null {
+  const first = items.find(({ role, author }) => role === 'user' && author !== 'service')
+  if (first === undefined) return null
+  const { content } = first.body as { content?: unknown }
+  const text = Array.isArray(content)
+    ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
+    : String(content ?? '')
+  const start = text.trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
+  return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null
+}
+
+/** Derives the title again, because it may contain text of an item that was deleted. */
+export async function updateTitle(db: ConversationDb, conversationId: string): Promise<void> {
+  const first = await db
+    .selectFrom('items')
+    .select(['role', 'author', 'body'])
+    .where('conversation_id', '=', conversationId)
+    .where('role', '=', 'user')
+    .where('author', '!=', 'service')
+    .orderBy('position')
+    .limit(1)
+    .executeTakeFirst()
+  const title = first === undefined ? null : titleOf([{ ...first, body: JSON.parse(first.body) }])
+  await db.updateTable('conversations').set({ title }).where('id', '=', conversationId).execute()
 }

@@ -3,13 +3,20 @@ import { newId, type Random } from '../lib/ids.ts'
 import type { ChatMessage } from '../providers/chat-api.ts'
 import type { ItemRow, NewItem } from './item-store.ts'
 import type { ListedItem } from './schema.ts'
+import type { TurnPlan } from './turns/acceptance.ts'
 
 const ID_LENGTH = 24
 
 /** The messages after the model's last answer: what a chat request adds to the conversation. */
-export function toChatItems(messages: readonly ChatMessage[], random: Random): NewItem[] {
-  const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant')
-  return messages.slice(lastAnswer + 1).map((message) => toItem(message, random))
+export function toChatItems(
+  messages: readonly ChatMessage[],
+  random: Random,
+): Pick<TurnPlan, 'input' | 'inputField'> {
+  const first = messages.findLastIndex(({ role }) => role === 'assistant') + 1
+  return {
+    input: messages.slice(first).map((message) => toItem(message, random)),
+    inputField: { name: 'messages', first },
+  }
 }
 
 function toItem(message: ChatMessage, random: Random): NewItem {

@@ -1,11 +1,13 @@
 /** Defines the operations of the Conversations API, which has the form of OpenAI's. */
+import type { Config } from '../config/config.ts'
 import { actorOf } from '../identity/audit.ts'
-import { operationsOf } from '../operations/operation.ts'
+import { type CallContext, operationsOf, type ParentCaller } from '../operations/operation.ts'
 import {
   addItems,
   createConversation,
   deleteConversation,
   deleteItem,
+  findOwn,
   getConversation,
   getItem,
   listConversationItems,
@@ -35,7 +37,9 @@ import { getTurn, listTurns } from './turns/read-turns.ts'
 
 const notFound = { 404: 'The conversation does not exist.' }
 const off = { 400: 'Conversations are not stored (`conversations_off`).' }
+const largeBody = { maxBodyBytes: ({ limits }: Config) => limits.maxBodyBytes }
 const itemsBody = {
+  ...largeBody,
   bodySchema: ItemsCreation.omit({ conversation_id: true }).meta({ id: 'ConversationItemsCreation' }),
 }
 const metadataBody = {
@@ -47,6 +51,7 @@ const { query, mutation } = operationsOf<OperationsDependencies>()('Conversation
 export const conversationsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/conversations' },
+    request: largeBody,
     docs: {
       summary: 'Create a conversation',
       description: 'The conversation belongs to the agent of its first response.',
@@ -112,7 +117,10 @@ export const conversationsOperations = {
     docs: { summary: "List a conversation's items", failures: notFound },
     input: ItemsQuery,
     output: ItemList,
-    run: ({ context: { deps, caller }, input }) => listConversationItems(deps, caller.tenantId, input),
+    run: async ({ context, input }) => {
+      await recordRead(context, input.conversation_id)
+      return listConversationItems(context.deps, context.caller.tenantId, input)
+    },
   }),
 
   getItem: query({
@@ -120,7 +128,10 @@ export const conversationsOperations = {
     docs: { summary: 'Get an item of a conversation', failures: { 404: 'The item does not exist.' } },
     input: ItemReference,
     output: ListedItem,
-    run: ({ context: { deps, caller }, input }) => getItem(deps, caller.tenantId, input),
+    run: async ({ context, input }) => {
+      await recordRead(context, input.conversation_id)
+      return getItem(context.deps, context.caller.tenantId, input)
+    },
   }),
 
   deleteItem: mutation({
@@ -146,4 +157,15 @@ export const conversationsOperations = {
     output: TurnDetails,
     run: ({ context: { deps, caller }, input }) => getTurn(deps, caller.tenantId, input.turn_id),
   }),
+}
+
+/** Records that the caller reads the text of a conversation. @throws ServiceError `not_found` */
+async function recordRead(
+  context: CallContext<ParentCaller, OperationsDependencies>,
+  conversationId: string,
+): Promise<void> {
+  const { deps, caller } = context
+  const { conversation } = await findOwn(deps, caller.tenantId, conversationId)
+  const { tenant: tenantId, agent_id: agentId } = conversation
+  await deps.conversations.reads.record(deps, actorOf(context), { tenantId, conversationId, agentId })
 }

@@ -2,11 +2,20 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
-import { toStoreFailure } from './failures.ts'
-import { type HistoryLimits, readChain, readConversation, type StoredItem } from './history.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
 import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
+import { toStoreFailure } from './turns/failures.ts'
+import {
+  findMainTurn,
+  type HistoryLimits,
+  readChain,
+  readConversation,
+  readVisitorConversation,
+  type StoredItem,
+} from './turns/history.ts'
+
+export type { HistoryLimits, StoredItem } from './turns/history.ts'
 
 type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'>
 
@@ -26,6 +35,18 @@ export class ConversationReader {
     }
   }
 
+  /** Returns a conversation's newest turn of its main line, and the revision in which it was that. */
+  async findMainTurn(
+    tenantId: string,
+    conversationId: string,
+  ): Promise<{ readonly revision: number; readonly turn: TurnRow | undefined }> {
+    const { read } = await this.deps.storage.open()
+    // The revision is read first: if the conversation changes after that, no turn starts from this state.
+    const conversation = await findConversation(read, tenantId, conversationId)
+    if (conversation === undefined) throw conversationNotFound(conversationId)
+    return { revision: conversation.revision, turn: await findMainTurn(read, conversationId) }
+  }
+
   async findLastTurn(conversationId: string): Promise<TurnRow | undefined> {
     const { read } = await this.deps.storage.open()
     return findLastTurn(read, conversationId)
@@ -42,7 +63,7 @@ export class ConversationReader {
     return listItemsOfTurns(read, [turnId])
   }
 
-  /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation. */
+  /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation's main line. */
   async readHistory(
     from: { readonly previous: TurnRow } | { readonly conversationId: string },
     limits: HistoryLimits,
@@ -51,6 +72,17 @@ export class ConversationReader {
     return 'previous' in from
       ? readChain(read, from.previous, limits)
       : readConversation(read, from.conversationId, limits)
+  }
+
+  /** Returns the items of a visitor's conversation that the next turn sends to the model. */
+  async readVisitorHistory(conversationId: string, limits: HistoryLimits): Promise<StoredItem[]> {
+    const { read } = await this.deps.storage.open()
+    return readVisitorConversation(read, conversationId, limits)
+  }
+
+  async isOwned(tenantId: string, id: string): Promise<boolean> {
+    const opened = await this.deps.storage.find()
+    return opened !== undefined && (await findConversation(opened.read, tenantId, id)) !== undefined
   }
 
   /** @throws ServiceError if the conversation does not exist, belongs to another agent, or has a visitor */

@@ -14,11 +14,16 @@ import {
   type ItemRow,
   insertItems,
   listItemPage,
+  listItems,
   type NewItem,
+  sizesOf,
+  titleOf,
+  updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
 import {
+  CONVERSATION_BYTES,
   type ConversationRow,
   extendConversation,
   findConversation,
@@ -28,7 +33,8 @@ import {
   type TurnRow,
   updateMetadata,
 } from './store.ts'
-import { titleOf } from './turns/acceptance.ts'
+import { assertItemSizes, conversationFull } from './turns/acceptance.ts'
+import { MAX_ITEMS } from './turns/statements.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
@@ -39,8 +45,8 @@ export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'ra
 type Metadata = Readonly<Record<string, string>>
 
 const DAY_SECONDS = 86_400
-const MAX_ITEMS = 10_000
-const MAX_ITEM_BYTES = 2 * 1024 * 1024
+/** Maximum size of the items in one page of a list. */
+const MAX_PAGE_BYTES = 2 * 1024 * 1024
 
 /** Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError `conversations_off` */
 export async function createConversation(
@@ -57,12 +63,12 @@ export async function createConversation(
         code: 'conversations_off',
       },
     )
-  await deps.conversations.assertQuota(tenantId)
+  const quota = await deps.conversations.quota.assertRoom(tenantId)
   const { write } = await deps.conversations.storage.open()
   const id = newId('conv_', 24, deps.random)
   const nowSeconds = unixSeconds(deps.clock)
   const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
-  assertItemSizes(items)
+  assertItemSizes(sizesOf(items), 'items')
   await write.transaction().execute(async (trx) => {
     await insertConversation(trx, {
       id,
@@ -83,6 +89,7 @@ export async function createConversation(
     })
     await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
   })
+  quota?.add(CONVERSATION_BYTES + sizeOf(items))
   return getConversation(deps, tenantId, id)
 }
 
@@ -165,27 +172,24 @@ export async function addItems(
   id: string,
   sent: readonly unknown[],
 ): Promise<ItemList> {
-  const { db, conversation } = await findOwn(deps, tenantId, id)
+  const { db } = await findOwn(deps, tenantId, id)
   const items = toInputItems(sent as SentItem[], deps.random)
-  assertItemSizes(items)
-  await deps.conversations.assertQuota(tenantId)
-  if (conversation.items + items.length > MAX_ITEMS)
-    throw new ServiceError(
-      'conflict',
-      `A conversation may have at most ${MAX_ITEMS} items; start a new one.`,
-      {
-        code: 'conversation_full',
-      },
-    )
+  assertItemSizes(sizesOf(items), 'items')
+  const quota = await deps.conversations.quota.assertRoom(tenantId)
   const nowSeconds = unixSeconds(deps.clock)
   await db.write.transaction().execute(async (trx) => {
-    await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+    const count = await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+    // Checked after the row is locked, because several requests can add items at the same time.
+    if (count > MAX_ITEMS) throw conversationFull()
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   })
-  return toList(
-    items.map(({ body }) => body as ListedItem),
-    false,
-  )
+  quota?.add(sizeOf(items))
+  deps.conversations.notify(id)
+  const added = items.map(({ author, body }): ListedItem => {
+    const parley = { turn_id: null, author, created_at: nowSeconds }
+    return { ...(body as ListedItem), parley }
+  })
+  return toList(added, false)
 }
 
 /** @throws ServiceError `invalid_value` when `after` names no item of the conversation */
@@ -198,9 +202,19 @@ export async function listConversationItems(
   const { db } = await findOwn(deps, tenantId, id)
   const last = after === undefined ? undefined : await findConversationItem(db.read, id, after)
   if (after !== undefined && last === undefined) throw wrongAfter()
-  const rows = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
-  const page = toPage(rows, limit)
-  return toList(page.rows.map(toOwnedItem), page.hasMore)
+  const heads = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
+  const page = toPage(heads, Math.min(limit, countWithin(heads, MAX_PAGE_BYTES)))
+  return toList((await listItems(db.read, page.rows)).map(toOwnedItem), page.hasMore)
+}
+
+/** Returns how many items fit into `mostBytes`; at least one. */
+function countWithin(heads: readonly { readonly bytes: number }[], mostBytes: number): number {
+  let bytes = 0
+  const first = heads.findIndex((head) => {
+    bytes += head.bytes
+    return bytes > mostBytes
+  })
+  return first === -1 ? heads.length : Math.max(1, first)
 }
 
 interface ItemPlace {
@@ -222,7 +236,11 @@ export async function deleteItem(
   place: ItemPlace,
 ): Promise<ConversationObject> {
   const { db, item } = await findOwnItem(deps, tenantId, place)
-  await db.write.transaction().execute((trx) => deleteItemRow(trx, item))
+  await db.write.transaction().execute(async (trx) => {
+    await deleteItemRow(trx, item)
+    await updateTitle(trx, place.conversation_id)
+  })
+  await db.scrub()
   return getConversation(deps, tenantId, place.conversation_id)
 }
 
@@ -253,12 +271,8 @@ async function findOwnItem(
   return { db, item }
 }
 
-/** @throws ServiceError `too_large` */
-function assertItemSizes(items: readonly NewItem[]): void {
-  const index = items.findIndex(({ body }) => Buffer.byteLength(JSON.stringify(body)) > MAX_ITEM_BYTES)
-  if (index === -1) return
-  const param = `items[${index}]`
-  throw new ServiceError('too_large', `${param}: must be at most ${MAX_ITEM_BYTES} bytes`, { param })
+function sizeOf(items: readonly NewItem[]): number {
+  return sizesOf(items).reduce((sum, size) => sum + size, 0)
 }
 
 export function wrongAfter(): ServiceError {
@@ -268,7 +282,7 @@ export function wrongAfter(): ServiceError {
 }
 
 /** An item with the fields that only its owner receives. */
-function toOwnedItem(row: ItemRow): ListedItem {
+export function toOwnedItem(row: ItemRow): ListedItem {
   const { turn_id, author, created_at } = row
   return { ...toListedItem(row), parley: { turn_id, author, created_at } }
 }
@@ -283,7 +297,7 @@ function toList(data: ListedItem[], hasMore: boolean): ItemList {
   }
 }
 
-async function renderConversations(
+export async function renderConversations(
   { read }: ConversationDatabase,
   rows: readonly ConversationRow[],
 ): Promise<ConversationObject[]> {

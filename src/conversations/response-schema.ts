@@ -67,19 +67,24 @@ const word = z.string().nullable()
 const number = z.number().nullable()
 const nothing = z.null()
 
-/** Fields copied from the request; they do not show what an agent has changed. */
+/**
+ * Fields copied from the request, or the defaults of OpenAI's API; they do not show what an agent has changed. The Open
+ * Responses specification requires numbers (https://www.openresponses.org).
+ */
 const echo = {
   instructions: word,
   tools: z.array(z.looseObject({ type: z.literal('function'), name: z.string() })),
   tool_choice: z.union([z.string(), z.looseObject({ type: z.string() })]),
   parallel_tool_calls: z.boolean(),
   max_tool_calls: number,
-  temperature: number,
-  top_p: number,
+  temperature: z.number(),
+  top_p: z.number(),
+  presence_penalty: z.literal(0),
+  frequency_penalty: z.literal(0),
   max_output_tokens: number,
   text: z.looseObject({ format: z.looseObject({ type: z.string() }) }),
   reasoning: z.strictObject({ effort: word, summary: word }),
-  top_logprobs: number,
+  top_logprobs: z.number(),
   metadata: z.record(z.string(), z.string()),
   user: z.string().optional(),
   safety_identifier: word,
@@ -106,7 +111,7 @@ export const ResponseObject = z
     model: z.string(),
     output: z.array(OutputItem),
     usage: ResponseUsage.nullable(),
-    service_tier: word,
+    service_tier: z.string(),
     ...echo,
     store: z.boolean(),
     background: z.boolean(),

@@ -164,6 +164,21 @@ export const TurnReference = z.object({
   turn_id: reference().meta({ description: 'Turn id: `turn_` followed by 24 characters.' }),
 })
 
+export const TurnState = z
+  .strictObject({
+    id: z.string(),
+    object: z.literal('turn'),
+    status: TurnStatus,
+    reason: z.string().nullable().meta({
+      description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.',
+    }),
+    error_code: z.string().nullable(),
+    created_at: z.int().meta({ description: 'Unix seconds.' }),
+    ended_at: z.int().nullable().meta({ description: 'Unix seconds; null while the turn runs.' }),
+  })
+  .meta({ id: 'TurnState' })
+export type TurnState = z.infer<typeof TurnState>
+
 const turnFields = {
   id: z.string(),
   object: z.literal('turn'),

@@ -177,27 +177,6 @@ export async function takeOver(
   return taken.numUpdatedRows > 0n
 }
 
-/** The ids of a turn and of those before it in its chain, newest first. */
-export async function listChain(db: ConversationDb, turnId: string, most: number): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    with recursive chain (id, previous_id, depth) as (
-      select id, previous_id, 1 from turns where id = ${turnId}
-      union all
-      select turns.id, turns.previous_id, chain.depth + 1
-      from chain join turns on turns.id = chain.previous_id where chain.depth < ${most}
-    ) select id from chain order by depth`.execute(db)
-  return rows.map(({ id }) => id)
-}
-
-export async function sumTenantBytes(db: ConversationDb, tenant: string): Promise<number> {
-  const { bytes } = await db
-    .selectFrom('conversations')
-    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('bytes'), eb.lit(0)).as('bytes'))
-    .where('tenant', '=', tenant)
-    .executeTakeFirstOrThrow()
-  return Number(bytes)
-}
-
 export function findLastTurn(db: ConversationDb, conversationId: string): Promise<TurnRow | undefined> {
   return db
     .selectFrom('turns')
@@ -208,11 +187,27 @@ export function findLastTurn(db: ConversationDb, conversationId: string): Promis
     .executeTakeFirst()
 }
 
+/** Bytes that a conversation counts in addition to its items and metadata, so that empty ones have a limit. */
+export const CONVERSATION_BYTES = 1024
+
+export async function sumTenantBytes(db: ConversationDb, tenant: string): Promise<number> {
+  const { bytes } = await db
+    .selectFrom('conversations')
+    .select(
+      sql<number>`coalesce(sum(bytes + length(metadata) + ${sql.lit(CONVERSATION_BYTES)}), 0)`.as('bytes'),
+    )
+    .where('tenant', '=', tenant)
+    .executeTakeFirstOrThrow()
+  return Number(bytes)
+}
+
 /** Deletes a turn with its items and events. Its conversation stays, and later turns continue the turn before it. */
 export async function deleteTurn(
   db: ConversationDb,
   { id, conversation_id, previous_id }: Pick<TurnRow, 'id' | 'conversation_id' | 'previous_id'>,
 ): Promise<void> {
+  // Locks the turn first, so that its process cannot store events between the deletions.
+  await requestCancel(db, id)
   await db
     .updateTable('turns')
     .set({ previous_id })
@@ -322,6 +317,16 @@ export function listRunningTurns(db: ConversationDb, conversationId: string): Pr
     .selectFrom('turns')
     .selectAll()
     .where('conversation_id', '=', conversationId)
+    .where('status', '=', 'in_progress')
+    .execute()
+}
+
+/** Stores that a replica reads a running turn of another one. */
+export async function markRead(db: ConversationDb, turnId: string, nowSeconds: number): Promise<void> {
+  await db
+    .updateTable('turns')
+    .set({ read_at: nowSeconds })
+    .where('id', '=', turnId)
     .where('status', '=', 'in_progress')
     .execute()
 }

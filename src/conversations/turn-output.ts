@@ -19,7 +19,10 @@ export function createItemIds(turnId: string): (prefix: string) => string {
   return (prefix) => newId(prefix, ID_LENGTH, random)
 }
 
-/** The last `step` entry of a turn. Without `interruption` and `failure`, the model finished. */
+/**
+ * The last `step` entry of a turn. Without `interruption` and `failure`, the model finished. With both, the model
+ * failed after it had produced some output, which another turn can continue.
+ */
 export interface LoggedEnd {
   readonly type: 'ended'
   /** Unix seconds. */
@@ -222,9 +225,14 @@ function toNewItem(item: OutputItem): NewItem {
     role: item.type === 'message' ? item.role : null,
     author: 'model',
     status: item.status === 'completed' ? 'completed' : 'incomplete',
-    body: item,
+    // Arguments that are not stored end with the spaces that number their events.
+    body: isPadded(item) ? { ...item, arguments: '{}' } : item,
     isForVisitor: item.type !== 'reasoning',
   }
+}
+
+function isPadded(item: OutputItem): boolean {
+  return item.type === 'function_call' && /^\{\} +$/.test(item.arguments)
 }
 
 function toToolItem(step: LoggedStep, newItemId: (prefix: string) => string): NewItem {

@@ -92,11 +92,14 @@ function readName(entry: Entry, { fileName }: LocalFileHeader): string {
 }
 
 const KIND_BITS = 0o170000
+/** The mode that some Java programs write for folders. It is not the mode of any kind of file. */
+const NO_MODE = 0xffff
 /** File kinds: unspecified, regular file, directory. */
 const plainKinds = [0, 0o100000, 0o040000]
 
 function assertKind(entry: Entry): void {
-  const kind = (entry.externalFileAttributes >>> 16) & KIND_BITS
+  const mode = entry.externalFileAttributes >>> 16
+  const kind = mode === NO_MODE ? 0 : mode & KIND_BITS
   if (!plainKinds.includes(kind)) throw dangerous('The archive contains a link or another special file.')
   if (entry.isEncrypted()) throw unconvertible('The archive is encrypted.')
   if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED)

@@ -106,6 +106,8 @@ async function runToEnd(
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  // Without listeners, an error after the program has ended would stop the server.
+  for (const source of [child, child.stdout, child.stderr]) source.on('error', () => {})
   const printed = collect(child, onLine)
   const kill = () => killGroup(child)
   signal.addEventListener('abort', kill, { once: true })

@@ -2,30 +2,36 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 import { hasCode } from '../lib/files.ts'
+import type { ConversationDb } from './conversations/tables.ts'
 import { fillPostgres } from './open-postgres.ts'
 import type { Tables } from './tables.ts'
 
 export type OnCopied = (step: 'copied' | 'compared', table: string, rows: number) => void
 
 /**
- * Copies and verifies all tables, and returns the number of rows in each (ADR 0033).
+ * Copies and verifies all tables, and returns the number of rows in each (ADR 0033). With SQLite, the stored
+ * conversations are a second database, which may not exist.
  * @throws StartupError if PostgreSQL is not empty or a copied row would differ.
  */
 export async function copyToPostgres(
-  source: Kysely<Tables>,
+  main: Kysely<Tables>,
   databaseUrl: string,
   onCopied: OnCopied = () => {},
+  conversations?: ConversationDb,
 ): Promise<Record<string, number>> {
   return fillPostgres(databaseUrl, async (trx) => {
-    const shapes = await listShapes(source, trx)
+    const shapes = await listShapes(main, BATCH, trx)
+    if (conversations !== undefined)
+      shapes.push(...(await listShapes(conversations, CONVERSATION_BATCH, trx)))
     await lockTables(trx, shapes)
     await assertNoRows(trx, shapes)
     const endDeferral = await deferReferences(trx)
     const counts: Record<string, number> = {}
-    for (const shape of shapes) counts[shape.name] = await copyTable(source, trx, shape, onCopied)
+    for (const shape of shapes) counts[shape.name] = await copyTable(trx, shape, onCopied)
     await endDeferral()
+    await advanceSequences(trx)
     await sql`analyze`.execute(trx)
-    for (const shape of shapes) await compareTable(source, trx, shape, onCopied)
+    for (const shape of shapes) await compareTable(trx, shape, onCopied)
     return counts
   })
 }
@@ -65,17 +71,12 @@ async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<
   }
 }
 
-async function copyTable(
-  source: Kysely<Tables>,
-  trx: Transaction<Tables>,
-  shape: TableShape,
-  onCopied: OnCopied,
-): Promise<number> {
+async function copyTable(trx: Transaction<Tables>, shape: TableShape, onCopied: OnCopied): Promise<number> {
   const { name } = shape
   const columns = sql.join(shape.columns.map((column) => sql.ref(column)))
   let count = 0
-  for await (const rows of readInOrder(source, shape)) {
-    const json = JSON.stringify(rows)
+  for await (const rows of readInOrder(shape.source, shape)) {
+    const json = JSON.stringify(rows.map(toJsonValues))
     const records = sql`json_populate_recordset(null::${sql.table(name)}, ${json}::json)`
     await sql`insert into ${sql.table(name)} (${columns}) select ${columns} from ${records}`
       .execute(trx)
@@ -88,6 +89,26 @@ async function copyTable(
   return count
 }
 
+/** Writes bytes in the format in which PostgreSQL reads them from JSON. */
+function toJsonValues(row: Row): Row {
+  const values = Object.entries(row).map(([name, value]) =>
+    value instanceof Uint8Array ? [name, `\\x${Buffer.from(value).toString('hex')}`] : [name, value],
+  )
+  return Object.fromEntries(values)
+}
+
+/** Makes PostgreSQL assign numbers above those of the copied rows. */
+async function advanceSequences(trx: Transaction<Tables>): Promise<void> {
+  const { rows } = await sql<{ table: string; column: string }>`
+    select table_name as "table", column_name as "column" from information_schema.columns
+    where table_schema = current_schema() and is_identity = 'YES'`.execute(trx)
+  for (const { table, column } of rows) {
+    const sequence = sql`pg_get_serial_sequence(quote_ident(${table}), ${column})`
+    await sql`select setval(${sequence}, max(${sql.ref(column)})) from ${sql.table(table)}
+      having max(${sql.ref(column)}) is not null`.execute(trx)
+  }
+}
+
 /** PostgreSQL's error code for text that it cannot store, such as U+0000. */
 const UNTRANSLATABLE = '22P05'
 
@@ -97,19 +118,14 @@ function notStorable(table: string): StartupError {
   )
 }
 
-async function compareTable(
-  source: Kysely<Tables>,
-  trx: Transaction<Tables>,
-  shape: TableShape,
-  onCopied: OnCopied,
-): Promise<void> {
+async function compareTable(trx: Transaction<Tables>, shape: TableShape, onCopied: OnCopied): Promise<void> {
   const copies = readInOrder(trx, shape)[Symbol.asyncIterator]()
   let count = 0
-  for await (const rows of readInOrder(source, shape)) {
+  for await (const rows of readInOrder(shape.source, shape)) {
     const { value: copied = [] } = await copies.next()
     for (const [at, row] of rows.entries()) {
       const copy = copied[at]
-      const column = shape.columns.find((one) => copy?.[one] !== row[one])
+      const column = shape.columns.find((one) => !isSame(copy?.[one], row[one]))
       if (copy === undefined || column !== undefined) throw different(shape, row, column)
     }
     if (copied.length > rows.length) throw different(shape, copied[rows.length])
@@ -118,6 +134,12 @@ async function compareTable(
   }
   const { value: more = [] } = await copies.next()
   if (more.length > 0) throw different(shape, more[0])
+}
+
+function isSame(copy: unknown, value: unknown): boolean {
+  return value instanceof Uint8Array
+    ? copy instanceof Uint8Array && Buffer.compare(copy, value) === 0
+    : copy === value
 }
 
 function different({ name, key }: TableShape, row: Row = {}, column?: string): StartupError {
@@ -130,14 +152,24 @@ function different({ name, key }: TableShape, row: Row = {}, column?: string): S
 
 /** Number of rows per batch. An `agents` row may contain 256 KiB. */
 const BATCH = 500
+/** Number of rows per batch in tables of conversations, whose rows may contain 2 MiB. */
+const CONVERSATION_BATCH = 50
 
 interface TableShape {
+  readonly source: Source
+  readonly batch: number
   readonly name: string
   readonly columns: readonly string[]
   readonly key: readonly string[]
 }
 
-async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Promise<TableShape[]> {
+/** The main database or the stored conversations. */
+type Source = Kysely<Tables> | ConversationDb
+
+async function listShapes(source: Source, batch: number, postgres: Kysely<Tables>): Promise<TableShape[]> {
+  // This function reads only the names of tables, which have the same types in both.
+  const sqlite = source as Kysely<Tables>
+
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)
   const there = (await postgres.introspection.getTables()).filter(({ schema }) => schema === schemas[0]?.name)
   const shapes: TableShape[] = []
@@ -149,7 +181,7 @@ async function listShapes(sqlite: Kysely<Tables>, postgres: Kysely<Tables>): Pro
       throw new StartupError(
         `The table ${name} has a different structure in PostgreSQL; copy into an empty database.`,
       )
-    shapes.push({ name, columns: names, key: await readKey(sqlite, name) })
+    shapes.push({ source, batch, name, columns: names, key: await readKey(sqlite, name) })
   }
   return shapes
 }
@@ -163,15 +195,15 @@ async function readKey(sqlite: Kysely<Tables>, table: string): Promise<string[]>
 
 type Row = Readonly<Record<string, unknown>>
 
-async function* readInOrder(db: Kysely<Tables>, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
+async function* readInOrder(db: Source, { name, columns, key, batch }: TableShape): AsyncGenerator<Row[]> {
   const [all, keys] = [columns, key].map((names) => sql.join(names.map((one) => sql.ref(one))))
   for (let last: Row | undefined; ; ) {
     const values = key.map((one) => last?.[one])
     const behind = last === undefined ? sql`` : sql`where (${keys}) > (${sql.join(values)})`
-    const page = sql<Row>`select ${all} from ${sql.table(name)} ${behind} order by ${keys} limit ${sql.lit(BATCH)}`
+    const page = sql<Row>`select ${all} from ${sql.table(name)} ${behind} order by ${keys} limit ${sql.lit(batch)}`
     const { rows } = await page.execute(db)
     if (rows.length > 0) yield rows
-    if (rows.length < BATCH) return
+    if (rows.length < batch) return
     last = rows.at(-1)
   }
 }

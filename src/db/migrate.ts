@@ -117,4 +117,5 @@ async function listApplied<T>(db: Kysely<T>): Promise<string[]> {
   }
 }
 
+export { conversationMigrations } from './conversations/migrations.ts'
 export { migrations } from './migrations/index.ts'

@@ -2,7 +2,11 @@
 import { StartupError } from '../lib/errors.ts'
 import type { OpenedDatabase, OpenOptions } from './database.ts'
 
-export { type ConversationStorage, createConversationStorage } from './conversations/open.ts'
+export {
+  type ConversationStorage,
+  conversationsFile,
+  createConversationStorage,
+} from './conversations/open.ts'
 export { insertRow, prepare } from './conversations/prepared.ts'
 export type {
   ConversationDatabase,

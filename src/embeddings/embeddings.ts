@@ -5,8 +5,11 @@ import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, JsonBytes } from '../operations/operation.ts'
 import { beginEmbeddingCalls } from '../providers/call-span.ts'
 import type { Usage } from '../providers/chat-api.ts'
-import { toCallerError } from '../providers/failures.ts'
+import { toCallerError, toFailedCall } from '../providers/failures.ts'
+import type { ModelRoute } from '../providers/provider.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
+import type { TraceSpan } from '../telemetry/tracing.ts'
+import type { UsageRecord } from '../usage/tracker.ts'
 import { type EmbeddedList, toWantedList } from './list.ts'
 import { countInputs, type EmbeddingsRequest } from './schema.ts'
 
@@ -18,7 +21,7 @@ export async function createEmbeddings(
 ): Promise<JsonBytes> {
   const { deps } = context
   const route = deps.models.route(request.model ?? getDefaultModel(deps))
-  const usage = await deps.usage.begin({
+  const usage = deps.usage.begin({
     operation: 'embeddings',
     requestId: context.metadata.requestId,
     tenantId: context.caller.tenantId,
@@ -31,7 +34,7 @@ export async function createEmbeddings(
   const { span } = context.metadata.instrumentation
   const attempts = new Attempts(deps, [route], beginEmbeddingCalls(span, request.dimensions))
   try {
-    const { pieces, tokens } = await embed(deps, attempts, request, client)
+    const { pieces, tokens } = await embed(deps, usage, { attempts, request, client })
     usage.used(tokens === undefined ? undefined : toUsage(tokens))
     await usage.end('ok')
     context.setHeader('X-Parley-Provider', route.backend.name)
@@ -49,20 +52,21 @@ function toUsage(tokens: number): Usage {
 
 async function embed(
   { config, clock }: Pick<Dependencies, 'config' | 'clock'>,
-  attempts: Attempts,
-  request: EmbeddingsRequest,
-  client: AbortSignal,
+  usage: UsageRecord,
+  {
+    attempts,
+    request,
+    client,
+  }: { readonly attempts: Attempts; readonly request: EmbeddingsRequest; readonly client: AbortSignal },
 ): Promise<EmbeddedList> {
   const { backendTotalMs } = config.timings
   const deadline = new Deadline(clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
   try {
     return await attempts.run(deadline, async ({ backend, model }, span, signal) => {
-      const body = { ...request, model }
-      const pieces = await backend.embed({ body, signal, trace: span?.headers })
-      const list = toWantedList(pieces, {
-        count: countInputs(request.input),
-        encoding: request.encoding_format ?? 'float',
-        model,
+      await usage.reserve({ input: request.input })
+      const list = await ask({ ...request, model }, { backend, signal, span }).catch((thrown) => {
+        usage.failCall(toFailedCall(thrown, false))
+        throw thrown
       })
       span?.set({ 'gen_ai.usage.input_tokens': list.tokens })
       span?.end()
@@ -73,6 +77,22 @@ async function embed(
   } finally {
     deadline.release()
   }
+}
+
+async function ask(
+  body: EmbeddingsRequest & { readonly model: string },
+  {
+    backend,
+    signal,
+    span,
+  }: Pick<ModelRoute, 'backend'> & { readonly signal: AbortSignal; readonly span: TraceSpan | undefined },
+): Promise<EmbeddedList> {
+  const pieces = await backend.embed({ body, signal, trace: span?.headers })
+  return toWantedList(pieces, {
+    count: countInputs(body.input),
+    encoding: body.encoding_format ?? 'float',
+    model: body.model,
+  })
 }
 
 function getDefaultModel({ models }: Pick<Dependencies, 'models'>): string {

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Dicer } from '@fastify/busboy'
 import { ServiceError } from '../lib/errors.ts'
 import { parseJson } from '../lib/formats/json.ts'
-import { ChunkCounter, tooFine } from './chunks.ts'
+import { ChunkCounter, tooFine } from './request.ts'
 
 /** A received file; `abort` has no effect after the file is committed. */
 interface StagedFile {

@@ -7,7 +7,6 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isSurelyWithin, type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import { type AddressBlock, isWithin, withoutZone } from '../lib/net.ts'
-import { ChunkCounter, tooFine } from './chunks.ts'
 
 /** Credentials other than a key: a session cookie or a proxy's headers. */
 export interface ImplicitCredentials {
@@ -20,6 +19,7 @@ export interface ImplicitCredentials {
 
 /** Converts an absolute request target to a path, and sets `Host` from it (RFC 9112, section 3.2.2). */
 export function toOriginForm(request: IncomingMessage): void {
+  if (request.url?.startsWith('/')) return
   const [, authority, target] = /^[a-z][\w+.-]*:\/\/([^/?#]*)(.*)$/i.exec(request.url ?? '') ?? []
   if (authority === undefined) return
   request.headers.host = authority
@@ -43,17 +43,17 @@ export function bearerOf(request: IncomingMessage): string | undefined {
  * this server.
  */
 export function assertSingleHeaders({ rawHeaders }: IncomingMessage): void {
-  const seen = new Set<string>()
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = singleHeaders.get((rawHeaders[at] as string).toLowerCase())
-    if (name === undefined) continue
-    if (seen.has(name))
-      throw new ServiceError('invalid_value', `${name} must be sent only once.`, { param: name })
-    seen.add(name)
+  for (const name of singleHeaders) {
+    let count = 0
+    for (let at = 0; at < rawHeaders.length; at += 2) {
+      const sent = rawHeaders[at] as string
+      if (sent.length === name.length && sent.toLowerCase() === name.toLowerCase()) count += 1
+    }
+    if (count > 1) throw new ServiceError('invalid_value', `${name} must be sent only once.`, { param: name })
   }
 }
 
-const singleHeaders = new Map(['Authorization', 'Host'].map((name) => [name.toLowerCase(), name]))
+const singleHeaders = ['Authorization', 'Host'] as const
 
 /**
  * Returns the `token` query parameter of an artifact's URL, for clients that cannot set headers, such as
@@ -125,27 +125,68 @@ export const MAX_JSON_VALUES = 50_000
 
 const EMPTY = Buffer.alloc(0)
 
+const FREE_CHUNKS = 5_000
+/**
+ * Minimum average size of chunks; far smaller than a network packet, in which a slow connection delivers its
+ * bytes.
+ */
+const MIN_AVERAGE_BYTES = 128
+
+/** Recognizes bodies in tiny chunks, which cost far more CPU and memory than their bytes. */
+export class ChunkCounter {
+  bytes = 0
+  private chunks = 0
+
+  add(chunk: Uint8Array): void {
+    this.bytes += chunk.length
+    this.chunks += 1
+  }
+
+  get isTooFine(): boolean {
+    return this.chunks > FREE_CHUNKS + this.bytes / MIN_AVERAGE_BYTES
+  }
+}
+
+export function tooFine(): ServiceError {
+  return new ServiceError(
+    'invalid_value',
+    `The body is sent in chunks that are too small; send at least ${MIN_AVERAGE_BYTES} bytes in each.`,
+  )
+}
+
 interface BodyLimits {
   readonly maxBytes: number
   readonly totalMs: number
   readonly idleMs: number
 }
 
-export function readBody(
+export async function readBody(
   request: IncomingMessage,
   limits: BodyLimits,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<Buffer> {
-  const encoding = request.headers['content-encoding'] ?? 'identity'
-  if (encoding.toLowerCase() !== 'identity') {
-    return Promise.reject(
-      new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported`),
-    )
-  }
-  if (Number(request.headers['content-length'] ?? 0) > limits.maxBytes)
-    return Promise.reject(tooLarge(limits))
-  // Most bodies arrive together with the headers and need no timers.
-  if (request.complete) return Promise.resolve((request.read() as Buffer | null) ?? EMPTY)
+  const { 'content-encoding': encoding = 'identity', 'content-length': length } = request.headers
+  if (encoding.toLowerCase() !== 'identity')
+    throw new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported`)
+  if (length !== undefined && Number(length) > limits.maxBytes) throw tooLarge(limits)
+  // Most bodies arrive with the headers and need no timers and listeners, but Node parses them after the headers.
+  await undefined
+  if (length !== undefined && request.readableLength === Number(length)) return takeBody(request)
+  return receiveBody(request, limits, clock)
+}
+
+function takeBody(request: IncomingMessage): Buffer {
+  const bytes = (request.read() as Buffer | null) ?? EMPTY
+  // Node sets this just after the last byte.
+  request.complete = true
+  return bytes
+}
+
+function receiveBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     const counter = new ChunkCounter()

@@ -1,8 +1,8 @@
 /** Defines the common response headers and writes response bodies. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ChunkCounter } from './chunks.ts'
-import { hasNoBody } from './request.ts'
+import { toBuffer } from '../lib/bytes.ts'
+import { ChunkCounter, hasNoBody } from './request.ts'
 
 export const securityHeaders: readonly string[] = [
   'Content-Security-Policy',
@@ -100,7 +100,7 @@ const MAX_COPIED_BYTES = 16 * 1024
  */
 export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
   const last = body.at(-1)
-  for (const piece of body.slice(0, -1)) response.write(piece)
+  for (let at = 0; at < body.length - 1; at++) response.write(body[at])
   if (last === undefined || last.length > MAX_COPIED_BYTES) response.end(last)
   else response.end(toLatin1(last), 'latin1')
   if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy())
@@ -120,7 +120,7 @@ export function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean
 
 /** Converts bytes to Latin-1 text, which preserves every byte. */
 function toLatin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+  return toBuffer(bytes).toString('latin1')
 }
 
 const LINGERING_CLOSE_MS = 1_000

@@ -24,7 +24,10 @@ export const auditActions = [
   'agent.delete',
   'file.delete',
   'artifact.delete',
+  'conversation.read',
+  'conversation.export',
   'conversation.delete',
+  'conversation.expire',
   'budget.set',
   'policy.set',
   'session.offer',
@@ -124,6 +127,43 @@ export async function listVersionAuthors(
     .where('action', 'in', ['agent.create', 'agent.update'])
     .execute()
   return new Map(rows.map(({ actor, details }) => [JSON.parse(details).version, actor]))
+}
+
+/** Returns those of `targetIds` that have an event with this action. */
+export async function listTargetsWith(
+  { db }: Pick<Dependencies, 'db'>,
+  action: AuditEvent['action'],
+  targetIds: readonly string[],
+): Promise<Set<string>> {
+  if (targetIds.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('audit_events')
+    .select('target_id')
+    .distinct()
+    .where('action', '=', action)
+    .where('target_id', 'in', targetIds)
+    .execute()
+  return new Set(rows.map(({ target_id: id }) => id))
+}
+
+/** Returns the time (Unix seconds) of an actor's last event with this action and target. */
+export async function findLastEvent(
+  { db }: Pick<Dependencies, 'db'>,
+  actor: Pick<Actor, 'kind' | 'name'>,
+  action: AuditEvent['action'],
+  targetId: string,
+): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('audit_events')
+    .select('created_at')
+    .where('target_id', '=', targetId)
+    .where('action', '=', action)
+    .where('actor_kind', '=', actor.kind)
+    .where('actor', '=', actor.name)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.created_at
 }
 
 const auditId = /^audit-[0-9a-z]{12}[0-9a-f]{12}$/

@@ -78,8 +78,14 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   const listeners: (() => void)[] = []
   const recordedAt = new Map<string, number>()
 
-  function toCaller(credential: FoundCredential | undefined, digest: string): Caller | undefined {
-    if (credential === undefined || !isSame(credential.digest, digest)) return undefined
+  async function load(key: string, digest: string): Promise<FoundCredential | undefined> {
+    if (!isWellFormed(key)) return undefined
+    const found = await findCredential(db, digest)
+    return found !== undefined && isSame(found.digest, digest) ? found : undefined
+  }
+
+  function toCaller(credential: FoundCredential | undefined): Caller | undefined {
+    if (credential === undefined) return undefined
     if (credential.validUntil !== null && credential.validUntil <= unixSeconds(clock)) return undefined
     used.add(credential.caller.tenantId)
     return credential.caller
@@ -88,12 +94,8 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   return {
     find(key) {
       const digest = digestOf(key)
-      const credential = remembered.get(digest, async () =>
-        isWellFormed(key) ? findCredential(db, digest) : undefined,
-      )
-      return credential instanceof Promise
-        ? credential.then((loaded) => toCaller(loaded, digest))
-        : toCaller(credential, digest)
+      const credential = remembered.get(digest, () => load(key, digest))
+      return credential instanceof Promise ? credential.then(toCaller) : toCaller(credential)
     },
     async isLive(tenantId) {
       const row = await parentKeys.get(tenantId, () => findParentKey(db, tenantId))

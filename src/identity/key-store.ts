@@ -106,6 +106,12 @@ export async function markRevoked(db: Database, id: string, at: number): Promise
   return result.numUpdatedRows > 0n
 }
 
+/** Lists the ids of the keys that a key created, including revoked ones. */
+export async function listCreatedKeys(db: Database, id: string): Promise<string[]> {
+  const rows = await db.selectFrom('parent_keys').select('id').where('managed_by', '=', id).execute()
+  return rows.map((row) => row.id)
+}
+
 export async function markUsed(db: Database, ids: readonly string[], at: number): Promise<void> {
   await db.updateTable('parent_keys').set({ last_used_at: at }).where('id', 'in', ids).execute()
 }

@@ -13,6 +13,7 @@ import {
   type CredentialOwner,
   expireCredentials,
   findParentKey,
+  listCreatedKeys,
   listLiveKeysOf,
   lockParentKey,
   markRevoked,
@@ -99,15 +100,39 @@ export function listParentKeys({ db }: Pick<Dependencies, 'db'>): Promise<Parent
 }
 
 /**
- * Revokes a parent key and its agents' keys. @throws ServiceError `not_found` if it does not exist or is
- * already revoked.
+ * Revokes a parent key and its agents' keys; with `withCreated` also the keys that it created, and those that
+ * they created. Returns the ids of the revoked keys, that of the key itself first. @throws ServiceError
+ * `not_found` if the key does not exist or is already revoked.
  */
-export async function revokeParentKey(deps: KeyDeps, actor: Actor, id: string): Promise<void> {
-  await deps.db.transaction().execute(async (trx) => {
-    if (!(await markRevoked(trx, id, unixSeconds(deps.clock)))) throw keyNotFound(id)
-    await recordAudit({ ...deps, db: trx }, actor, { action: 'key.revoke', ...aboutKey(id) })
+export async function revokeParentKey(
+  deps: KeyDeps,
+  actor: Actor,
+  id: string,
+  { withCreated = false } = {},
+): Promise<readonly string[]> {
+  const revoked = await deps.db.transaction().execute(async (trx) => {
+    const within = { ...deps, db: trx }
+    if (!(await revokeOne(within, actor, id))) throw keyNotFound(id)
+    const ids = [id]
+    // The loop also visits the ids that it adds. A revoked key cannot create further keys.
+    for (const creator of withCreated ? ids : []) {
+      for (const created of await listCreatedKeys(trx, creator)) {
+        if (ids.includes(created)) continue
+        await revokeOne(within, actor, created)
+        ids.push(created)
+      }
+    }
+    return ids
   })
   deps.keys.invalidate()
+  return revoked
+}
+
+/** Returns false if the key does not exist or is already revoked. */
+async function revokeOne(deps: KeyDeps, actor: Actor, id: string): Promise<boolean> {
+  const isRevoked = await markRevoked(deps.db, id, unixSeconds(deps.clock))
+  if (isRevoked) await recordAudit(deps, actor, { action: 'key.revoke', ...aboutKey(id) })
+  return isRevoked
 }
 
 /**

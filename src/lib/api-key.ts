@@ -82,4 +82,5 @@ export function withoutKeys(text: string): string {
   return text
     .replace(/((?:svc_(?:scoped_)?|agnt_key-)\w{12})\w+/g, '$1…')
     .replace(/(atk_[\w-]{8})\.[\w.-]+/g, '$1…')
+    .replace(/(vst_\w{6})[\w.-]+/g, '$1…')
 }

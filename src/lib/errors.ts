@@ -43,6 +43,8 @@ interface ErrorDetails {
   code?: string
   /** Whole seconds after which the same request may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number
+  /** The id of the last event of a stream that is stored. */
+  lastEventId?: string
   /** The path's HTTP methods, for the `Allow` header. */
   allow?: readonly string[]
   /**

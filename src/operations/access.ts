@@ -3,8 +3,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import type { Config } from '../config/config.ts'
-import { hasNoBody, type ImplicitCredentials, mediaTypeOf } from '../http/request.ts'
+import { hasNoBody, type ImplicitCredentials, MAX_JSON_VALUES, mediaTypeOf } from '../http/request.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { type JsonOutline, outlineOf } from '../lib/formats/json.ts'
 import type { Hit, Quota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AnyCaller, AuthPolicy, CallContext, CallerKind, RequestMetadata } from './operation.ts'
@@ -137,7 +138,9 @@ export function foreignOriginOf(
   headers: IncomingHttpHeaders,
   publicUrl: string | undefined,
 ): string | undefined {
-  return isOwnOrigin(headers, publicUrl) || isOwnHost(headers) ? undefined : headers.origin
+  const { origin } = headers
+  if (origin === undefined) return undefined
+  return isOwnOrigin(headers, publicUrl) || isOwnHost(headers) ? undefined : origin
 }
 
 function isOwnOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined): boolean {
@@ -165,9 +168,44 @@ export function limitBodyBytes(
   return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
 }
 
+/** Bytes charged as one request. */
+const BYTES_PER_REQUEST = 256 * 1024
+
+/** Lower than for JSON, because parsing YAML costs far more. */
+export const DEFINITION_BYTES_PER_REQUEST = 16 * 1024
+
+/** Number of requests charged for a body with the maximum number of values. */
+const REQUESTS_FOR_ALL_VALUES = 10
+
+export interface BodyCost {
+  readonly maxJsonValues?: number | undefined
+  readonly bytesPerRequest?: number | undefined
+}
+
+/** Returns the body's outline, or undefined for a body so short that its values cost at most one request. */
+export function outlineOfBody(
+  bytes: Buffer,
+  { maxJsonValues = MAX_JSON_VALUES }: BodyCost,
+): JsonOutline | undefined {
+  const isShort = bytes.length <= maxJsonValues / REQUESTS_FOR_ALL_VALUES
+  return isShort ? undefined : outlineOf(bytes, maxJsonValues)
+}
+
+/** Returns the number of requests charged for a body. */
+export function requestsOf(
+  sizeBytes: number,
+  outline: JsonOutline | undefined,
+  { maxJsonValues = MAX_JSON_VALUES, bytesPerRequest = BYTES_PER_REQUEST }: BodyCost,
+): number {
+  const byValues = ((outline?.values ?? 0) * REQUESTS_FOR_ALL_VALUES) / maxJsonValues
+  return Math.max(1, Math.ceil(sizeBytes / bytesPerRequest), Math.ceil(byValues))
+}
+
 export function limitRate({ context, auth }: GuardedCall): Promise<void> | void {
-  if (auth === undefined || auth.callers.length === 0 || auth.isUncounted) return
+  if (auth === undefined || auth.callers.length === 0) return
   const { caller, deps, metadata } = context
+  // A visitor can have an upload token, so its requests are always counted.
+  if (auth.isUncounted && !(caller.kind === 'token' && caller.use === 'upload')) return
   if (caller.kind === 'agent') {
     const address = addressGroup(metadata.clientAddress)
     deps.addressSharing.record(address, caller.agentId, metadata.ignoredForwardedFor)
@@ -178,11 +216,13 @@ export function limitRate({ context, auth }: GuardedCall): Promise<void> | void 
 type LimitedContext = CallContext<AnyCaller, Pick<Dependencies, 'config' | 'metrics' | 'shared'>>
 
 export function countRequest(context: LimitedContext, caller: AnyCaller): Promise<void> | void {
-  const hit = hitQuotas(context, caller, () => 1)
+  const hit = hitQuotas(context, caller, oneRequest)
   return hit instanceof Promise
     ? hit.then((counted) => assertInLimit(context, counted))
     : assertInLimit(context, hit)
 }
+
+const oneRequest = () => 1
 
 function assertInLimit(context: LimitedContext, hit: Hit | undefined): void {
   if (hit?.isLimited) rejectLimited(context, hit, `Too many requests: the limit is ${hit.limit} per minute.`)
@@ -192,12 +232,19 @@ function assertInLimit(context: LimitedContext, hit: Hit | undefined): void {
  * Charges the rest of a large request that was already counted once. `requests` is the whole charge, which is
  * capped at the limit so that the request can succeed on its own.
  */
-export async function chargeRequest(
+export function chargeRequest(
+  context: LimitedContext,
+  caller: AnyCaller,
+  requests: number,
+): Promise<void> | undefined {
+  return requests <= 1 ? undefined : chargeLargeRequest(context, caller, requests)
+}
+
+async function chargeLargeRequest(
   context: LimitedContext,
   caller: AnyCaller,
   requests: number,
 ): Promise<void> {
-  if (requests <= 1) return
   const hit = await hitQuotas(context, caller, (limit) => Math.min(requests, limit) - 1)
   if (!hit?.isLimited) return
   const problem = `Too many large requests: this one counts as ${requests} of at most ${hit.limit} requests per minute.`
@@ -209,14 +256,24 @@ function hitQuotas(
   caller: AnyCaller,
   costOf: (smallestLimit: number) => number,
 ): Hit | undefined | Promise<Hit> {
-  const [quota, ...others] = listQuotas(context, caller).filter(({ limit }) => limit > 0)
-  if (quota === undefined) return undefined
-  const cost = costOf(Math.min(quota.limit, ...others.map(({ limit }) => limit)))
+  const quotas = listQuotas(context, caller)
+  if (!hasQuota(quotas)) return undefined
+  const cost = costOf(smallestLimit(quotas))
   if (cost < 1) return undefined
-  const hit = context.deps.shared.limiter.hit([quota, ...others], cost)
+  const hit = context.deps.shared.limiter.hit(quotas, cost)
   return hit instanceof Promise
     ? hit.then((counted) => setLimitHeaders(context, counted))
     : setLimitHeaders(context, hit)
+}
+
+function hasQuota(quotas: Quota[]): quotas is [Quota, ...Quota[]] {
+  return quotas.length > 0
+}
+
+function smallestLimit(quotas: readonly Quota[]): number {
+  let smallest = Number.POSITIVE_INFINITY
+  for (const { limit } of quotas) smallest = Math.min(smallest, limit)
+  return smallest
 }
 
 function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, problem: string): never {
@@ -225,18 +282,22 @@ function rejectLimited({ deps }: LimitedContext, { retryAfterSeconds }: Hit, pro
   throw new ServiceError('rate_limit_exceeded', message, { retryAfterSeconds })
 }
 
+/** Lists the quotas of a caller; in the settings, 0 means no limit. */
 function listQuotas({ deps, metadata }: LimitedContext, caller: AnyCaller): Quota[] {
   const { limits } = deps.config
-  if (caller.kind === 'token') return []
+  if (caller.kind === 'token')
+    return [{ key: `upload:${caller.tenantId}:${caller.artifactId}`, limit: limits.uploadToken }]
+  const quotas: Quota[] = []
   if (caller.kind === 'parent') {
     const limit = lowerLimit(limits.parent, caller.ownLimits?.requestsPerMinute)
-    return [{ key: `parent:${caller.tenantId}`, limit }]
+    if (limit > 0) quotas.push({ key: `parent:${caller.tenantId}`, limit })
+  } else if (caller.kind === 'agent') {
+    const agent = `agent:${caller.agentId}`
+    if (limits.agent > 0) quotas.push({ key: agent, limit: limits.agent })
+    const limit = limits.agentAddress
+    if (limit > 0) quotas.push({ key: `${agent}:${addressGroup(metadata.clientAddress)}`, limit })
   }
-  const agent = `agent:${caller.agentId}`
-  return [
-    { key: agent, limit: limits.agent },
-    { key: `${agent}:${addressGroup(metadata.clientAddress)}`, limit: limits.agentAddress },
-  ]
+  return quotas
 }
 
 /** Returns the lower limit; 0 in the settings means no limit. */

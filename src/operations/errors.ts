@@ -22,6 +22,7 @@ export function renderError(error: ServiceError, shape: ErrorShape): object {
       type: reasons[error.reason].type,
       param: error.details.param ?? null,
       code: error.code,
+      ...(error.details.lastEventId !== undefined && { last_event_id: error.details.lastEventId }),
     },
   }
 }

@@ -84,6 +84,8 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
 
 function renderAnswer({ response = {}, output }: RestOperation): Record<string, object> {
   if (response.page !== undefined) return page
+  // The answer has only events.
+  if (output instanceof z.ZodVoid) return {}
   return response.download ? downloadContent(response.download) : { 'application/json': { schema: output } }
 }
 
@@ -239,6 +241,9 @@ export const ChatError = z
       type: z.string(),
       param: z.string().nullable(),
       code: z.string(),
+      last_event_id: z.string().optional().meta({
+        description: 'With `event_not_kept`: the id of the last event of the stream that is stored.',
+      }),
     }),
   })
   .meta({ id: 'Error', description: 'Error format of all other paths under /v1.' })

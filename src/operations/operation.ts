@@ -47,6 +47,8 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** Number of body bytes charged as one request; 256 KiB by default. */
   readonly bytesPerRequest?: number
   readonly headers?: Readonly<Record<string, string>>
+  /** Returns true only for inputs that the schema accepts unchanged; REST then skips the schema, to save CPU time. */
+  readonly isPlainInput?: (input: unknown) => boolean
   /** Runs instead of the operation when a request has the header `Last-Event-ID`; the body is ignored. */
   readonly resume?: (context: CallContext<C, D>, signal: AbortSignal) => Promise<EventStream>
   /** The last path parameter matches the rest of the path, including slashes. */

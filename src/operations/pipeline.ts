@@ -35,6 +35,7 @@ export interface Route<C extends AnyCaller = AnyCaller, D extends CallDeps = Dep
   /** Undefined for a preflight, and for a tRPC batch because each of its procedures has its own policy. */
   readonly auth: AuthPolicy | undefined
   readonly schema?: z.ZodType
+  readonly isPlainInput?: ((input: unknown) => boolean) | undefined
   /** Checks the request's headers and path before the caller is authenticated. */
   check?(call: HttpCall<C, D>): void
   parse?(call: HttpCall<C, D>): unknown
@@ -101,8 +102,9 @@ export function parseInput(call: HttpCall): Promise<void> | void {
 }
 
 export function validateInput(call: HttpCall): void {
-  const { schema } = call.route
-  if (schema !== undefined) call.input = validate(schema, call.input)
+  const { schema, isPlainInput } = call.route
+  if (schema === undefined || isPlainInput?.(call.input)) return
+  call.input = validate(schema, call.input)
 }
 
 /** @throws ServiceError `invalid_value` with the first problem as `path: problem`; `param` is the path. */
@@ -167,7 +169,9 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     this.deps = deps
     this.request = request
     this.response = response
-    this.path = (request.url ?? '/').split('?', 1)[0] as string
+    const { url = '/' } = request
+    const end = url.indexOf('?')
+    this.path = end === -1 ? url : url.slice(0, end)
     this.context = new CallContext<C, D>(deps, metadata)
     this.startedAtMs = deps.clock.monotonic()
   }
@@ -181,15 +185,8 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
    */
   get signal(): AbortSignal {
     if (this.controller === undefined) {
-      const controller = new AbortController()
-      const { response } = this
-      const onClose = () => {
-        if (!response.writableFinished)
-          controller.abort(new ServiceError('invalid_value', 'The client disconnected.'))
-      }
-      if (response.closed) onClose()
-      else response.once('close', onClose)
-      this.controller = controller
+      this.controller = new AbortController()
+      if (this.response.closed) this.close()
     }
     return this.controller.signal
   }
@@ -197,6 +194,12 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   /** Aborts the signal if it has been created. */
   abort(reason: ServiceError): void {
     this.controller?.abort(reason)
+  }
+
+  /** Aborts the signal unless the response is complete; call it when the response has closed. */
+  close(): void {
+    if (this.controller === undefined || this.response.writableFinished) return
+    this.abort(new ServiceError('invalid_value', 'The client disconnected.'))
   }
 
   /** Whether the client accepts a stream of events; always false for HEAD, whose response has no body. */
@@ -207,11 +210,12 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
 
   writeHead(status: number, headers: readonly string[], security = securityHeaders): ServerResponse {
     const { context, request, path } = this
-    const all = [...security, 'X-Request-Id', context.metadata.requestId, ...headers, ...context.headers]
+    // `concat` costs half as much as spreading.
+    const all = security.concat('X-Request-Id', context.metadata.requestId, headers, context.headers)
     if (request.headers.origin !== undefined && isOpenToOrigins(path)) all.push(...crossOriginHeaders)
     // Closes the connection instead of reading the rest of the request body.
     if (isStillSending(request)) all.push('Connection', 'close')
-    if (/^\/v1(\/|$)/.test(path))
+    if (path.startsWith('/v1/') || path === '/v1')
       all.push('openai-processing-ms', String(Math.round(this.deps.clock.monotonic() - this.startedAtMs)))
     else if (isAboutArtifacts(path)) all.push('Protocol-Version', '2')
     return this.response.writeHead(status, all)
@@ -226,7 +230,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   }
 
   writeJson(status: number, body: readonly Uint8Array[], headers: readonly string[] = []): void {
-    this.writeBody(status, body, [...jsonHeaders, ...headers])
+    this.writeBody(status, body, headers.length === 0 ? jsonHeaders : [...jsonHeaders, ...headers])
   }
 
   writeBody(
@@ -238,9 +242,8 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     const { request, response } = this
     if (response.destroyed) return
     const isCutShort = isStillSending(request)
-    const sizeBytes = body.reduce((total, piece) => total + piece.length, 0)
-    const length = status === 204 ? [] : ['Content-Length', String(sizeBytes)]
-    this.writeHead(status, [...headers, ...length], security)
+    const length = status === 204 ? [] : ['Content-Length', String(sizeOf(body))]
+    this.writeHead(status, headers.concat(length), security)
     if (isCutShort) endAfterBody(request, response, body)
     else endWith(response, body)
   }
@@ -268,6 +271,12 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
     logFailure(this.deps, { ...this.context.metadata.instrumentation.line, path: this.path }, failure)
     return failure
   }
+}
+
+function sizeOf(body: readonly Uint8Array[]): number {
+  let bytes = 0
+  for (const piece of body) bytes += piece.length
+  return bytes
 }
 
 const jsonHeaders: readonly string[] = ['Content-Type', 'application/json', ...noStore]

@@ -17,8 +17,15 @@ import {
 import { isOpenToOrigins, pageHeaders, pageSecurityHeaders } from '../http/response.ts'
 import { DONE, eventStreamHeaders, writeEvents } from '../http/sse.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { chargeRequest, countRequest, limitBodyBytes, rejectCredentials } from './access.ts'
-import { outlineOfBody, requestsOf } from './body-cost.ts'
+import type { JsonOutline } from '../lib/formats/json.ts'
+import {
+  chargeRequest,
+  countRequest,
+  limitBodyBytes,
+  outlineOfBody,
+  rejectCredentials,
+  requestsOf,
+} from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorHeaders, renderError } from './errors.ts'
 import {
@@ -33,6 +40,7 @@ import {
   Page,
 } from './operation.ts'
 import { type Endpoint, type HttpCall, type Route, runOperation, validate } from './pipeline.ts'
+import { createRouteTable } from './route-table.ts'
 
 export type RestOperation<D = never> = Operation<D> & {
   readonly http: Http
@@ -73,98 +81,6 @@ function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
     },
     id: `manager-${operation.id}`,
   }
-}
-
-interface Routable {
-  readonly http: Http
-  readonly request?: { readonly takesRest?: true } | undefined
-}
-
-interface Pattern<O> {
-  readonly segments: readonly string[]
-  readonly takesRest: boolean
-  readonly byMethod: Map<string, O>
-}
-
-/** Looks up fixed paths in a map, then tries patterns, starting with those with the most fixed segments. */
-export function createRouteTable<O extends Routable>(operations: readonly O[]) {
-  const fixed = new Map<string, Map<string, O>>()
-  const patterns = new Map<string, Pattern<O>>()
-  for (const operation of operations) {
-    const { path, method } = operation.http
-    if (!path.includes('{')) {
-      const byMethod = fixed.get(path) ?? new Map()
-      fixed.set(path, byMethod.set(method, operation))
-      continue
-    }
-    const takesRest = operation.request?.takesRest === true
-    const pattern = patterns.get(path) ?? { segments: path.split('/'), takesRest, byMethod: new Map() }
-    pattern.byMethod.set(method, operation)
-    patterns.set(path, pattern)
-  }
-  const ordered = [...patterns.values()].sort((a, b) => countParams(a.segments) - countParams(b.segments))
-
-  return {
-    /** Returns the request's operation and decoded path parameters; HEAD matches GET operations. */
-    match(method: string, path: string): { operation: O; params: Readonly<Record<string, string>> } {
-      const byMethod = fixed.get(path)
-      if (byMethod !== undefined) return { operation: choose(byMethod, method), params: {} }
-      const segments = path.split('/')
-      for (const pattern of ordered) {
-        const values = matchSegments(pattern, segments)
-        if (values === undefined) continue
-        return { operation: choose(pattern.byMethod, method), params: decodeParams(values) }
-      }
-      throw new ServiceError('not_found', `Path not found: ${path}`)
-    },
-  }
-}
-
-function countParams(segments: readonly string[]): number {
-  return segments.filter(isParam).length
-}
-
-function isParam(segment: string): boolean {
-  return segment.startsWith('{')
-}
-
-function matchSegments(
-  { segments: expected, takesRest }: Pattern<unknown>,
-  segments: readonly string[],
-): [string, string][] | undefined {
-  if (takesRest ? segments.length < expected.length : segments.length !== expected.length) return undefined
-  const values: [string, string][] = []
-  for (const [index, segment] of expected.entries()) {
-    const isLast = index === expected.length - 1
-    const value = takesRest && isLast ? segments.slice(index).join('/') : (segments[index] as string)
-    if (!isParam(segment)) {
-      if (segment !== value) return undefined
-    } else if (value === '') return undefined
-    else values.push([segment.slice(1, -1), value])
-  }
-  return values
-}
-
-function decodeParams(values: readonly [string, string][]): Record<string, string> {
-  try {
-    return Object.fromEntries(values.map(([name, value]) => [name, decodeURIComponent(value)]))
-  } catch {
-    throw new ServiceError('invalid_value', 'The path contains invalid percent-encoding.')
-  }
-}
-
-function choose<O>(byMethod: Map<string, O>, method: string): O {
-  const operation = byMethod.get(method === 'HEAD' ? 'GET' : method)
-  if (operation !== undefined) return operation
-  const allow = [...byMethod.keys()]
-  if (byMethod.has('GET')) allow.push('HEAD')
-  throw new ServiceError(
-    'method_not_allowed',
-    `${method} is not allowed for this path; use ${allow.join(', ')}.`,
-    {
-      allow: [...allow, 'OPTIONS'],
-    },
-  )
 }
 
 export function createRestEndpoint<D extends Dependencies>(
@@ -217,9 +133,10 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
     pattern: http.path,
     auth,
     schema: input,
+    isPlainInput: operation.request?.isPlainInput,
     ...(pathSchema && { check: ({ params }) => void validate(pathSchema, params) }),
-    async parse(call) {
-      if (upload !== undefined) return readForm(call, await upload(call.context))
+    parse(call) {
+      if (upload !== undefined) return upload(call.context).then((options) => readForm(call, options))
       askForBody(call.request, call.response)
       return readInput(call)
     },
@@ -244,6 +161,7 @@ function toResumeRoute<D extends Dependencies>(operation: RestOperation<D>): Rou
   return {
     ...toRoute(operation),
     schema: z.undefined(),
+    isPlainInput: undefined,
     async parse(call) {
       askForBody(call.request, call.response)
       await readBytes(call, operation, false)
@@ -311,30 +229,45 @@ function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => 
   const fromHeaders = Object.values(headers)
   return async (call) => {
     const { request, params } = call
-    const body = await readInputBody(call, operation)
+    const format = formatOf(request, operation)
+    const body =
+      format === undefined
+        ? {}
+        : toInput(await readBytes(call, operation, format !== 'json'), format, operation)
     if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
     const fields: Record<string, unknown> = body as Record<string, unknown>
     for (const field of ignoredFields) delete fields[field]
-    for (const param of [...Object.keys(params), ...fromHeaders]) {
-      if (Object.hasOwn(fields, param))
-        throw new ServiceError('invalid_value', `${param}: is not a field of the body`, { param })
-    }
+    for (const param in params) assertNoField(fields, param)
+    for (const param of fromHeaders) assertNoField(fields, param)
     return Object.assign(fields, readHeaderFields(request, headerFields), params)
   }
 }
 
-async function readInputBody<D>(call: HttpCall, operation: RestOperation<D>): Promise<unknown> {
-  const { request } = call
-  const { request: options } = operation
+function assertNoField(fields: Readonly<Record<string, unknown>>, param: string): void {
+  if (Object.hasOwn(fields, param))
+    throw new ServiceError('invalid_value', `${param}: is not a field of the body`, { param })
+}
+
+type BodyFormat = 'json' | 'yaml' | 'markdown'
+
+/** Returns the format of the body; undefined without a body. */
+function formatOf<D>(request: IncomingMessage, operation: RestOperation<D>): BodyFormat | undefined {
   const mediaType = mediaTypeOf(request)
-  const format = options?.body === 'definition' ? definitionFormats[mediaType] : undefined
-  if (format === undefined && mediaType !== 'application/json') {
-    if (mediaType === '' && hasNoBody(request)) return {}
-    throw rejectMediaType(mediaType, options?.body === 'definition')
-  }
-  const { bytes, outline } = await readBytes(call, operation, format !== undefined)
-  if (format !== undefined) return { yaml: decodeUtf8(bytes), format }
-  return bytes.length === 0 ? {} : parseJson(bytes, options?.maxJsonValues, outline)
+  if (mediaType === 'application/json') return 'json'
+  const isDefinition = operation.request?.body === 'definition'
+  const format = isDefinition ? definitionFormats[mediaType] : undefined
+  if (format !== undefined) return format
+  if (mediaType === '' && hasNoBody(request)) return undefined
+  throw rejectMediaType(mediaType, isDefinition)
+}
+
+function toInput<D>(
+  { bytes, outline }: { readonly bytes: Buffer; readonly outline: JsonOutline | undefined },
+  format: BodyFormat,
+  { request }: RestOperation<D>,
+): unknown {
+  if (format !== 'json') return { yaml: decodeUtf8(bytes), format }
+  return bytes.length === 0 ? {} : parseJson(bytes, request?.maxJsonValues, outline)
 }
 
 /** Reads the body and counts the request. */
@@ -354,8 +287,10 @@ async function readBytes<D>(
     clock,
   )
   const outline = isDefinition ? undefined : outlineOfBody(bytes, options ?? {})
-  if (caller !== undefined && !auth.isUncounted)
-    await chargeRequest(context, caller, requestsOf(bytes.length, outline, options ?? {}))
+  if (caller !== undefined && !auth.isUncounted) {
+    const charging = chargeRequest(context, caller, requestsOf(bytes.length, outline, options ?? {}))
+    if (charging !== undefined) await charging
+  }
   return { bytes, outline }
 }
 

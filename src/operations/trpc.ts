@@ -13,8 +13,15 @@ import { askForBody, MAX_JSON_VALUES, mediaTypeOf, parseJson, readBody } from '.
 import { noStore, securityHeaders, toPairs } from '../http/response.ts'
 import { reasons, ServiceError, toServiceError } from '../lib/errors.ts'
 import { OTHER } from '../telemetry/metrics.ts'
-import { type AccessStep, assertSameOrigin, chargeRequest, limitBodyBytes } from './access.ts'
-import { type BodyCost, outlineOfBody, requestsOf } from './body-cost.ts'
+import {
+  type AccessStep,
+  assertSameOrigin,
+  type BodyCost,
+  chargeRequest,
+  limitBodyBytes,
+  outlineOfBody,
+  requestsOf,
+} from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { outputTransformer } from './envelope.ts'
 import { errorHeaders, logFailure, toInvalidValue } from './errors.ts'

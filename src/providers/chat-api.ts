@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { foreignId, jsonObject, label, modelId } from '../lib/schema-bounds.ts'
 
 export const MAX_MESSAGES = 2048
-const MAX_TEXT_LENGTH = 2 * 1024 * 1024
+export const MAX_TEXT_LENGTH = 2 * 1024 * 1024
 export const MAX_TOOLS = 128
 /** Maximum number of content parts or tool calls in a message, and of tools in `allowed_tools`. */
 export const MAX_PARTS = 2048

@@ -25,6 +25,29 @@ export function isCallersMistake({ status }: Pick<BackendFailure, 'status'>): bo
   return callersMistakes.has(status)
 }
 
+/** Error codes of connections that failed before a request was sent. */
+const unsentCodes: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/**
+ * Says what a provider may charge for a call that failed before its answer began: nothing if it rejected the
+ * request or was not reached. A stream ends soon after its connection closes; other calls may run to their end.
+ */
+export function toFailedCall(thrown: unknown, isStream: boolean): FailedCall {
+  if (!(thrown instanceof BackendFailure)) return isStream ? 'cut' : 'unknown'
+  const isUnsent = unsentCodes.has((thrown.cause as { code?: unknown } | undefined)?.code)
+  return thrown.kind === 'status' || isUnsent ? 'unused' : 'unknown'
+}
+
+/** `unused`: no tokens; `unknown`: any number of tokens; `cut`: those until the connection was closed. */
+export type FailedCall = 'unused' | 'unknown' | 'cut'
+
 export function toCallerError(thrown: unknown): unknown {
   if (!(thrown instanceof BackendFailure)) return thrown
   const { retryAfterSeconds } = thrown

@@ -50,14 +50,14 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   return {
     name,
     address: { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) },
-    complete: async (request) => join(await client.readJson(toCall(chatPath, request), maxAnswerBytes)),
+    complete: (request) => client.readWhole(toCall(chatPath, request), maxAnswerBytes),
     stream: (request) => client.readEvents(toCall(chatPath, request)),
-    embed: (request) => client.readJson(toCall(embeddingsPath, request), maxEmbeddingsBytes),
+    embed: (request) => client.readPieces(toCall(embeddingsPath, request), maxEmbeddingsBytes),
     async listModels(signal) {
       const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
       const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }
       try {
-        return parseModels(join(await client.readJson(call, maxAnswerBytes)), name)
+        return parseModels(await client.readWhole(call, maxAnswerBytes), name)
       } catch (thrown) {
         if (thrown !== deadline.reason) throw thrown
         throw new BackendFailure('timeout', 'The provider did not list its models in time.', {
@@ -71,11 +71,6 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
 
 function toCall(path: string, { body, signal, trace }: BackendRequest): HttpCall {
   return { path, body: JSON.stringify(body), signal, trace }
-}
-
-function join(pieces: readonly Buffer[]): Buffer {
-  const [first, ...others] = pieces
-  return first !== undefined && others.length === 0 ? first : Buffer.concat(pieces)
 }
 
 /** Hides the server's explanation from clients, unless the client's request was invalid. */

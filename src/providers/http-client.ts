@@ -62,12 +62,17 @@ export class HttpClient {
     this.postHeaders = ['content-type', 'application/json', ...this.getHeaders]
   }
 
+  /** Returns a 2xx response's JSON body. @throws BackendFailure, or the signal's reason */
+  readWhole(call: HttpCall, maxBytes: number): Promise<Buffer> {
+    return this.send(call, new WholeHandler(call.signal, this.toFailure, maxBytes))
+  }
+
   /**
-   * Returns a 2xx response's JSON body in chunks, because joining them would be the main cost. @throws
-   * BackendFailure, or the signal's reason
+   * Returns a large JSON body in chunks, because joining them would be the main cost. @throws BackendFailure,
+   * or the signal's reason
    */
-  readJson(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
-    return this.send(call, new JsonHandler(call.signal, this.toFailure, maxBytes))
+  readPieces(call: HttpCall, maxBytes: number): Promise<readonly Buffer[]> {
+    return this.send(call, new PiecesHandler(call.signal, this.toFailure, maxBytes))
   }
 
   /**
@@ -128,7 +133,6 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   protected controller: Dispatcher.DispatchController | undefined
   protected isOver = false
   private readonly toFailure: ToFailure
-  private readonly onAbort = () => this.abort(this.signal.reason)
   private rejected: Head | undefined
 
   constructor(signal: AbortSignal, toFailure: ToFailure) {
@@ -147,14 +151,19 @@ abstract class ResponseHandler<Answer> implements Dispatcher.DispatchHandler {
   }
 
   begin(): Promise<Answer> {
-    this.signal.addEventListener('abort', this.onAbort)
+    this.signal.addEventListener('abort', this)
     return this.answer.promise
+  }
+
+  /** Handles the signal's `abort` event; saves a closure per call. */
+  handleEvent(): void {
+    this.abort(this.signal.reason)
   }
 
   protected end(): boolean {
     if (this.isOver) return false
     this.isOver = true
-    this.signal.removeEventListener('abort', this.onAbort)
+    this.signal.removeEventListener('abort', this)
     return true
   }
 
@@ -222,11 +231,9 @@ class Reads {
   }
 
   take(): Buffer {
-    const [first, ...others] = this.reads
-    const taken =
-      first !== undefined && others.length === 0 ? first : Buffer.concat(this.reads, this.sizeBytes)
+    const { reads, sizeBytes } = this
     this.clear()
-    return taken
+    return reads.length === 1 ? (reads[0] as Buffer) : Buffer.concat(reads, sizeBytes)
   }
 
   takePieces(): readonly Buffer[] {
@@ -271,7 +278,7 @@ function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   return new BackendFailure('unreachable', 'The connection to the provider failed.', { cause })
 }
 
-class JsonHandler extends ResponseHandler<readonly Buffer[]> {
+abstract class JsonHandler<Body> extends ResponseHandler<Body> {
   protected readonly mediaType = 'application/json'
   private readonly maxBytes: number
 
@@ -279,6 +286,8 @@ class JsonHandler extends ResponseHandler<readonly Buffer[]> {
     super(signal, toFailure)
     this.maxBytes = maxBytes
   }
+
+  protected abstract takeBody(): Body
 
   protected onAccepted(): void {}
 
@@ -292,7 +301,19 @@ class JsonHandler extends ResponseHandler<readonly Buffer[]> {
   }
 
   protected onEnd(): void {
-    if (this.end()) this.answer.resolve(this.reads.takePieces())
+    if (this.end()) this.answer.resolve(this.takeBody())
+  }
+}
+
+class WholeHandler extends JsonHandler<Buffer> {
+  protected takeBody(): Buffer {
+    return this.reads.take()
+  }
+}
+
+class PiecesHandler extends JsonHandler<readonly Buffer[]> {
+  protected takeBody(): readonly Buffer[] {
+    return this.reads.takePieces()
   }
 }
 

@@ -60,10 +60,9 @@ export class Attempts {
       const breaker = this.deps.breakers.of(this.route)
       const state = breaker.enter()
       if (state !== 'open' || !this.hasFallback) {
-        const { signal, release } = this.hasFallback ? deadline.halve() : deadline.whole
+        const share = this.hasFallback ? deadline.halve() : undefined
         try {
-          const answer =
-            state === 'closed' ? await this.askAgain(signal, ask) : await this.askOnce(signal, ask)
+          const answer = await this.ask(ask, share?.signal ?? deadline.signal, state === 'closed')
           breaker.settle(state, 'answered')
           return answer
         } catch (thrown) {
@@ -71,7 +70,7 @@ export class Attempts {
           const isFinal = !(thrown instanceof BackendFailure) || isCallersMistake(thrown)
           if (deadline.signal.aborted || isFinal || !this.hasFallback) throw thrown
         } finally {
-          release()
+          share?.release()
         }
       }
       this.meter.fallbacks.inc()
@@ -102,26 +101,20 @@ export class Attempts {
     this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
-  private async askOnce<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
-    this.count += 1
-    this.meter.attempts.inc()
-    const span = this.beginCall(this.route, this.count)
-    try {
-      return await ask(this.route, span, signal)
-    } catch (thrown) {
-      failCall(span, thrown)
-      span?.end()
-      this.countFailure(thrown)
-      throw thrown
-    }
-  }
-
-  private async askAgain<T>(signal: AbortSignal, ask: Ask<T>): Promise<T> {
+  /** Calls one model; retries if it may. */
+  private async ask<T>(ask: Ask<T>, signal: AbortSignal, mayRetry: boolean): Promise<T> {
     for (let retries = 0; ; retries++) {
+      this.count += 1
+      this.meter.attempts.inc()
+      const span = this.beginCall(this.route, this.count)
       try {
-        return await this.askOnce(signal, ask)
+        return await ask(this.route, span, signal)
       } catch (thrown) {
-        if (signal.aborted || this.retriesLeft === 0 || !(thrown instanceof BackendFailure)) throw thrown
+        failCall(span, thrown)
+        span?.end()
+        this.countFailure(thrown)
+        const isOver = !mayRetry || signal.aborted || this.retriesLeft === 0
+        if (isOver || !(thrown instanceof BackendFailure)) throw thrown
         const pauseMs = this.pauseBefore(thrown, retries)
         if (pauseMs === undefined) throw thrown
         this.retriesLeft -= 1
@@ -178,10 +171,6 @@ export class Deadline {
   begin(): void {
     clearTimeout(this.timer)
     this.timer = startTimer(this.controller, this.totalMs)
-  }
-
-  get whole(): TimeShare {
-    return { signal: this.signal, release() {} }
   }
 
   /** Limits a model to half of the time left for the first event, so that its fallback has time to respond. */

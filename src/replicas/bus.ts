@@ -5,7 +5,8 @@ import type { Subscriber } from './coordination-store.ts'
 
 /**
  * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a
- * reason and an artifact id, and of all others except `turn` and `cancel-turn` a turn id; the empty `jobs` an artifact id.
+ * reason and an artifact id, of `turn` the id of a turn or a conversation, of `cancel-turn` a turn id,
+ * and of all others an artifact id; `jobs` is empty.
  */
 export const topics = [
   'forget',
@@ -16,6 +17,7 @@ export const topics = [
   'jobs',
   'turn',
   'cancel-turn',
+  'read-turn',
 ] as const
 export type Topic = (typeof topics)[number]
 

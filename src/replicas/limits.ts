@@ -65,13 +65,19 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
     hit(quotas, cost = 1) {
       // Uses whole milliseconds, because rounding up a fraction could add a second to the wait.
       const nowMs = Math.floor(clock.monotonic())
-      const after = quotas.map(({ key }) => advanceWindow(newer.get(key) ?? older.get(key), nowMs, cost))
-      const counts = after.map(({ count, endsAtMs }) => ({ count, leftMs: endsAtMs - nowMs }))
-      const tightest = toHit(quotas, counts, clock.now())
-      if (!tightest.isLimited) {
-        for (const [index, { key }] of quotas.entries()) keep(key, after[index] as Window)
+      const wallMs = clock.now()
+      const after: Window[] = []
+      let tightest: Hit | undefined
+      for (const { key, limit } of quotas) {
+        const window = advanceWindow(newer.get(key) ?? older.get(key), nowMs, cost)
+        after.push(window)
+        const hit = hitOf(limit, window.count, window.endsAtMs - nowMs, wallMs)
+        tightest = tightest === undefined ? hit : tighterOf(tightest, hit)
       }
-      return tightest
+      if (!tightest?.isLimited) {
+        for (let at = 0; at < after.length; at++) keep((quotas[at] as Quota).key, after[at] as Window)
+      }
+      return tightest as Hit
     },
   }
 }
@@ -87,17 +93,21 @@ export interface WindowCount {
  * is wall-clock time.
  */
 export function toHit(quotas: readonly Quota[], counts: readonly WindowCount[], nowMs: number): Hit {
-  const hits = quotas.map(({ limit }, index): Hit => {
+  const hits = quotas.map(({ limit }, index) => {
     const { count, leftMs } = counts[index] as WindowCount
-    return {
-      limit,
-      remaining: Math.max(0, limit - count),
-      resetAt: Math.ceil((nowMs + leftMs) / 1000),
-      isLimited: count > limit,
-      retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
-    }
+    return hitOf(limit, count, leftMs, nowMs)
   })
   return hits.reduce(tighterOf)
+}
+
+function hitOf(limit: number, count: number, leftMs: number, nowMs: number): Hit {
+  return {
+    limit,
+    remaining: Math.max(0, limit - count),
+    resetAt: Math.ceil((nowMs + leftMs) / 1000),
+    isLimited: count > limit,
+    retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
+  }
 }
 
 /** If both windows are exhausted, chooses the one that ends later. */

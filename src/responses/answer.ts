@@ -25,15 +25,19 @@ export interface Identity {
 /** The reason that a response ended before the model finished. */
 export type Interruption = 'cancelled' | 'interrupted'
 
-export function newIdentity({ clock, random }: Pick<Dependencies, 'clock' | 'random'>): Identity {
+/** The identity of a response that is not stored. */
+export function newIdentity(
+  { clock, random }: Pick<Dependencies, 'clock' | 'random'>,
+  { previous_response_id: previousId, conversation }: ResponsesRequest,
+): Identity {
   return {
     id: newId('resp_', ID_LENGTH, random),
     createdAt: unixSeconds(clock),
     newItemId: (prefix) => newId(prefix, ID_LENGTH, random),
     store: false,
     background: false,
-    previousResponseId: null,
-    conversationId: null,
+    previousResponseId: previousId ?? null,
+    conversationId: conversationIdOf(conversation) ?? null,
   }
 }
 
@@ -42,13 +46,17 @@ const incompleteReasons: Readonly<Record<string, 'max_output_tokens' | 'content_
   content_filter: 'content_filter',
 }
 
+export function conversationIdOf(conversation: ResponsesRequest['conversation']): string | undefined {
+  return typeof conversation === 'string' ? conversation : conversation?.id
+}
+
 export class Answer {
   private readonly identity: Identity
   private readonly onEvent: OnEvent
   private readonly output: Output
   private readonly echo: ResponseEcho
   private model: string
-  private serviceTier: string | null
+  private serviceTier: string
   private finish: string | undefined
   private usage: ResponseObject['usage'] = null
   private isBegun = false
@@ -59,7 +67,7 @@ export class Answer {
     this.output = new Output(identity.newItemId, onEvent)
     this.echo = toEcho(request)
     this.model = request.model ?? ''
-    this.serviceTier = request.service_tier ?? null
+    this.serviceTier = request.service_tier ?? 'default'
   }
 
   take(piece: ChatPiece): void {
@@ -77,14 +85,15 @@ export class Answer {
   /** `endedAt` is in Unix seconds. */
   end(endedAt: number, interruption?: Interruption): ResponseObject {
     this.begin()
-    const reason = interruption === 'interrupted' ? interruption : incompleteReasons[this.finish ?? '']
-    const isComplete = reason === undefined && interruption === undefined
+    // Cancelled responses have a reason too: without one, the AI SDK reports that the model stopped by itself.
+    const reason = interruption === undefined ? incompleteReasons[this.finish ?? ''] : 'interrupted'
+    const isComplete = reason === undefined
     this.output.close(!isComplete)
     const response: ResponseObject = isComplete
       ? { ...this.render('completed'), completed_at: endedAt }
       : {
           ...this.render(interruption === 'cancelled' ? 'cancelled' : 'incomplete'),
-          incomplete_details: reason === undefined ? null : { reason },
+          incomplete_details: { reason },
         }
     this.onEvent({ type: isComplete ? 'response.completed' : 'response.incomplete', response })
     return response
@@ -149,12 +158,14 @@ function toEcho(request: ResponsesRequest): ResponseEcho {
     tool_choice: request.tool_choice ?? 'auto',
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     max_tool_calls: request.max_tool_calls ?? null,
-    temperature: request.temperature ?? null,
-    top_p: request.top_p ?? null,
+    temperature: request.temperature ?? 1,
+    top_p: request.top_p ?? 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
     max_output_tokens: request.max_output_tokens ?? null,
     text: { ...text, format: text?.format ?? { type: 'text' } },
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
-    top_logprobs: request.top_logprobs ?? null,
+    top_logprobs: request.top_logprobs ?? 0,
     metadata: request.metadata ?? {},
     ...(user == null ? {} : { user }),
     safety_identifier: request.safety_identifier ?? null,

@@ -3,7 +3,7 @@
 import type { Dependencies } from '../chat/dependencies.ts'
 import { chatAuth, chatFailures, chatRequest } from '../chat/operations.ts'
 import { ResponseEvent, ResponseObject } from '../conversations/response-schema.ts'
-import { ItemList } from '../conversations/schema.ts'
+import { ItemList, TurnReference, TurnState } from '../conversations/schema.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { cancelResponse, deleteResponse, getResponse, listInputItems } from './read-responses.ts'
 import { respond } from './responses.ts'
@@ -13,11 +13,14 @@ import {
   ResponseQuery,
   ResponseReference,
   ResponsesRequest,
+  TurnContinuation,
 } from './schema.ts'
+import { cancelTurn, continueTurn } from './turns.ts'
 
 const notFound = { 404: 'The response does not exist.' }
 
 const { query, mutation } = operationsOf<Dependencies>()('Chat', chatAuth)
+const { mutation: turnMutation } = operationsOf<Dependencies>()('Conversations', chatAuth)
 
 export const responsesOperations = {
   create: mutation({
@@ -90,5 +93,46 @@ export const responsesOperations = {
     output: ItemList,
     run: ({ context, input: { response_id: id, limit, order, after } }) =>
       listInputItems(context, { id, limit, order, after }),
+  }),
+
+  cancelTurn: turnMutation({
+    http: { method: 'POST', path: '/v1/turns/{turn_id}/cancel' },
+    docs: {
+      summary: 'Cancel a running turn',
+      description:
+        'Stops the turn on any server, whichever API has started it. A turn that was cancelled before is returned unchanged.',
+      failures: {
+        404: 'The turn does not exist.',
+        400: 'The turn has ended in another way (`not_cancellable`).',
+      },
+    },
+    rpc: false,
+    input: TurnReference,
+    output: TurnState,
+    run: ({ context, input, signal }) => cancelTurn(context, input.turn_id, signal),
+  }),
+
+  continueTurn: turnMutation({
+    http: { method: 'POST', path: '/v1/turns/{turn_id}/continue' },
+    request: {
+      ...chatRequest,
+      bodySchema: TurnContinuation.omit({ turn_id: true }).meta({ id: 'TurnContinuation' }),
+    },
+    response: { events: ResponseEvent },
+    docs: {
+      summary: 'Continue an interrupted turn',
+      description:
+        'Asks the model to continue the answer of an incomplete or cancelled turn exactly where it stopped, and returns a response. Settings in the body replace those of the turn.',
+      failures: {
+        ...chatFailures,
+        400: 'The turn is neither incomplete nor cancelled, or the agent stores no conversations (`conversations_off`).',
+        404: 'The turn does not exist.',
+        409: 'The turn or another turn of its conversation is running (`conversation_locked`).',
+      },
+    },
+    rpc: false,
+    input: TurnContinuation,
+    output: ResponseObject,
+    run: ({ context, input, signal }) => continueTurn(context, input, signal),
   }),
 }

@@ -1,6 +1,7 @@
 /** Reads, replays, cancels and deletes stored responses. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { mayRead } from '../chat/stored-chat.ts'
+import { withinStreamLimit } from '../chat/stream-quotas.ts'
 import type { TurnRow } from '../conversations/conversations.ts'
 import { isInput, toListedItem } from '../conversations/items.ts'
 import type { ResponseObject } from '../conversations/response-schema.ts'
@@ -8,6 +9,7 @@ import { ServiceError } from '../lib/errors.ts'
 import type { CallContext, Caller, EventStream } from '../operations/operation.ts'
 import { renderItems, streamItems } from './item-response.ts'
 import { assertReplayable, readResponse, renderResponse, streamResponse, toView } from './turn-response.ts'
+import { assertCancellable } from './turns.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -40,7 +42,9 @@ export async function getResponse(
     return isStream ? streamItems(view, turn, items) : renderItems(view, turn, items)
   }
   if (!isStream) return renderResponse(view, await conversations.readSoFar(turn))
-  return streamResponse(view, conversations.follow(turn, 0, client), startingAfter ?? -1)
+  if (startingAfter !== undefined) context.deps.metrics.conversations.streamResumed('responses')
+  const entries = withinStreamLimit(context, conversations.follow(turn, 0, client))
+  return streamResponse(view, entries, startingAfter ?? -1)
 }
 
 /** Stops a running response on any replica and returns it. @throws ServiceError `not_cancellable` for an ended one. */
@@ -51,10 +55,7 @@ export async function cancelResponse(
 ): Promise<ResponseObject> {
   const turn = await findResponseTurn(context, id)
   const { conversations } = context.deps
-  if (turn.status !== 'in_progress' && turn.status !== 'cancelled')
-    throw new ServiceError('invalid_value', `The response has ended: its status is ${turn.status}.`, {
-      code: 'not_cancellable',
-    })
+  assertCancellable(turn, 'response')
   if (conversations.reader.isReplayOver(turn))
     return renderItems(toView(turn), turn, await conversations.reader.listTurnItems(turn.id))
   if (turn.status === 'in_progress') await conversations.cancel(turn)

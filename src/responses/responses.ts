@@ -1,4 +1,4 @@
-/** Handles a Responses API request with one chat turn; stores nothing. */
+/** Handles a Responses API request with one chat turn, which is stored if the agent and the request say so. */
 import { collect, startTurn } from '../chat/chat.ts'
 import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
@@ -9,7 +9,6 @@ import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, EventStream } from '../operations/operation.ts'
 import type { ChatCompletion } from '../providers/chat-api.ts'
 import { Answer, newIdentity } from './answer.ts'
-import { toChatRequest } from './request.ts'
 import { ResponsesRequest } from './schema.ts'
 import { respondStored } from './stored-responses.ts'
 
@@ -21,13 +20,13 @@ export async function respond(
   if (context.caller.kind === 'agent') assertKnownFieldsOnly(request)
   const { deps } = context
   const stored = await respondStored(context, request, signal)
-  if (stored !== undefined) return stored
-  const pieces = await startTurn(context, toChatRequest(request), signal)
+  if (!('unstored' in stored)) return stored
+  const pieces = await startTurn(context, stored.unstored, signal)
   if (request.stream) {
     const stream = new ResponseStream(deps, request)
     return new EventStream(stream.read(pieces), (failure) => stream.fail(failure))
   }
-  const answer = new Answer(newIdentity(deps), request, () => {})
+  const answer = new Answer(newIdentity(deps, request), request, () => {})
   const completion: ChatCompletion = JSON.parse(Buffer.concat(await collect(pieces)).toString())
   answer.take(toPiece(completion))
   return answer.end(unixSeconds(deps.clock))
@@ -55,7 +54,7 @@ export class ResponseStream {
 
   constructor(deps: Pick<Dependencies, 'clock' | 'random'>, request: ResponsesRequest) {
     this.clock = deps.clock
-    this.answer = new Answer(newIdentity(deps), request, (event) => this.encode(event))
+    this.answer = new Answer(newIdentity(deps, request), request, (event) => this.encode(event))
   }
 
   async *read(runs: AsyncIterator<Uint8Array, void, void>): AsyncGenerator<Uint8Array, void, void> {

@@ -1,5 +1,6 @@
 /** Defines the request schema of the Responses API. */
 import { z } from 'zod'
+import { TurnReference } from '../conversations/schema.ts'
 import { foreignId, jsonObject, label, longText, recordOf, reference } from '../lib/schema-bounds.ts'
 import {
   ChatRequest,
@@ -189,6 +190,22 @@ export const ResponsesRequest = z
   })
   .meta({ id: 'ResponsesRequest' })
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>
+
+const { instructions, tools, tool_choice, max_output_tokens, metadata, background } = ResponsesRequest.shape
+
+/** The settings with which a turn continues; those of its request apply to the rest. */
+export const TurnContinuation = TurnReference.extend({
+  stream,
+  background,
+  instructions,
+  tools,
+  tool_choice,
+  temperature,
+  top_p,
+  max_output_tokens,
+  metadata,
+}).strict()
+export type TurnContinuation = z.infer<typeof TurnContinuation>
 
 export const ResponseReference = z.object({
   response_id: reference().meta({ description: 'Response id: `resp_` followed by 24 characters.' }),

@@ -5,7 +5,7 @@ import type { ResponseObject, UnnumberedEvent } from '../conversations/response-
 import { createItemIds, endOf, pieceOf } from '../conversations/turn-output.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { EventStream } from '../operations/operation.ts'
-import { Answer } from './answer.ts'
+import { Answer, conversationIdOf } from './answer.ts'
 import type { ResponsesRequest } from './schema.ts'
 
 /** The parts of a turn that its response shows. */
@@ -136,14 +136,10 @@ class Renderer {
     if (piece !== undefined) this.answer.take(piece)
     const end = endOf(entry)
     if (end === undefined) return undefined
-    return end.failure === undefined
+    return end.failure === undefined || end.interruption !== undefined
       ? this.answer.end(end.at, end.interruption)
       : this.answer.fail(end.failure)
   }
-}
-
-export function conversationIdOf(conversation: ResponsesRequest['conversation']): string | undefined {
-  return typeof conversation === 'string' ? conversation : conversation?.id
 }
 
 /** @throws ServiceError `stream_expired` */

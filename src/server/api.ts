@@ -16,6 +16,8 @@ import { listRestOperations } from '../operations/rest.ts'
 import { createRouter, type Operations } from '../operations/trpc.ts'
 import { responsesOperations } from '../responses/operations.ts'
 import { usageOperations } from '../usage/operations.ts'
+import { feedOperations, visitorOperations } from '../visitors/operations.ts'
+import { withVisitors } from '../visitors/own-conversations.ts'
 import type { Deps } from './dependencies.ts'
 
 const api = {
@@ -29,8 +31,9 @@ const api = {
   manager: managerOperations,
   models: modelsOperations,
   responses: responsesOperations,
-  conversations: conversationsOperations,
+  conversations: { ...withVisitors(conversationsOperations), ...feedOperations },
   usage: usageOperations,
+  visitor: visitorOperations,
 } satisfies Operations<Deps>
 
 export const appRouter = createRouter(api)

@@ -94,11 +94,17 @@ export function createApp(options: AppOptions): App {
     listener(request, response) {
       if (isDraining) response.shouldKeepAlive = false
       // An unhandled error event would crash the process.
-      request.on('error', () => {})
-      response.on('error', () => response.destroy())
+      request.on('error', ignore)
+      response.on('error', destroyResponse)
       const metadata = identifyRequest(deps, request, response)
       const call = new HttpCall(deps, request, response, metadata)
       openCalls.add(call)
+      // One listener for all modules, because each listener costs CPU time in every request.
+      response.on('close', () => {
+        metadata.instrumentation.end()
+        openCalls.remove(call)
+        call.close()
+      })
       void runSteps(call, steps)
     },
     beginDraining() {
@@ -112,6 +118,12 @@ export function createApp(options: AppOptions): App {
   }
 }
 
+function ignore(): void {}
+
+function destroyResponse(this: ServerResponse): void {
+  this.destroy()
+}
+
 /**
  * Lists the calls in progress by connection. A Set would retain finished calls: V8 rebuilds a set after some
  * additions and deletions, and the old copy keeps its calls until a full garbage collection.
@@ -120,10 +132,17 @@ class OpenCalls {
   private readonly bySocket = new Map<Socket, HttpCall[]>()
 
   add(call: HttpCall): void {
-    const { request, response } = call
-    const calls = this.bySocket.get(request.socket) ?? this.addSocket(request.socket)
+    const { socket } = call.request
+    const calls = this.bySocket.get(socket) ?? this.addSocket(socket)
     calls.push(call)
-    response.once('close', () => calls.splice(calls.indexOf(call), 1))
+  }
+
+  remove(call: HttpCall): void {
+    const calls = this.bySocket.get(call.request.socket)
+    if (calls === undefined) return
+    // The newest call usually ends first; `splice` would allocate a list.
+    if (calls.at(-1) === call) calls.pop()
+    else calls.splice(calls.indexOf(call), 1)
   }
 
   list(): HttpCall[] {

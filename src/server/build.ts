@@ -24,7 +24,7 @@ import { AddressSharing } from '../operations/address-sharing.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { type Bus, broadcastInvalidation } from '../replicas/bus.ts'
-import { countStreams } from '../replicas/limits.ts'
+import { countStreams, type StreamLimiter } from '../replicas/limits.ts'
 import { openReplicas } from '../replicas/replicas.ts'
 import type { Blobs, ResumableStore } from '../storage/blobs.ts'
 import { openStoreFolder } from '../storage/folder.ts'
@@ -37,6 +37,8 @@ import type { HostTools } from '../tools/host-tools.ts'
 import { startMcpServers } from '../tools/mcp.ts'
 import { createToolbox, type Toolbox } from '../tools/tools.ts'
 import { createUsageTracker } from '../usage/tracker.ts'
+import { Followers } from '../visitors/followers.ts'
+import { createVisitorTokens } from '../visitors/tokens.ts'
 import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 
@@ -89,6 +91,7 @@ export async function createDeps(
     agents,
     users,
     tokens,
+    ...createVisitors({ sealer, clock, random }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
     backends,
@@ -106,8 +109,8 @@ export async function createDeps(
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
-      { config, clock, random, log, bus, nextPosition, isOnlyServer },
-      { db: dbFor('conversations'), isPostgres: postgres !== undefined },
+      { config, clock, random, log, bus, nextPosition, isOnlyServer, metrics: metrics.conversations },
+      { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),
     artifacts: createArtifactService({
@@ -133,6 +136,11 @@ function createConversations(
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
     conversations.deleteOfAgent(tenantId, agentId)
   return { conversations, onAgentDeleted }
+}
+
+function createVisitors(deps: Parameters<typeof createVisitorTokens>[0], streams: StreamLimiter) {
+  // The metrics of open streams do not contain feeds.
+  return { visitorTokens: createVisitorTokens(deps), followers: new Followers(streams) }
 }
 
 type DatabaseFor = (area: string) => Database

@@ -9,13 +9,15 @@ import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import type { AddressSharing } from '../operations/address-sharing.ts'
 import type { Authenticator } from '../operations/operation.ts'
 import type { ChatBackend } from '../providers/provider.ts'
+import type { Dependencies as VisitorsDependencies } from '../visitors/dependencies.ts'
 
 export interface Deps
   extends AgentsDependencies,
     ArtifactsDependencies,
     ChatDependencies,
     ConsoleDependencies,
-    FilesDependencies {
+    FilesDependencies,
+    VisitorsDependencies {
   readonly backends: readonly ChatBackend[]
   readonly artifacts: ArtifactService
   readonly tokens: ArtifactTokens

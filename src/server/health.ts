@@ -4,6 +4,8 @@ import { within } from '../lib/timeout.ts'
 import type { Deps } from './dependencies.ts'
 
 const CHECK_TIMEOUT_MS = 500
+/** The result is cached, because the path needs no key. */
+const DATABASE_CACHED_MS = 1_000
 /** The result is cached, because the check writes to storage. */
 const STORAGE_CACHED_MS = 5_000
 /** If the next check hangs, the last result is used for this long. */
@@ -21,19 +23,20 @@ type HealthDeps = Pick<
  * server or coordination store is down.
  */
 export function createHealth(deps: HealthDeps) {
-  const { db, models, shared, tools, addressSharing, conversations } = deps
+  const { models, shared, tools, addressSharing, conversations } = deps
   const readStorage = createStorageReader(deps)
+  const isDatabaseUpNow = createDatabaseProbe(deps)
   return async (isDraining: boolean) => {
-    const isFound = hasParentKey(db).then(() => true)
-    const [isDatabaseUp, storage] = await Promise.all([
-      within(CHECK_TIMEOUT_MS, isFound, () => false).catch(() => false),
+    const [isDatabaseUp, storage, conversationStore] = await Promise.all([
+      isDatabaseUpNow(),
       readStorage(),
+      within(CHECK_TIMEOUT_MS, conversations.checkStore(), () => 'down' as const),
     ])
     const backends = models.health()
     const shares = shared.health()
     const mcp = tools.health()
     const lesser = [shares, backends, mcp].flatMap((states) => Object.values(states))
-    const isStoreFailing = conversations.health() === 'down'
+    const isStoreFailing = conversationStore === 'down'
     const isDegraded = storage === 'full' || isStoreFailing || lesser.includes('down')
     const isReady = isDatabaseUp && storage !== 'down' && !isDraining
     const status = isDraining ? 'draining' : !isReady ? 'unavailable' : isDegraded ? 'degraded' : 'ready'
@@ -46,6 +49,29 @@ export function createHealth(deps: HealthDeps) {
       ...(addressSharing.isShared && { addresses: 'shared' }),
     }
     return { isReady, report: { status, checks } }
+  }
+}
+
+/** Runs at most one query at a time, and one per second. */
+function createDatabaseProbe({ db, clock }: Pick<Deps, 'db' | 'clock'>): () => Promise<boolean> {
+  let isUp = false
+  let checkedAtMs = Number.NEGATIVE_INFINITY
+  let asking: Promise<boolean> | undefined
+
+  async function ask(): Promise<boolean> {
+    isUp = await hasParentKey(db).then(
+      () => true,
+      () => false,
+    )
+    checkedAtMs = clock.monotonic()
+    asking = undefined
+    return isUp
+  }
+
+  return async () => {
+    if (clock.monotonic() - checkedAtMs < DATABASE_CACHED_MS) return isUp
+    asking ??= ask()
+    return within(CHECK_TIMEOUT_MS, asking, () => false)
   }
 }
 

@@ -36,6 +36,7 @@ export function createCounting(deps: Deps, options: CountingOptions) {
   const { collectFromWorkers } = options
   registerStateMetrics(deps, options)
   registerStoredMetrics(deps)
+  registerTurnMetrics(deps)
   const close = registerProcessMetrics(registry, clock)
   const collect = () => collectMetrics(registry)
   return {
@@ -184,6 +185,34 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
     async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Sample => [{ kind }, jobs]),
   )
 }
+
+/** Registers the state of the turns that this process runs. */
+function registerTurnMetrics({ conversations, metrics: { registry } }: Deps): void {
+  const register = (name: string, help: string, read: (state: TurnState) => number) =>
+    registerGauge(registry, { name, help }, () => [[{}, read(conversations.readState())]])
+  register('parley_turns_running', 'Running turns that are to be stored.', ({ running }) => running)
+  register(
+    'parley_turn_events_waiting',
+    'Events of running turns that are not yet stored.',
+    ({ waiting }) => waiting.events,
+  )
+  register(
+    'parley_turn_bytes_waiting',
+    'Bytes of the events of running turns that are not yet stored.',
+    ({ waiting }) => waiting.bytes,
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_conversation_store_up',
+      help: 'Whether the last turn could be stored.',
+      aggregator: 'min',
+    },
+    () => [[{}, conversations.readState().isStoreUp ? 1 : 0]],
+  )
+}
+
+type TurnState = ReturnType<Deps['conversations']['readState']>
 
 const forwardingHeader =
   /^(forwarded|via|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-forwarded-.+)$/

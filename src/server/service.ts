@@ -7,6 +7,7 @@ import {
   createArtifactSweeper,
   recoverUploads,
 } from '../artifacts/maintenance.ts'
+import { recordExpiry } from '../conversations/conversations.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { getInstallationId, lockInstallation } from '../db/installation.ts'
 import { openDatabase } from '../db/open.ts'
@@ -101,7 +102,10 @@ function startMaintenance(deps: Deps): () => Promise<void> {
     (error) => deps.log.warn({ err: error }, 'could not finish interrupted uploads'),
   )
   const stopSweepingArtifacts = startSweeper(createArtifactSweeper(deps), 'artifacts', deps)
-  deps.conversations.startMaintenance((ids) => listRetention(deps, ids))
+  deps.conversations.startMaintenance(
+    (ids) => listRetention(deps, ids),
+    (counts) => recordExpiry(deps, serviceActor, counts),
+  )
   return async () => {
     clearInterval(recordUse)
     await recordKeyUse(deps)
@@ -152,6 +156,7 @@ async function startService(
 
   async function stop(): Promise<void> {
     app.beginDraining()
+    deps.followers.stop()
     const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()

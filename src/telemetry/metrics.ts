@@ -4,6 +4,7 @@
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Reason } from '../lib/errors.ts'
+import { ConversationMetrics } from './conversation-metrics.ts'
 import { type Distribution, LabelledHistogram } from './histogram.ts'
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
@@ -22,6 +23,7 @@ export type JobResult = 'done' | 'failed' | 'stopped'
 export class Metrics {
   readonly registry = new Registry()
   readonly models: ModelMetrics
+  readonly conversations: ConversationMetrics
   private readonly registers = [this.registry]
   private readonly requestDuration = new LabelledHistogram({
     name: 'parley_http_request_duration_seconds',
@@ -100,6 +102,7 @@ export class Metrics {
 
   constructor(isListed: IsListed) {
     this.models = new ModelMetrics(this.registry, isListed)
+    this.conversations = new ConversationMetrics(this.registry)
   }
 
   /**

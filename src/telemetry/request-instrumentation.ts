@@ -27,7 +27,6 @@ export class RequestInstrumentation {
       'http.request.method': method,
       'parley.request.id': requestId,
     })
-    response.on('close', () => this.end())
   }
 
   get line(): { readonly requestId: string; readonly traceId: string | undefined } {
@@ -41,7 +40,8 @@ export class RequestInstrumentation {
     this.span?.set({ 'http.route': route, 'parley.operation': operation })
   }
 
-  private end(): void {
+  /** Records the request; call it once, when the response has closed. */
+  end(): void {
     const { deps, request, response, span, operation, caller } = this
     const { method = '' } = request
     const { tenantId, agentId } = caller ?? {}

@@ -1,4 +1,4 @@
-/** Enforces token budgets across processes: reserves tokens before a call, and settles them after it. */
+/** Enforces token budgets across processes: reserves tokens before each request to a provider, and settles them after it. */
 
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -8,23 +8,27 @@ import {
   addToCounter,
   type BudgetRow,
   type CounterKey,
-  findUsed,
   insertCounter,
   listBudgets,
   listExpired,
   lockCounter,
+  readLocked,
   releaseReservation,
-  reserveTokens,
 } from './budget-store.ts'
 import { counterOf, toOwnerKey } from './budgets.ts'
 import { secondsLeft } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
+import { fewestTokens, type Grant, grantTokens, reservedTokens } from './grants.ts'
+import { boundTokens, type Promptlike, type TokenNeed } from './token-bounds.ts'
 
-interface Reservation {
+export interface Reservation {
+  readonly grant: Grant
   /** Replaces the reserved tokens with the used tokens; must be called once. */
   settle(tokens: number): Promise<void>
 }
 
+/** Limit of a counter whose budget was deleted after the call began. */
+const NO_LIMIT = Number.MAX_SAFE_INTEGER
 /** Milliseconds for which a reservation remains after a call's longest deadline. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
@@ -50,23 +54,44 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
   const { db, clock, random, config } = deps
   const remembered = createTtlCache<readonly BudgetRow[]>(clock, { max: 20_000, keepMs: () => 2_000 })
   const { backendFirstEventMs, streamMaxMs, backendTotalMs } = config.timings
+  const { budgetOutputTokens } = config.limits
   const longestMs = backendFirstEventMs + Math.max(streamMaxMs, backendTotalMs) + GRACE_MS
 
-  async function reserveIn(budgets: readonly BudgetRow[], tokens: number): Promise<Reservation> {
+  async function reserveIn(
+    budgets: readonly BudgetRow[],
+    owner: Owner,
+    need: TokenNeed,
+  ): Promise<Reservation> {
     const now = clock.now()
     const id = newId('', 20, random)
     const counters = budgets.map((budget) => counterOf(budget, now))
-    await db.transaction().execute(async (trx) => {
+    const grant = await db.transaction().execute(async (trx) => {
+      const states: CounterState[] = []
       for (const counter of counters) {
         await insertCounter(trx, counter)
-        if (await reserveTokens(trx, counter, tokens)) continue
-        throw await budgetSpent(trx, counter, budgets, now)
+        states.push({ counter, limit: NO_LIMIT, ...(await readLocked(trx, counter)) })
       }
+      const current = await listBudgets(trx, ownersOf(owner))
+      const limited = states.map((state) => ({ ...state, limit: findLimit(current, state.counter) }))
+      const granted = grantFrom(limited, need, now)
+      const tokens = reservedTokens(granted)
+      for (const counter of counters) await addToCounter(trx, counter, { used: 0, reserved: tokens })
       const expires_at = Math.ceil((now + longestMs) / 1000)
       const rows = counters.map((counter) => ({ ...counter, id, tokens, expires_at }))
       await trx.insertInto('budget_reservations').values(rows).execute()
+      return granted
     })
-    return { settle: (used) => settle(id, counters, used) }
+    return { grant, settle: (used) => settle(id, counters, used) }
+  }
+
+  /** @throws ServiceError `insufficient_quota` */
+  function grantFrom(states: readonly CounterState[], need: TokenNeed, now: number): Grant {
+    for (const state of states) {
+      if (grantTokens(need, leftIn(state), budgetOutputTokens) === undefined)
+        throw budgetSpent(state, need, now)
+    }
+    const left = Math.min(...states.map(leftIn))
+    return grantTokens(need, left, budgetOutputTokens) as Grant
   }
 
   async function settle(id: string, counters: readonly CounterKey[], used: number): Promise<void> {
@@ -80,57 +105,75 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
 
   return {
     /**
-     * Returns undefined if no budget applies; this result is cached for two seconds. @throws ServiceError
-     * `insufficient_quota`
+     * Reserves tokens for one request to a provider. Returns undefined if no budget applies; this result is
+     * cached for two seconds. @throws ServiceError `insufficient_quota`
      */
-    async reserve(
-      { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string | undefined },
-      estimateTokens: () => number,
-    ): Promise<Reservation | undefined> {
-      const budgets = await remembered.get(`${tenantId}/${agentId ?? ''}`, () =>
-        listBudgets(db, ownersOf(tenantId, agentId)),
+    async reserve(owner: Owner, request: Promptlike): Promise<Reservation | undefined> {
+      const budgets = await remembered.get(`${owner.tenantId}/${owner.agentId ?? ''}`, () =>
+        listBudgets(db, ownersOf(owner)),
       )
       if (budgets.length === 0) return undefined
-      const tokens = estimateTokens()
+      const need = boundTokens(request, budgetOutputTokens)
       try {
-        return await reserveIn(budgets, tokens)
+        return await reserveIn(budgets, owner, need)
       } catch (thrown) {
         // Tries again if the sweep has released expired reservations.
         if (!(thrown instanceof ServiceError) || (await sweepReservations(deps)) === 0) throw thrown
-        return reserveIn(budgets, tokens)
+        return reserveIn(budgets, owner, need)
       }
     },
     invalidate: () => remembered.invalidate(),
   }
 }
 
-/**
- * Sets `Retry-After` only if used tokens alone exhaust the budget, because reserved tokens may be released at
- * any time.
- */
-async function budgetSpent(
-  db: Dependencies['db'],
-  counter: CounterKey,
-  budgets: readonly BudgetRow[],
-  now: number,
-): Promise<ServiceError> {
-  const { owner_kind, owner_id, period } = counter
-  const whose = owner_kind === 'agent' ? 'this agent' : 'this key'
-  const message = `The token budget of ${whose} for this ${period} is used up.`
+/** The owner of the budgets that apply to a call. */
+interface Owner {
+  readonly tenantId: string
+  readonly agentId: string | undefined
+}
+
+interface CounterState {
+  readonly counter: CounterKey
+  readonly limit: number
+  readonly used: number
+  readonly reserved: number
+}
+
+function leftIn({ limit, used, reserved }: CounterState): number {
+  return limit - used - reserved
+}
+
+function findLimit(budgets: readonly BudgetRow[], { owner_kind, owner_id, period }: CounterKey): number {
   const isSame = (row: BudgetRow) =>
     row.owner_kind === owner_kind && row.owner_id === owner_id && row.period === period
-  const limit = budgets.find(isSame)?.token_limit ?? 0
+  return budgets.find(isSame)?.token_limit ?? NO_LIMIT
+}
+
+/**
+ * Sets `Retry-After` only if the next period helps: not if other calls have reserved the tokens, which they may
+ * release at any time, and not if the request needs more than the whole budget.
+ */
+function budgetSpent({ counter, limit, used }: CounterState, need: TokenNeed, now: number): ServiceError {
+  const { owner_kind, period } = counter
+  const budget = `token budget of ${owner_kind === 'agent' ? 'this agent' : 'this key'} for this ${period}`
+  const fewest = fewestTokens(need)
+  if (used + fewest <= limit)
+    return new ServiceError('insufficient_quota', `The rest of the ${budget} is reserved by other calls.`)
+  if (used < limit && fewest > limit)
+    return new ServiceError(
+      'insufficient_quota',
+      `The request may need more tokens than the whole ${budget}.`,
+    )
   const waitSeconds = secondsLeft(period, now)
-  const isUsedUp = ((await findUsed(db, counter)) ?? 0) >= limit
-  const hasRetryTime = isUsedUp && waitSeconds <= LONGEST_RETRY_AFTER_SECONDS
+  const hasRetryTime = waitSeconds <= LONGEST_RETRY_AFTER_SECONDS
   return new ServiceError(
     'insufficient_quota',
-    message,
+    `The ${budget} is used up.`,
     hasRetryTime ? { retryAfterSeconds: waitSeconds } : {},
   )
 }
 
-function ownersOf(tenantId: string, agentId: string | undefined) {
+function ownersOf({ tenantId, agentId }: Owner) {
   const parent = toOwnerKey({ kind: 'parent', tenantId })
   return agentId === undefined ? [parent] : [parent, toOwnerKey({ kind: 'agent', tenantId, agentId })]
 }

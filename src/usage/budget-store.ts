@@ -13,9 +13,6 @@ export type CounterKey = Pick<ReservationRow, 'owner_kind' | 'owner_id' | 'perio
 
 type Owner = Pick<BudgetRow, 'owner_kind' | 'owner_id'>
 
-/** Limit of a counter whose budget was deleted after the call began. */
-const NO_LIMIT = Number.MAX_SAFE_INTEGER
-
 export async function listBudgets(db: Database, owners: readonly Owner[]): Promise<BudgetRow[]> {
   return db
     .selectFrom('budgets')
@@ -79,32 +76,17 @@ export async function setUsed(db: Database, key: CounterKey, used: number): Prom
     .execute()
 }
 
-/**
- * Reserves tokens; returns false if too few are left. Uses one statement, so that two calls cannot reserve
- * the same tokens.
- */
-export async function reserveTokens(db: Database, key: CounterKey, tokens: number): Promise<boolean> {
-  const { owner_kind, owner_id, period } = key
-  const updated = await db
+/** Locks a counter until the end of the transaction, and returns its tokens. */
+export async function readLocked(
+  trx: Database,
+  key: CounterKey,
+): Promise<{ readonly used: number; readonly reserved: number }> {
+  return trx
     .updateTable('budget_counters')
-    .set((row) => ({ reserved: row('reserved', '+', tokens) }))
+    .set((row) => ({ reserved: row.ref('reserved') }))
     .where(({ and }) => and({ ...key }))
-    .where((row) =>
-      row(
-        row('used', '+', row.ref('reserved')),
-        '<',
-        row.fn.coalesce(
-          row
-            .selectFrom('budgets')
-            .select('token_limit')
-            .where(({ and }) => and({ owner_kind, owner_id, period })),
-          row.val(NO_LIMIT),
-        ),
-      ),
-    )
-    .returning('reserved')
-    .executeTakeFirst()
-  return updated !== undefined
+    .returning(['used', 'reserved'])
+    .executeTakeFirstOrThrow()
 }
 
 export function lockCounter(trx: Database, key: CounterKey): Promise<void> {

@@ -1,23 +1,7 @@
-/** Estimates tokens before calls, and after interrupted calls for which the provider reported no usage. */
+/** Estimates the tokens of calls without a budget for which the provider reported no usage. */
+import type { Promptlike } from './token-bounds.ts'
 
 const CHARACTERS_PER_TOKEN = 4
-/** Estimate for a request without a token limit. */
-const UNBOUNDED_ANSWER_TOKENS = 4_096
-
-export type Promptlike = Conversation | Inputs
-
-interface Conversation {
-  readonly messages: readonly object[]
-  readonly tools?: readonly object[] | null | undefined
-  readonly max_tokens?: number | null | undefined
-  readonly max_completion_tokens?: number | null | undefined
-  readonly n?: number | null | undefined
-}
-
-/** An embeddings request's inputs; numbers are token ids. */
-interface Inputs {
-  readonly input: string | readonly (string | number | readonly number[])[]
-}
 
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN)
@@ -31,15 +15,7 @@ export function estimatePromptTokens(prompt: Promptlike): number {
   return estimateTokens(characters + (tools?.length ? JSON.stringify(tools).length : 0))
 }
 
-/** Estimates the maximum number of tokens that a call can use. */
-export function estimateCallTokens(request: Promptlike): number {
-  if (!('messages' in request)) return estimateInputTokens(request)
-  const { max_completion_tokens, max_tokens, n } = request
-  const perAnswer = max_completion_tokens ?? max_tokens ?? UNBOUNDED_ANSWER_TOKENS
-  return estimatePromptTokens(request) + perAnswer * (n ?? 1)
-}
-
-function estimateInputTokens({ input }: Inputs): number {
+function estimateInputTokens({ input }: Extract<Promptlike, { input: unknown }>): number {
   if (typeof input === 'string') return estimateTokens(input.length)
   return input.reduce<number>((sum, item) => {
     if (typeof item === 'number') return sum + 1

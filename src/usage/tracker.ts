@@ -1,17 +1,20 @@
 /**
- * Tracks model calls' usage: reserves tokens before a call, records the used tokens, and writes the records
- * in batches.
+ * Tracks model calls' usage: reserves tokens before each request to a provider, records the used tokens, and
+ * writes the records in batches.
  */
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { within } from '../lib/timeout.ts'
 import type { Usage } from '../providers/chat-api.ts'
+import type { FailedCall } from '../providers/failures.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
-import { createBudgetEnforcer } from './budget-enforcer.ts'
+import { createBudgetEnforcer, type Reservation } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
-import { estimateCallTokens, estimatePromptTokens, estimateTokens, type Promptlike } from './estimate.ts'
+import { estimatePromptTokens, estimateTokens } from './estimate.ts'
+import { countAnswer, countFailure, isCount, type UsedTokens } from './grants.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
+import type { Promptlike } from './token-bounds.ts'
 
 /** Milliseconds that the service waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
@@ -19,11 +22,8 @@ const LAST_RECORDS_MS = 1_000
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
-  /**
-   * Starts recording a call. @throws ServiceError `insufficient_quota` if one of the caller's budgets is used
-   * up.
-   */
-  begin(call: CallStart): Promise<UsageRecord>
+  /** Starts recording a call. */
+  begin(call: CallStart): UsageRecord
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
   /** Drops cached budgets; call this after every change to budgets. */
@@ -42,22 +42,22 @@ export function createUsageTracker(
   let open = 0
   let onLastEnd: (() => void) | undefined
 
-  async function begin(call: CallStart): Promise<UsageRecord> {
-    const reservation = await enforcer.reserve(call, () => estimateCallTokens(call.request))
+  function begin(call: CallStart): UsageRecord {
     open += 1
-
-    function save(row: UsageCallRow): Promise<void> | void {
-      recorder.record(row)
-      open -= 1
-      if (open === 0) onLastEnd?.()
+    return new UsageRecord(call, {
+      clock,
+      metrics,
+      newId: nextId,
+      reserve: (request) => enforcer.reserve(call, request),
+      save(row) {
+        if (row !== undefined) recorder.record(row)
+        open -= 1
+        if (open === 0) onLastEnd?.()
+      },
       // Logs the error instead of failing the call, because the reservation expires anyway.
-      return reservation
-        ?.settle(row.prompt_tokens + row.completion_tokens)
-        .catch((error) =>
-          log.warn({ err: error, requestId: row.request_id }, 'could not settle token budget'),
-        )
-    }
-    return new UsageRecord(call, { clock, metrics, newId: nextId, save })
+      onUnsettled: (error) =>
+        log.warn({ err: error, requestId: call.requestId }, 'could not settle token budget'),
+    })
   }
 
   return {
@@ -101,7 +101,7 @@ export interface CallStart {
   /** The provider's own model id. */
   readonly model: string
   readonly isStreamed: boolean
-  /** The request's content, used only to estimate tokens. */
+  /** The client's request, used only to estimate tokens. */
   readonly request: Promptlike
 }
 
@@ -109,12 +109,25 @@ interface RecordOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
-  /** Records the row; resolves when the call's reservation is settled. */
-  readonly save: (row: UsageCallRow) => Promise<void> | void
+  readonly reserve: (request: Promptlike) => Promise<Reservation | undefined>
+  /** Records the row; undefined if no provider was called. */
+  readonly save: (row: UsageCallRow | undefined) => void
+  readonly onUnsettled: (error: unknown) => void
 }
+
+/** A model's answer, to estimate its tokens. */
+export interface Said {
+  /** Undefined for a stream, whose events are counted instead. */
+  readonly text: string | null | undefined
+  /** Bytes of everything that the model has produced. */
+  readonly textBytes: number
+}
+
+const nothingSaid: Said = { text: undefined, textBytes: 0 }
 
 /** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
+  isEnded = false
   private readonly start: CallStart
   private readonly options: RecordOptions
   private readonly startedAtMs: number
@@ -126,9 +139,14 @@ export class UsageRecord implements AsyncDisposable {
   private completionTokens = 0
   private isEstimated = false
   private modelCalls = 0
+  private attempts = 0
   /** Number of events forwarded since the last counted model call. */
   private events = 0
-  private isEnded = false
+  /** The tokens reserved for the current request to a provider. */
+  private reservation: Reservation | undefined
+  private settling: Promise<void> = Promise.resolve()
+  private isRejected = false
+  private hasBudget = false
 
   constructor(start: CallStart, options: RecordOptions) {
     this.start = start
@@ -146,20 +164,61 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   /**
-   * Adds a model call. If the provider reports no `usage`, estimates tokens from the response text, or else
-   * from the events sent.
+   * Reserves tokens for one request to a provider, and returns the most output tokens of each choice. Returns
+   * undefined if no budget applies. Call `used` or `failCall` afterwards.
+   * @throws ServiceError `insufficient_quota` if too few tokens are left.
    */
-  used(usage: Usage | undefined, text?: string | null): void {
-    this.modelCalls += 1
-    if (isCount(usage?.prompt_tokens) && isCount(usage?.completion_tokens)) {
-      this.promptTokens += usage.prompt_tokens
-      this.completionTokens += usage.completion_tokens
-    } else {
-      this.isEstimated = true
-      this.promptTokens += estimatePromptTokens(this.start.request)
-      this.completionTokens += text === undefined ? this.events : estimateTokens(text?.length ?? 0)
+  async reserve(request: Promptlike): Promise<number | undefined> {
+    try {
+      this.reservation = await this.options.reserve(request)
+    } catch (thrown) {
+      this.isRejected = this.attempts === 0
+      throw thrown
     }
+    this.attempts += 1
+    this.hasBudget ||= this.reservation !== undefined
+    return this.reservation?.grant.outputTokens
+  }
+
+  /** Settles the tokens of a request to a provider that has failed before its answer began. */
+  failCall(failure: FailedCall): void {
+    if (this.reservation === undefined) return
+    const used = countFailure(this.reservation.grant, failure)
+    if (failure !== 'unused') this.modelCalls += 1
+    this.settle(this.reservation, used)
+  }
+
+  /**
+   * Adds a model call. If the provider reports no `usage`, estimates tokens from what the model said. `isCut`
+   * is true for an answer that is incomplete.
+   */
+  used(usage: Usage | undefined, said = nothingSaid, isCut = false): void {
+    this.modelCalls += 1
+    if (this.reservation !== undefined)
+      this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut))
+    else this.add(toTokens(usage) ?? this.estimate(said.text))
     this.events = 0
+  }
+
+  private estimate(text: string | null | undefined): UsedTokens {
+    return {
+      prompt: estimatePromptTokens(this.start.request),
+      completion: text === undefined ? this.events : estimateTokens(text?.length ?? 0),
+      isEstimated: true,
+    }
+  }
+
+  private add({ prompt, completion, isEstimated }: UsedTokens): void {
+    this.promptTokens += prompt
+    this.completionTokens += completion
+    this.isEstimated ||= isEstimated
+  }
+
+  private settle(reservation: Reservation, used: UsedTokens): void {
+    this.add(used)
+    this.reservation = undefined
+    const settled = reservation.settle(used.prompt + used.completion).catch(this.options.onUnsettled)
+    this.settling = Promise.all([this.settling, settled]).then(() => {})
   }
 
   /** Counts the events sent to the client. */
@@ -176,11 +235,14 @@ export class UsageRecord implements AsyncDisposable {
   async end(status: string): Promise<void> {
     if (this.isEnded) return
     this.isEnded = true
+    if (this.isRejected) return this.options.save(undefined)
+    this.failCall('unknown')
     // The model has read the prompt even if the client disconnects during the first model call, so it is
     // counted.
-    if (status === 'left' && this.modelCalls === 0) this.used(undefined)
+    if (status === 'left' && this.modelCalls === 0 && !this.hasBudget) this.used(undefined)
     this.observe(status)
-    await this.options.save(this.toRow(status))
+    this.options.save(this.toRow(status))
+    await this.settling
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -235,9 +297,9 @@ function countEvents(run: Uint8Array): number {
   return events
 }
 
-/** Validates a token count, because a provider may send any value. */
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
+function toTokens(usage: Usage | undefined): UsedTokens | undefined {
+  const { prompt_tokens: prompt, completion_tokens: completion } = usage ?? {}
+  return isCount(prompt) && isCount(completion) ? { prompt, completion, isEstimated: false } : undefined
 }
 
 /** Maximum time between flushes; `FLUSH_AT` waiting calls trigger an earlier one. */

@@ -137,6 +137,7 @@ describe('the fields for storing conversations', () => {
     expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
     await keep.fill('14d')
     await page.getByLabel('If the client disconnects').selectOption('Finish the answer')
+    await page.getByLabel('Tool data').selectOption('Store only tool names')
     await page.getByLabel('History in turns').fill('10')
     await page.getByLabel('History in tokens').fill('8000')
     await text.getByText('tokens: 8000').waitFor()
@@ -150,6 +151,7 @@ describe('the fields for storing conversations', () => {
     expect(parse(await readYaml()).conversations).toEqual({
       keep: '14d',
       onDisconnect: 'continue',
+      toolData: 'names',
       history: { turns: 10, tokens: 8000 },
     })
     await page.reload()

@@ -144,7 +144,8 @@ describe('limits under concurrency', () => {
     const apps = await startTwo()
     const { deps } = apps[0].service
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
-    await setBudget(deps, serviceActor, owner, { day: 1_000, month: 1_000_000 })
+    // Each reservation is for 100 output tokens and at most 31 input tokens.
+    await setBudget(deps, serviceActor, owner, { day: 10 * 131, month: 1_000_000 })
     apps[1].service.deps.usage.invalidate()
     const call = {
       ...{ requestId: 'one', tenantId: owner.tenantId, agentId: undefined, provider: 'mock', model: 'mock' },
@@ -152,7 +153,11 @@ describe('limits under concurrency', () => {
       ...{ isStreamed: false, request: { messages: [], max_tokens: 100 } },
     }
     const begun = await Promise.allSettled(
-      Array.from({ length: 30 }, (_, index) => (apps[index % 2] as TestApp).service.deps.usage.begin(call)),
+      Array.from({ length: 30 }, async (_, index) => {
+        const record = (apps[index % 2] as TestApp).service.deps.usage.begin(call)
+        await record.reserve(call.request)
+        return record
+      }),
     )
     const bookings = begun.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
     expect(bookings).toHaveLength(10)

@@ -7,6 +7,7 @@ import { copyToPostgres } from '../../src/db/copy.ts'
 import type { Database } from '../../src/db/database.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { GREETER } from '../support/app.ts'
+import { STORING } from '../support/conversations.ts'
 import { insertInstallation } from '../support/copy.ts'
 import { openTestDatabase, parentKey, startupErrorOf } from '../support/database.ts'
 import { createTestDatabase, query } from '../support/postgres.ts'
@@ -64,7 +65,7 @@ describe("an installation's rows", () => {
     expect(await query(url, deferrable)).toEqual([{ count: 0 }])
     const orphan = { ...parentKey('orphan'), user_id: 'nobody' }
     await expect(db.insertInto('parent_keys').values(orphan).execute()).rejects.toThrow('foreign key')
-    // The copy does not set the next values of sequences; it does not contain conversation items.
+    // The copy sets the next value of this sequence; a further sequence needs a test.
     expect(await query(url, 'select sequencename from pg_sequences')).toEqual([
       { sequencename: 'items_n_seq' },
     ])
@@ -168,6 +169,44 @@ describe('parley store copy', () => {
     // The command has renamed the SQLite database, so a server cannot use it by mistake.
     const back = await runParley(['serve'], { folder })
     expect([back.code, back.stderr]).toEqual([1, expect.stringContaining('no Parley database')])
+  })
+
+  test('moves stored conversations, which the new server reads, resumes and continues', async () => {
+    const DATABASE_URL = await createTestDatabase('empty')
+    const env = { DATABASE_URL }
+    const sqlite = await startServer({ folder })
+    const key = sqlite.key as string
+    const { body: agent } = await callServer(sqlite.url, 'POST', '/v1/agents', key, { yaml: STORING })
+    const model = `agent/${agent.agent_id}`
+    // Rows of 100 KiB and more, in several batches.
+    const texts = Array.from({ length: 60 }, (_, index) => `Number ${index} ${'é'.repeat(50_000)}`)
+    const ids: string[] = []
+    for (const input of texts) {
+      const { body } = await callServer(sqlite.url, 'POST', '/v1/responses', key, { model, input })
+      ids.push(body.id)
+    }
+    const path = `/v1/responses/${ids[7]}`
+    const readStream = async (url: string) => (await callServer(url, 'GET', `${path}?stream=true`, key)).body
+    const before = [(await callServer(sqlite.url, 'GET', path, key)).body, await readStream(sqlite.url)]
+    await sqlite.stop()
+
+    const copied = await runParley(['store', 'copy', '--json'], { folder, env })
+    expect(copied.code).toBe(0)
+    const { tables, set_aside: setAside } = JSON.parse(copied.stdout)
+    expect(tables).toMatchObject({ conversations: 60, turns: 60, items: 120 })
+    expect(tables.turn_events).toBeGreaterThanOrEqual(60)
+    expect(setAside).toContainEqual(expect.stringMatching(/^conversations\.db\.copied-\d+$/))
+    expect((await readdir(dataDir)).filter((name) => name.startsWith('conversations.db'))).toHaveLength(1)
+
+    const postgres = await startServer({ folder, env })
+    const after = [(await callServer(postgres.url, 'GET', path, key)).body, await readStream(postgres.url)]
+    expect(after).toEqual(before)
+    // The numbers of new items follow those of the copied ones.
+    const next = { model, input: 'And next?', previous_response_id: ids[7] }
+    expect((await callServer(postgres.url, 'POST', '/v1/responses', key, next)).body.status).toBe('completed')
+    expect(await query(DATABASE_URL, 'select count(*)::int as count, max(n)::int as max from items')).toEqual(
+      [{ count: 122, max: 122 }],
+    )
   })
 
   test('leaves PostgreSQL empty when it is killed, and servers then reject the empty database', async () => {

@@ -2,9 +2,17 @@
 import OpenAI from 'openai'
 import pg from 'pg'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
+import {
+  checkContinuation,
+  followResponse,
+  listChats,
+  SLOW,
+  startResponse,
+} from '../support/interrupted-turns.ts'
+import { callServer, makeFolder, startServer } from '../support/process.ts'
+import { startRedis } from '../support/redis.ts'
 import { createReplicaSettings, type SharedStore, sharedStores } from '../support/replicas.ts'
-import { type SeenRequest, shareUpstream } from '../support/start-upstream.ts'
+import { shareUpstream } from '../support/start-upstream.ts'
 import {
   chatApi,
   chunksText,
@@ -21,14 +29,13 @@ import {
 vi.setConfig({ testTimeout: 180_000 })
 
 const upstream = await shareUpstream()
-const SLOW = '{{up:chunks 3000}}{{up:delay 10}}'
 
 /** Starts two replicas in separate processes; their agent stores its conversations. */
-async function startStoringReplicas(store: SharedStore) {
+async function startStoringReplicas(store: SharedStore, more: Readonly<Record<string, string>> = {}) {
   await upstream.clear()
   const folder = await makeFolder()
   const shared = await createReplicaSettings(store)
-  const env = { ...shared, ...storingEnv(upstream), PARLEY_DATA_DIR: `${folder}/data` }
+  const env = { ...shared, ...storingEnv(upstream), PARLEY_DATA_DIR: `${folder}/data`, ...more }
   const one = await startServer({ folder, env })
   const other = await startServer({ folder, env })
   const parentKey = shared.PARLEY_PARENT_KEY as string
@@ -36,25 +43,19 @@ async function startStoringReplicas(store: SharedStore) {
   return { one, other, parentKey, agent, key: agent.key, databaseUrl: shared.DATABASE_URL as string }
 }
 
-async function listChats(): Promise<SeenRequest[]> {
-  return (await upstream.listRequests()).filter(({ path }) => path === chatApi.path)
-}
-
-/** Starts a response; returns its id and the promise of its stream when it has sent `text`. */
-async function startResponse(url: string, key: string, input: string, text: string) {
-  const body = responsesApi.body(input)
-  let whole: ReturnType<typeof readStream> | undefined
-  const begun = await new Promise<string>((resolve) => {
-    whole = readStream(url, { path: responsesApi.path, key, body }, (received) => {
-      if (received.includes(text)) resolve(received)
+/** Starts a response; returns its id when it has begun, and a function that disconnects its client. */
+function openResponse(url: string, key: string, input: string): Promise<{ id: string; stop: () => void }> {
+  return new Promise((resolve) => {
+    const request = { path: responsesApi.path, key, body: responsesApi.body(input) }
+    void readStream(url, request, (text, stop) => {
+      const [created] = completeEvents(text)
+      if (created !== undefined) resolve({ id: dataOf(created).response.id, stop })
     })
   })
-  const { response } = dataOf(completeEvents(begun)[0] as string)
-  return { id: response.id as string, whole: whole as ReturnType<typeof readStream> }
 }
 
-function follow(url: string, key: string, id: string) {
-  return readStream(url, { method: 'GET', path: `/v1/responses/${id}?stream=true`, key })
+function follow(url: string, key: string, id: string, onText?: Parameters<typeof readStream>[2]) {
+  return readStream(url, { method: 'GET', path: `/v1/responses/${id}?stream=true`, key }, onText)
 }
 
 /** Reads all rows of the turns, their events and their items. */
@@ -78,51 +79,66 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
   test('show the same events of a running response, and either of them cancels it', async () => {
     const { one, other, key } = await startStoringReplicas(store)
     const short = await startResponse(one.url, key, '{{up:chunks 300}}{{up:delay 5}}', 'w50 ')
-    const [direct, followed] = await Promise.all([short.whole, follow(other.url, key, short.id)])
+    const [direct, followed] = await Promise.all([short.whole, followResponse(other.url, key, short.id)])
     expect(followed.status).toBe(200)
     expect(followed.text).toBe(direct.text)
     expect(completeEvents(followed.text).at(-1)).toContain('event: response.completed\n')
 
     const long = await startResponse(one.url, key, SLOW, 'w20 ')
-    const [call] = (await listChats()).slice(-1)
+    const [call] = (await listChats(upstream)).slice(-1)
     const cancelled = await callServer(other.url, 'POST', `/v1/responses/${long.id}/cancel`, key)
     expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } })
     expect(await upstream.waitForEnd(call?.id as number)).toMatchObject({ endedBy: 'client' })
     const ended = await long.whole
     expect(completeEvents(ended.text).at(-1)).toContain('event: response.incomplete\n')
-    expect((await follow(other.url, key, long.id)).text).toBe(ended.text)
+    expect((await followResponse(other.url, key, long.id)).text).toBe(ended.text)
   })
 
-  test('end the turn of a killed replica with a prefix of the answer, which a continuation sends once', async () => {
+  test('cancel and continue the turns of the other replica by their id', async () => {
+    const { one, other, key, parentKey } = await startStoringReplicas(store)
+    const { whole } = await startResponse(one.url, key, SLOW, 'w20 ')
+    const list = (path: string) => callServer(other.url, 'GET', path, parentKey)
+    const [conversation] = (await list('/v1/conversations')).body.data
+    const [turn] = (await list(`/v1/conversations/${conversation.id}/turns`)).body.data
+    const cancel = () => callServer(other.url, 'POST', `/v1/turns/${turn.id}/cancel`, key)
+    expect(await cancel()).toMatchObject({ status: 200, body: { id: turn.id, status: 'cancelled' } })
+    expect(completeEvents((await whole).text).at(-1)).toContain('event: response.incomplete\n')
+    expect(await cancel()).toMatchObject({ status: 200, body: { status: 'cancelled' } })
+    const continued = await callServer(other.url, 'POST', `/v1/turns/${turn.id}/continue`, key)
+    expect(continued).toMatchObject({ status: 200, body: { object: 'response', status: 'completed' } })
+    const [, { body } = { body: {} }] = await listChats(upstream)
+    const { messages } = body as { messages: { content: string }[] }
+    expect(messages.some(({ content }) => content.startsWith('w0 w1 '))).toBe(true)
+  })
+
+  test('end the turns of a killed replica with a prefix of the answer, which a continuation sends once', async () => {
     const { one, other, key } = await startStoringReplicas(store)
     const { id, whole } = await startResponse(one.url, key, SLOW, 'w99 ')
-    const reader = follow(other.url, key, id)
-    await one.crash()
-    await whole
-    const read = await reader
-    expect(completeEvents(read.text).at(-1)).toContain('event: response.incomplete\n')
-    const { body } = await callServer(other.url, 'GET', `/v1/responses/${id}`, key)
-    expect(body).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'interrupted' } })
-    const partial = responseText(body)
-    expect(partial).toContain('w0 w1 ')
-    expect(chunksText(3000).startsWith(partial)).toBe(true)
-    const more = { previous_response_id: id, input: [] }
-    expect((await callServer(other.url, 'POST', '/v1/responses', key, more)).status).toBe(200)
-    const chats = await listChats()
-    expect(chats).toHaveLength(2)
-    const { messages } = (chats[1] as SeenRequest).body as { messages: { role: string }[] }
-    const answers = messages.filter(({ role }) => role === 'assistant')
-    expect(answers).toHaveLength(1)
-    expect(JSON.stringify(answers).split(partial)).toHaveLength(2)
+    const reader = followResponse(other.url, key, id)
+    const request = { path: chatApi.path, key, body: chatApi.body(SLOW) }
+    const chat = await readStream(one.url, request, (text) => {
+      if (text.includes('w99 ')) one.kill('SIGKILL')
+    })
+    await Promise.all([one.ended, whole])
+    const [first] = completeEvents(chat.text) as [string]
+    const headers = { 'Last-Event-ID': chatApi.idOf(first) as string }
+    const resumed = completeEvents((await readStream(other.url, { ...request, headers })).text)
+    expect(resumed.at(-1)).toContain('"code":"stream_interrupted"')
+    const text = [first, ...resumed.slice(0, -1)].map((event) => chatApi.textOf(event)).join('')
+    expect(text).toContain('w0 w1 ')
+    expect(chunksText(3000).startsWith(text)).toBe(true)
+    expect(completeEvents((await reader).text).at(-1)).toContain('event: response.incomplete\n')
+    expect(await listChats(upstream)).toHaveLength(2)
+    await checkContinuation(upstream, other.url, key, id)
   })
 
   test('store nothing of a replica that continues after its lease has expired', async () => {
     const { one, other, key, databaseUrl } = await startStoringReplicas(store)
     const { id, whole } = await startResponse(one.url, key, SLOW, 'w99 ')
-    const [call] = await listChats()
+    const [call] = await listChats(upstream)
     one.kill('SIGSTOP')
     onTestFinished(() => one.kill('SIGCONT'))
-    await follow(other.url, key, id)
+    await followResponse(other.url, key, id)
     const before = await dumpTurns(databaseUrl)
     expect(before).toContain('interrupted')
     one.kill('SIGCONT')
@@ -130,6 +146,24 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(completeEvents((await whole).text).at(-1)).toContain('event: response.incomplete\n')
     expect((await one.stop()).code).toBe(0)
     expect(await dumpTurns(databaseUrl)).toBe(before)
+  })
+
+  test('keep a turn running while a client reads it from the other replica, and cancel it when that client leaves', async () => {
+    const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '2' })
+    const { key } = await createStoringAgent(one.url, parentKey, { conversations: { keep: '1d' } })
+    const request = { path: chatApi.path, key, body: chatApi.body(SLOW) }
+    const left = await readStream(one.url, request, (text, stop) => {
+      if (text.includes('w5 ')) stop()
+    })
+    const headers = { 'Last-Event-ID': chatApi.idOf(completeEvents(left.text)[0] as string) as string }
+    // The events take longer than PARLEY_RECONNECT_SECONDS.
+    const resumed = await readStream(other.url, { ...request, headers }, (text, stop) => {
+      if (text.includes('w400 ')) stop()
+    })
+    expect(resumed.text).toContain('w400 ')
+    const [call, ...more] = await listChats(upstream)
+    expect(more).toEqual([])
+    expect(await upstream.waitForEnd(call?.id as number)).toMatchObject({ endedBy: 'client' })
   })
 
   test('run one turn at a time for 64 clients of a conversation, and one turn for 100 requests with the same idempotency key', async () => {
@@ -145,7 +179,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
       }),
     )
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 64 }, () => 'completed'))
-    const calls = (await listChats()).toSorted((left, right) => left.beganAt - right.beganAt)
+    const calls = (await listChats(upstream)).toSorted((left, right) => left.beganAt - right.beganAt)
     expect(calls).toHaveLength(64)
     const overlapping = calls.filter((call, index) => call.beganAt < (calls[index - 1]?.endedAt ?? 0))
     expect(overlapping).toEqual([])
@@ -163,26 +197,87 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     )
     expect(new Set(repeated.map(({ text }) => text)).size).toBe(1)
     expect(repeated[0]?.text).toContain('[DONE]')
-    expect(await listChats()).toHaveLength(1)
+    expect(await listChats(upstream)).toHaveLength(1)
   })
 })
 
-test('a replica without readers of a turn ends its upstream call unless the agent says to continue', async () => {
-  const { one, parentKey, key } = await startStoringReplicas('PostgreSQL')
-  const cancelling = await createStoringAgent(one.url, parentKey, {
+test.each(sharedStores)(
+  'a reader on another replica keeps a turn alive until it leaves, with %s',
+  async (store) => {
+    const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '0' })
+    const { key } = await createStoringAgent(one.url, parentKey, {
+      conversations: { keep: '1d', onDisconnect: 'cancel' },
+    })
+    const { id, stop } = await openResponse(one.url, key, '{{up:chunks 1000}}{{up:delay 10}}')
+    const whole = follow(other.url, key, id, (text) => {
+      if (text.includes('w20 ')) stop()
+    })
+    expect(completeEvents((await whole).text).at(-1)).toContain('event: response.completed\n')
+
+    const second = await openResponse(one.url, key, SLOW)
+    await follow(other.url, key, second.id, (text, leave) => {
+      if (text.includes('w20 ')) second.stop()
+      if (text.includes('w400 ')) leave()
+    })
+    const [completed, left] = await listChats(upstream)
+    expect(await upstream.waitForEnd(completed?.id as number)).toMatchObject({ endedBy: 'answer' })
+    expect(await upstream.waitForEnd(left?.id as number)).toMatchObject({ endedBy: 'client' })
+    const { body } = await callServer(other.url, 'GET', `/v1/responses/${second.id}`, key)
+    expect(responseText(body)).toContain('w400 ')
+  },
+)
+
+test('a reader on another replica keeps a turn alive while Redis is unavailable', async () => {
+  const redis = await startRedis()
+  const more = { REDIS_URL: redis.url, PARLEY_RECONNECT_SECONDS: '0' }
+  const { one, other, parentKey } = await startStoringReplicas('PostgreSQL', more)
+  const { key } = await createStoringAgent(one.url, parentKey, {
     conversations: { keep: '1d', onDisconnect: 'cancel' },
   })
-  for (const agentKey of [cancelling.key, key])
-    await readStream(
-      one.url,
-      { path: chatApi.path, key: agentKey, body: chatApi.body('{{up:chunks 1500}}{{up:delay 10}}') },
-      (text, stop) => {
-        if (text.includes('w5 ')) stop()
-      },
-    )
-  const [left, continued] = await listChats()
-  expect(await upstream.waitForEnd(left?.id as number)).toMatchObject({ endedBy: 'client' })
-  expect(await upstream.waitForEnd(continued?.id as number)).toMatchObject({ endedBy: 'answer' })
-  const countEnded = async () => (await listChats()).filter(({ endedBy }) => endedBy !== null).length
-  expect(await eventually(countEnded, 2)).toBe(2)
+  await redis.kill()
+  const { id, stop } = await openResponse(one.url, key, '{{up:chunks 1000}}{{up:delay 10}}')
+  const { text } = await follow(other.url, key, id, (received) => {
+    if (received.includes('w20 ')) stop()
+  })
+  expect(completeEvents(text).at(-1)).toContain('event: response.completed\n')
+})
+
+test('a replica stores nothing more of a response that was deleted on the other replica', async () => {
+  const { one, other, parentKey, agent, databaseUrl } = await startStoringReplicas('PostgreSQL')
+  const { body: conversation } = await callServer(one.url, 'POST', '/v1/conversations', parentKey, {})
+  const more = { model: `agent/${agent.id}`, conversation: conversation.id }
+  const { id, whole } = await startResponse(one.url, parentKey, `canary7733 ${SLOW}`, 'w99 ', more)
+  const deleted = await callServer(other.url, 'DELETE', `/v1/responses/${id}`, parentKey)
+  expect(deleted).toMatchObject({ status: 200, body: { id, deleted: true } })
+  const [call] = await listChats(upstream)
+  expect(await upstream.waitForEnd(call?.id as number)).toMatchObject({ endedBy: 'client' })
+  await whole
+  // Waits for the end of the turn on its replica, because the conversation is locked until then.
+  const next = { ...more, input: 'next' }
+  const answer = await callServer(one.url, 'POST', '/v1/responses', parentKey, next)
+  expect(answer).toMatchObject({ status: 200, body: { status: 'completed' } })
+  expect((await one.stop()).code).toBe(0)
+  const dump = await dumpTurns(databaseUrl)
+  expect(dump).toContain('next')
+  for (const text of ['canary7733', 'w50 ', id]) expect(dump).not.toContain(text)
+})
+
+test('a replica without readers of a turn ends its upstream call, except for `continue` and background', async () => {
+  const { one, parentKey, key } = await startStoringReplicas('PostgreSQL', { PARLEY_RECONNECT_SECONDS: '1' })
+  const cancelling = await createStoringAgent(one.url, parentKey, { conversations: { keep: '1d' } })
+  const text = '{{up:chunks 500}}{{up:delay 10}}'
+  const requests = [
+    { path: chatApi.path, key: cancelling.key, body: chatApi.body(text) },
+    { path: responsesApi.path, key: cancelling.key, body: responsesApi.body(text) },
+    { path: chatApi.path, key, body: chatApi.body(text) },
+    { path: responsesApi.path, key, body: responsesApi.body(text) },
+    { path: responsesApi.path, key: cancelling.key, body: { ...responsesApi.body(text), background: true } },
+  ]
+  for (const request of requests)
+    await readStream(one.url, request, (received, stop) => {
+      if (received.includes('w5 ')) stop()
+    })
+  const calls = await listChats(upstream)
+  const ends = await Promise.all(calls.map(({ id }) => upstream.waitForEnd(id)))
+  expect(ends.map(({ endedBy }) => endedBy)).toEqual(['client', 'client', 'answer', 'answer', 'answer'])
 })

@@ -1,32 +1,28 @@
 /** Tests that a restart ends the turns of a killed server with what it had stored. */
 import { describe, expect, test, vi } from 'vitest'
+import {
+  checkContinuation,
+  followResponse,
+  listChatMessages,
+  SLOW,
+  startResponse,
+} from '../support/interrupted-turns.ts'
 import { startMcpHttpServer, withMcp } from '../support/mcp.ts'
 import { callServer, eventually, makeFolder, startServer } from '../support/process.ts'
 import { shareUpstream } from '../support/start-upstream.ts'
 import {
   chatApi,
-  chunksText,
   completeEvents,
   createStoringAgent,
   dataOf,
   readStream,
   responsesApi,
-  responseText,
   storingEnv,
 } from '../support/stored-turns.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
 const upstream = await shareUpstream()
-const SLOW = '{{up:chunks 2000}}{{up:delay 10}}'
-
-/** Returns the bodies of the provider's chat requests. */
-async function listChats() {
-  const seen = await upstream.listRequests()
-  return seen
-    .filter(({ path }) => path === chatApi.path)
-    .map(({ body }) => body as { messages: { role: string; content: unknown }[] })
-}
 
 async function startStoring(more: Readonly<Record<string, string>> = {}) {
   await upstream.clear()
@@ -40,34 +36,14 @@ describe('a server that is killed in the middle of an answer', () => {
   test('has stored a prefix of it, which the model reads once when the client continues the response', async () => {
     const { server, parentKey, restart } = await startStoring()
     const { key } = await createStoringAgent(server.url, parentKey)
-    const request = { path: responsesApi.path, key, body: responsesApi.body(SLOW) }
-    const cut = await readStream(server.url, request, (text) => {
-      if (text.includes('w99 ')) server.kill('SIGKILL')
-    })
-    await server.ended
-    const { response } = dataOf(completeEvents(cut.text)[0] as string)
+    const { id, whole } = await startResponse(server.url, key, SLOW, 'w300 ')
+    await server.crash()
+    await whole
     const { url } = await restart()
-    const path = `/v1/responses/${response.id}`
-    const readStatus = async () => (await callServer(url, 'GET', path, key)).body.status
-    expect(await eventually(readStatus, 'incomplete')).toBe('incomplete')
-    const { body: ended } = await callServer(url, 'GET', path, key)
-    expect(ended.incomplete_details).toEqual({ reason: 'interrupted' })
-    const partial = responseText(ended)
-    expect(partial).toContain('w0 w1 ')
-    expect(chunksText(2000).startsWith(partial)).toBe(true)
-    const replay = await readStream(url, { method: 'GET', path: `${path}?stream=true`, key })
-    expect(completeEvents(replay.text).at(-1)).toContain('event: response.incomplete\n')
-
-    const continued = await callServer(url, 'POST', '/v1/responses', key, {
-      previous_response_id: response.id,
-      input: [],
-    })
-    expect(continued.status).toBe(200)
-    const chats = await listChats()
-    expect(chats).toHaveLength(2)
-    const answers = chats[1]?.messages.filter(({ role }) => role === 'assistant')
-    expect(JSON.stringify(answers).split(partial)).toHaveLength(2)
-    expect(answers).toHaveLength(1)
+    const { text } = await followResponse(url, key, id)
+    expect(completeEvents(text).at(-1)).toContain('event: response.incomplete\n')
+    expect(await listChatMessages(upstream)).toHaveLength(1)
+    await checkContinuation(upstream, url, key, id)
   })
 
   test('reports to a chat client which of its events is the last stored one', async () => {
@@ -77,7 +53,7 @@ describe('a server that is killed in the middle of an answer', () => {
       server.url,
       { path: chatApi.path, key, body: chatApi.body(SLOW) },
       (text) => {
-        if (text.includes('w40 ')) server.kill('SIGKILL')
+        if (text.includes('w300 ')) server.kill('SIGKILL')
       },
     )
     await server.ended
@@ -89,7 +65,10 @@ describe('a server that is killed in the middle of an answer', () => {
     expect(lost.status).toBe(409)
     const { error } = JSON.parse(lost.text)
     expect(error.code).toBe('event_not_kept')
-    expect(await listChats()).toHaveLength(1)
+    const [capability, number] = error.last_event_id.split('.')
+    expect(chatApi.idOf(events[Number(number)] as string)).toBe(`${capability}.${number}`)
+    expect((await resume(error.last_event_id)).text).toContain('stream_interrupted')
+    expect(await listChatMessages(upstream)).toHaveLength(1)
   })
 })
 
@@ -115,10 +94,10 @@ test('a tool that was running when its server was killed is not called again, an
   const more = { previous_response_id: response.id, input: 'Continue without the tool.' }
   const continued = await callServer(url, 'POST', '/v1/responses', key, more)
   expect(continued.body).toMatchObject({ status: 'completed' })
-  const [first, second, ...rest] = await listChats()
+  const [first, second, ...rest] = await listChatMessages(upstream)
   expect(rest).toEqual([])
-  expect(first?.messages.some(({ role }) => role === 'tool')).toBe(false)
-  expect(second?.messages.filter(({ role }) => role === 'tool')).toMatchObject([
+  expect(first?.some(({ role }) => role === 'tool')).toBe(false)
+  expect(second?.filter(({ role }) => role === 'tool')).toMatchObject([
     { content: expect.stringContaining('the result is unknown') },
   ])
   expect(await readCalls()).toBe(1)

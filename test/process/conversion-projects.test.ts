@@ -114,6 +114,14 @@ describe('a project archive', () => {
     expect(await zip({ name: 'thing', data: '/etc/passwd', mode })).toMatch(/^dangerous: .* a link/)
   })
 
+  test('is accepted when a folder has the mode -1, which some Java programs write', async () => {
+    const members = [
+      { name: 'org/', data: '', mode: 0o177777 },
+      { name: 'org/a.txt', data: 'a' },
+    ]
+    expect(await zip(...members)).toBe('application/zip')
+  })
+
   const broken: [what: string, member: Member, sentence: RegExp][] = [
     ['a backslash in a name', { name: 'a\\b' }, /invalid file name/],
     ['a line break in a name', { name: 'a\nb' }, /invalid file name/],

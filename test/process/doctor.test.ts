@@ -61,6 +61,7 @@ describe('doctor on a healthy machine', () => {
       'database',
       'secret',
       'server',
+      'conversations',
       'stored files',
     ]
     const lines = stdout.trimEnd().split('\n')

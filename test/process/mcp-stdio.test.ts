@@ -1,7 +1,10 @@
 /** Tests MCP servers that the service runs as child processes. */
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { StdioTransport } from '../../src/tools/mcp/stdio.ts'
+import { Watchdog } from '../../src/tools/mcp/watchdog.ts'
 import type { TestApp } from '../support/app.ts'
 import { chatRequest, startChatHarness } from '../support/chat-harness.ts'
 import { createLineLog } from '../support/log-lines.ts'
@@ -113,4 +116,30 @@ describe('a stdio MCP server that ignores signals', () => {
       expect(await areGone(started)).toBe(false)
     },
   )
+})
+
+test('a stdio MCP server whose output cannot be read is stopped, and the error is reported', async () => {
+  const watchdog = new Watchdog()
+  const { log } = createLineLog()
+  const here = {
+    kind: 'stdio' as const,
+    name: 'here',
+    command: process.execPath,
+    args: [stdioProgram],
+    env: {},
+    cwd: undefined,
+  }
+  const transport = new StdioTransport(here as never, watchdog, log)
+  const closed = new Promise<void>((resolve) => {
+    transport.onclose = resolve
+  })
+  const errors: string[] = []
+  transport.onerror = ({ message }) => errors.push(message)
+  await transport.start()
+  const { stdout, stderr } = Reflect.get(transport, 'child') as ChildProcessWithoutNullStreams
+  stderr.emit('error', new Error('stderr failed'))
+  stdout.destroy(new Error('stdout failed'))
+  await closed
+  expect(errors).toEqual(['stderr failed', 'stdout failed'])
+  watchdog.close()
 })

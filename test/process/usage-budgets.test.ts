@@ -17,15 +17,15 @@ describe('concurrent calls in two processes', () => {
     const dataDir = join(folder, 'data')
     const env = { PARLEY_DATA_DIR: dataDir, ...(await databaseEnvironmentOf(dataDir)) }
     const app = await startApp(env)
-    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 1_000, month: 100_000 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 10 * 131, month: 100_000 })
     const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
     expect(wins[0] + wins[1]).toBe(10)
     expect(await listBudgetCounters(app)).toEqual([
-      { period: 'day', used: 0, reserved: 1_000 },
-      { period: 'month', used: 0, reserved: 1_000 },
+      { period: 'day', used: 0, reserved: 1_310 },
+      { period: 'month', used: 0, reserved: 1_310 },
     ])
 
-    /** Starts a process that makes 25 reservations of 100 tokens; returns how many succeed. */
+    /** Starts a process that makes 25 reservations of 131 tokens, 31 of them for the input; returns how many succeed. */
     async function reserveElsewhere(): Promise<number> {
       const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))
       const script = `
@@ -38,7 +38,7 @@ describe('concurrent calls in two processes', () => {
         const opened = await openDatabase({ ...config, role: 'command' })
         const enforcer = createBudgetEnforcer({ config, db: opened.db, clock: systemClock, random: randomBytes })
         const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
-        const reserve = () => enforcer.reserve(call, () => 100)
+        const reserve = () => enforcer.reserve(call, { messages: [], max_tokens: 100 })
         const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))
         for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason
         console.log(results.filter(({ status }) => status === 'fulfilled').length)

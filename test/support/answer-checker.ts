@@ -2,7 +2,7 @@
 import { isAboutArtifacts } from '../../src/http/response.ts'
 import { errorShapeOf } from '../../src/operations/errors.ts'
 import { ArtifactError, ChatError, errorSchemas } from '../../src/operations/openapi.ts'
-import { createRouteTable } from '../../src/operations/rest.ts'
+import { createRouteTable } from '../../src/operations/route-table.ts'
 import { restOperations } from '../../src/server/api.ts'
 import { readEvents } from './app.ts'
 

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { pino } from 'pino'
-import { createBackup } from '../../src/backup/backup.ts'
+import { type BackupOptions, createBackup } from '../../src/backup/backup.ts'
 import type { BackupReport } from '../../src/backup/manifest.ts'
 import { toFile } from '../../src/backup/output.ts'
 import { type RestoreReport, restoreBackup } from '../../src/backup/restore.ts'
@@ -22,8 +22,13 @@ async function toDeps(dataDir: string, env: Environment) {
 }
 
 /** Creates a backup, like `parley backup`. */
-export async function backUp(dataDir: string, archive: string, env: Environment = {}): Promise<BackupReport> {
-  return createBackup(await toDeps(dataDir, env), toFile(archive))
+export async function backUp(
+  dataDir: string,
+  archive: string,
+  env: Environment = {},
+  options: BackupOptions = {},
+): Promise<BackupReport> {
+  return createBackup(await toDeps(dataDir, env), toFile(archive), options)
 }
 
 /** Restores a backup, like `parley restore`. */

@@ -1,6 +1,4 @@
 /** Starts apps with agents that store their conversations. */
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { APIError } from 'openai'
 import { listRetention } from '../../src/agents/agents.ts'
 import { maintainConversations } from '../../src/conversations/conversations.ts'
@@ -51,15 +49,4 @@ export function maintain({ service: { deps } }: TestApp, nowSeconds?: number) {
   const { storage } = conversations
   const findAgentRetention = (ids: readonly string[]) => listRetention(deps, ids)
   return maintainConversations({ config, clock, log, storage, findAgentRetention }, undefined, nowSeconds)
-}
-
-/** Lists the files in a folder that contain `text`. */
-export async function listFilesWith(folder: string, text: string): Promise<string[]> {
-  const found: string[] = []
-  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue
-    const path = join(entry.parentPath, entry.name)
-    if ((await readFile(path)).includes(text)) found.push(entry.name)
-  }
-  return found
 }

@@ -17,8 +17,11 @@ export async function openTestDatabase(role: 'server' | 'command', dataDir: stri
 }
 
 /** Opens the SQLite file directly and closes it when the test ends. */
-export function openSqliteFile(dataDir: string): Sqlite.Database {
-  const connection = new Sqlite(join(dataDir, 'parley.db'))
+export function openSqliteFile(
+  dataDir: string,
+  name: 'parley.db' | 'conversations.db' = 'parley.db',
+): Sqlite.Database {
+  const connection = new Sqlite(join(dataDir, name))
   onTestFinished(() => void connection.close())
   return connection
 }

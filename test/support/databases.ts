@@ -6,19 +6,21 @@ const api = [
   'artifacts/{access,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
+  'conversations/{deletion,main-line,turn-control,unstored}',
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
   'http/{errors,never-500.property,routes,rpc}',
   // Disables rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts tests the
   // limits.
-  'identity/{former-secrets,keys,keys-at-rest,managed-keys}',
+  'identity/{former-secrets,key-states,keys,keys-at-rest,managed-keys}',
   'models/{models,policy}',
   'responses/agents',
   'stored-chat/*',
   'telemetry/health',
   'tools/agents',
-  'usage/{budgets,calls,embeddings,usage}',
+  'usage/{budget-grants,budgets,calls,embeddings,usage}',
+  'visitors/*',
 ]
 
 /** The test files of the project `api-postgres`. */

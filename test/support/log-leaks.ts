@@ -15,7 +15,7 @@ const LARGEST_BODY = 262_144
 
 /** Matches keys and tokens, but not redacted ones. */
 const secretShapes =
-  /(?:svc_scoped_|svc_(?!scoped_)|agnt_key-)\w{12}\w{6}|atk_[\w-]{8}\.[\w-]{8}|\bBearer [\w.~+/-]{8}|\/sign-in#[\w-]{20}|\bsk-[\w-]{8}/
+  /(?:svc_scoped_|svc_(?!scoped_)|agnt_key-)\w{12}\w{6}|atk_[\w-]{8}\.[\w-]{8}|vst_\w{24}\.\d+\.[\w-]{8}|\bBearer [\w.~+/-]{8}|\/sign-in#[\w-]{20}|\bsk-[\w-]{8}/
 
 /** Matches file positions in stack traces, which may contain a text that a test sends. */
 const stackPlaces = /(?:file:\/\/)?\/[^\s)"]+:\d+:\d+/g

@@ -64,37 +64,65 @@ embed:
   starters: ["What can you do?", "Say something nice"]
 `
 
+/** An agent whose conversations the server stores. */
+export const keeper = `${helper}conversations:
+  keep: 30d
+  onDisconnect: continue
+`
+
 /** Starts a service with an agent, a page server and a browser; the caller must close the result. */
-export async function openFrameHarness(env: Readonly<Record<string, string>> = {}): Promise<FrameHarness> {
-  const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
-  const agent = await app.createAgent(helper)
-  const server = createServer((_request, response) =>
-    response.setHeader('Content-Type', 'text/html').end(hostPage(app.url)),
-  )
-  const browser = await launchBrowser()
-  const hostUrl = `${await listenOnOtherOrigin(server)}/`
+export async function openFrameHarness(
+  env: Readonly<Record<string, string>> = {},
+  yaml = helper,
+): Promise<FrameHarness> {
+  const unlimited = { PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0' }
+  const app = await openApp({
+    ...unlimited,
+    PARLEY_MAX_FOLLOWERS_ADDRESS: '0',
+    PARLEY_RATE_LIMIT_AGENT: '0',
+    ...env,
+  })
+  const agent = await app.createAgent(yaml)
+  const pages = await openFramePages(app.url)
+  const { browser, hostUrl } = pages
   return {
     app,
     agent,
     browser,
     hostUrl,
-    open: (options = {}) => openFrame({ app, key: agent.agent_key, browser, hostUrl }, options),
+    open: (options = {}) => openFrame({ key: agent.agent_key, browser, hostUrl }, options),
     async close() {
-      await browser.close()
-      server.close()
+      await pages.close()
       await app.close()
     },
   }
 }
 
+/** Starts a browser and a server of pages that embed the frame of the server at `url`; the caller must close both. */
+export async function openFramePages(url: string) {
+  const server = createServer((_request, response) =>
+    response.setHeader('Content-Type', 'text/html').end(hostPage(url)),
+  )
+  const browser = await launchBrowser()
+  const hostUrl = `${await listenOnOtherOrigin(server)}/`
+  return {
+    browser,
+    hostUrl,
+    async close() {
+      await browser.close()
+      server.close()
+    },
+  }
+}
+
 interface Parts {
-  readonly app: TestApp
   readonly key: string
   readonly browser: Browser
   readonly hostUrl: string
 }
 
-async function openFrame(parts: Parts, options: OpenOptions): Promise<OpenFrame> {
+/** Opens a page that embeds the frame. */
+export async function openFrame(parts: Parts, options: OpenOptions): Promise<OpenFrame> {
   const context =
     options.beside?.page.context() ??
     (await parts.browser.newContext({

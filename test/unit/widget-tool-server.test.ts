@@ -1,6 +1,7 @@
 /** Tests the widget's MCP server, which offers the page's tools to the agent. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createPageToolClient } from '../../widget/frame/tools/mcp-client.ts'
 import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'
 import { createToolServer } from '../../widget/host/tools/tool-server.ts'
 
@@ -203,4 +204,50 @@ test("the widget's tool server announces changed tools after the client has init
   server.receive({ jsonrpc: '2.0', method: 'notifications/initialized' })
   server.publishTools()
   expect(sent).toEqual([{ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }])
+})
+
+/** Connects the frame's client to the page's server, with one tool that runs `publishCall`. */
+async function connect(publishCall: PublishCall) {
+  const toFrame: Message[] = []
+  const tools = [{ type: 'function', function: { name: 'find', description: 'Finds.' } }] as const
+  const server = createToolServer(
+    () => new Map(hostPageTools(tools, publishCall)),
+    (message) => {
+      toFrame.push(message)
+      client.receive(message)
+    },
+  )
+  const client = createPageToolClient(
+    (message) => server.receive(message),
+    () => {},
+  )
+  client.start()
+  await client.list()
+  return { client, toFrame }
+}
+
+describe('a page tool that does not answer', () => {
+  test('ends with an error for the model after 29 seconds, and its late result is dropped', async () => {
+    let sendResult: (result: unknown) => void = () => {}
+    const { client, toFrame } = await connect((call) => {
+      sendResult = call.sendResult
+    })
+    vi.useFakeTimers()
+    const outcome = client.call('postMessage_find', {}, new AbortController().signal)
+    await vi.advanceTimersByTimeAsync(28_999)
+    const received = toFrame.length
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await outcome).toEqual({ isError: true, text: 'The page did not respond within 29 seconds.' })
+    sendResult('late')
+    await vi.advanceTimersByTimeAsync(1)
+    expect(toFrame).toHaveLength(received)
+  })
+
+  test('ends at once when the visitor stops the answer', async () => {
+    const { client } = await connect(() => {})
+    const stop = new AbortController()
+    const outcome = client.call('postMessage_find', {}, stop.signal)
+    stop.abort()
+    expect(await outcome).toEqual({ isError: true, text: 'The visitor stopped the answer.' })
+  })
 })

@@ -16,7 +16,13 @@ export interface AppState {
   readonly language: Language
   /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
+  /** The place that stores the conversation. It depends on the agent, so it is unknown until the server has responded. */
+  readonly home: 'unknown' | 'browser' | 'server'
   readonly conversation: Conversation
+  /** The conversation on the server that is shown; undefined before its first message. */
+  readonly conversationId: string | undefined
+  /** Set while a conversation is read from the server, and if that has failed. */
+  readonly opening: 'loading' | Failure | undefined
   /** The failure that prevents sending until the page changes its options. */
   readonly blocked: Failure | undefined
   /** Why the newest message was not sent; its text is still in the input. */
@@ -39,6 +45,10 @@ type AppAction =
       readonly blocked: Failure | undefined
     }
   | { readonly type: 'agent'; readonly agent: AppState['agent'] }
+  | { readonly type: 'home'; readonly home: AppState['home'] }
+  | { readonly type: 'opening'; readonly opening: AppState['opening'] }
+  | { readonly type: 'conversation-id'; readonly conversationId: string | undefined }
+  | { readonly type: 'reply-completed' }
   | { readonly type: 'blocked'; readonly failure: Failure }
   | { readonly type: 'noticed'; readonly failure: Failure }
   | { readonly type: 'visibility'; readonly isOpen: boolean }
@@ -49,7 +59,10 @@ const initialState: AppState = {
   options: undefined,
   language: chooseLanguage([]),
   agent: undefined,
+  home: 'unknown',
   conversation: emptyConversation,
+  conversationId: undefined,
+  opening: undefined,
   blocked: undefined,
   notice: undefined,
   isOpen: false,
@@ -66,6 +79,14 @@ function reduceApp(state: AppState, action: AppAction): AppState {
     }
     case 'agent':
       return { ...state, agent: action.agent }
+    case 'home':
+      return { ...state, home: action.home }
+    case 'opening':
+      return { ...state, opening: action.opening }
+    case 'conversation-id':
+      return { ...state, conversationId: action.conversationId }
+    case 'reply-completed':
+      return { ...state, unread: state.isOpen ? 0 : state.unread + 1 }
     case 'blocked':
       return { ...state, blocked: action.failure }
     case 'noticed':
@@ -85,12 +106,8 @@ function reduceChat(state: AppState, action: ConversationAction): AppState {
   const conversation = reduceConversation(state.conversation, action)
   if (conversation === state.conversation) return state
   const isEnd = action.type === 'ended' || action.type === 'failed'
-  return {
-    ...state,
-    conversation,
-    notice: undefined,
-    unread: isEnd && !state.isOpen ? state.unread + 1 : state.unread,
-  }
+  const changed = { ...state, conversation, notice: undefined }
+  return isEnd ? reduceApp(changed, { type: 'reply-completed' }) : changed
 }
 
 export interface Store {

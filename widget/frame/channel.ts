@@ -115,6 +115,7 @@ const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<strin
   visibility: ({ isOpen }) => isFlag(isOpen),
   focus: () => true,
   logout: () => true,
+  newConversation: () => true,
   share: ({ isReceived }) => isFlag(isReceived),
   mcp: ({ message }) => isRecord(message),
 }

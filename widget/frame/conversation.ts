@@ -11,8 +11,8 @@ export interface ToolCall {
   readonly title?: string
   /** As the model wrote them; may not be valid JSON. */
   readonly argumentsText: string
-  /** `asking`: waiting for the visitor's approval. */
-  readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied'
+  /** `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a result. */
+  readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied' | 'unknown'
   /** The result for the model; absent until it is known. */
   readonly result?: string
 }
@@ -36,6 +36,10 @@ export interface Reply {
   /** `interrupted`: the page was closed or reloaded during the reply. */
   readonly status: 'streaming' | 'done' | 'stopped' | 'failed' | 'interrupted'
   readonly failure?: Failure
+  /** Why the model did not finish the answer. */
+  readonly incomplete?: 'interrupted' | 'max_output_tokens' | 'content_filter'
+  /** The turn on the server that the visitor can continue. */
+  readonly continuable?: string
 }
 
 export type Entry = UserMessage | Reply

@@ -76,3 +76,8 @@ export class ChatFailure extends Error {
     this.failure = failure
   }
 }
+
+/** Returns an unexpected error as a failure of the server. */
+export function toChatFailure(thrown: unknown): ChatFailure {
+  return thrown instanceof ChatFailure ? thrown : new ChatFailure({ code: 'server' }, thrown)
+}

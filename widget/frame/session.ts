@@ -4,13 +4,12 @@ import type { FrameOptions } from '../options.ts'
 import { publicPartOf } from '../values.ts'
 import { type AppState, createStore, type Store } from './app-state.ts'
 import type { Channel } from './channel.ts'
-import { type Chat, createChat } from './chat/chat.ts'
-import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
+import type { Operator } from './chat/choose-server.ts'
+import { type Chats, createChats } from './chats.ts'
 import { checkOptions, needsOtherAddress } from './check-options.ts'
 import { textOn } from './contrast.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
-import { ChatFailure, type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
-import { createHistorySync } from './history/history.ts'
+import { type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createSharing, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
@@ -18,10 +17,8 @@ import { accentOf } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner } from './tools/tool-runner.ts'
 
-const AGENT_TIMEOUT_MS = 15_000
-
 /** The actions that the page and the visitor can take. */
-export interface Session extends Pick<Chat, 'send' | 'stop' | 'retry' | 'startNew'> {
+export type Session = Chats['actions'] & {
   readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
   readonly decide: (callId: string, isAllowed: boolean) => void
@@ -38,9 +35,7 @@ export function createSession(operator: Operator): Session {
   const reportMistake = createMistakeReporter(post)
   const pageTools = createPageToolClient((message) => post({ type: 'mcp', message }), reportMistake)
   const toolRunner = createToolRunner(pageTools)
-  const chat = createChat({ store, toolRunner, onFailure: reportFailure })
-  const connection = createConnection({ store, operator, chat, onFailure: reportFailure })
-  const history = createHistorySync(store)
+  const chats = createChats({ store, operator, toolRunner, onFailure: reportFailure })
   const [announceReady, sharing] = [createAnnouncer(post), createSharing(post)]
   let channel: Channel | undefined
 
@@ -65,18 +60,12 @@ export function createSession(operator: Operator): Session {
     const { options, problems } = checkOptions(given, operator.origin)
     for (const problem of problems) reportMistake(problem)
     const language = chooseLanguage([options.language, ...navigator.languages])
-    connection.configure(options, language, pageOrigin)
-    const server = connection.historyScope()
-    history.follow(server === undefined ? undefined : { server, user: options.user }, options.history)
+    chats.configure(options, language, pageOrigin)
     announceReady(renderLauncher(options, language))
     if (before === undefined) pageTools.start()
   }
 
-  window.addEventListener('pagehide', history.flush)
-  watchNetwork(store, () => {
-    void connection.readAgent()
-    retryOffline(store, chat)
-  })
+  watchNetwork(store, chats.onOnline)
   postUnread(store, post)
 
   return {
@@ -85,18 +74,16 @@ export function createSession(operator: Operator): Session {
       channel = from
       if (store.get().options?.debug) logName('from the page', message.type)
       if (message.type === 'mcp') return pageTools.receive(message.message)
-      if (message.type === 'context') return chat.setContext(message.context)
+      if (message.type === 'context') return chats.setContext(message.context)
       if (message.type === 'focus') return dispatch({ type: 'focus' })
-      if (message.type === 'logout') {
-        chat.stop()
-        return history.forget()
-      }
+      if (message.type === 'logout') return chats.forget()
+      if (message.type === 'newConversation') return chats.startNewWhenKnown()
       if (message.type === 'share') return sharing.settle(message.isReceived)
       if (message.type === 'configure') return configure(message.options, from.origin)
       dispatch({ type: 'visibility', isOpen: message.isOpen })
-      void connection.readAgent()
+      chats.onVisibility()
     },
-    ...chat,
+    ...chats.actions,
     decide: toolRunner.decide,
     insert: (text) => post({ type: 'insert', text, close: coversPage(store.get()) }),
     shareMessage: (text) => sharing.share('message', text),
@@ -107,66 +94,6 @@ export function createSession(operator: Operator): Session {
     },
     close: () => post({ type: 'close' }),
   }
-}
-
-interface ConnectionParts {
-  readonly store: Store
-  readonly operator: Operator
-  readonly chat: Chat
-  readonly onFailure: (failure: Failure) => void
-}
-
-/** Connects to the server that the options select, and reads its agent. */
-function createConnection({ store, operator, chat, onFailure }: ConnectionParts) {
-  const { dispatch } = store
-  let server: Server | undefined
-  let pending: Server | undefined
-
-  /** Reads the agent if it is not known yet. Called again when the network returns or the window opens. */
-  async function readAgent(): Promise<void> {
-    const { agent, options, blocked } = store.get()
-    const asked = server
-    if (asked === undefined || asked === pending || agent !== undefined || blocked !== undefined) return
-    pending = asked
-    try {
-      const read = await asked.transport.readAgent(AbortSignal.timeout(AGENT_TIMEOUT_MS))
-      if (server !== asked) return
-      const isOther = options?.agentId !== undefined && read !== undefined && read.id !== options.agentId
-      if (isOther) onFailure({ code: 'agent_mismatch' })
-      else dispatch({ type: 'agent', agent: read })
-    } catch (thrown) {
-      if (server !== asked || !(thrown instanceof ChatFailure)) return
-      if (isLasting(thrown.failure)) onFailure(thrown.failure)
-    } finally {
-      pending = undefined
-    }
-  }
-
-  return {
-    readAgent,
-    historyScope: () => server?.historyScope,
-    /** Connects to another server only if the options that select it have changed. */
-    configure(options: FrameOptions, language: Language, pageOrigin: string): void {
-      const { options: before, blocked } = store.get()
-      if (before !== undefined && isSameServer(before, options)) {
-        dispatch({ type: 'configured', options, language, blocked })
-        return
-      }
-      const chosen = chooseServer(options, operator, pageOrigin)
-      const failure = 'code' in chosen ? chosen : undefined
-      server = 'code' in chosen ? undefined : chosen
-      dispatch({ type: 'configured', options, language, blocked: failure })
-      chat.setTransport(server?.transport)
-      dispatch({ type: 'agent', agent: undefined })
-      if (failure !== undefined) onFailure(failure)
-      else void readAgent()
-    },
-  }
-}
-
-function retryOffline(store: Store, chat: Chat): void {
-  const last = store.get().conversation.entries.at(-1)
-  if (last?.kind === 'reply' && last.failure?.code === 'offline') chat.retry()
 }
 
 function watchNetwork({ dispatch }: Store, onOnline: () => void): void {
@@ -191,12 +118,6 @@ function postUnread(store: Store, post: (message: FrameMessage) => void): void {
     posted = unread
     post({ type: 'unread', count: unread, label: unread === 0 ? '' : countIn(language, unread) })
   })
-}
-
-function isSameServer(one: FrameOptions, other: FrameOptions): boolean {
-  const identity = ({ apiKey, agentId, endpoint, providerApiKey, headers }: FrameOptions) =>
-    JSON.stringify([apiKey, agentId, endpoint, providerApiKey, headers])
-  return identity(one) === identity(other)
 }
 
 /** Notifies the page when the frame is configured, and when the launcher's texts or colors change. */

@@ -38,6 +38,8 @@ export interface Widget {
   toggle(): void
   /** Deletes the stored conversations with this agent. */
   logout(): void
+  /** Shows an empty conversation. */
+  newConversation(): void
   /** Replaces the given options; undefined resets an option to its default. `containerId` cannot be changed. */
   configure(changes: GivenOptions): void
   /** Notifies the frame that the page's tools have changed. */

@@ -30,9 +30,11 @@ const flag: Read = (value) => ({ true: true, '': true, false: false })[String(va
 
 /** Accepts an http or https address; returns it as an absolute URL. Browsers block http on https pages, except on this machine. */
 const webAddress: Read = (value) => {
-  const { href = '' } = (isText(value) && toUrl(value)) || {}
-  const isBlocked = /^https:http:..(?!localhost|127)/.test(location.protocol + href)
-  return /^https?:/.test(href) && !isBlocked ? href : undefined
+  const { href, protocol = '', hostname = '' } = (isText(value) && toUrl(value)) || {}
+  const isBlocked =
+    location.protocol + protocol === 'https:http:' &&
+    !/^((.+\.)?localhost|127(\.\d+){3}|\[::1])$/.test(hostname)
+  return /^https?:$/.test(protocol) && !isBlocked ? href : undefined
 }
 
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */

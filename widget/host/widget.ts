@@ -93,7 +93,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
   }
 
   function reportSilence(): void {
-    const text = `No answer. Does the agent's embed.origins list ${location.origin}?`
+    const text = `Is ${location.origin} in embed.origins?`
     reportMistake(options, 'frame_unreachable', text)
     if (/localhost$|^127|^\[::1/.test(location.hostname)) shell.showHint(text)
   }
@@ -161,6 +161,7 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
     close,
     toggle,
     logout,
+    newConversation: () => channel.post({ type: 'newConversation' }),
     configure(changes) {
       const before = options
       given = { ...given, ...changes }

@@ -21,11 +21,11 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   const gather = (): GivenOptions => ({ ...attributes, ...window.ParleyChatConfig, ...configured })
 
   /** Mounts immediately if needed, instead of waiting until the page is idle. */
-  function call(name: 'open' | 'close' | 'toggle' | 'logout'): void {
+  function call(name: 'open' | 'close' | 'toggle' | 'logout' | 'newConversation'): void {
     mountIfWaiting()
     whenParsed(() => {
-      if (page.widget === undefined) log('warn', `${name}: no widget`)
-      else page.widget[name]()
+      if (page.widget) page.widget[name]()
+      else log('warn', `${name}: no widget`)
     })
   }
 
@@ -39,7 +39,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       isWaiting = false
       asked = options
       whenParsed(() => {
-        if (asked !== undefined) mountWidget({ ...gather(), ...asked }, scriptUrl)
+        if (asked) mountWidget({ ...gather(), ...asked }, scriptUrl)
         asked = undefined
       })
     },
@@ -54,6 +54,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       api.configure({ user: undefined })
       call('logout')
     },
+    newConversation: () => call('newConversation'),
     setContext: (context) => api.configure({ context }),
     destroy() {
       configured = {}
@@ -65,10 +66,10 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       return waitUntilReady(api)
     },
     get isOpen() {
-      return page.widget?.state.isOpen === true
+      return !!page.widget?.state.isOpen
     },
     get hasUnread() {
-      return page.widget?.state.hasUnread === true
+      return !!page.widget?.state.hasUnread
     },
     get iframe() {
       return page.widget?.iframe ?? null
@@ -77,7 +78,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   return {
     api,
     autoMount() {
-      isWaiting = page.widget === undefined
+      isWaiting = !page.widget
       whenQuiet(mountIfWaiting)
     },
   }
@@ -93,6 +94,8 @@ export interface ParleyChat {
   toggle(): void
   /** Replaces the context. Pass a new object, because changes to the same object are not detected. */
   setContext(context: Readonly<Record<string, unknown>>): void
+  /** Shows an empty conversation, if the widget is ready. */
+  newConversation(): void
   /** Forgets `user`, and deletes the conversations with this agent that this browser has stored. */
   logout(): void
   /** Removes the widget; `mount` can create another one. */

@@ -37,6 +37,11 @@ const disconnects = [
   { value: 'continue', label: 'Finish the answer' },
 ]
 
+const toolData = [
+  { value: 'full', label: 'Store arguments and results' },
+  { value: 'names', label: 'Store only tool names' },
+]
+
 function StoredFields() {
   const { max_days: maxDays } = useMe().conversations
   return (
@@ -53,6 +58,12 @@ function StoredFields() {
           label="If the client disconnects"
           about="A stopped answer can be continued later."
           choices={disconnects}
+        />
+        <ChoiceField
+          path={['conversations', 'toolData']}
+          label="Tool data"
+          about="Without tool data, later turns cannot refer to the results of tools."
+          choices={toolData}
         />
         <NumberField
           path={['conversations', 'history', 'turns']}
@@ -71,7 +82,45 @@ function StoredFields() {
           max={1_000_000}
           step={500}
         />
+        <TextField
+          path={['conversations', 'visitor', 'resume']}
+          label="Continue conversations up to"
+          about="Time since the last message, such as 24h. The widget opens a newer conversation again."
+          placeholder="24h"
+        />
       </SimpleGrid>
+      <RightSwitch right="list" label="Visitors can open their earlier conversations" />
+      <RightSwitch right="delete" label="Visitors can delete their conversations" />
+      <TextField
+        path={['conversations', 'notice', 'text']}
+        label="Notice"
+        about="What the widget says about storage, up to 500 characters. Without a text, it states the number of days."
+      />
+      <TextField
+        path={['conversations', 'notice', 'url']}
+        label="Privacy page"
+        about="URL that the notice links to. It requires a notice."
+        placeholder="https://www.example.org/privacy"
+      />
     </>
+  )
+}
+
+interface RightSwitchProps {
+  readonly right: 'list' | 'delete'
+  readonly label: string
+}
+
+/** Visitors have a right unless the definition denies it. */
+function RightSwitch({ right, label }: RightSwitchProps) {
+  const { value, error, isDisabled, set } = useField(['conversations', 'visitor', right])
+  return (
+    <Switch
+      label={label}
+      checked={value !== false}
+      error={error}
+      disabled={isDisabled}
+      onChange={({ currentTarget: { checked } }) => set(checked ? undefined : false)}
+    />
   )
 }

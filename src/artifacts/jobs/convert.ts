@@ -1,5 +1,4 @@
 /** Runs conversion jobs, which make an artifact ready with a converted file or with the original. */
-import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,11 +6,11 @@ import { pipeline } from 'node:stream/promises'
 import type { Converted, ConvertedFile } from '../../conversion/conversion.ts'
 import { ConversionRejection } from '../../conversion/job.ts'
 import { unixSeconds } from '../../lib/clock.ts'
-import { countingExternalBytes } from '../../lib/external-memory.ts'
 import { type Blobs, HEAD_BYTES, sniff, wholeOf } from '../../storage/blobs.ts'
 import { assertSpace, INCOMING, makeFolder, rethrow, type StoreFolder } from '../../storage/folder.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { convertArtifact, findUploadRow, raiseProgress, type UploadRow, updateUpload } from '../store.ts'
+import { digestFile } from './digest.ts'
 import { type EventDeps, finish, queueEvent, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { deleteJob, type JobRow, returnJob } from './store.ts'
@@ -64,7 +63,7 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   const progress = createProgressWriter(deps, row)
   const source = await findSource(deps, conversion)
   if (row.sha256 === null) {
-    const sha256 = await digestOf(source, signal)
+    const sha256 = await digestFile(source, signal)
     await updateUpload(deps.db, row, { sha256 })
     conversion.row = { ...row, sha256 }
   }
@@ -74,12 +73,6 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
   } finally {
     await progress.settle()
   }
-}
-
-async function digestOf(path: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of countingExternalBytes(createReadStream(path, { signal }))) hash.update(chunk)
-  return hash.digest('hex')
 }
 
 async function findSource(deps: ConversionDeps, { row, folder, signal }: Conversion): Promise<string> {

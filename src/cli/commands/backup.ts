@@ -11,16 +11,27 @@ import { readConfig } from '../installation.ts'
 import { printNotice, printResult } from '../output.ts'
 import { runInterruptible } from '../signals.ts'
 
+interface BackupCommandOptions {
+  readonly json?: boolean
+  readonly withoutConversations?: boolean
+}
+
 /**
  * Works whether or not a server is running. `-` writes the archive to standard output and the report to
  * standard error.
  */
-export async function backup(archive: string, isJson: boolean): Promise<void> {
+export async function backup(
+  archive: string,
+  { json: isJson = false, withoutConversations = false }: BackupCommandOptions,
+): Promise<void> {
   const config = await readConfig()
   await runInterruptible(async (signal) => {
     const isPiped = archive === '-'
     const output = isPiped ? toStream(process.stdout) : toFile(archive)
-    const report = await createBackup({ config, clock: systemClock, log: createLog(config) }, output, signal)
+    const report = await createBackup({ config, clock: systemClock, log: createLog(config) }, output, {
+      withConversations: !withoutConversations,
+      signal,
+    })
     const text = `${archive}: ${renderContents(report)}`
     if (isPiped) printNotice(text)
     else printResult(isJson, { archive, ...report }, text)
@@ -33,7 +44,8 @@ function renderContents({ rows, blobs, bytes }: BackupReport): string {
   return `${count} rows in ${Object.keys(rows).length} tables, ${blobs} files, ${bytes} bytes`
 }
 
-function* listOmissions({ secret, lost, unfinished }: BackupReport): Iterable<string> {
+function* listOmissions({ secret, conversations, lost, unfinished }: BackupReport): Iterable<string> {
+  if (conversations === 'omitted') yield 'The stored conversations are not in the archive.'
   if (secret === 'environment')
     yield 'PARLEY_SECRET is not in the archive. Keep a copy of it: without it, the stored agent keys cannot be decrypted.'
   if (unfinished.length > 0)
@@ -55,9 +67,10 @@ export async function restore(archive: string, isJson: boolean): Promise<void> {
 }
 
 function* listNotices(
-  { secret, lost, unfinished, bucket }: RestoreReport,
+  { secret, conversations, lost, unfinished, bucket }: RestoreReport,
   hasSecret: boolean,
 ): Iterable<string> {
+  if (conversations === 'omitted') yield 'The archive does not contain the stored conversations.'
   if (secret === 'environment' && !hasSecret)
     yield 'The archive does not contain the secret. Set PARLEY_SECRET to the value that the installation used.'
   if (secret === 'included' && hasSecret)

@@ -125,11 +125,12 @@ export function rotate(id: string, overlapSeconds: number, isJson: boolean): Pro
   })
 }
 
-export function revoke(id: string, isJson: boolean): Promise<void> {
+export function revoke(id: string, withCreated: boolean, isJson: boolean): Promise<void> {
   return withKeys(async (deps, actor) => {
     const publicId = toPublicId(id)
-    await revokeParentKey(deps, actor, publicId)
-    printResult(isJson, { id: publicId, revoked: true }, `revoked ${publicId}`)
+    const [, ...created] = await revokeParentKey(deps, actor, publicId, { withCreated })
+    const result = { id: publicId, revoked: true, ...(withCreated && { created_keys_revoked: created }) }
+    printResult(isJson, result, [publicId, ...created].map((each) => `revoked ${each}`).join('\n'))
   })
 }
 

@@ -8,7 +8,7 @@ import { copyToPostgres, type OnCopied } from '../../db/copy.ts'
 import { assertDatabaseExists, databaseName } from '../../db/data-directory.ts'
 import type { Database } from '../../db/database.ts'
 import { getInstallationId } from '../../db/installation.ts'
-import { openDatabase } from '../../db/open.ts'
+import { conversationsFile, createConversationStorage, openDatabase } from '../../db/open.ts'
 import { listFilePlaces } from '../../files/files.ts'
 import { systemClock, unixSeconds } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -41,7 +41,7 @@ export async function storeCopy(isJson: boolean): Promise<void> {
     )
     // Copies files first, so that every row in the new database has its bytes.
     const bucket = config.s3 && (await copyBytes(config, db))
-    const tables = await copyToPostgres(db, databaseUrl, createProgress())
+    const tables = await copyRows(config, db, databaseUrl)
     await close()
     const setAside = await setSourceAside(config)
     const result = { tables, ...(bucket && { bucket }), set_aside: setAside }
@@ -49,6 +49,21 @@ export async function storeCopy(isJson: boolean): Promise<void> {
     printNotice(`Copied all rows to PostgreSQL. The originals were renamed to ${setAside.join(', ')}.`)
   } finally {
     await close()
+  }
+}
+
+/** Copies the rows of both SQLite files. */
+async function copyRows(
+  { dataDir }: Config,
+  db: Database,
+  databaseUrl: string,
+): Promise<Record<string, number>> {
+  const storage = createConversationStorage({ db, databaseUrl: undefined }, dataDir)
+  try {
+    const conversations = await storage.find()
+    return await copyToPostgres(db, databaseUrl, createProgress(), conversations?.read)
+  } finally {
+    await storage.close()
   }
 }
 
@@ -87,7 +102,8 @@ function createProgress(): OnCopied {
 async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
   const suffix = `.copied-${unixSeconds(systemClock)}`
   const setAside: string[] = []
-  for (const name of [databaseName, ...(s3 === undefined ? [] : ['files', 'artifacts'])]) {
+  const names = [databaseName, conversationsFile, ...(s3 === undefined ? [] : ['files', 'artifacts'])]
+  for (const name of names) {
     const isMoved = await rename(join(dataDir, name), join(dataDir, name + suffix)).then(
       () => true,
       ignoreMissing,

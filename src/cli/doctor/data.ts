@@ -111,7 +111,8 @@ async function checkOpenedDatabase(config: Config, path: string): Promise<Diagno
   }
 }
 
-function sentenceOf(error: unknown, path: string): string {
+/** Describes why a SQLite file cannot be used, and what to do. */
+export function sentenceOf(error: unknown, path: string): string {
   const isDamage = error instanceof Error && 'code' in error && /NOTADB|CORRUPT/.test(String(error.code))
   if (isDamage) return damaged(path, error.message).message
   if (error instanceof StartupError) return error.message

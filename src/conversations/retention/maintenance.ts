@@ -9,6 +9,7 @@ import {
   type Doomed,
   deleteConversations,
   deleteEventLogs,
+  deleteVisitors,
   listAgentsOfConversations,
   moveConversations,
 } from './rows.ts'
@@ -18,6 +19,8 @@ const BATCH = 200
 /** Milliseconds between batches, so that running turns can be stored. */
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
+/** A visitor without conversations is forgotten when the token of their last turn has expired. */
+const VISITOR_SECONDS = 30 * DAY_SECONDS
 
 /** The tenant of an agent and its retention time; undefined if it no longer stores conversations. */
 export interface AgentRetention {
@@ -25,14 +28,18 @@ export interface AgentRetention {
   readonly keepSeconds: number | undefined
 }
 
-/** Returns the agents among `ids` that exist. */
-export type FindAgentRetention = (ids: readonly string[]) => Promise<ReadonlyMap<string, AgentRetention>>
+/** Returns the agents among `ids` that exist or were deleted; any other agent is unknown to the database. */
+export type FindAgentRetention = (
+  ids: readonly string[],
+) => Promise<ReadonlyMap<string, AgentRetention | 'deleted'>>
 
 export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'log'> & {
   readonly storage: ConversationStorage
   readonly findAgentRetention: FindAgentRetention
   /** Called after conversations have been deleted. */
   readonly onDeleted?: () => void
+  /** Called after a run with the number of expired conversations that it deleted, by tenant. */
+  readonly onExpired?: (counts: ReadonlyMap<string, number>) => Promise<void>
 }
 
 export interface Maintained {
@@ -85,16 +92,20 @@ export async function maintainConversations(
   if (database === undefined) return { conversations: 0, eventLogs: 0, idempotencyKeys: 0 }
   const batches = new Batches(database, deps.clock, signal)
   const orphans = await applyAgents(deps, database, batches)
-  const expired = await batches.delete({ expiredBefore: nowSeconds })
+  const expired = await batches.deleteByTenant({ expiredBefore: nowSeconds })
   const idempotencyKeys = await batches.run((trx) =>
     clearIdempotencyKeys(trx, nowSeconds - IDEMPOTENCY_SECONDS, BATCH),
   )
   const { replaySeconds } = deps.config.conversations
   const eventLogs = await batches.run((trx) => deleteEventLogs(trx, nowSeconds - replaySeconds, BATCH))
-  if (orphans + expired > 0) deps.onDeleted?.()
+  await batches.run((trx) => deleteVisitors(trx, nowSeconds - VISITOR_SECONDS, BATCH))
+  const conversations = [...expired.values()].reduce((sum, count) => sum + count, orphans)
+  if (conversations > 0) deps.onDeleted?.()
+  if (expired.size > 0) await deps.onExpired?.(expired)
   // Runs even if nothing was deleted, because the log may contain rows that were deleted earlier.
   await database.scrub()
-  return { conversations: orphans + expired, eventLogs, idempotencyKeys }
+  await database.vacuum(conversations + eventLogs > 0, signal)
+  return { conversations, eventLogs, idempotencyKeys }
 }
 
 /** Deletes all conversations of an agent. */
@@ -121,7 +132,18 @@ class Batches {
   }
 
   delete(doomed: Doomed): Promise<number> {
-    return this.run((trx) => deleteConversations(trx, doomed, BATCH))
+    return this.run(async (trx) => (await deleteConversations(trx, doomed, BATCH)).length)
+  }
+
+  /** Deletes conversations; returns their number by tenant. */
+  async deleteByTenant(doomed: Doomed): Promise<Map<string, number>> {
+    const counts = new Map<string, number>()
+    await this.run(async (trx) => {
+      const tenants = await deleteConversations(trx, doomed, BATCH)
+      for (const tenant of tenants) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
+      return tenants.length
+    })
+    return counts
   }
 
   async run(change: (trx: ConversationDb) => Promise<number>): Promise<number> {
@@ -155,7 +177,9 @@ async function applyAgents(
     const agents = await findAgentRetention(page.map(({ agent_id }) => agent_id))
     for (const { tenant, agent_id: agentId } of page) {
       const agent = agents.get(agentId)
-      if (agent === undefined) {
+      // The database may be older than the conversations, for example after a restore (ADR 0052).
+      if (agent === undefined) continue
+      if (agent === 'deleted') {
         deleted += await batches.delete({ tenant, agentId })
         continue
       }

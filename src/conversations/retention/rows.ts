@@ -11,13 +11,16 @@ export type Doomed =
       readonly expiredBefore: number
     }
 
-/** Deletes up to `limit` conversations with all their rows. Expired conversations stay while a turn runs in them. */
+/**
+ * Deletes up to `limit` conversations with all their rows, and returns the tenant of each. Expired conversations stay
+ * while a turn runs in them.
+ */
 export async function deleteConversations(
   trx: ConversationDb,
   doomed: Doomed,
   limit: number,
-): Promise<number> {
-  let query = trx.selectFrom('conversations').select('id').orderBy('expires_at').limit(limit)
+): Promise<string[]> {
+  let query = trx.selectFrom('conversations').select(['id', 'tenant']).orderBy('expires_at').limit(limit)
   if (doomed.tenant !== undefined) query = query.where('tenant', '=', doomed.tenant)
   if (doomed.agentId !== undefined) query = query.where('agent_id', '=', doomed.agentId)
   if ('expiredBefore' in doomed) {
@@ -29,14 +32,22 @@ export async function deleteConversations(
       return not(exists(running))
     })
   }
-  const ids = (await query.execute()).map(({ id }) => id)
+  const rows = await query.execute()
+  const ids = rows.map(({ id }) => id)
   await deleteConversationRows(trx, ids)
-  return ids.length
+  return rows.map(({ tenant }) => tenant)
 }
 
 /** Deletes conversations with all rows that belong to them. */
 export async function deleteConversationRows(db: ConversationDb, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
+  // Locks the running turns first, so that their processes cannot store events between the deletions.
+  await db
+    .updateTable('turns')
+    .set({ cancel_requested: 1 })
+    .where('conversation_id', 'in', ids)
+    .where('status', '=', 'in_progress')
+    .execute()
   const turns = db.selectFrom('turns').select('id').where('conversation_id', 'in', ids)
   await db.deleteFrom('turn_events').where('turn_id', 'in', turns).execute()
   await db.deleteFrom('items').where('conversation_id', 'in', ids).execute()
@@ -62,6 +73,31 @@ export async function deleteEventLogs(
   const ids = rows.map(({ turn_id }) => turn_id)
   if (ids.length > 0) await trx.deleteFrom('turn_events').where('turn_id', 'in', ids).execute()
   return ids.length
+}
+
+/** Deletes anonymous visitors without conversations who were last seen before a time. */
+export async function deleteVisitors(
+  trx: ConversationDb,
+  seenBefore: number,
+  limit: number,
+): Promise<number> {
+  const gone = trx
+    .selectFrom('visitors')
+    .select('id')
+    .where('kind', '=', 'anonymous')
+    .where('seen_at', '<', seenBefore)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('conversations')
+            .select('conversations.id')
+            .whereRef('conversations.visitor_id', '=', 'visitors.id'),
+        ),
+      ),
+    )
+    .limit(limit)
+  const { numDeletedRows } = await trx.deleteFrom('visitors').where('id', 'in', gone).executeTakeFirst()
+  return Number(numDeletedRows)
 }
 
 /** Frees the idempotency keys of turns that were created before a time. */
@@ -102,6 +138,12 @@ export async function moveConversations(
     .set({ tenant: to })
     .where('tenant', '=', from)
     .$if(agentId !== undefined, (query) => query.where('agent_id', '=', agentId as string))
+    .execute()
+  await trx
+    .updateTable('visitors')
+    .set({ tenant: to })
+    .where('tenant', '=', from)
+    .$if(agentId !== undefined, (query) => query.where('issuer', '=', agentId as string))
     .execute()
   return Number(moved.numUpdatedRows)
 }

@@ -4,15 +4,16 @@ import type { Insertable } from 'kysely'
 import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { type EncodedItem, encodeItem, type NewItem, sumBytes } from '../item-store.ts'
+import { type EncodedItem, encodeItem, type NewItem, sizesOf, sumBytes, titleOf } from '../item-store.ts'
 import type { TurnRow } from '../store.ts'
-import { type NewTurnRow, storeNewTurn } from './procedures.ts'
+import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
 import { MAX_ITEMS, MAX_TURNS } from './statements.ts'
+import { withoutToolData } from './tool-data.ts'
 import { LEASE_SECONDS } from './writer.ts'
 
 const MAX_INPUT_BYTES = 4 * 1024 * 1024
+const MAX_ITEM_BYTES = 2 * 1024 * 1024
 export const IDEMPOTENCY_SECONDS = 24 * 3600
-const TITLE_LENGTH = 80
 
 export interface TurnPlan {
   readonly tenantId: string
@@ -23,16 +24,26 @@ export interface TurnPlan {
   readonly keepSeconds: number
   /** An existing conversation, in which no other turn may run; undefined: that of `previous`, or a new one. */
   readonly conversationId: string | undefined
+  /** The revision of the conversation from which the history was read; undefined if the turn has no stored history. */
+  readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
+  /** The visitor who started the turn. Such a turn runs only if it is stored, and alone in its conversation. */
+  readonly visitorId?: string
+  /** The number that the turn must have, because its input was built from the turns before it. */
+  readonly number?: number
   readonly responseId: string | undefined
   readonly idempotency: { readonly digest: string; readonly requestDigest: string } | undefined
   readonly isStream: boolean
   readonly isBackground: boolean
   readonly onDisconnect: 'cancel' | 'continue'
+  /** Whether the arguments and results of tools are stored, or only their names. */
+  readonly toolData: 'full' | 'names'
   readonly kind: 'model' | 'continuation'
   /** The request without its input. */
   readonly request: object
   readonly input: readonly NewItem[]
+  /** The field of the request that has the input, and the position of the input's first item in it. */
+  readonly inputField: { readonly name: 'input' | 'messages'; readonly first: number }
   readonly metadata?: Readonly<Record<string, string>>
   readonly requestId: string
   readonly renderFailure: (failure: ServiceError) => Uint8Array
@@ -54,48 +65,72 @@ type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition'> & {
 /** Stores a turn and its input, and takes the lock of its conversation. @throws ServiceError */
 export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedAs): Promise<void> {
   const { id, conversationId, nowSeconds } = as
-  const items = plan.input.map(encodeItem)
-  assertInputSize(items)
+  const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
+  const items = input.map(encodeItem)
   await deps.assertQuota(plan.tenantId)
   const { run } = await deps.storage.open()
   const isNew = plan.conversationId === undefined && plan.previous === undefined
+  const { tenantId, agentId, visitorId } = plan
   const rejection = await run(storeNewTurn, {
     expiredKey: plan.idempotency && {
       digest: plan.idempotency.digest,
       createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
     },
+    visitor: visitorId === undefined ? undefined : { id: visitorId, tenantId, agentId },
     conversation: isNew ? toConversationRow(deps, plan, as, items) : undefined,
-    locks: plan.conversationId !== undefined,
+    locks: isLocking(plan),
     claim: {
-      ...{ conversationId, turnId: id, agentId: plan.agentId, title: titleOf(plan.input), nowSeconds },
+      ...{ conversationId, turnId: id, agentId, title: titleOf(plan.input), nowSeconds },
       expiresAt: nowSeconds + plan.keepSeconds,
       items: items.length,
       bytes: sumBytes(items),
+      revision: plan.revision ?? null,
+      turnsBefore: plan.number === undefined ? null : plan.number - 1,
     },
-    tenantId: plan.tenantId,
+    tenantId,
     turn: toTurnRow(plan, as),
     items,
   })
-  if (rejection === 'missing') throw conversationNotFound(conversationId)
-  if (rejection === 'locked') throw conversationLocked()
-  if (rejection === 'full') throw full()
+  if (rejection !== undefined) throw toError(rejection, conversationId)
+}
+
+/** Whether a turn cannot run unstored. */
+export function needsStore(plan: TurnPlan): boolean {
+  return (
+    plan.isBackground ||
+    plan.visitorId !== undefined ||
+    plan.conversationId !== undefined ||
+    plan.previous !== undefined ||
+    plan.idempotency !== undefined
+  )
+}
+
+/** Whether the conversation admits no other turn until this one ends. */
+function isLocking({ conversationId, visitorId }: TurnPlan): boolean {
+  return conversationId !== undefined || visitorId !== undefined
+}
+
+function toError(rejection: Rejection, conversationId: string): ServiceError {
+  if (rejection === 'missing') return conversationNotFound(conversationId)
+  if (rejection === 'full') return conversationFull()
+  return rejection === 'changed' ? new ConversationChanged() : conversationLocked()
 }
 
 function toConversationRow(
   { nextPosition }: AcceptDeps,
   plan: TurnPlan,
-  { conversationId, nowSeconds }: AcceptedAs,
+  { id, conversationId, nowSeconds }: AcceptedAs,
   items: readonly EncodedItem[],
 ): Insertable<ConversationTable> {
   return {
     id: conversationId,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: null,
-    channel: 'api',
+    visitor_id: plan.visitorId ?? null,
+    channel: plan.visitorId === undefined ? 'api' : 'widget',
     mode_since: nowSeconds,
     assignee: null,
-    busy_turn: null,
+    busy_turn: isLocking(plan) ? id : null,
     title: titleOf(plan.input),
     metadata: JSON.stringify(plan.metadata ?? {}),
     turns: 1,
@@ -117,9 +152,10 @@ function toTurnRow(
     id,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: null,
+    visitor_id: plan.visitorId ?? null,
     conversation_id: conversationId,
     previous_id: plan.previous?.id ?? null,
+    is_branch: plan.previous === undefined ? 0 : 1,
     response_id: plan.responseId ?? null,
     stream_digest: plan.isStream ? digestOf(capability) : null,
     idempotency_digest: plan.idempotency?.digest ?? null,
@@ -137,6 +173,7 @@ function toTurnRow(
     model: null,
     request: JSON.stringify(plan.request),
     cost_micros: null,
+    read_at: null,
     first_event_ms: null,
     duration_ms: null,
     request_id: plan.requestId,
@@ -145,18 +182,25 @@ function toTurnRow(
   }
 }
 
+const LOCKED = 'Another turn of this conversation is running; try again.'
+const lockedDetails = { code: 'conversation_locked', retryAfterSeconds: 1 }
+
+/** The conversation has changed since its history was read, so the turn must read it again. */
+export class ConversationChanged extends ServiceError {
+  constructor() {
+    super('conflict', LOCKED, lockedDetails)
+  }
+}
+
 export function conversationLocked(): ServiceError {
-  return new ServiceError('conflict', 'Another turn of this conversation is running; try again.', {
-    code: 'conversation_locked',
-    retryAfterSeconds: 1,
-  })
+  return new ServiceError('conflict', LOCKED, lockedDetails)
 }
 
 export function conversationNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `conversation: '${id}' does not exist`, { param: 'conversation' })
 }
 
-function full(): ServiceError {
+export function conversationFull(): ServiceError {
   return new ServiceError(
     'conflict',
     `A conversation may have at most ${MAX_TURNS} turns and ${MAX_ITEMS} items; start a new one.`,
@@ -164,22 +208,30 @@ function full(): ServiceError {
   )
 }
 
-function assertInputSize(items: readonly EncodedItem[]): void {
-  if (sumBytes(items) > MAX_INPUT_BYTES)
-    throw new ServiceError(
-      'too_large',
-      `The input of a stored turn must be at most ${MAX_INPUT_BYTES} bytes.`,
-    )
+/** @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in all */
+export function assertInputSize({
+  input,
+  inputField: { name, first },
+}: Pick<TurnPlan, 'input' | 'inputField'>): void {
+  const sizes = sizesOf(input)
+  assertItemSizes(sizes, name, first)
+  const sum = sizes.reduce((total, size) => total + size, 0)
+  if (sum <= MAX_INPUT_BYTES) return
+  const what = name === 'messages' ? 'the messages after the last assistant message' : 'the new items'
+  throw new ServiceError(
+    'too_large',
+    `${name}: ${what} must be at most ${MAX_INPUT_BYTES} bytes in a stored turn (got ${sum})`,
+    { param: name },
+  )
 }
 
-export function titleOf(input: readonly NewItem[]): string | null {
-  const first = input.find(({ role }) => role === 'user')
-  if (first === undefined) return null
-  const { content } = first.body as { content?: unknown }
-  const text = Array.isArray(content)
-    ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
-    : String(content ?? '')
-  return [...text.trim().replace(/\s+/g, ' ')].slice(0, TITLE_LENGTH).join('') || null
+/** `first` is the position of the first item in the field `name`. @throws ServiceError `too_large` */
+export function assertItemSizes(sizes: readonly number[], name: string, first = 0): void {
+  const index = sizes.findIndex((size) => size > MAX_ITEM_BYTES)
+  if (index === -1) return
+  const param = `${name}[${first + index}]`
+  const problem = `must be at most ${MAX_ITEM_BYTES} bytes to be stored (got ${sizes[index]})`
+  throw new ServiceError('too_large', `${param}: ${problem}`, { param })
 }
 
 export function digestOf(text: string): string {

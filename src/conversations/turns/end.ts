@@ -1,6 +1,7 @@
 /** Stores how turns end. */
-import type { ConversationDb, TurnStatus } from '../../db/open.ts'
+import type { ConversationDb } from '../../db/open.ts'
 import type { Usage } from '../../providers/chat-api.ts'
+import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { toResponseUsage } from '../chat-piece.ts'
 import { encodeItem, insertItemRows, sumBytes } from '../item-store.ts'
 import { renderOutput } from '../turn-output.ts'
@@ -21,17 +22,20 @@ export interface StoredEnd {
   readonly nowSeconds: number
 }
 
-/** Stores the end of a turn and what its whole log, `segments`, contains. Returns false if the turn has ended already. */
+/**
+ * Stores the end of a turn and what its whole log, `segments`, contains. Returns its status; undefined if the turn has
+ * ended already.
+ */
 export async function storeEnd(
   trx: ConversationDb,
   { turnId, owner }: { readonly turnId: string; readonly owner: string },
   segments: readonly Uint8Array[],
   end: StoredEnd,
-): Promise<boolean> {
+): Promise<EndedStatus | undefined> {
   const { nowSeconds, conversationId } = end
   const { items, count, endedAt, finish, usage: loggedUsage } = renderOutput(turnId, segments)
   const usage = end.usage ?? loggedUsage
-  const outcome = outcomeOf(end, finish)
+  const outcome = outcomeOf(end, { finish, hasOutput: items.length > 0 })
   const details = usage && toResponseUsage(usage)
   const promptTokens = usage?.prompt_tokens ?? 0
   const completionTokens = usage?.completion_tokens ?? 0
@@ -52,7 +56,7 @@ export async function storeEnd(
     // A request whose turn failed before its first event may be sent again with the same key.
     keepsKey: outcome.status === 'failed' && count === 0 ? 0 : 1,
   })
-  if (numAffectedRows === 0n) return false
+  if (numAffectedRows === 0n) return undefined
   // A turn that failed before its first event has produced nothing.
   const produced = count === 0 ? [] : items.map(encodeItem)
   const { rows } = await releaseConversation(trx, {
@@ -63,17 +67,20 @@ export async function storeEnd(
     bytes: sumBytes(produced),
   })
   await insertItemRows(trx, { conversationId, turnId, nowSeconds }, produced, rows[0]?.items ?? 0)
-  return true
+  return outcome.status
 }
 
 function outcomeOf(
   { failureCode, stopped }: Pick<StoredEnd, 'failureCode' | 'stopped'>,
-  finish: string | undefined,
-): { status: TurnStatus; reason: string | null; error_code: string | null } {
+  { finish, hasOutput }: { readonly finish: string | undefined; readonly hasOutput: boolean },
+): { status: EndedStatus; reason: string | null; error_code: string | null } {
   if (stopped === 'cancelled') return { status: 'cancelled', reason: null, error_code: null }
   if (stopped !== undefined) return { status: 'incomplete', reason: 'interrupted', error_code: null }
-  if (failureCode !== undefined) return { status: 'failed', reason: null, error_code: failureCode }
+  if (failureCode !== undefined)
+    return hasOutput
+      ? { status: 'incomplete', reason: 'interrupted', error_code: failureCode }
+      : { status: 'failed', reason: null, error_code: failureCode }
   if (finish === 'length') return { status: 'incomplete', reason: 'max_output_tokens', error_code: null }
-  if (finish === 'content_filter') return { status: 'incomplete', reason: 'content_filter', error_code: null }
+  if (finish === 'content_filter') return { status: 'incomplete', reason: finish, error_code: null }
   return { status: 'completed', reason: null, error_code: null }
 }

@@ -1,5 +1,6 @@
 /** Holds the events of a running turn in memory, until they are stored and its readers have them. */
 import { decodeSegment, type LogRun, SegmentEncoder, skipEntries } from './segments.ts'
+import type { ToolDataFilter } from './tool-data.ts'
 
 /** The model is not read further while this many bytes of a turn wait to be stored. */
 const MAX_WAITING_BYTES = 1024 * 1024
@@ -67,6 +68,7 @@ export class TurnLog {
   bytes = 0
   private readonly events: LogEvents
   private readonly backlog: StoreBacklog
+  private readonly filter: ToolDataFilter | undefined
   /** The last entries, for readers that wait for them. */
   private runs: LogRun[] = []
   private runsBytes = 0
@@ -86,10 +88,12 @@ export class TurnLog {
   private changed: PromiseWithResolvers<void> | undefined
   private storedSome = Promise.withResolvers<void>()
 
-  constructor(turnId: string, backlog: StoreBacklog, events: LogEvents) {
+  /** With `filter`, readers of this process receive more than is stored. */
+  constructor(turnId: string, backlog: StoreBacklog, events: LogEvents, filter?: ToolDataFilter) {
     this.turnId = turnId
     this.backlog = backlog
     this.events = events
+    this.filter = filter
   }
 
   append(run: LogRun): void {
@@ -98,7 +102,7 @@ export class TurnLog {
     this.dropRead()
     this.runs.push(run)
     this.runsBytes += bytes.length
-    this.encoder.add(run)
+    this.encoder.add(this.filter?.apply(run) ?? run)
     this.encoderBytes += bytes.length
     this.length += ends.length
     this.bytes += bytes.length
@@ -117,6 +121,12 @@ export class TurnLog {
 
   get hasWaiting(): boolean {
     return this.stored < this.length
+  }
+
+  /** The number and size of the entries that are not yet stored. */
+  get waitingSize(): { readonly events: number; readonly bytes: number } {
+    if (!this.isStoring) return { events: 0, bytes: 0 }
+    return { events: this.length - this.stored, bytes: this.waitingBytes }
   }
 
   /** Returns the entries that are not yet stored. */
@@ -213,6 +223,8 @@ export class TurnLog {
 
   /** Drops the entries that all readers have, and those that a slow reader can read elsewhere. */
   private dropRead(): void {
+    // The entries that clients receive are stored nowhere else.
+    if (this.filter !== undefined) return
     let needed = this.length
     if (this.runsBytes <= MAX_KEPT_BYTES) for (const { next } of this.cursors) needed = Math.min(needed, next)
     let dropped = 0

@@ -7,6 +7,8 @@ import {
   type Procedure,
   type TurnTable,
 } from '../../db/open.ts'
+import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
+import { recordVisitor } from '../feed/rows.ts'
 import { type EncodedItem, insertItemRows } from '../item-store.ts'
 import {
   expireIdempotencyKey,
@@ -21,7 +23,7 @@ import { toEndEntry } from '../turn-output.ts'
 import { type StoredEnd, storeEnd } from './end.ts'
 import type { LogSegment } from './log.ts'
 import { countEntries, decodeSegment, encodeSegment, toRun } from './segments.ts'
-import { type Claim, claimAndLock, claimTurn } from './statements.ts'
+import { type Claim, claimAndLock, claimTurn, findMainTurnId, MAX_ITEMS, MAX_TURNS } from './statements.ts'
 
 const file = import.meta.url
 
@@ -29,30 +31,36 @@ export type NewTurnRow = Omit<Insertable<TurnTable>, 'number'>
 
 interface NewTurn {
   readonly expiredKey: { readonly digest: string; readonly createdBefore: number } | undefined
-  /** The conversation that begins with this turn, which it already counts. */
+  readonly visitor: { readonly id: string; readonly tenantId: string; readonly agentId: string } | undefined
+  /** The conversation that begins with this turn, which it already counts and, with `locks`, names as running. */
   readonly conversation: Insertable<ConversationTable> | undefined
   /** Whether the conversation admits no other turn until this one ends. */
   readonly locks: boolean
   readonly claim: Claim
   readonly tenantId: string
+  /** Without `previous_id`, a turn that locks its conversation follows the last turn of the main line. */
   readonly turn: NewTurnRow
   readonly items: readonly EncodedItem[]
 }
 
-type Rejection = 'missing' | 'locked' | 'full'
+/** Why a conversation does not admit a turn; `changed` if its history must be read again. */
+export type Rejection = 'missing' | 'locked' | 'changed' | 'full'
 
 /** Stores a turn and its input. Returns why its conversation does not admit it; then nothing is stored. */
 export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   file,
   name: 'storeNewTurn',
-  async run(trx, { expiredKey, conversation, locks, claim, tenantId, turn, items }) {
+  async run(trx, { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items }) {
     if (expiredKey !== undefined) await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
     let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
     if (conversation !== undefined) await insertRow(trx, 'conversations', conversation)
     else numbers = (await (locks ? claimAndLock : claimTurn)(trx, claim)).rows[0]
-    if (numbers === undefined) return explain(trx, tenantId, claim.conversationId, locks)
-    await insertRow(trx, 'turns', { ...turn, number: numbers.turns })
+    if (numbers === undefined) return explain(trx, tenantId, claim, locks)
     const { conversationId, turnId, nowSeconds } = claim
+    if (visitor !== undefined) await recordVisitor(trx, visitor, visitor.id, nowSeconds)
+    const isOnMainLine = locks && conversation === undefined
+    const previousId = turn.previous_id ?? (isOnMainLine ? await findMainTurnId(trx, conversationId) : null)
+    await insertRow(trx, 'turns', { ...turn, previous_id: previousId, number: numbers.turns })
     await insertItemRows(trx, { conversationId, turnId, nowSeconds }, items, numbers.items)
     return undefined
   },
@@ -61,13 +69,18 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
 async function explain(
   trx: ConversationDb,
   tenantId: string,
-  id: string,
+  { conversationId, revision, turnsBefore, items }: Claim,
   locks: boolean,
 ): Promise<Rejection> {
-  const conversation = await findConversation(trx, tenantId, id)
+  const conversation = await findConversation(trx, tenantId, conversationId)
   if (conversation === undefined) return 'missing'
-  const isLocked = conversation.busy_turn !== null || conversation.mode !== 'model'
-  return locks && isLocked ? 'locked' : 'full'
+  const isFree = conversation.busy_turn === null && conversation.mode === 'model'
+  if (locks && !isFree) return 'locked'
+  if (revision !== null && conversation.revision !== revision) return isFree ? 'changed' : 'locked'
+  if (turnsBefore !== null && conversation.turns !== turnsBefore) return 'locked'
+  const isFull = conversation.turns >= MAX_TURNS || conversation.items + items > MAX_ITEMS
+  // With PostgreSQL, the turn that held the lock may have ended since.
+  return isFull ? 'full' : 'locked'
 }
 
 interface ChangedTurn {
@@ -85,23 +98,33 @@ interface Changes {
   readonly turns: readonly ChangedTurn[]
 }
 
+/** A turn that still belonged to its process. */
+interface OwnTurn {
+  readonly id: string
+  readonly isCancelRequested: boolean
+  /** Undefined for a turn that has not ended. */
+  readonly status: EndedStatus | undefined
+}
+
 /** Stores new events of turns, and the ends of those that have ended. Returns the turns that still belonged to `owner`. */
-export const storeTurns: Procedure<Changes, { id: string; isCancelRequested: boolean }[]> = {
+export const storeTurns: Procedure<Changes, OwnTurn[]> = {
   file,
   name: 'storeTurns',
   async run(trx, { owner, leaseUntil, turns }) {
     const running = turns.filter(({ end }) => end === undefined).map(({ turnId }) => turnId)
     const renewed = running.length === 0 ? [] : await renewLeases(trx, owner, running, leaseUntil)
-    const alive = renewed.map(({ id, cancel_requested }) => ({
+    const alive: OwnTurn[] = renewed.map(({ id, cancel_requested }) => ({
       id,
       isCancelRequested: cancel_requested === 1,
+      status: undefined,
     }))
     for (const { turnId, segments, end } of turns) {
       if (end === undefined) continue
       const hasEarlier = segments[0]?.firstSeq !== 0
       const earlier = hasEarlier ? await readSegments(trx, turnId) : []
-      if (await storeEnd(trx, { turnId, owner }, [...earlier, ...segments.map(({ body }) => body)], end))
-        alive.push({ id: turnId, isCancelRequested: false })
+      const all = [...earlier, ...segments.map(({ body }) => body)]
+      const status = await storeEnd(trx, { turnId, owner }, all, end)
+      if (status !== undefined) alive.push({ id: turnId, isCancelRequested: false, status })
     }
     const ids = new Set(alive.map(({ id }) => id))
     const stored = turns.filter(({ turnId }) => ids.has(turnId))

@@ -39,7 +39,7 @@ export async function getTurn(
 }
 
 /** Omits the response id, because it gives an agent key access to the response. */
-function renderTurn(row: TurnRow): TurnObject {
+export function renderTurn(row: TurnRow): TurnObject {
   return {
     id: row.id,
     object: 'turn',

@@ -2,9 +2,18 @@
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { Usage } from '../../providers/chat-api.ts'
-import { type LoggedStep, toEndEntry } from '../turn-output.ts'
+import { type LoggedStep, renderOutput, toEndEntry } from '../turn-output.ts'
 import { type Cursor, type StoreBacklog, TurnLog } from './log.ts'
-import { countEntries, type LogEntry, type LogRun, toBuffer, toChatRun, toRun } from './segments.ts'
+import {
+  countEntries,
+  encodeSegment,
+  type LogEntry,
+  type LogRun,
+  toBuffer,
+  toChatRun,
+  toRun,
+} from './segments.ts'
+import { ToolDataFilter } from './tool-data.ts'
 
 /** Receives a turn's progress. */
 export interface TurnReports {
@@ -24,6 +33,10 @@ export interface RunningTurnOptions {
   readonly isStream: boolean
   /** Milliseconds that the turn continues without a reader; undefined: until its end. */
   readonly lonelyMs: number | undefined
+  /** Returns when another replica last stored that it reads the turn, in Unix seconds. */
+  readonly findLastRead: () => Promise<number | undefined>
+  /** Whether the arguments and results of tools are stored, or only their names. */
+  readonly toolData: 'full' | 'names'
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   /** Whether no client waits for the answer, so that even a failure without any event must be in the log. */
   readonly isBackground: boolean
@@ -34,6 +47,9 @@ export interface RunningTurnOptions {
   /** Reads stored entries from `from` on, at least one. */
   readonly readStored: (from: number) => Promise<readonly LogRun[]>
 }
+
+/** Time for which a reader of another replica counts, unless it announces itself again. */
+const ANNOUNCED_MS = 5_000
 
 /** Why a turn is stopped before the model has finished. */
 export type StopReason = 'cancelled' | 'left' | 'lost' | 'shutdown'
@@ -74,12 +90,17 @@ export class RunningTurn {
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
   private lonely: NodeJS.Timeout | undefined
+  /** When the last announced reader of another replica no longer counts, on the monotonic clock. */
+  private announcedUntilMs = 0
   private stopped: StopReason | undefined
   private isOver = false
+  /** Whether the turn has an item, which another turn can continue. */
+  private hasOutput = false
 
   constructor(options: RunningTurnOptions) {
     this.options = options
-    this.log = new TurnLog(options.id, options.backlog, { onAppend: options.onAppend })
+    const filter = options.toolData === 'names' ? new ToolDataFilter() : undefined
+    this.log = new TurnLog(options.id, options.backlog, { onAppend: options.onAppend }, filter)
     this.ended = this.finished.promise
     this.accepted.promise.catch(() => {})
   }
@@ -104,24 +125,24 @@ export class RunningTurn {
           usage = sum
         },
         step: async (step) => {
-          this.append({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
+          this.append(toRun({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) }))
           if (step.type === 'tool_call') await this.log.isDurable()
         },
       })
       for await (const piece of pieces) {
         firstEventMs ??= clock.monotonic() - startedMs
-        this.log.append(isStream ? toChatRun(piece) : toRun({ kind: 'completion', bytes: toBuffer(piece) }))
+        this.append(isStream ? toChatRun(piece) : toRun({ kind: 'completion', bytes: toBuffer(piece) }))
         if (this.log.isFull) await this.log.hasRoom()
       }
     } catch (thrown) {
       failure = toServiceError(thrown)
       if (this.stopped === undefined && this.log.length === 0 && !isBackground) this.failure = failure
       else if (this.stopped === undefined)
-        this.append({ kind: 'failure', bytes: Buffer.from(renderFailure(failure)) })
+        this.log.append(toRun({ kind: 'failure', bytes: Buffer.from(renderFailure(failure)) }))
     }
     this.isOver = true
     clearTimeout(this.lonely)
-    if (this.failure === undefined) this.append(this.toEnd(failure))
+    if (this.failure === undefined) this.log.append(toRun(this.toEnd(failure)))
     const durationMs = clock.monotonic() - startedMs
     const end = { failure, stopped: this.stopped, route, usage, firstEventMs, durationMs }
     this.finished.resolve(end)
@@ -204,16 +225,44 @@ export class RunningTurn {
     if (this.stopped !== undefined)
       return toEndEntry({ at, interruption: this.stopped === 'cancelled' ? 'cancelled' : 'interrupted' })
     if (failure === undefined) return toEndEntry({ at })
-    return toEndEntry({ at, failure: { code: failure.code, message: failure.message } })
+    const { code, message } = failure
+    const interruption = this.hasOutput ? { interruption: 'interrupted' as const } : {}
+    return toEndEntry({ at, ...interruption, failure: { code, message } })
+  }
+
+  /** Counts a reader of another replica, which calls this every two seconds. */
+  onAnnounced(): void {
+    this.announcedUntilMs = this.options.clock.monotonic() + ANNOUNCED_MS
+    if (this.readers === 0) this.onLonely()
   }
 
   private onLonely(): void {
-    const { lonelyMs } = this.options
+    const { lonelyMs, clock } = this.options
     if (lonelyMs === undefined || this.isOver) return
-    this.lonely = setTimeout(() => this.stop('left'), lonelyMs)
+    this.stopAfter(Math.max(lonelyMs, this.announcedUntilMs - clock.monotonic()))
   }
 
-  private append(entry: LogEntry): void {
-    this.log.append(toRun(entry))
+  private stopAfter(ms: number): void {
+    clearTimeout(this.lonely)
+    this.lonely = setTimeout(() => void this.stopUnlessRead(), ms)
+  }
+
+  /** Looks for readers that could not announce themselves over the bus, then stops the turn. */
+  private async stopUnlessRead(): Promise<void> {
+    const { findLastRead, lonelyMs = 0, clock } = this.options
+    const timer = this.lonely
+    const readAt = await findLastRead().catch(() => undefined)
+    // A reader has come, and perhaps left again.
+    if (this.readers > 0 || this.lonely !== timer || this.isOver) return
+    const untilMs = readAt === undefined ? 0 : (readAt + 1) * 1000 + Math.max(lonelyMs, ANNOUNCED_MS)
+    const leftMs = untilMs - clock.now()
+    if (leftMs > 0) this.stopAfter(leftMs)
+    else this.stop('left')
+  }
+
+  private append(run: LogRun): void {
+    // Usually only the first two runs of a turn are rendered here.
+    this.hasOutput ||= renderOutput(this.id, [encodeSegment([run])]).items.length > 0
+    this.log.append(run)
   }
 }

@@ -45,6 +45,16 @@ export function toRun({ kind, bytes }: LogEntry): LogRun {
   return { kind, bytes, ends: [bytes.length] }
 }
 
+/** Returns one run of entries of the same kind. */
+export function joinEntries(kind: LogKind, entries: readonly Uint8Array[]): LogRun {
+  let end = 0
+  const ends = entries.map(({ length }) => {
+    end += length
+    return end
+  })
+  return { kind, bytes: Buffer.concat(entries), ends }
+}
+
 export function* entriesOf({ kind, bytes, ends }: LogRun): Generator<LogEntry, void, void> {
   const source = toBuffer(bytes)
   let start = 0

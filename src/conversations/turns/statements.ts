@@ -1,6 +1,6 @@
 /** The statements with which turns begin and end, compiled once. */
 import { type Selectable, sql } from 'kysely'
-import { prepare, type TurnTable } from '../../db/open.ts'
+import { type ConversationDb, prepare, type TurnTable } from '../../db/open.ts'
 
 export const MAX_TURNS = 1_000
 export const MAX_ITEMS = 10_000
@@ -15,6 +15,10 @@ export interface Claim {
   /** The number and bytes of the turn's input. */
   readonly items: number
   readonly bytes: number
+  /** The state of the conversation that the turn's history was read from; null if any state will do. */
+  readonly revision: number | null
+  /** The number of turns that the conversation must have; null if any will do. */
+  readonly turnsBefore: number | null
 }
 
 function prepareClaim(locks: boolean) {
@@ -35,6 +39,8 @@ function prepareClaim(locks: boolean) {
       }))
       .where('id', '=', param('conversationId'))
       .where('turns', '<', MAX_TURNS)
+      .where('turns', '=', sql<number>`coalesce(${param('turnsBefore')}, turns)`)
+      .where('revision', '=', sql<number>`coalesce(${param('revision')}, revision)`)
       .where((eb) => eb(eb('items', '+', param('items')), '<=', MAX_ITEMS))
       .$if(locks, (query) => query.where('busy_turn', 'is', null).where('mode', '=', 'model'))
       .returning(['turns', 'items']),
@@ -43,7 +49,7 @@ function prepareClaim(locks: boolean) {
 
 /**
  * Adds a turn and its input to a conversation, and returns the new numbers of both. Updates nothing if the
- * conversation is full or gone.
+ * conversation is full or gone, or not in the state that the turn needs.
  */
 export const claimTurn = prepareClaim(false)
 
@@ -52,6 +58,22 @@ export const claimTurn = prepareClaim(false)
  * admit this one.
  */
 export const claimAndLock = prepareClaim(true)
+
+const selectMainTurn = prepare<{ readonly conversationId: string }, { id: string }>((db, param) =>
+  db
+    .selectFrom('turns')
+    .select('id')
+    .where('conversation_id', '=', param('conversationId'))
+    .where('is_branch', '=', 0)
+    .orderBy('number', 'desc')
+    .limit(1),
+)
+
+/** Returns the last turn of a conversation's main line; null if it has none. */
+export async function findMainTurnId(db: ConversationDb, conversationId: string): Promise<string | null> {
+  const { rows } = await selectMainTurn(db, { conversationId })
+  return rows[0]?.id ?? null
+}
 
 type EndedRow = Pick<
   Selectable<TurnTable>,

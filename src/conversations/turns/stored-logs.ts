@@ -1,24 +1,25 @@
 /** Reads the stored events of turns, and follows turns that other processes run. */
 import { EventEmitter } from 'node:events'
-import type { ConversationStorage } from '../../db/open.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { findTurn, readEvents, type TurnRow } from '../store.ts'
+import { announceReader, POLL_MS } from './announce-reader.ts'
 import { countEntries, type LogRun } from './segments.ts'
 
-/** Interval at which a reader looks for events of a turn that another process runs. */
-const POLL_MS = 2_000
 const ROWS_PER_READ = 16
 
+type LogDependencies = Pick<Dependencies, 'bus' | 'clock' | 'log' | 'storage'>
+
 export class StoredLogs {
-  private readonly storage: ConversationStorage
+  private readonly deps: LogDependencies
   private readonly changes = new EventEmitter().setMaxListeners(0)
 
-  constructor(storage: ConversationStorage) {
-    this.storage = storage
+  constructor(deps: LogDependencies) {
+    this.deps = deps
   }
 
-  /** Reports that another process has stored events of a turn. */
-  wake(turnId: string): void {
-    this.changes.emit(turnId)
+  /** Wakes the readers of a turn or the followers of a conversation. */
+  wake(id: string): void {
+    this.changes.emit(id)
   }
 
   wakeAll(): void {
@@ -27,7 +28,7 @@ export class StoredLogs {
 
   /** Reads stored entries from `from` on, in parts, so that a long turn needs little memory. */
   async read(turnId: string, from: number): Promise<readonly LogRun[]> {
-    const { read } = await this.storage.open()
+    const { read } = await this.deps.storage.open()
     return readEvents(read, turnId, from, ROWS_PER_READ)
   }
 
@@ -37,38 +38,49 @@ export class StoredLogs {
     from: number,
     signal?: AbortSignal,
   ): AsyncGenerator<readonly LogRun[], void, void> {
-    const { read } = await this.storage.open()
+    const { read } = await this.deps.storage.open()
+    const leave = announceReader(this.deps, turn, this.changes)
     let next = from
-    for (let current: TurnRow | undefined = turn; ; ) {
-      // Checked before the events are read: an ended turn has no later events.
-      const isEnded = current?.status !== 'in_progress'
-      const change = this.waitForChange(turn.id, signal)
-      try {
-        for (let runs = await this.read(turn.id, next); runs.length > 0; ) {
-          yield runs
-          next += countEntries(runs)
-          runs = await this.read(turn.id, next)
+    try {
+      for (let current: TurnRow | undefined = turn; ; ) {
+        // Checked before the events are read: an ended turn has no later events.
+        const isEnded = current?.status !== 'in_progress'
+        const change = this.waitForChange(turn.id, signal)
+        try {
+          for (let runs = await this.read(turn.id, next); runs.length > 0; ) {
+            yield runs
+            next += countEntries(runs)
+            runs = await this.read(turn.id, next)
+          }
+          if (isEnded || signal?.aborted) return
+          await change.promise
+        } finally {
+          change.cancel()
         }
-        if (isEnded || signal?.aborted) return
-        await change.promise
-      } finally {
-        change.cancel()
+        current = await findTurn(read, turn.tenant, 'id', turn.id)
       }
-      current = await findTurn(read, turn.tenant, 'id', turn.id)
+    } finally {
+      leave()
     }
   }
 
-  private waitForChange(id: string, signal: AbortSignal | undefined) {
+  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  waitForChange(id: string, signal: AbortSignal | undefined, mostMs = POLL_MS) {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const onChange = () => resolve()
-    const timer = setTimeout(onChange, POLL_MS)
-    this.changes.on(id, onChange)
-    signal?.addEventListener('abort', onChange)
+    const waiting = new AbortController()
     const cancel = () => {
-      clearTimeout(timer)
+      waiting.abort()
       this.changes.off(id, onChange)
       signal?.removeEventListener('abort', onChange)
     }
+    const onChange = () => {
+      cancel()
+      resolve()
+    }
+    this.changes.on(id, onChange)
+    signal?.addEventListener('abort', onChange)
+    this.deps.clock.wait(mostMs, waiting.signal).then(onChange, () => {})
+    if (signal?.aborted) onChange()
     return { promise, cancel }
   }
 }

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import type { ConversationStorage } from '../../db/open.ts'
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
+import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import type { StoredEnd } from './end.ts'
 import type { TurnLog } from './log.ts'
 import { storeTurns } from './procedures.ts'
@@ -19,7 +20,7 @@ export interface WrittenTurn {
 
 interface Ending {
   readonly end: StoredEnd
-  readonly done: PromiseWithResolvers<void>
+  readonly done: PromiseWithResolvers<EndedStatus | undefined>
 }
 
 interface WriterDeps {
@@ -31,6 +32,8 @@ interface WriterDeps {
   readonly owner: string
   /** Called with the turns of each commit. */
   readonly onStored: (turnIds: readonly string[]) => void
+  /** Called with the duration of each commit in milliseconds. */
+  readonly onFlushed: (durationMs: number) => void
 }
 
 /** Runs one transaction at a time. Events that arrive while it runs are stored in a later one. */
@@ -68,9 +71,9 @@ export class TurnWriter {
     else this.timer ??= setTimeout(() => this.onTimer(), this.deps.flushMs)
   }
 
-  /** Stores the rest of a turn's events and its end, unless the turn was ended elsewhere. */
-  end(turnId: string, end: StoredEnd): Promise<void> {
-    const done = Promise.withResolvers<void>()
+  /** Stores the rest of a turn's events and its end. Returns its status; undefined if another process has ended it. */
+  end(turnId: string, end: StoredEnd): Promise<EndedStatus | undefined> {
+    const done = Promise.withResolvers<EndedStatus | undefined>()
     this.endings.set(turnId, { end, done })
     this.urge(turnId)
     return done.promise
@@ -129,6 +132,7 @@ export class TurnWriter {
     const ids = [...this.urgent]
     const batch = ids.flatMap((id) => this.take(id))
     if (batch.length === 0) return
+    const startedMs = clock.monotonic()
     try {
       const { run } = await storage.open()
       const nowSeconds = unixSeconds(clock)
@@ -138,17 +142,18 @@ export class TurnWriter {
         leaseUntil: nowSeconds + LEASE_SECONDS,
         turns: batch,
       })
+      this.deps.onFlushed(clock.monotonic() - startedMs)
       this.isFailing = false
       this.hasFailed = false
-      const isCancelRequested = new Map(alive.map((turn) => [turn.id, turn.isCancelRequested]))
+      const aliveById = new Map(alive.map((turn) => [turn.id, turn]))
       for (const { turnId, end, segments } of batch) {
         const turn = this.turns.get(turnId)
-        const isAlive = isCancelRequested.has(turnId)
-        if (isAlive) turn?.log.markStored(segments)
-        if (end !== undefined || !isAlive) this.turns.delete(turnId)
-        if (end !== undefined) this.settle(turnId)
-        if (!isAlive) turn?.onLost()
-        else if (isCancelRequested.get(turnId)) turn?.onCancelRequested()
+        const found = aliveById.get(turnId)
+        if (found !== undefined) turn?.log.markStored(segments)
+        if (end !== undefined || found === undefined) this.turns.delete(turnId)
+        if (end !== undefined) this.settle(turnId, found?.status)
+        if (found === undefined) turn?.onLost()
+        else if (found.isCancelRequested) turn?.onCancelRequested()
       }
       onStored(ids)
     } catch (error) {
@@ -167,14 +172,14 @@ export class TurnWriter {
     this.changed.delete(turnId)
     const turn = this.turns.get(turnId)
     if (turn === undefined) {
-      this.settle(turnId)
+      this.settle(turnId, undefined)
       return []
     }
     return [{ turnId, segments: turn.log.takeWaiting(), end: this.endings.get(turnId)?.end }]
   }
 
-  private settle(turnId: string): void {
-    this.endings.get(turnId)?.done.resolve()
+  private settle(turnId: string, status: EndedStatus | undefined): void {
+    this.endings.get(turnId)?.done.resolve(status)
     this.endings.delete(turnId)
   }
 }

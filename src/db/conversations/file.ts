@@ -20,10 +20,10 @@ export async function openFile(path: string): Promise<OpenedFile> {
     if ((await listPendingMigrations(db, conversationMigrations)).length > 0)
       await applyMigrations(connection, db, conversationMigrations)
     disableBlockingWaits(connection)
-    const lockMaintenance = async () => {}
+    const [lockMaintenance, vacuum] = [async () => {}, async () => {}]
     if (path === ':memory:')
       return {
-        ...{ read: db, write: db, run: runDirectly(db), scrub: async () => true, lockMaintenance },
+        ...{ read: db, write: db, run: runDirectly(db), scrub: async () => true, lockMaintenance, vacuum },
         close: () => db.destroy(),
       }
     const thread = new WriteThread(path)
@@ -34,6 +34,7 @@ export async function openFile(path: string): Promise<OpenedFile> {
       run: thread.run,
       scrub: () => truncateLog(write),
       lockMaintenance,
+      vacuum,
       async close() {
         await thread.close()
         await db.destroy()

@@ -131,11 +131,48 @@ async function createEvents(db: Kysely<unknown>, isPostgres: boolean): Promise<v
     .execute()
 }
 
+async function createVisitors(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('visitors')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('tenant', 'text', (column) => column.notNull())
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('issuer', 'text', (column) => column.notNull())
+    .addColumn('subject', 'text', (column) => column.notNull())
+    .addColumn('email', 'text')
+    .addColumn('name', 'text')
+    .addColumn('claims', 'text', (column) => column.notNull().defaultTo('{}'))
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('seen_at', 'bigint', (column) => column.notNull())
+    .addUniqueConstraint('visitors_by_subject', ['tenant', 'kind', 'issuer', 'subject'])
+    .execute()
+  await createIndex(db, 'visitors', 'email', ['tenant', 'email'])
+  await createIndex(db, 'visitors', 'seen', ['seen_at'])
+}
+
 function createIndex(db: Kysely<unknown>, table: string, by: string, columns: string[]): Promise<void> {
   return db.schema.createIndex(`${table}_by_${by}`).on(table).columns(columns).execute()
+}
+
+/** Lists without an agent read a tenant's conversations by position. */
+function indexPositions(db: Kysely<unknown>): Promise<void> {
+  return createIndex(db, 'conversations', 'position', ['tenant', 'position'])
+}
+
+/** Marks the turns that do not belong to the history of their conversation, and stores when a replica last read a turn. */
+async function addMainLine(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable('turns')
+    .addColumn('is_branch', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+  await db.schema.alterTable('turns').addColumn('read_at', 'bigint').execute()
+  await sql`update turns set is_branch = 1 where previous_id is not null`.execute(db)
 }
 
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
+  '1002_index_conversations_by_position': { up: indexPositions },
+  '1003_create_visitors': { up: createVisitors },
+  '1004_add_main_line': { up: addMainLine },
 }

@@ -18,14 +18,15 @@ export interface ConversationStorage {
 }
 
 export function createConversationStorage(
-  { db, isPostgres }: { readonly db: Database; readonly isPostgres: boolean },
+  { db, databaseUrl }: { readonly db: Database; readonly databaseUrl: string | undefined },
   dataDir: string,
 ): ConversationStorage {
-  if (isPostgres) {
+  if (databaseUrl !== undefined) {
     const shared = withConversations(db)
     const opened: ConversationDatabase = {
       ...{ read: shared, write: shared, run: runDirectly(shared), scrub: async () => true },
       lockMaintenance: lockShared,
+      vacuum: async (...args) => (await import('./vacuum.ts')).vacuumConversations(databaseUrl, ...args),
     }
     return { find: async () => opened, open: async () => opened, async close() {} }
   }

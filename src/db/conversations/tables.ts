@@ -46,6 +46,8 @@ export interface TurnTable {
   number: number
   /** The turn whose items precede this one's input; null for the first turn of a chain. */
   previous_id: string | null
+  /** 1 for a turn that continues a response without its conversation; the conversation's history does not contain it. */
+  is_branch: Generated<number>
   response_id: string | null
   /** SHA-256 of the capability in the event ids of a chat stream. */
   stream_digest: string | null
@@ -64,6 +66,8 @@ export interface TurnTable {
   owner: string | null
   lease_until: number | null
   cancel_requested: Generated<number>
+  /** When another replica last announced that it reads the running turn; null if none has. */
+  read_at: number | null
   /** The number of the last event in the log; -1 without events. */
   last_seq: Generated<number>
   agent_version: number | null
@@ -114,12 +118,29 @@ export interface TurnEventTable {
   body: Buffer
 }
 
+export interface VisitorTable {
+  id: string
+  tenant: string
+  kind: 'anonymous' | 'verified' | 'named'
+  /** The authority that identifies the visitor; for anonymous visitors, the agent. */
+  issuer: string
+  /** Unique for its issuer; the visitor's id for anonymous visitors. */
+  subject: string
+  email: string | null
+  name: string | null
+  /** JSON: claims of the issuer about the visitor. */
+  claims: Generated<string>
+  created_at: number
+  seen_at: number
+}
+
 /** A type, because Kysely does not accept an interface as a set of tables. */
 export type ConversationTables = {
   conversations: ConversationTable
   turns: TurnTable
   items: ItemTable
   turn_events: TurnEventTable
+  visitors: VisitorTable
 }
 
 export type ConversationDb = Kysely<ConversationTables>
@@ -147,6 +168,11 @@ export interface ConversationDatabase {
   readonly run: RunProcedure
   /** With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading the log. */
   scrub(): Promise<boolean>
+  /**
+   * With PostgreSQL, frees the space of deleted rows, at most once an hour for each table. `hasDeleted` states whether
+   * the caller has just deleted rows; rows that others have deleted are found in PostgreSQL's statistics.
+   */
+  vacuum(hasDeleted: boolean, signal?: AbortSignal): Promise<void>
   /** Makes the transaction wait for maintenance that another replica runs. */
   lockMaintenance(trx: ConversationDb): Promise<void>
 }

@@ -90,8 +90,9 @@ export function listStrings(value: unknown): readonly string[] {
   return values.filter((item) => typeof item === 'string')
 }
 
+/** Returns a whole number that JavaScript can represent exactly; undefined for anything else. */
 export function toCount(value: unknown, smallest: number): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= smallest ? value : undefined
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= smallest ? value : undefined
 }
 
 /** Returns a message's text: the content string, or its text parts joined by spaces. */

@@ -43,6 +43,9 @@ export class StdioTransport implements Transport {
     child.on('error', (error) => this.onerror?.(error))
     child.stdin.on('error', (error) => this.onerror?.(error))
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk))
+    // Stops the program, because the rest of its messages is lost.
+    child.stdout.on('error', (error) => this.fail(error))
+    child.stderr.on('error', (error) => this.onerror?.(error))
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.log.debug({ stderr: text.slice(0, MAX_LOGGED).trimEnd() }, 'MCP server wrote to stderr')
     })
@@ -79,10 +82,14 @@ export class StdioTransport implements Transport {
       this.buffer.append(chunk)
     } catch (error) {
       // Stops the program, because the end of an oversized message cannot be found.
-      this.onerror?.(error as Error)
-      this.signal('SIGKILL')
+      this.fail(error as Error)
     }
     for (let message = this.next(); message !== undefined; message = this.next()) this.onmessage?.(message)
+  }
+
+  private fail(error: Error): void {
+    this.onerror?.(error)
+    this.signal('SIGKILL')
   }
 
   private next(): JSONRPCMessage | undefined {

@@ -109,6 +109,18 @@ describe('reading an agent', () => {
     })
   })
 
+  test('returns what the agent stores, with default values', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(`${GREETER}conversations: {keep: 30d, toolData: names}\n`)
+    const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
+    expect(body.definition.conversations).toEqual({
+      keep: '30d',
+      onDisconnect: 'cancel',
+      toolData: 'names',
+      history: { turns: 40, tokens: 16_000 },
+    })
+  })
+
   test('returns defaults for fields the definition omits', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()

@@ -6,6 +6,16 @@ import { createTenant, FULL_DEFINITION } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
+/** The storage of an agent without `conversations`. */
+const notStored = {
+  stored: false,
+  keep_days: null,
+  notice: null,
+  list: false,
+  delete: false,
+  resume_seconds: 0,
+}
+
 const me = (app: TestApp, key: string) => app.call('GET', '/v1/agents/me', { key })
 const publicPart = (key: string) => key.slice(0, 'agnt_key-'.length + 12)
 
@@ -169,6 +179,7 @@ describe('/v1/agents/me', () => {
       greeting: 'Hello there!',
       title: 'Ask me',
       starters: ['What is new?', 'Help me'],
+      conversations: notStored,
     })
     expect(text).not.toContain('Help people')
   })
@@ -187,6 +198,7 @@ describe('/v1/agents/me', () => {
       greeting: null,
       title: null,
       starters: [],
+      conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })
     expect((await me(app, agent_key)).body).toMatchObject({ tools: [], pageTools: 'all' })

@@ -38,6 +38,31 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
     `${GREETER}conversations: { keep: 30d, onDisconnect: stay }\n`,
     ['conversations.onDisconnect:', 'line 3, column '],
   ],
+  [
+    'a right of visitors that does not exist',
+    `${GREETER}conversations: { keep: 30d, visitor: { read: true } }\n`,
+    ["conversations.visitor: has an unknown key 'read'", 'line 3, column '],
+  ],
+  [
+    'a right of visitors that is not a boolean',
+    `${GREETER}conversations:\n  keep: 30d\n  visitor: { list: maybe }\n`,
+    ['conversations.visitor.list: must be true or false', 'line 5, column 20'],
+  ],
+  [
+    'a time to continue conversations without a unit',
+    `${GREETER}conversations: { keep: 30d, visitor: { resume: 24 } }\n`,
+    ['conversations.visitor.resume:', 'line 3, column '],
+  ],
+  [
+    'a notice that is too long',
+    `${GREETER}conversations: { keep: 30d, notice: { text: ${'a'.repeat(501)} } }\n`,
+    ['conversations.notice.text: must be at most 500 characters', 'line 3, column '],
+  ],
+  [
+    'a notice whose URL runs a script',
+    `${GREETER}conversations: { keep: 30d, notice: { text: a, url: "javascript:alert(1)" } }\n`,
+    ['conversations.notice.url:', 'line 3, column '],
+  ],
   ['a negative temperature', `${GREETER}temperature: -0.1\n`, ['temperature:', 'line 3, column 14']],
   [
     'a temperature that is not a number',

@@ -192,3 +192,19 @@ test('GET /capabilities returns the upload limits without authentication', async
     limits: { maxUploadBytes: 5 * 1024 ** 3 },
   })
 })
+
+test('requests with an upload token are limited per artifact, and those with other credentials are not', async () => {
+  const app = await startApp({ PARLEY_RATE_LIMIT_UPLOAD_TOKEN: '5' }, { clock: createFakeClock() })
+  const { artifact_id: id, upload_token: key } = await reserve(app)
+  const { upload_token: other, artifact_id: otherId } = await reserve(app)
+  expect((await upload(app, id, key)).status).toBe(201)
+  const remove = (artifact: string, token: string) =>
+    app.call('DELETE', `/artifacts/${artifact}`, { key: token })
+  const statuses: number[] = []
+  for (let count = 0; count < 5; count++) statuses.push((await remove(id, key)).status)
+  expect(statuses).toEqual([200, 404, 404, 404, 429])
+  const limited = await remove(id, key)
+  expect(limited.headers.get('retry-after')).not.toBeNull()
+  expect((await upload(app, otherId, other)).status).toBe(201)
+  expect((await remove(otherId, app.key)).status).toBe(200)
+})

@@ -1,10 +1,14 @@
 /** Tests the reason that the status of an ended artifact reports, and the SHA-256 of uploads. */
 import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { digestFile } from '../../../src/artifacts/jobs/digest.ts'
 import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { makeFolder } from '../../support/process.ts'
 import {
   createUpload,
   patchUpload,
@@ -66,6 +70,20 @@ describe("the reason in an unknown artifact's status", () => {
     expect((await read(await createTenant(app))).body).toEqual({ artifactId: id, state: 'unknown' })
   })
 
+  test("can be read with the artifact's upload token, which cannot read any other status", async () => {
+    const app = await startApp()
+    const { artifact_id: id, upload_token: key } = await reserve(app)
+    const read = () => app.call('GET', `/artifacts/${id}/status`, { key })
+    expect((await read()).status).toBe(403)
+    await uploadWhole(app, tenBytes, { metadata: { artifactId: id } })
+    expect((await read()).status).toBe(403)
+    await app.call('DELETE', `/artifacts/${id}`)
+    const { status, body } = await read()
+    expect([status, body]).toEqual([200, { artifactId: id, state: 'unknown', reason: 'deleted' }])
+    const other = await reserve(app)
+    expect((await app.call('GET', `/artifacts/${id}/status`, { key: other.upload_token })).status).toBe(403)
+  })
+
   test('disappears after the next upload with the same id', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
@@ -104,5 +122,23 @@ describe("an upload's SHA-256", () => {
     await patchUpload(app, upload, 4, tenBytes.subarray(4))
     await waitForState(app, upload.id, 'ready')
     expect(await readStatus(app, upload.id)).toMatchObject({ sha256 })
+  })
+})
+
+describe('the thread that computes a SHA-256', () => {
+  test('returns the digest of a file larger than one read', async () => {
+    const path = join(await makeFolder(), 'large')
+    const bytes = Buffer.alloc(3 * 1024 ** 2 + 1, 'abc')
+    await writeFile(path, bytes)
+    const digest = createHash('sha256').update(bytes).digest('hex')
+    expect(await digestFile(path, new AbortController().signal)).toBe(digest)
+  })
+
+  test('reports a file that does not exist, and stops when the job is cancelled', async () => {
+    await expect(digestFile('/nowhere', new AbortController().signal)).rejects.toThrow('ENOENT')
+    const cancelled = new AbortController()
+    const digest = digestFile('/dev/zero', cancelled.signal)
+    cancelled.abort(new Error('cancelled'))
+    await expect(digest).rejects.toThrow('cancelled')
   })
 })

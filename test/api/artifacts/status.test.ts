@@ -122,6 +122,20 @@ describe("reading an artifact's status", () => {
     expect(answer.body.bytesReceived).toBe(3)
   })
 
+  test('with Prefer: wait counts as an open stream of the address', async () => {
+    const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
+    const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body
+    const { artifact_id: id, view_token: key } = reserved
+    const headers = { Prefer: 'wait=30' }
+    const leaving = new AbortController()
+    const first = app.call('GET', pathOf(id), { key, headers, signal: leaving.signal }).catch(() => {})
+    const second = () => app.call('GET', pathOf(id), { key, headers: { Prefer: 'wait=1' } })
+    await expect.poll(async () => (await second()).status).toBe(429)
+    leaving.abort()
+    await first
+    await expect.poll(async () => (await second()).status).toBe(200)
+  })
+
   test('returns the unchanged status when the wait times out', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)

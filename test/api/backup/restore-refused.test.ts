@@ -207,7 +207,7 @@ describe('restoring an archive', () => {
         const head = { ...JSON.parse(String(all.get('parley-backup.json'))), ...change }
         all.set('parley-backup.json', Buffer.from(JSON.stringify(head)))
       })
-    await write({ format: 2 })
+    await write({ format: 3 })
     await expectRefused('written by a newer version of Parley')
     await write({ schema: '9999_from_the_future' })
     await expectRefused('written by a newer version of Parley')

@@ -216,8 +216,9 @@ describe("a policy's token limit", () => {
 })
 
 test("an agent's call is rejected once its budget is spent", async () => {
-  const { ask, app } = await startAgent({ budget: { day: 1 } })
-  expect((await ask('hello')).status).toBe(200)
+  const { ask, app } = await startAgent({ budget: { day: 1_000 } })
+  // The provider ignores its token limit.
+  expect((await ask('{{up:chunks 2000}}')).status).toBe(200)
   expect(await ask('hello')).toMatchObject({ status: 429, body: { error: { code: 'insufficient_quota' } } })
   expect((await app.call('POST', path, { body: chatRequest('hello') })).status).toBe(200)
 })

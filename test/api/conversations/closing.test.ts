@@ -4,12 +4,14 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import pino from 'pino'
+import { Registry } from 'prom-client'
 import { expect, onTestFinished, test } from 'vitest'
 import { Conversations, type TurnPlan } from '../../../src/conversations/conversations.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { createConversationStorage } from '../../../src/db/open.ts'
 import { createPositions, systemClock } from '../../../src/lib/clock.ts'
 import { localBus } from '../../../src/replicas/bus.ts'
+import { ConversationMetrics } from '../../../src/telemetry/conversation-metrics.ts'
 import { makeFolder } from '../../support/process.ts'
 
 const MIB = 1024 * 1024
@@ -26,9 +28,11 @@ const plan: TurnPlan = {
   isStream: true,
   isBackground: true,
   onDisconnect: 'continue',
+  toolData: 'full',
   kind: 'model',
   request: {},
   input: [],
+  inputField: { name: 'messages', first: 0 },
   requestId: 'req_a',
   renderFailure: () => Buffer.from('data: {}\n\n'),
 }
@@ -44,17 +48,22 @@ test('closing ends while another process locks the database and 1 MiB of a turn 
         maxDays: 30,
         withoutAgent: 'default',
         withoutAgentDays: 30,
+        followers: { parent: 10, agent: 10, address: 10 },
         flushMs: 1,
         reconnectMs: 1_000,
         replaySeconds: 3_600,
         maxBytes: 0,
       },
     },
-    storage: createConversationStorage({ db: undefined as unknown as Database, isPostgres: false }, folder),
+    storage: createConversationStorage(
+      { db: undefined as unknown as Database, databaseUrl: undefined },
+      folder,
+    ),
     clock: systemClock,
     random: randomBytes,
     log,
     bus: localBus,
+    metrics: new ConversationMetrics(new Registry()),
     capabilityKey: randomBytes(32),
     nextPosition: createPositions(systemClock),
     isOnlyServer: true,

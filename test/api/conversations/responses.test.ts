@@ -187,7 +187,10 @@ describe('a background response', () => {
     expect(await visitor.responses.cancel(id)).toMatchObject({ status: 'cancelled' })
     expect((await harness.upstream.waitForEnd(seen)).endedBy).toBe('client')
     const cancelled = await visitor.responses.cancel(id)
-    expect(cancelled).toMatchObject({ status: 'cancelled', incomplete_details: null })
+    expect(cancelled).toMatchObject({
+      status: 'cancelled',
+      incomplete_details: { reason: 'interrupted' },
+    })
     await harness.answerWith({ choices: [{ message: { role: 'assistant', content: 'rest' } }] }, 1)
     await visitor.responses.create({ input: [], previous_response_id: id })
     const messages = await lastMessages()

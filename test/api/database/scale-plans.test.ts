@@ -1,16 +1,5 @@
 /** Tests that frequent database queries use an index. */
-import {
-  CompiledQuery,
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  sql,
-} from 'kysely'
+import { type CompiledQuery, type Kysely, sql } from 'kysely'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { findAgent, findAgentByKey, listAgentNames, listAgentRows } from '../../../src/agents/store.ts'
 import { openDatabase } from '../../../src/db/open.ts'
@@ -18,6 +7,7 @@ import type { Tables } from '../../../src/db/tables.ts'
 import { findCredential, findParentKey } from '../../../src/identity/key-store.ts'
 import { insertLargeInstallation, rowNames } from '../../support/large-installation.ts'
 import { createTestDatabase } from '../../support/postgres.ts'
+import { explain, listStatements } from '../../support/query-plans.ts'
 
 // Inserting many rows may take longer than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
@@ -32,29 +22,6 @@ async function openLargeDatabase(): Promise<Kysely<Tables>> {
   // Updates the query planner's statistics.
   await sql`analyze`.execute(db)
   return db
-}
-
-/** Returns the SQL statements that `run` would execute. */
-async function listStatements(run: (db: Kysely<Tables>) => Promise<unknown>): Promise<CompiledQuery[]> {
-  const statements: CompiledQuery[] = []
-  const db = new Kysely<Tables>({
-    dialect: {
-      createAdapter: () => (isPostgres ? new PostgresAdapter() : new SqliteAdapter()),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (of) => (isPostgres ? new PostgresIntrospector(of) : new SqliteIntrospector(of)),
-      createQueryCompiler: () => (isPostgres ? new PostgresQueryCompiler() : new SqliteQueryCompiler()),
-    },
-    log: ({ query }) => void statements.push(query),
-  })
-  await run(db)
-  return statements
-}
-
-/** Returns the query plan, one line per step. */
-async function explain(db: Kysely<Tables>, { sql: text, parameters }: CompiledQuery): Promise<string> {
-  const word = isPostgres ? 'explain' : 'explain query plan'
-  const { rows } = await db.executeQuery(CompiledQuery.raw(`${word} ${text}`, [...parameters]))
-  return rows.map((row) => Object.values(row as object).join(' ')).join('\n')
 }
 
 test('queries for keys, agents and policies use an index', async () => {

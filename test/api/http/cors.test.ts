@@ -34,6 +34,10 @@ const allowed = [
   'prefer',
   'x-http-method-override',
   'x-request-id',
+  'idempotency-key',
+  'last-event-id',
+  'x-parley-conversation',
+  'x-parley-visitor',
 ]
 
 const exposed = [
@@ -47,6 +51,9 @@ const exposed = [
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
   'retry-after',
+  'x-parley-stored',
+  'x-parley-turn',
+  'x-parley-conversation',
   'x-artifact-id',
   'protocol-version',
   'etag',

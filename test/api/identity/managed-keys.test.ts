@@ -1,63 +1,28 @@
-/** Tests `/v1/keys`: which keys a key may manage, and how expired, disabled and limited keys behave. */
+/** Tests `/v1/keys`: which keys a key may manage, and how. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { claimFirstKey } from '../../../src/identity/key-claims.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
 import { updateManagedKey } from '../../../src/identity/managed-keys.ts'
-import { parseKey } from '../../../src/lib/api-key.ts'
 import { createTenant, rpcErrorOf } from '../../support/agents.ts'
-import { type CallOptions, startApp, type TestApp } from '../../support/app.ts'
+import { startApp } from '../../support/app.ts'
 import { asUser, behindProxy, claimKey, readMe } from '../../support/console.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
+import {
+  actOnKey,
+  changeKey,
+  changeManager,
+  createKey,
+  idOf,
+  NOW,
+  readAudit,
+  startWithManager,
+  statusOf,
+} from '../../support/managed-keys.ts'
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
-import { postUpload } from '../../support/uploads.ts'
-
-const NOW = 1_800_000_000
-
-const idOf = (key: string) => parseKey(key)?.publicId as string
-
-type ManagerChanges = Parameters<typeof updateManagedKey>[4]
-
-/** Changes the app's parent key as the operator does with the `keys update` command. */
-const changeManager = (app: TestApp, changes: ManagerChanges) =>
-  updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, idOf(app.key), changes)
-
-/** Starts a service whose parent key may manage keys. */
-async function start(env: Readonly<Record<string, string>> = {}) {
-  const clock = createFakeClock(NOW)
-  const app = await startApp(env, { clock })
-  await changeManager(app, { can_manage_keys: true })
-  return { app, clock }
-}
-
-async function create(app: TestApp, body: object = {}): Promise<{ id: string; key: string }> {
-  const answer = await app.call('POST', '/v1/keys', { body: { name: 'shop', ...body } })
-  expect(answer.status).toBe(201)
-  return answer.body
-}
-
-const change = (app: TestApp, id: string, body: object = {}, options: CallOptions = {}) =>
-  app.call('POST', `/v1/keys/${id}`, { body, ...options })
-
-const act = (app: TestApp, id: string, action: string, options: CallOptions = {}) =>
-  app.call('POST', `/v1/keys/${id}/${action}`, options)
-
-const statusOf = async (app: TestApp, key: string) =>
-  (await app.call('GET', '/v1/keys/validate', { key })).status
-
-async function readAudit({ service }: TestApp, target: string) {
-  const rows = await service.deps.db
-    .selectFrom('audit_events')
-    .select(['action', 'actor_kind', 'actor', 'tenant', 'details'])
-    .where('target_id', '=', target)
-    .orderBy('id')
-    .execute()
-  return rows.map(({ details, ...row }) => ({ ...row, details: JSON.parse(details) }))
-}
 
 describe('creating a parent key with a parent key', () => {
   test('returns the key once, for a new tenant, with its description', async () => {
-    const { app } = await start()
+    const { app } = await startWithManager()
     const answer = await app.call('POST', '/v1/keys', { body: { name: ' Shop ' } })
     const { key, ...rest } = answer.body
     const described = {
@@ -91,7 +56,7 @@ describe('creating a parent key with a parent key', () => {
     expect(answer).toMatchObject({ status: 403, body: { error: { code: 'insufficient_permissions' } } })
     expect(answer.body.error.message).toContain(`parley keys update ${idOf(app.key)} --manage-keys`)
     await changeManager(app, { can_manage_keys: true })
-    const { key } = await create(app)
+    const { key } = await createKey(app)
     expect((await app.call('POST', '/v1/keys', { key, body: { name: 'x' } })).status).toBe(403)
     const { agent_key: agentKey } = await app.createAgent()
     expect((await app.call('POST', '/v1/keys', { key: agentKey, body: { name: 'x' } })).status).toBe(403)
@@ -114,7 +79,7 @@ describe('creating a parent key with a parent key', () => {
     ['can_manage_keys', { name: 'x', can_manage_keys: true }],
     ['user_id', { name: 'x', user_id: 'user-1' }],
   ])('rejects an invalid %s: %j', async (field, body) => {
-    const { app } = await start()
+    const { app } = await startWithManager()
     const answer = await app.call('POST', '/v1/keys', { body })
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 'invalid_value' } } })
     expect(answer.body.error.message).toContain(field)
@@ -122,28 +87,28 @@ describe('creating a parent key with a parent key', () => {
   })
 
   test("copies the calling key's limits and expiry and rejects higher values", async () => {
-    const { app } = await start()
+    const { app } = await startWithManager()
     await changeManager(app, { expires_at: NOW + 100, requests_per_minute: 50, max_streams: 5 })
     const own = { expires_at: NOW + 100, requests_per_minute: 50, max_streams: 5 }
-    const key = await create(app)
+    const key = await createKey(app)
     expect(key).toMatchObject(own)
-    expect(await create(app, { requests_per_minute: 9 })).toMatchObject({ ...own, requests_per_minute: 9 })
+    expect(await createKey(app, { requests_per_minute: 9 })).toMatchObject({ ...own, requests_per_minute: 9 })
     for (const body of [{ expires_at: NOW + 101 }, { requests_per_minute: 51 }, { max_streams: 6 }]) {
-      expect((await change(app, key.id, body)).status).toBe(400)
+      expect((await changeKey(app, key.id, body)).status).toBe(400)
     }
     const none = { expires_at: null, requests_per_minute: null, max_streams: null }
-    expect((await change(app, key.id, none)).body).toMatchObject(own)
+    expect((await changeKey(app, key.id, none)).body).toMatchObject(own)
   })
 })
 
 describe('listing parent keys', () => {
   test('returns the calling key and the keys that it created, newest first and paginated', async () => {
-    const { app, clock } = await start()
+    const { app, clock } = await startWithManager()
     await createTenant(app)
     const ids: string[] = []
     for (const name of ['a', 'b', 'c']) {
       clock.advance(1)
-      ids.unshift((await create(app, { name })).id)
+      ids.unshift((await createKey(app, { name })).id)
     }
     const first = await app.call('GET', '/v1/keys?limit=2')
     expect(first.body).toMatchObject({ object: 'list', has_more: true })
@@ -154,26 +119,26 @@ describe('listing parent keys', () => {
   })
 
   test('returns only the calling key if it lacks the permission', async () => {
-    const { app } = await start()
-    const { id, key } = await create(app)
+    const { app } = await startWithManager()
+    const { id, key } = await createKey(app)
     const listed = await app.call('GET', '/v1/keys', { key })
     expect(listed.body.data.map((item: { id: string }) => item.id)).toEqual([id])
     await changeManager(app, { can_manage_keys: false })
     expect((await app.call('GET', '/v1/keys')).body.data).toHaveLength(1)
     expect((await app.call('GET', `/v1/keys/${id}`)).status).toBe(404)
-    expect((await act(app, id, 'disable')).status).toBe(404)
+    expect((await actOnKey(app, id, 'disable')).status).toBe(404)
   })
 
   test.each(['limit=0', 'limit=101', 'limit=x', 'after=none', 'state=active'])(
     'rejects %s',
     async (query) => {
-      const { app } = await start()
+      const { app } = await startWithManager()
       expect((await app.call('GET', `/v1/keys?${query}`)).status).toBe(400)
     },
   )
 
   test("rejects the id of another tenant's key in `after`", async () => {
-    const { app } = await start()
+    const { app } = await startWithManager()
     const other = idOf(await createTenant(app))
     expect((await app.call('GET', `/v1/keys?after=${other}`)).status).toBe(400)
   })
@@ -183,14 +148,14 @@ describe('/v1/keys/{id}', () => {
   const actions = ['disable', 'enable', 'revoke', 'rotate']
 
   test('returns 404 for a key that the calling key did not create', async () => {
-    const { app } = await start()
+    const { app } = await startWithManager()
     const other = await createTenant(app)
     const ids = [idOf(other), 'unknown', '0'.repeat(8000), '%00', 'agent-1']
     for (const id of ids) {
       const answers = await Promise.all([
         app.call('GET', `/v1/keys/${id}`),
-        change(app, id, { name: 'mine' }),
-        ...actions.map((action) => act(app, id, action)),
+        changeKey(app, id, { name: 'mine' }),
+        ...actions.map((action) => actOnKey(app, id, action)),
       ])
       const expected = id === '%00' ? [404, 400] : [404]
       for (const { status } of answers) expect(expected).toContain(status)
@@ -200,28 +165,28 @@ describe('/v1/keys/{id}', () => {
   })
 
   test('lets a managed key read and rotate itself but not change itself', async () => {
-    const { app } = await start()
-    const { id, key } = await create(app, { requests_per_minute: 100 })
+    const { app } = await startWithManager()
+    const { id, key } = await createKey(app, { requests_per_minute: 100 })
     expect((await app.call('GET', `/v1/keys/${id}`, { key })).status).toBe(200)
-    const change403 = await change(app, id, { requests_per_minute: null }, { key })
+    const change403 = await changeKey(app, id, { requests_per_minute: null }, { key })
     expect(change403).toMatchObject({ status: 403, body: { error: { code: 'insufficient_permissions' } } })
     for (const action of ['disable', 'enable', 'revoke'])
-      expect((await act(app, id, action, { key })).status).toBe(403)
+      expect((await actOnKey(app, id, action, { key })).status).toBe(403)
     expect((await app.call('GET', `/v1/keys/${idOf(app.key)}`, { key })).status).toBe(404)
-    const { body } = await act(app, id, 'rotate', { key })
+    const { body } = await actOnKey(app, id, 'rotate', { key })
     expect([await statusOf(app, key), await statusOf(app, body.key)]).toEqual([401, 200])
   })
 })
 
 describe('a managed key', () => {
   test('can be renamed and limited, and the audit log records the values before and after', async () => {
-    const { app } = await start()
-    const { id } = await create(app)
+    const { app } = await startWithManager()
+    const { id } = await createKey(app)
     const set = { name: 'new', requests_per_minute: 5, expires_at: NOW + 9 }
-    expect((await change(app, id, set)).body).toMatchObject(set)
-    expect((await change(app, id, set)).body).toMatchObject(set)
-    expect((await change(app, id, {})).body).toMatchObject(set)
-    const removed = await change(app, id, { requests_per_minute: null })
+    expect((await changeKey(app, id, set)).body).toMatchObject(set)
+    expect((await changeKey(app, id, set)).body).toMatchObject(set)
+    expect((await changeKey(app, id, {})).body).toMatchObject(set)
+    const removed = await changeKey(app, id, { requests_per_minute: null })
     expect(removed.body).toMatchObject({ ...set, requests_per_minute: null })
     const by = { actor_kind: 'parent_key', actor: idOf(app.key), tenant: id }
     expect(await readAudit(app, id)).toMatchObject([
@@ -247,20 +212,20 @@ describe('a managed key', () => {
     { managed_by: null },
     { disabled_at: null },
   ])('cannot be changed with %j', async (body) => {
-    const { app } = await start()
-    const { id } = await create(app)
-    expect((await change(app, id, body)).status).toBe(400)
+    const { app } = await startWithManager()
+    const { id } = await createKey(app)
+    expect((await changeKey(app, id, body)).status).toBe(400)
     expect(await readAudit(app, id)).toHaveLength(1)
   })
 
   test('can be revoked permanently and stays in the list', async () => {
-    const { app } = await start()
-    const { id, key } = await create(app)
-    expect((await act(app, id, 'revoke')).body).toEqual({ id, revoked: true })
+    const { app } = await startWithManager()
+    const { id, key } = await createKey(app)
+    expect((await actOnKey(app, id, 'revoke')).body).toEqual({ id, revoked: true })
     expect(await statusOf(app, key)).toBe(401)
     for (const action of ['revoke', 'rotate', 'disable', 'enable'])
-      expect((await act(app, id, action)).status).toBe(404)
-    expect((await change(app, id, { name: 'x' })).status).toBe(404)
+      expect((await actOnKey(app, id, action)).status).toBe(404)
+    expect((await changeKey(app, id, { name: 'x' })).status).toBe(404)
     expect((await app.call('GET', `/v1/keys/${id}`)).body).toMatchObject({
       state: 'revoked',
       revoked_at: NOW,
@@ -268,9 +233,9 @@ describe('a managed key', () => {
   })
 
   test('can be rotated with an overlap', async () => {
-    const { app, clock } = await start()
-    const { id, key } = await create(app)
-    const { body } = await act(app, id, 'rotate', { body: { overlap_seconds: 60 } })
+    const { app, clock } = await startWithManager()
+    const { id, key } = await createKey(app)
+    const { body } = await actOnKey(app, id, 'rotate', { body: { overlap_seconds: 60 } })
     expect(idOf(body.key)).toBe(id)
     expect([await statusOf(app, key), await statusOf(app, body.key)]).toEqual([200, 200])
     clock.advance(60)
@@ -278,131 +243,44 @@ describe('a managed key', () => {
   })
 
   test('survives the revocation of its manager but can no longer be managed', async () => {
-    const { app } = await start()
-    const { id, key } = await create(app)
+    const { app } = await startWithManager()
+    const { id, key } = await createKey(app)
     const { deps } = app.service
     const other = await createTenant(app)
     await updateManagedKey(deps, serviceActor, { kind: 'command' }, idOf(other), { can_manage_keys: true })
     await revokeParentKey(deps, serviceActor, idOf(app.key))
     expect(await statusOf(app, key)).toBe(200)
-    expect((await act(app, id, 'revoke', { key: other })).status).toBe(404)
+    expect((await actOnKey(app, id, 'revoke', { key: other })).status).toBe(404)
   })
 })
 
+test('a revocation with created keys also revokes the keys that the key and those keys created', async () => {
+  const { app } = await startWithManager()
+  const [child, other] = [await createKey(app), await createKey(app)]
+  await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, child.id, {
+    can_manage_keys: true,
+  })
+  const { body: grandchild } = await app.call('POST', '/v1/keys', { key: child.key, body: { name: 'third' } })
+  const unrelated = await createTenant(app)
+  const revoked = await revokeParentKey(app.service.deps, serviceActor, idOf(app.key), { withCreated: true })
+  expect(new Set(revoked)).toEqual(new Set([idOf(app.key), child.id, other.id, grandchild.id]))
+  for (const key of [app.key, child.key, other.key, grandchild.key])
+    expect(await statusOf(app, key)).toBe(401)
+  expect(await statusOf(app, unrelated)).toBe(200)
+  for (const id of revoked) expect((await readAudit(app, id)).at(-1)).toMatchObject({ action: 'key.revoke' })
+})
+
 test('a key that another key created is not assigned to the local administrator as the first key', async () => {
-  const { app } = await start()
-  await create(app)
+  const { app } = await startWithManager()
+  await createKey(app)
   const { deps } = app.service
   await revokeParentKey(deps, serviceActor, idOf(app.key))
   expect(await claimFirstKey(deps, serviceActor, 'user-1')).toBeUndefined()
 })
 
-describe('an inactive parent key', () => {
-  const messages = [{ role: 'user', content: 'hello' }]
-
-  async function createTenantOf(app: TestApp, body: object = {}) {
-    const { id, key } = await create(app, body)
-    const { agent_id: agentId, agent_key: agentKey } = await app.createAgent(undefined, key)
-    const reserved = await app.call('POST', '/v1/artifacts', { key, body: {} })
-    expect(reserved.status).toBe(201)
-    return { id, key, agentId, agentKey, artifact: reserved.body as Record<string, string> }
-  }
-
-  /** Returns the status of each kind of request with the keys of a tenant. */
-  async function statusesOf(app: TestApp, { key, agentKey }: { key: string; agentKey: string }) {
-    const answers = await Promise.all([
-      app.call('GET', '/v1/agents', { key }),
-      app.call('POST', '/v1/chat/completions', { key, body: { model: 'mock', messages } }),
-      app.call('POST', '/v1/responses', { key, body: { model: 'mock', input: 'hello' } }),
-      postUpload({ ...app, key }),
-      callProcedure(app, 'agents.list', {}, { key }),
-      app.call('POST', '/v1/chat/completions', { key: agentKey, body: { messages } }),
-      app.call('POST', '/v1/responses', { key: agentKey, body: { input: 'hello' } }),
-      callProcedure(app, 'agents.me', {}, { key: agentKey }),
-    ])
-    return answers.map(({ status }) => status)
-  }
-
-  const accepted = [200, 200, 200, 201, 200, 200, 200, 200]
-  const rejected = accepted.map(() => 401)
-
-  test('is rejected with its agent keys over REST, tRPC, tus and Responses while it is disabled', async () => {
-    const { app } = await start()
-    const tenant = await createTenantOf(app)
-    expect(await statusesOf(app, tenant)).toEqual(accepted)
-    expect((await act(app, tenant.id, 'disable')).body).toMatchObject({ state: 'disabled', disabled_at: NOW })
-    expect(await statusesOf(app, tenant)).toEqual(rejected)
-    expect((await act(app, tenant.id, 'disable')).status).toBe(200)
-    expect((await act(app, tenant.id, 'enable')).body).toMatchObject({ state: 'active', disabled_at: null })
-    expect(await statusesOf(app, tenant)).toEqual(accepted)
-    const actions = (await readAudit(app, tenant.id)).map(({ action }) => action)
-    expect(actions).toEqual(['key.create', 'key.disable', 'key.enable'])
-  })
-
-  test('is rejected with its agent keys from the second it expires until its expiry is extended', async () => {
-    const { app, clock } = await start()
-    const tenant = await createTenantOf(app, { expires_at: NOW + 60 })
-    clock.advance(59.9)
-    expect(await statusesOf(app, tenant)).toEqual(accepted)
-    clock.advance(0.1)
-    expect(await statusesOf(app, tenant)).toEqual(rejected)
-    expect((await app.call('GET', `/v1/keys/${tenant.id}`)).body.state).toBe('expired')
-    expect((await change(app, tenant.id, { expires_at: null })).body.state).toBe('active')
-    expect(await statusesOf(app, tenant)).toEqual(accepted)
-  })
-
-  test.each<[string, (app: TestApp, id: string, advance: (seconds: number) => void) => Promise<unknown>]>([
-    ['is disabled', (app, id) => act(app, id, 'disable')],
-    ['expires', async (_app, _id, advance) => advance(60)],
-  ])('invalidates its tokens when it %s', async (_what, end) => {
-    const { app, clock } = await start()
-    const { id, artifact } = await createTenantOf(app, { expires_at: NOW + 60 })
-    const token = Object.values(artifact).find((value) => String(value).startsWith('atk_')) as string
-    const upload = () => postUpload({ ...app, key: token })
-    expect((await upload()).status).toBe(201)
-    await end(app, id, clock.advance)
-    expect((await upload()).status).toBe(401)
-  })
-
-  test('cannot manage keys', async () => {
-    const { app, clock } = await start()
-    const { id } = await create(app)
-    await changeManager(app, { expires_at: NOW + 10 })
-    clock.advance(10)
-    expect((await act(app, id, 'disable')).status).toBe(401)
-    expect((await app.call('POST', '/v1/keys', { body: { name: 'x' } })).status).toBe(401)
-  })
-})
-
-describe("a parent key's own limits", () => {
-  const limitOf = async (app: TestApp, key?: string) =>
-    (await app.call('GET', '/v1/models', { ...(key !== undefined && { key }) })).headers.get(
-      'x-ratelimit-limit',
-    )
-
-  test('replace the configured limits for this key only', async () => {
-    const { app } = await start()
-    const { id, key } = await create(app, { requests_per_minute: 2 })
-    expect([await limitOf(app, key), await limitOf(app)]).toEqual(['2', '600'])
-    expect(await statusOf(app, key)).toBe(200)
-    const limited = await app.call('GET', '/v1/models', { key })
-    expect([limited.status, limited.headers.has('retry-after')]).toEqual([429, true])
-    expect((await callProcedure(app, 'keys.validate', {}, { key })).status).toBe(429)
-    expect((await change(app, id, { requests_per_minute: null })).status).toBe(200)
-    expect(await limitOf(app, key)).toBe('600')
-    expect(await statusOf(app, key)).toBe(200)
-  })
-
-  test('apply even if no limit is configured', async () => {
-    const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '0' })
-    const { key } = await create(app, { requests_per_minute: 900 })
-    expect([await limitOf(app, key), await limitOf(app)]).toEqual(['900', null])
-  })
-})
-
 describe('the tRPC API', () => {
   test('manages keys like the REST API', async () => {
-    const { app } = await start()
+    const { app } = await startWithManager()
     const { keys } = createTypedClient(app)
     const { id, key } = await keys.create.mutate({ name: 'typed', requests_per_minute: 7 })
     expect((await keys.list.query({})).data.map((item) => item.id)).toContain(id)
@@ -425,7 +303,7 @@ describe('a console user', () => {
   const [MINE, OTHER] = ['ada@example.com', 'bob@example.com']
 
   test('can manage only their own keys over tRPC', async () => {
-    const { app } = await start(behindProxy)
+    const { app } = await startWithManager(behindProxy)
     const call = (name: string, input: object, email = MINE) =>
       callProcedure(app, `keys.${name}`, input, asUser(email))
     const created = (await call('create', { name: 'mine' })).body.result.data.json
@@ -444,15 +322,15 @@ describe('a console user', () => {
   })
 
   test('can rotate and revoke but not change a claimed key that another key manages', async () => {
-    const { app } = await start(behindProxy)
-    const { id, key } = await create(app, { requests_per_minute: 100 })
+    const { app } = await startWithManager(behindProxy)
+    const { id, key } = await createKey(app, { requests_per_minute: 100 })
     expect((await claimKey(app, MINE, key)).status).toBe(200)
     const call = (name: string, input: object = {}) =>
       callProcedure(app, `keys.${name}`, { key_id: id, ...input }, asUser(MINE))
     expect((await call('update', { requests_per_minute: null })).status).toBe(403)
-    expect((await act(app, id, 'disable')).status).toBe(200)
+    expect((await actOnKey(app, id, 'disable')).status).toBe(200)
     expect((await call('enable')).status).toBe(403)
-    expect((await act(app, id, 'enable')).status).toBe(200)
+    expect((await actOnKey(app, id, 'enable')).status).toBe(200)
     expect((await call('get')).headers.get('x-ratelimit-limit')).toBe('100')
     expect((await call('rotateManaged')).status).toBe(200)
     expect((await call('revoke')).status).toBe(200)

@@ -105,6 +105,23 @@ describe('a stored stream whose client disconnects', () => {
   })
 })
 
+describe('a stored stream whose client disconnects before the first event', () => {
+  test.each(['cancel', 'continue'] as const)('follows `onDisconnect: %s`', async (onDisconnect) => {
+    const { app, key } = await startStoring('0', onDisconnect)
+    const controller = new AbortController()
+    const text = onDisconnect === 'cancel' ? '{{up:hang}}' : 'hello {{up:slow-head 300}}'
+    const answer = sendChat(app, text, { key, signal: controller.signal })
+    const aborted = expect(answer).rejects.toThrow(/abort/i)
+    await harness.upstream.waitForPath('/v1/chat/completions')
+    controller.abort()
+    await aborted
+    expect(await endOfChat()).toBe(onDisconnect === 'cancel' ? 'client' : 'answer')
+    expect(await endedTurn(app)).toMatchObject({
+      status: onDisconnect === 'cancel' ? 'incomplete' : 'completed',
+    })
+  })
+})
+
 describe('a stored completion that is not streamed', () => {
   test('is aborted with `onDisconnect: cancel` if its client disconnects', async () => {
     const { app, key } = await startStoring('0', 'cancel')

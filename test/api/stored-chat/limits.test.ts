@@ -105,3 +105,11 @@ test.skipIf(inject('database') === 'postgres')(
     await expectUnstored(app, 'hello', { key })
   },
 )
+
+test('a chat whose message contains U+0000 is stored with both databases', async () => {
+  const { app, key } = await startStoring()
+  const answer = await sendChat(app, 'one\u0000two', { key })
+  expect([answer.status, answer.headers.get('x-parley-stored')]).toEqual([200, 'true'])
+  const { body } = await app.call('GET', '/v1/conversations')
+  expect(body.data[0].parley.title).toBe('one two')
+})

@@ -57,7 +57,11 @@ describe('a repeated request with the same idempotency key', () => {
   test.each([true, false])(
     'calls the model once if 100 requests arrive at the same time (stream: %s)',
     async (stream) => {
-      const { app, key } = await startStoring({ PARLEY_RATE_LIMIT_AGENT_ADDRESS: '1000' })
+      const { app, key } = await startStoring({
+        PARLEY_RATE_LIMIT_AGENT_ADDRESS: '1000',
+        PARLEY_MAX_STREAMS_AGENT: '1000',
+        PARLEY_MAX_STREAMS_ADDRESS: '1000',
+      })
       const options = { key, headers: KEY, more: { stream } }
       const answers = await Promise.all(
         Array.from({ length: 100 }, () => sendChat(app, 'hello {{up:slow-head 100}}', options)),

@@ -198,6 +198,7 @@ describe('a request with Last-Event-ID', () => {
     const answer = await resume(app, key, idOf(capability, ids.length))
     expect(codeOf(answer)).toEqual([409, 'event_not_kept'])
     expect(answer.body.error.message).toContain(`the last stored event is ${ids.length - 1}`)
+    expect(answer.body.error.last_event_id).toBe(ids.at(-1))
   })
 
   test('returns 404 stream_not_found when PARLEY_REPLAY_HOURS have passed since the end', async () => {
@@ -252,4 +253,16 @@ describe('a stored stream whose model fails', () => {
       )
     expect(await harness.listChats()).toHaveLength(1)
   })
+})
+
+test('continued streams count towards the limit of open streams', async () => {
+  const { app, key } = await startStoring({ PARLEY_MAX_STREAMS_ADDRESS: '2' })
+  const stream = await openStream(app, '{{up:chunks 5}}{{up:hang-after 2}}', { key })
+  const [first] = splitStream(await stream.readEvents(1))
+  const headers = { 'Last-Event-ID': first?.id as string }
+  const second = await openStream(app, '', { key, headers })
+  expect((await second.readEvents(1)).length).toBeGreaterThan(0)
+  expect(codeOf(await resume(app, key, first?.id as string))).toEqual([429, 'rate_limit_exceeded'])
+  second.disconnect()
+  stream.disconnect()
 })

@@ -1,6 +1,7 @@
 /** Tests how `/readyz` checks storage and how often it does so. */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { expect, inject, test } from 'vitest'
 import { openFolder } from '../../../src/storage/folder.ts'
 import { toResumableStore } from '../../../src/storage/local.ts'
@@ -84,4 +85,18 @@ test('/readyz checks storage at most once in five seconds', async () => {
     clock.advance(1)
   }
   expect(asked).toBe(2)
+})
+
+test('/readyz asks the database at most once per second', async () => {
+  const clock = createFakeClock()
+  const app = await startApp({}, { clock })
+  const readDatabase = async () => (await app.call('GET', '/readyz')).body.checks.database
+  expect(await readDatabase()).toBe('up')
+  await sql`alter table parent_keys rename to moved_keys`.execute(app.service.deps.db)
+  expect(await Promise.all([readDatabase(), readDatabase()])).toEqual(['up', 'up'])
+  clock.advance(1)
+  expect(await readDatabase()).toBe('down')
+  await sql`alter table moved_keys rename to parent_keys`.execute(app.service.deps.db)
+  clock.advance(1)
+  expect(await readDatabase()).toBe('up')
 })

@@ -15,6 +15,7 @@ describe('the leak check on log lines', () => {
     ['a parent key', forgeKey('svc_', 'a1'.repeat(28).slice(0, 55))],
     ['an agent key', forgeKey('agnt_key-', 'b2'.repeat(28).slice(0, 55))],
     ['an artifact token', `atk_abcdefgh.${'x'.repeat(40)}.${'y'.repeat(43)}`],
+    ['a visitor token', `vst_${'x'.repeat(24)}.1800000000.${'y'.repeat(43)}`],
     ['a bearer token', 'Authorization: Bearer abcdefgh12345678'],
     ['a provider API key', 'sk-abcdefgh12345678'],
     ['a sign-in link', `http://127.0.0.1/console/sign-in#${'z'.repeat(43)}`],

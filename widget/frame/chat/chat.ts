@@ -1,18 +1,16 @@
-/** Sends messages to the server, one turn at a time. */
+/** Sends messages to the server, one turn at a time, and keeps the conversation in the browser. */
 
 import { newId } from '../../values.ts'
-import type { Store } from '../app-state.ts'
+import type { AppState, Store } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
-import type { ToolRunner } from '../tools/tool-runner.ts'
+import type { ChangeCall, ToolRunner } from '../tools/tool-runner.ts'
 import { toPageMessage, toTurnMessages } from './to-messages.ts'
 import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
 
+/** The visitor's actions on the conversation on the screen, for both places that can store it. */
 export interface Chat {
-  /** Stops the running turn, and uses this transport from now on. */
-  readonly setTransport: (transport: Transport | undefined) => void
-  readonly setContext: (context: Readonly<Record<string, unknown>>) => void
   /** Returns whether the text was accepted; if not, the state contains the reason. */
   readonly send: (text: string) => boolean
   /** Replaces the newest reply with a new one. */
@@ -21,73 +19,88 @@ export interface Chat {
   readonly stop: () => void
 }
 
-interface ChatParts {
+/** The dependencies of each chat. */
+export interface ChatParts {
   readonly store: Store
   readonly toolRunner: ToolRunner
+  /** Returns the page's context for the next turn. */
+  readonly readContext: () => Readonly<Record<string, unknown>>
   readonly onFailure: (failure: Failure) => void
 }
 
-export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
+interface LocalChat extends Chat {
+  /** Stops the running turn, and uses this transport from now on. */
+  readonly setTransport: (transport: Transport | undefined) => void
+  /** Stops the running turn and removes all messages. Returns the message that waits until the agent is known. */
+  readonly handOver: () => string | undefined
+}
+
+interface LocalChatParts extends ChatParts {
+  /** Resolves when the agent's conversations are known to belong in the browser. @throws ChatFailure */
+  readonly waitForHome: () => Promise<void>
+}
+
+/** Creates the chat whose conversation the browser stores and sends with each message. */
+export function createLocalChat(parts: LocalChatParts): LocalChat {
+  const { store, toolRunner, readContext, onFailure } = parts
   const { dispatch } = store
   let transport: Transport | undefined
-  let context: Readonly<Record<string, unknown>> = {}
+  /** The message that waits until the agent is known. */
+  let unsent: string | undefined
   let running: AbortController | undefined
-
-  function reject(failure: Failure): false {
-    dispatch({ type: 'noticed', failure })
-    onFailure(failure)
-    return false
-  }
 
   /** Returns whether a turn can start; reports a context that is too large. */
   function canStart(): boolean {
     const { blocked, conversation, options } = store.get()
     if (transport === undefined || blocked !== undefined) return false
     if (findStreaming(conversation) !== undefined) return false
-    return toPageMessage(options?.system, context) !== null || reject({ code: 'context_too_large' })
+    return toPageMessage(options?.system, readContext()) !== null || rejectContext(parts)
   }
 
   async function toBody(): Promise<ChatBody> {
+    await parts.waitForHome()
+    unsent = undefined
     const tools = await toolRunner.list()
-    const { conversation, options } = store.get()
-    const messages = toTurnMessages(conversation.entries, options?.system, context, transport?.takesSystem)
-    const model = options?.model === undefined ? {} : { model: options.model }
-    return { ...model, messages, ...(tools.length > 0 && { tools }) }
+    return renderBody(store.get(), readContext(), tools, transport?.takesSystem)
   }
 
   async function start(replyId: string): Promise<void> {
     const controller = new AbortController()
-    const { signal } = controller
     running = controller
+    const { signal } = controller
+    const changeCall: ChangeCall = (callId, change) =>
+      dispatch({ type: 'call-changed', replyId, callId, change })
     const failure = await runTurn({
       replyId,
       transport: transport as Transport,
       signal,
       toBody,
       dispatch,
-      callTools: (calls) =>
-        toolRunner.answer(
-          calls,
-          (callId, change) => dispatch({ type: 'call-changed', replyId, callId, change }),
-          signal,
-        ),
+      callTools: (calls) => toolRunner.answer(calls, changeCall, signal),
     })
     if (running === controller) running = undefined
     if (failure !== undefined) onFailure(failure)
   }
 
-  const stop = () => running?.abort()
+  function stop(): void {
+    unsent = undefined
+    running?.abort()
+  }
+
+  function startNew(): void {
+    stop()
+    dispatch({ type: 'replaced', entries: [] })
+  }
+
   return {
     setTransport(next) {
       stop()
       transport = next
     },
-    setContext(next) {
-      context = next
-    },
     send(text) {
       if (!canStart()) return false
       const replyId = newId()
+      unsent = text
       dispatch({ type: 'asked', id: newId(), text, replyId })
       void start(replyId)
       return true
@@ -100,9 +113,29 @@ export function createChat({ store, toolRunner, onFailure }: ChatParts): Chat {
       void start(replyId)
     },
     stop,
-    startNew() {
-      stop()
-      dispatch({ type: 'replaced', entries: [] })
+    startNew,
+    handOver() {
+      const text = unsent
+      startNew()
+      return text
     },
   }
+}
+
+function rejectContext({ store, onFailure }: ChatParts): false {
+  const failure: Failure = { code: 'context_too_large' }
+  store.dispatch({ type: 'noticed', failure })
+  onFailure(failure)
+  return false
+}
+
+function renderBody(
+  { conversation, options }: AppState,
+  context: Readonly<Record<string, unknown>>,
+  tools: readonly object[],
+  takesSystem: boolean | undefined,
+): ChatBody {
+  const messages = toTurnMessages(conversation.entries, options?.system, context, takesSystem)
+  const model = options?.model === undefined ? {} : { model: options.model }
+  return { ...model, messages, ...(tools.length > 0 && { tools }) }
 }

@@ -7,15 +7,22 @@ const PIECE_BYTES = 4096
 /** Maximum time that the reader may block the thread, in milliseconds. */
 const BUSY_MS = 8
 
-/** Works like `fetch`, but delivers the body in small pieces with pauses between them. */
-export async function pacedFetch(input: RequestInfo | URL | string, init?: RequestInit): Promise<Response> {
+/**
+ * Works like `fetch`, but delivers the body in small pieces with pauses between them. Calls `onByte` whenever
+ * bytes arrive.
+ */
+export async function pacedFetch(
+  input: RequestInfo | URL | string,
+  init?: RequestInit,
+  onByte?: () => void,
+): Promise<Response> {
   const response = await fetch(input, init)
   if (response.body === null) return response
   const { status, statusText, headers } = response
-  return new Response(paced(response.body), { status, statusText, headers })
+  return new Response(paced(response.body, onByte), { status, statusText, headers })
 }
 
-function paced(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+function paced(body: ReadableStream<Uint8Array>, onByte?: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let piece = new Uint8Array(0)
   let startedAt = performance.now()
@@ -29,6 +36,7 @@ function paced(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
         if (piece.length === 0) {
           const { done, value } = await reader.read()
           if (done) return controller.close()
+          onByte?.()
           piece = new Uint8Array(value)
         }
         controller.enqueue(piece.subarray(0, PIECE_BYTES))

@@ -9,19 +9,30 @@ import { pacedFetch } from './paced-fetch.ts'
 import { type ErrorResponse, toFailure } from './to-failure.ts'
 import type { AgentSelf, ChatBody, Transport } from './transport.ts'
 
-/** Creates a transport to the server that delivered the frame. */
-export function createRpcTransport(apiKey: string): Transport {
-  const client = createTRPCClient<AppRouter>({
+export type RpcClient = ReturnType<typeof createRpcClient>
+
+/** Creates a client of the server that delivered the frame. Reads `headers` for each request. */
+export function createRpcClient(
+  apiKey: string,
+  headers: () => Readonly<Record<string, string>> = () => ({}),
+  fetch: typeof pacedFetch = pacedFetch,
+) {
+  return createTRPCClient<AppRouter>({
     links: [
       httpBatchStreamLink({
         url: '/trpc',
         transformer: clientTransformer,
-        headers: { Authorization: `Bearer ${apiKey}` },
+        headers: () => ({ Authorization: `Bearer ${apiKey}`, ...headers() }),
         maxItems: 1,
-        fetch: pacedFetch as typeof fetch,
+        fetch: fetch as typeof globalThis.fetch,
       }),
     ],
   })
+}
+
+/** Creates a transport to the server that delivered the frame. */
+export function createRpcTransport(apiKey: string): Transport {
+  const client = createRpcClient(apiKey)
   return {
     takesSystem: false,
     async *stream(body: ChatBody, signal: AbortSignal): AsyncGenerator<readonly ChatChunk[]> {
@@ -47,7 +58,7 @@ export function createRpcTransport(apiKey: string): Transport {
 }
 
 /** Returns the server's error; undefined if the server did not respond. */
-function toErrorResponse(thrown: unknown): ErrorResponse | undefined {
+export function toErrorResponse(thrown: unknown): ErrorResponse | undefined {
   if (!isTRPCClientError<AppRouter>(thrown)) return undefined
   const data: { httpStatus?: number; code?: string; retryAfterSeconds?: number | null } = thrown.data ?? {}
   if (data.httpStatus === undefined) return undefined

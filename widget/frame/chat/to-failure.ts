@@ -25,7 +25,8 @@ export function toFailure(response: ErrorResponse | undefined, hasBegun: boolean
     return { code: 'rate_limited', retryAtMs: Date.now() + retryAfterSeconds * 1000 }
   }
   if (hasBegun) return { code: 'interrupted' }
-  if (status === 413 || code === 'context_length_exceeded') return { code: 'too_long' }
-  if (status > 500) return { code: 'busy' }
+  if (status === 413 || code === 'context_length_exceeded' || code === 'conversation_full')
+    return { code: 'too_long' }
+  if (status > 500 || status === 409) return { code: 'busy' }
   return { code: status < 500 ? 'refused' : 'server' }
 }

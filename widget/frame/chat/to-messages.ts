@@ -92,11 +92,20 @@ export function toPageMessage(
   system: string | undefined,
   context: Readonly<Record<string, unknown>>,
 ): string | null | undefined {
-  const hasContext = Object.keys(context).length > 0
-  if ((system ?? '') === '' && !hasContext) return undefined
-  const parts = [MARK, EXPLANATION]
-  if ((system ?? '') !== '') parts.push(`\n${system}`)
-  if (hasContext) parts.push(`\n${JSON.stringify(context)}`)
-  const message = parts.join('\n')
+  const text = toPageText(system, context)
+  if (text === undefined) return undefined
+  const message = `${MARK}\n${EXPLANATION}\n${text}`
   return isWithinLimit(message) ? message : null
+}
+
+/** Returns the page's information without a mark, or undefined if the page provides nothing. */
+export function toPageText(
+  system: string | undefined,
+  context: Readonly<Record<string, unknown>>,
+): string | undefined {
+  const parts = [
+    ...((system ?? '') === '' ? [] : [`\n${system}`]),
+    ...(Object.keys(context).length === 0 ? [] : [`\n${JSON.stringify(context)}`]),
+  ]
+  return parts.length === 0 ? undefined : parts.join('\n')
 }

@@ -30,6 +30,21 @@ export interface AgentSelf {
   readonly greeting: string | null
   readonly title?: string | null
   readonly starters?: readonly string[]
+  readonly conversations?: StoredConversations
+}
+
+/** Properties of the agent's conversations on the server. */
+export interface StoredConversations {
+  /** If false, the browser stores the conversation. */
+  readonly stored: boolean
+  readonly keep_days: number | null
+  /** Replaces the notice in the visitor's language. */
+  readonly notice: { readonly text: string | null; readonly url: string | null } | null
+  /** Whether the visitor can list earlier conversations. */
+  readonly list: boolean
+  readonly delete: boolean
+  /** Age in seconds up to which a conversation is shown again after a reload. */
+  readonly resume_seconds: number
 }
 
 export interface Transport {

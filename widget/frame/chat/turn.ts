@@ -1,7 +1,7 @@
 /** Runs one turn: calls the model and its tools until the model has answered. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import type { ConversationAction, ToolCall } from '../conversation.ts'
-import { ChatFailure, type Failure } from '../failure.ts'
+import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
 /** Maximum number of model calls with page tools per turn; the server limits its own tool loop. */
@@ -40,7 +40,7 @@ export async function runTurn(turn: Turn): Promise<Failure | undefined> {
       dispatch({ type: 'ended', replyId, status: 'stopped' })
       return undefined
     }
-    const failure = thrown instanceof ChatFailure ? thrown.failure : ({ code: 'server' } as const)
+    const { failure } = toChatFailure(thrown)
     dispatch({ type: 'failed', replyId, failure })
     return failure
   }

@@ -65,6 +65,7 @@ function takeNewText(reply: Reply, announced: Announced, noteFor: (reply: Reply)
 
 function noteOf(reply: Reply, strings: ReturnType<typeof useFrame>['language']['strings']): string {
   if (reply.failure !== undefined) return strings.failures[reply.failure.code]
+  if (reply.incomplete !== undefined) return strings.incomplete[reply.incomplete]
   if (reply.status === 'stopped') return strings.stopped
   if (reply.status === 'done') return strings.answerReady
   const asking = reply.rounds.at(-1)?.calls.find(({ status }) => status === 'asking')

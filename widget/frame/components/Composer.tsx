@@ -6,6 +6,7 @@ import { useFrame } from '../frame-context.ts'
 import { fill } from '../strings/strings.ts'
 import { FailureNote } from './FailureNote.tsx'
 import { SendIcon, StopIcon } from './icons.tsx'
+import { Notice } from './Notice.tsx'
 
 /** Maximum length of a message, in UTF-16 code units. */
 const MAX_LENGTH = 32_000
@@ -20,7 +21,12 @@ export function Composer({ state }: { state: AppState }) {
   const id = useId()
   const isStreaming = findStreaming(state.conversation) !== undefined
   const isTooLong = text.length > MAX_LENGTH
-  const canSend = text.trim() !== '' && !isTooLong && !isStreaming && state.blocked === undefined
+  const canSend =
+    text.trim() !== '' &&
+    !isTooLong &&
+    !isStreaming &&
+    state.blocked === undefined &&
+    state.opening === undefined
 
   useGrowth(area, text)
   useEffect(() => {
@@ -43,6 +49,7 @@ export function Composer({ state }: { state: AppState }) {
   return (
     <footer className="composer">
       {!state.isOnline && <p className="offline">{strings.offlineNotice}</p>}
+      {state.conversation.entries.length === 0 && <Notice state={state} />}
       {state.notice !== undefined && <FailureNote failure={state.notice} />}
       <form
         className="input"

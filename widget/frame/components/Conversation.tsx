@@ -5,13 +5,17 @@ import type { AppState } from '../app-state.ts'
 import type { Entry, UserMessage } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
+import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DownIcon } from './icons.tsx'
 import { ReplyView } from './ReplyView.tsx'
 
 export function Conversation({ state }: { state: AppState }) {
-  const { strings } = useFrame().language
-  const { entries } = state.conversation
+  const { session, language } = useFrame()
+  const { strings } = language
+  const { conversation, home, opening } = state
+  const { entries } = conversation
+  const isEmpty = entries.length === 0 && opening === undefined
   const isUsable = state.blocked === undefined
   const newestQuestion = entries.findLast(({ kind }) => kind === 'user')?.id
   const { scroller, content, hasNew, scrollToEnd } = useStickToBottom(newestQuestion)
@@ -20,12 +24,21 @@ export function Conversation({ state }: { state: AppState }) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
       <section className="scroller" ref={scroller} tabIndex={0} aria-label={strings.conversation}>
         <div ref={content} className="messages">
-          {entries.length === 0 && <Welcome state={state} />}
-          {isUsable && <Greeting state={state} />}
-          {isUsable && entries.length === 0 && <Starters state={state} />}
+          {isEmpty && <Welcome state={state} />}
+          {isUsable && opening === undefined && <Greeting state={state} />}
+          {isUsable && isEmpty && <Starters state={state} />}
           {entries.map((entry, index) => (
-            <EntryView key={entry.id} entry={entry} isNewest={index === entries.length - 1} />
+            <EntryView
+              key={entry.id}
+              entry={entry}
+              isNewest={index === entries.length - 1}
+              canRegenerate={home !== 'server'}
+            />
           ))}
+          {opening === 'loading' && <Dots label={strings.loading} />}
+          {typeof opening === 'object' && (
+            <FailureNote failure={opening} onRetry={() => session.stored.reopen()} />
+          )}
           {state.blocked !== undefined && <FailureNote failure={state.blocked} />}
         </div>
       </section>
@@ -39,9 +52,15 @@ export function Conversation({ state }: { state: AppState }) {
   )
 }
 
-function EntryView({ entry, isNewest }: { entry: Entry; isNewest: boolean }) {
+interface EntryProps {
+  readonly entry: Entry
+  readonly isNewest: boolean
+  readonly canRegenerate: boolean
+}
+
+function EntryView({ entry, isNewest, canRegenerate }: EntryProps) {
   if (entry.kind === 'user') return <UserBubble entry={entry} />
-  return <ReplyView reply={entry} isNewest={isNewest} />
+  return <ReplyView reply={entry} isNewest={isNewest} canRegenerate={canRegenerate} />
 }
 
 function Welcome({ state: { options } }: { state: AppState }) {

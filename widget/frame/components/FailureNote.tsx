@@ -5,8 +5,9 @@ import { useFrame } from '../frame-context.ts'
 import { fill, secondsIn } from '../strings/strings.ts'
 import { WarnIcon } from './icons.tsx'
 
-export function FailureNote({ failure, canRetry = false }: { failure: Failure; canRetry?: boolean }) {
-  const { session, language } = useFrame()
+/** `onRetry` adds a button, unless only the page can fix the failure. */
+export function FailureNote({ failure, onRetry }: { failure: Failure; onRetry?: (() => void) | undefined }) {
+  const { language } = useFrame()
   const { failures, retry } = language.strings
   const secondsLeft = useSecondsUntil(failure.retryAtMs)
   const text =
@@ -17,8 +18,8 @@ export function FailureNote({ failure, canRetry = false }: { failure: Failure; c
     <div className="failure">
       <WarnIcon />
       <p>{text}</p>
-      {canRetry && !isLasting(failure) && (
-        <button type="button" className="button" disabled={secondsLeft > 0} onClick={session.retry}>
+      {onRetry !== undefined && !isLasting(failure) && (
+        <button type="button" className="button" disabled={secondsLeft > 0} onClick={onRetry}>
           {retry}
         </button>
       )}

@@ -1,100 +1,119 @@
 /** Shows the window's header: title, menu and close button. */
-import { useEffect, useId, useRef, useState } from 'react'
+import { useId, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { CloseIcon, NewIcon, ShareIcon } from './icons.tsx'
+import { DeleteQuestion } from './DeleteQuestion.tsx'
+import { EarlierConversations } from './EarlierConversations.tsx'
+import { CloseIcon, DeleteIcon, InfoIcon, ListIcon, NewIcon, ShareIcon } from './icons.tsx'
 import { Menu, type MenuItem } from './Menu.tsx'
+import { Notice } from './Notice.tsx'
+import { Question } from './Question.tsx'
+
+/** The dialog that the menu has opened. */
+type OpenDialog = 'new' | 'list' | 'delete' | undefined
 
 export function Header({ title, state }: { title: string; state: AppState }) {
   const { session, language } = useFrame()
   const { strings } = language
-  const [isAsking, setIsAsking] = useState(false)
+  const [dialog, setDialog] = useState<OpenDialog>()
   const menuButton = useRef<HTMLButtonElement>(null)
-  const { entries } = state.conversation
-  const isEmpty = entries.length === 0
-  const items: readonly MenuItem[] = [
-    {
-      name: strings.newConversation,
-      icon: <NewIcon />,
-      isDisabled: isEmpty,
-      act: () => setIsAsking(true),
-    },
-    {
-      name: strings.shareConversation,
-      icon: <ShareIcon />,
-      isDisabled: isEmpty || findStreaming(state.conversation) !== undefined,
-      act: session.shareConversation,
-    },
-  ]
+  const items = useMenuItems(state, setDialog)
+
+  const [isNoticeShown, setIsNoticeShown] = useState(false)
+  const noticeId = useId()
+  // Before the first message, the composer shows the notice.
+  const canShowNotice = state.home === 'server' && state.conversation.entries.length > 0
+  const closeDialog = () => setDialog(undefined)
+
   return (
-    <header className="header">
-      <h1>
-        <bdi>{title}</bdi>
-      </h1>
-      <Menu items={items} buttonRef={menuButton} />
-      {state.options?.isInline === false && (
-        <button type="button" className="plain-button" aria-label={strings.closeChat} onClick={session.close}>
-          <CloseIcon />
-        </button>
+    <>
+      <header className="header">
+        <h1>
+          <bdi>{title}</bdi>
+        </h1>
+        {canShowNotice && (
+          <button
+            type="button"
+            className="plain-button"
+            aria-label={strings.noticeButton}
+            title={strings.noticeButton}
+            aria-expanded={isNoticeShown}
+            aria-controls={noticeId}
+            onClick={() => setIsNoticeShown(!isNoticeShown)}
+          >
+            <InfoIcon />
+          </button>
+        )}
+        <Menu items={items} buttonRef={menuButton} />
+        {state.options?.isInline === false && (
+          <button
+            type="button"
+            className="plain-button"
+            aria-label={strings.closeChat}
+            onClick={session.close}
+          >
+            <CloseIcon />
+          </button>
+        )}
+      </header>
+      {canShowNotice && isNoticeShown && (
+        <section className="header-notice" id={noticeId} aria-label={strings.noticeButton}>
+          <Notice state={state} />
+        </section>
       )}
-      {isAsking && (
+      {dialog === 'new' && (
         <Question
           title={strings.newConversationQuestion}
           text={strings.newConversationLoss}
           yes={strings.startNew}
           no={strings.cancel}
           onAnswer={(isYes) => {
-            setIsAsking(false)
             if (isYes) session.startNew()
-            menuButton.current?.focus()
+            closeDialog()
           }}
         />
       )}
-    </header>
+      {dialog === 'list' && <EarlierConversations state={state} onClose={closeDialog} />}
+      {dialog === 'delete' && state.conversationId !== undefined && (
+        <DeleteQuestion id={state.conversationId} onEnd={closeDialog} />
+      )}
+    </>
   )
 }
 
-interface Props {
-  readonly title: string
-  readonly text: string
-  readonly yes: string
-  readonly no: string
-  readonly onAnswer: (isYes: boolean) => void
-}
-
-function Question({ title, text, yes, no, onAnswer }: Props) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  const id = useId()
-  useEffect(() => dialog.current?.showModal(), [])
-
-  function answer(isYes: boolean): void {
-    // Closes the dialog first, because elements outside an open modal dialog cannot take the focus.
-    dialog.current?.close()
-    onAnswer(isYes)
-  }
-
-  return (
-    <dialog
-      ref={dialog}
-      className="question"
-      aria-labelledby={`${id}-title`}
-      aria-describedby={`${id}-text`}
-      onCancel={(event) => {
-        event.preventDefault()
-        answer(false)
-      }}
-    >
-      <h2 id={`${id}-title`}>{title}</h2>
-      <p id={`${id}-text`}>{text}</p>
-      <div className="buttons">
-        <button type="button" className="button" onClick={() => answer(false)}>
-          {no}
-        </button>
-        <button type="button" className="button primary" onClick={() => answer(true)}>
-          {yes}
-        </button>
-      </div>
-    </dialog>
-  )
+function useMenuItems(state: AppState, setDialog: (dialog: OpenDialog) => void): readonly MenuItem[] {
+  const { session, language } = useFrame()
+  const { strings } = language
+  const { agent, conversation, conversationId, home } = state
+  const isStored = home === 'server'
+  const isEmpty = conversation.entries.length === 0
+  return [
+    {
+      name: strings.newConversation,
+      icon: <NewIcon />,
+      isDisabled: isEmpty && state.opening === undefined,
+      // The server keeps the messages, so the visitor loses nothing.
+      act: () => (isStored ? session.startNew() : setDialog('new')),
+    },
+    {
+      name: strings.earlierConversations,
+      icon: <ListIcon />,
+      isHidden: !isStored || agent?.conversations?.list !== true,
+      act: () => setDialog('list'),
+    },
+    {
+      name: strings.shareConversation,
+      icon: <ShareIcon />,
+      isDisabled: isEmpty || findStreaming(conversation) !== undefined,
+      act: session.shareConversation,
+    },
+    {
+      name: strings.deleteConversation,
+      icon: <DeleteIcon />,
+      isHidden: !isStored || agent?.conversations?.delete !== true,
+      isDisabled: conversationId === undefined,
+      act: () => setDialog('delete'),
+    },
+  ]
 }

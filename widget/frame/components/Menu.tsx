@@ -6,7 +6,8 @@ import { MenuIcon } from './icons.tsx'
 export interface MenuItem {
   readonly name: string
   readonly icon: ReactNode
-  readonly isDisabled: boolean
+  readonly isDisabled?: boolean
+  readonly isHidden?: boolean
   readonly act: () => void
 }
 
@@ -18,6 +19,7 @@ interface Props {
 export function Menu({ items, buttonRef }: Props) {
   const { strings } = useFrame().language
   const [isOpen, setIsOpen] = useState(false)
+  const shown = items.filter(({ isHidden }) => isHidden !== true)
   const menu = useRef<HTMLDivElement>(null)
 
   useEffect(() => {
@@ -60,7 +62,7 @@ export function Menu({ items, buttonRef }: Props) {
       </button>
       {isOpen && (
         <div className="menu-list" role="menu" ref={menu} aria-label={strings.menu}>
-          {items.map((item) => (
+          {shown.map((item) => (
             <Item key={item.name} item={item} onAct={close} />
           ))}
         </div>
@@ -69,7 +71,13 @@ export function Menu({ items, buttonRef }: Props) {
   )
 }
 
-function Item({ item: { name, icon, isDisabled, act }, onAct }: { item: MenuItem; onAct: () => void }) {
+function Item({
+  item: { name, icon, isDisabled = false, act },
+  onAct,
+}: {
+  item: MenuItem
+  onAct: () => void
+}) {
   return (
     <button
       type="button"

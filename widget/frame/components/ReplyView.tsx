@@ -4,13 +4,22 @@ import { type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
 import { CopyButton, useFlash } from './ActionButton.tsx'
+import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DoneIcon, InsertIcon, RetryIcon, ShareIcon } from './icons.tsx'
 import { ToolCallView } from './ToolCallView.tsx'
 
-export const ReplyView = memo(function ReplyView({ reply, isNewest }: { reply: Reply; isNewest: boolean }) {
-  const { strings } = useFrame().language
-  const { rounds, status, failure } = reply
+interface ReplyProps {
+  readonly reply: Reply
+  readonly isNewest: boolean
+  /** Whether the reply can be replaced with another one. */
+  readonly canRegenerate: boolean
+}
+
+export const ReplyView = memo(function ReplyView({ reply, isNewest, canRegenerate }: ReplyProps) {
+  const { session, language } = useFrame()
+  const { strings } = language
+  const { rounds, status, failure, incomplete, continuable } = reply
   const hasText = textOf(reply) !== ''
   return (
     <article className="entry reply" aria-busy={status === 'streaming'}>
@@ -21,9 +30,16 @@ export const ReplyView = memo(function ReplyView({ reply, isNewest }: { reply: R
       ))}
       {isWaiting(reply) && <Dots label={strings.thinking} />}
       {status === 'stopped' && <p className="aside">{strings.stopped}</p>}
-      {failure !== undefined && <FailureNote failure={failure} canRetry={isNewest} />}
-      {status !== 'streaming' && (hasText || isNewest) && (
-        <ReplyActions text={textOf(reply)} canRegenerate={isNewest && failure === undefined} />
+      {incomplete !== undefined && <p className="aside">{strings.incomplete[incomplete]}</p>}
+      {continuable !== undefined && isNewest && <ContinueButton turnId={continuable} />}
+      {failure !== undefined && (
+        <FailureNote failure={failure} onRetry={isNewest ? session.retry : undefined} />
+      )}
+      {status !== 'streaming' && (hasText || (isNewest && canRegenerate)) && (
+        <ReplyActions
+          text={textOf(reply)}
+          canRegenerate={canRegenerate && isNewest && failure === undefined}
+        />
       )}
     </article>
   )
@@ -51,13 +67,20 @@ function isWaiting({ status, rounds }: Reply): boolean {
   return status === 'streaming' && last?.text === '' && last.calls.length === 0
 }
 
-function Dots({ label }: { label: string }) {
+function ContinueButton({ turnId }: { turnId: string }) {
+  const { session, language } = useFrame()
   return (
-    <p className="dots" role="img" aria-label={label}>
-      <span />
-      <span />
-      <span />
-    </p>
+    <button
+      type="button"
+      className="button continue"
+      onClick={({ currentTarget }) => {
+        // The button disappears, so the focus moves to the messages.
+        currentTarget.closest<HTMLElement>('.scroller')?.focus()
+        session.stored.continueAnswer(turnId)
+      }}
+    >
+      {language.strings.continueAnswer}
+    </button>
   )
 }
 

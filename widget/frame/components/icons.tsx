@@ -22,6 +22,16 @@ export const RetryIcon = icon('M4 12a8 8 0 1 0 2.6-5.9', 'M4 4v4.5h4.5')
 export const InsertIcon = icon('M19 5v5a4 4 0 0 1-4 4H5', 'M9.5 9.5L5 14l4.5 4.5')
 export const ShareIcon = icon('M12 15V4', 'M8 7.5L12 4l4 3.5', 'M6 11.5V20h12v-8.5')
 export const NewIcon = icon('M12 5v14', 'M5 12h14')
+export const ListIcon = icon('M12 7v5l3.5 2', 'M4 12a8 8 0 1 0 2.6-5.9', 'M4 4v4.5h4.5')
+export const DeleteIcon = icon(
+  'M5 7h14',
+  'M10 7V4.5h4V7',
+  'M7 7l.8 12.5h8.4L17 7',
+  'M10.5 11v5',
+  'M13.5 11v5',
+)
+export const InfoIcon = icon('M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16', 'M12 11.5v4.5', 'M12 8h.01')
+export const BackIcon = icon('M15 5l-7 7 7 7')
 export const DownIcon = icon('M12 5v14', 'M6 13l6 6 6-6')
 export const WarnIcon = icon('M12 8v5', 'M12 16.5h.01', 'M12 3.5L2.8 19.5h18.4z')
 export const ToolIcon = icon(

@@ -2,53 +2,24 @@
 
 import type { Store } from '../app-state.ts'
 import { type Entry, findStreaming } from '../conversation.ts'
+import { createBrowserStorage, type StorageScope } from './browser-storage.ts'
 import { breakOffAll, mergeEntries, parseHistory, renderHistory } from './stored-entries.ts'
 
 /** Delay between writes in milliseconds, so that not every chunk causes a write. */
 const PACE_MS = 500
-const PREFIX = 'parley-history '
-
-/** Identifies the owner of a conversation. */
-export interface HistoryScope {
-  /** The agent or the endpoint; never a secret. */
-  readonly server: string
-  /** The page's id for the signed-in user. */
-  readonly user: string | undefined
-}
 
 interface HistorySync {
   /** Shows the conversation of `scope`. If `isStored` is false, deletes the stored conversation. */
-  readonly follow: (scope: HistoryScope | undefined, isStored: boolean) => void
+  readonly follow: (scope: StorageScope | undefined, isStored: boolean) => void
   /** Deletes all users' conversations with this agent, including the one on the screen. */
   readonly forget: () => void
-  /** Writes pending changes immediately, because the page is being closed. */
-  readonly flush: () => void
 }
 
-/** Returns undefined if storage is blocked or full; the conversation then exists only in memory. */
-function attempt<T>(use: (storage: Storage) => T): T | undefined {
-  try {
-    return use(localStorage)
-  } catch {
-    return undefined
-  }
-}
-
-function nameOf({ server, user }: HistoryScope): string {
-  return PREFIX + server + (user === undefined ? '' : ` ${JSON.stringify(user)}`)
-}
-
-function removeAll(isRemoved: (name: string, text: string) => boolean): void {
-  attempt((storage) => {
-    for (const [name, text] of Object.entries(storage)) {
-      if (name.startsWith(PREFIX) && isRemoved(name, String(text))) storage.removeItem(name)
-    }
-  })
-}
+const storage = createBrowserStorage('parley-history ')
 
 /** Synchronizes this store's conversation with the browser's storage. */
 export function createHistorySync(store: Store): HistorySync {
-  let scope: HistoryScope | undefined
+  let scope: StorageScope | undefined
   let hasBegun = false
   /** The conversation's storage key; undefined if it is not stored. */
   let stored: string | undefined
@@ -56,7 +27,7 @@ export function createHistorySync(store: Store): HistorySync {
   let base: readonly Entry[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   const currentEntries = () => store.get().conversation.entries
-  const read = (name: string) => parseHistory(attempt((storage) => storage.getItem(name)) ?? '', Date.now())
+  const read = (name: string) => parseHistory(storage.read(name), Date.now())
 
   /** Replaces the conversation on the screen with the stored one. */
   function show(entries: readonly Entry[]): void {
@@ -64,24 +35,22 @@ export function createHistorySync(store: Store): HistorySync {
     if (entries.length > 0 || currentEntries().length > 0) store.dispatch({ type: 'replaced', entries })
   }
 
+  /** Writes pending changes. */
   function flush(): void {
     clearTimeout(timer)
     timer = undefined
     const entries = currentEntries()
     const name = stored
-    if (name === undefined || entries === base) return
+    // Until the agent is known, its conversations may belong on the server.
+    if (name === undefined || entries === base || store.get().home !== 'browser') return
     const text = renderHistory(mergeEntries(read(name), base, entries), Date.now())
-    const isWritten = attempt((storage) => {
-      if (text === undefined) storage.removeItem(name)
-      else storage.setItem(name, text)
-      return true
-    })
-    if (isWritten) base = entries
+    if (storage.write(name, text)) base = entries
   }
 
   store.subscribe(() => {
     if (stored !== undefined && currentEntries() !== base) timer ??= setTimeout(flush, PACE_MS)
   })
+  window.addEventListener('pagehide', flush)
   // Browsers dispatch `storage` events only to other tabs.
   window.addEventListener('storage', ({ key, newValue }) => {
     if (stored === undefined || (key !== null && key !== stored)) return
@@ -96,14 +65,14 @@ export function createHistorySync(store: Store): HistorySync {
   return {
     follow(next, isStored) {
       const isOther = !hasBegun || next?.server !== scope?.server || next?.user !== scope?.user
-      const name = next === undefined ? undefined : nameOf(next)
+      const name = next === undefined ? undefined : storage.nameOf(next)
       if (isOther) flush()
-      if (!hasBegun) removeAll((_name, text) => parseHistory(text, Date.now()).length === 0)
+      if (!hasBegun) storage.removeAll((_name, text) => parseHistory(text, Date.now()).length === 0)
       scope = next
       hasBegun = true
       const wasStored = !isOther && stored !== undefined
       stored = isStored ? name : undefined
-      if (!isStored && name !== undefined) attempt((storage) => storage.removeItem(name))
+      if (!isStored && name !== undefined) storage.write(name, undefined)
       if (isOther) show(stored === undefined ? [] : breakOffAll(read(stored)))
       else if (isStored && !wasStored) {
         base = []
@@ -114,12 +83,8 @@ export function createHistorySync(store: Store): HistorySync {
       clearTimeout(timer)
       timer = undefined
       const { server } = scope ?? {}
-      if (server !== undefined) {
-        const name = nameOf({ server, user: undefined })
-        removeAll((one) => one === name || one.startsWith(`${name} "`))
-      }
+      if (server !== undefined) storage.removeServer(server)
       show([])
     },
-    flush,
   }
 }

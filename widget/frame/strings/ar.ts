@@ -35,6 +35,30 @@ export const ar: Strings = {
   startNew: 'بدء محادثة جديدة',
   cancel: 'إلغاء',
 
+  earlierConversations: 'المحادثات السابقة',
+  noEarlierConversations: 'لا توجد محادثات سابقة',
+  loading: 'جارٍ التحميل…',
+  showMore: 'عرض المزيد',
+  untitled: 'محادثة بلا عنوان',
+  unread: 'غير مقروءة',
+  backToChat: 'العودة إلى الدردشة',
+  deleteConversation: 'حذف المحادثة',
+  deleteNamed: 'حذف «{title}»',
+  deleteQuestion: 'هل تريد حذف هذه المحادثة؟',
+  deleteLoss: 'ستُحذف رسائلها نهائيًا.',
+  delete: 'حذف',
+
+  incomplete: {
+    interrupted: 'انقطع هذا الرد.',
+    max_output_tokens: 'بلغ هذا الرد الحد الأقصى للطول.',
+    content_filter: 'أوقف مرشّح المحتوى هذا الرد.',
+  },
+  continueAnswer: 'متابعة',
+
+  noticeButton: 'إشعار الخصوصية',
+  notice: 'مدة حفظ هذه المحادثة: {days}. يمكن للفريق المسؤول عن هذه الدردشة قراءتها.',
+  noticeLink: 'معلومات عن الخصوصية',
+
   copy: 'نسخ',
   copied: 'تم النسخ',
   copyCode: 'نسخ الشيفرة',
@@ -57,6 +81,7 @@ export const ar: Strings = {
     done: 'تم استخدام {name}',
     failed: 'تعذّر استخدام {name}',
     denied: 'لم يُسمح باستخدام {name}',
+    unknown: 'نتيجة {name} غير معروفة',
     asking: 'يحتاج {name} إلى إذنك',
     arguments: 'البيانات المرسلة',
     result: 'النتيجة',

@@ -28,6 +28,30 @@ export const de: Strings = {
   startNew: 'Neu beginnen',
   cancel: 'Abbrechen',
 
+  earlierConversations: 'Frühere Unterhaltungen',
+  noEarlierConversations: 'Keine früheren Unterhaltungen',
+  loading: 'Wird geladen …',
+  showMore: 'Mehr anzeigen',
+  untitled: 'Unterhaltung ohne Titel',
+  unread: 'Ungelesen',
+  backToChat: 'Zurück zum Chat',
+  deleteConversation: 'Unterhaltung löschen',
+  deleteNamed: '„{title}“ löschen',
+  deleteQuestion: 'Diese Unterhaltung löschen?',
+  deleteLoss: 'Ihre Nachrichten werden endgültig gelöscht.',
+  delete: 'Löschen',
+
+  incomplete: {
+    interrupted: 'Diese Antwort wurde unterbrochen.',
+    max_output_tokens: 'Diese Antwort hat ihre maximale Länge erreicht.',
+    content_filter: 'Ein Inhaltsfilter hat diese Antwort angehalten.',
+  },
+  continueAnswer: 'Fortsetzen',
+
+  noticeButton: 'Datenschutzhinweis',
+  notice: 'Diese Unterhaltung wird {days} lang gespeichert. Das Team hinter diesem Chat kann sie lesen.',
+  noticeLink: 'Informationen zum Datenschutz',
+
   copy: 'Kopieren',
   copied: 'Kopiert',
   copyCode: 'Code kopieren',
@@ -50,6 +74,7 @@ export const de: Strings = {
     done: '{name} verwendet',
     failed: '{name} ist fehlgeschlagen',
     denied: '{name} wurde nicht erlaubt',
+    unknown: 'Ergebnis von {name} unbekannt',
     asking: '{name} braucht Ihre Erlaubnis',
     arguments: 'Übergeben',
     result: 'Ergebnis',

@@ -28,6 +28,32 @@ export const en = {
   startNew: 'Start new',
   cancel: 'Cancel',
 
+  earlierConversations: 'Earlier conversations',
+  noEarlierConversations: 'No earlier conversations',
+  loading: 'Loading…',
+  showMore: 'Show more',
+  untitled: 'Untitled conversation',
+  unread: 'Unread',
+  backToChat: 'Back to chat',
+  deleteConversation: 'Delete conversation',
+  deleteNamed: 'Delete “{title}”',
+  deleteQuestion: 'Delete this conversation?',
+  deleteLoss: 'Its messages will be deleted permanently.',
+  delete: 'Delete',
+
+  /** Why the model did not finish an answer. */
+  incomplete: {
+    interrupted: 'This answer was interrupted.',
+    max_output_tokens: 'This answer has reached its maximum length.',
+    content_filter: 'A content filter stopped this answer.',
+  },
+  continueAnswer: 'Continue',
+
+  noticeButton: 'Privacy notice',
+  /** `{days}` is a duration such as "30 days". */
+  notice: 'This conversation is stored for {days}. The team behind this chat can read it.',
+  noticeLink: 'Privacy information',
+
   copy: 'Copy',
   copied: 'Copied',
   copyCode: 'Copy code',
@@ -50,6 +76,7 @@ export const en = {
     done: 'Used {name}',
     failed: '{name} failed',
     denied: '{name} was not allowed',
+    unknown: 'Outcome of {name} unknown',
     asking: '{name} needs your permission',
     arguments: 'Input',
     result: 'Result',

@@ -28,6 +28,30 @@ export const es: Strings = {
   startNew: 'Empezar de nuevo',
   cancel: 'Cancelar',
 
+  earlierConversations: 'Conversaciones anteriores',
+  noEarlierConversations: 'No hay conversaciones anteriores',
+  loading: 'Cargando…',
+  showMore: 'Mostrar más',
+  untitled: 'Conversación sin título',
+  unread: 'Sin leer',
+  backToChat: 'Volver al chat',
+  deleteConversation: 'Eliminar la conversación',
+  deleteNamed: 'Eliminar «{title}»',
+  deleteQuestion: '¿Eliminar esta conversación?',
+  deleteLoss: 'Sus mensajes se eliminarán de forma permanente.',
+  delete: 'Eliminar',
+
+  incomplete: {
+    interrupted: 'Esta respuesta se ha interrumpido.',
+    max_output_tokens: 'Esta respuesta ha alcanzado su longitud máxima.',
+    content_filter: 'Un filtro de contenido ha detenido esta respuesta.',
+  },
+  continueAnswer: 'Continuar',
+
+  noticeButton: 'Aviso de privacidad',
+  notice: 'Esta conversación se guarda durante {days}. El equipo responsable de este chat puede leerla.',
+  noticeLink: 'Información sobre privacidad',
+
   copy: 'Copiar',
   copied: 'Copiado',
   copyCode: 'Copiar el código',
@@ -50,6 +74,7 @@ export const es: Strings = {
     done: '{name} usado',
     failed: '{name} ha fallado',
     denied: 'No se permitió {name}',
+    unknown: 'Resultado de {name} desconocido',
     asking: '{name} necesita tu permiso',
     arguments: 'Datos enviados',
     result: 'Resultado',

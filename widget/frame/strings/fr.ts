@@ -28,6 +28,30 @@ export const fr: Strings = {
   startNew: 'Recommencer',
   cancel: 'Annuler',
 
+  earlierConversations: 'Conversations précédentes',
+  noEarlierConversations: 'Aucune conversation précédente',
+  loading: 'Chargement…',
+  showMore: 'Afficher plus',
+  untitled: 'Conversation sans titre',
+  unread: 'Non lu',
+  backToChat: 'Retour au chat',
+  deleteConversation: 'Supprimer la conversation',
+  deleteNamed: 'Supprimer « {title} »',
+  deleteQuestion: 'Supprimer cette conversation ?',
+  deleteLoss: 'Ses messages seront supprimés définitivement.',
+  delete: 'Supprimer',
+
+  incomplete: {
+    interrupted: 'Cette réponse a été interrompue.',
+    max_output_tokens: 'Cette réponse a atteint sa longueur maximale.',
+    content_filter: 'Un filtre de contenu a arrêté cette réponse.',
+  },
+  continueAnswer: 'Continuer',
+
+  noticeButton: 'Avis de confidentialité',
+  notice: 'Cette conversation est conservée pendant {days}. L’équipe qui gère ce chat peut la lire.',
+  noticeLink: 'En savoir plus sur la confidentialité',
+
   copy: 'Copier',
   copied: 'Copié',
   copyCode: 'Copier le code',
@@ -50,6 +74,7 @@ export const fr: Strings = {
     done: '{name} utilisé',
     failed: 'Échec de {name}',
     denied: '{name} n’a pas été autorisé',
+    unknown: 'Résultat de {name} inconnu',
     asking: '{name} demande votre autorisation',
     arguments: 'Données transmises',
     result: 'Résultat',

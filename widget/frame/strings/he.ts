@@ -28,6 +28,30 @@ export const he: Strings = {
   startNew: 'שיחה חדשה',
   cancel: 'ביטול',
 
+  earlierConversations: 'שיחות קודמות',
+  noEarlierConversations: 'אין שיחות קודמות',
+  loading: 'בטעינה…',
+  showMore: 'הצגת שיחות נוספות',
+  untitled: 'שיחה ללא כותרת',
+  unread: 'לא נקראה',
+  backToChat: 'חזרה לצ׳אט',
+  deleteConversation: 'מחיקת השיחה',
+  deleteNamed: 'מחיקת ”{title}“',
+  deleteQuestion: 'למחוק את השיחה הזו?',
+  deleteLoss: 'ההודעות שלה יימחקו לצמיתות.',
+  delete: 'מחיקה',
+
+  incomplete: {
+    interrupted: 'התשובה הזו נקטעה.',
+    max_output_tokens: 'התשובה הזו הגיעה לאורך המרבי.',
+    content_filter: 'מסנן תוכן עצר את התשובה הזו.',
+  },
+  continueAnswer: 'המשך',
+
+  noticeButton: 'הודעת פרטיות',
+  notice: 'השיחה הזו נשמרת למשך {days}. הצוות שמפעיל את הצ׳אט יכול לקרוא אותה.',
+  noticeLink: 'מידע על פרטיות',
+
   copy: 'העתקה',
   copied: 'הועתק',
   copyCode: 'העתקת הקוד',
@@ -50,6 +74,7 @@ export const he: Strings = {
     done: 'נעשה שימוש ב-{name}',
     failed: 'השימוש ב-{name} נכשל',
     denied: 'השימוש ב-{name} לא אושר',
+    unknown: 'תוצאת השימוש ב-{name} אינה ידועה',
     asking: 'השימוש ב-{name} דורש אישור שלך',
     arguments: 'מה נשלח',
     result: 'מה חזר',

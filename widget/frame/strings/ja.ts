@@ -28,6 +28,30 @@ export const ja: Strings = {
   startNew: '始める',
   cancel: 'キャンセル',
 
+  earlierConversations: '以前の会話',
+  noEarlierConversations: '以前の会話はありません',
+  loading: '読み込み中…',
+  showMore: 'さらに表示',
+  untitled: '無題の会話',
+  unread: '未読',
+  backToChat: 'チャットに戻る',
+  deleteConversation: '会話を削除',
+  deleteNamed: '「{title}」を削除',
+  deleteQuestion: 'この会話を削除しますか？',
+  deleteLoss: 'この会話のメッセージは完全に削除されます。',
+  delete: '削除',
+
+  incomplete: {
+    interrupted: 'この回答は中断されました。',
+    max_output_tokens: 'この回答は長さの上限に達しました。',
+    content_filter: 'この回答はコンテンツフィルターにより停止されました。',
+  },
+  continueAnswer: '続ける',
+
+  noticeButton: 'プライバシーに関するお知らせ',
+  notice: 'この会話の保存期間は{days}です。このチャットの運営チームは会話を読むことができます。',
+  noticeLink: 'プライバシーについて',
+
   copy: 'コピー',
   copied: 'コピーしました',
   copyCode: 'コードをコピー',
@@ -50,6 +74,7 @@ export const ja: Strings = {
     done: '{name} を使用しました',
     failed: '{name} は失敗しました',
     denied: '{name} は許可されませんでした',
+    unknown: '{name} の結果は不明です',
     asking: '{name} の使用には許可が必要です',
     arguments: '渡した内容',
     result: '結果',

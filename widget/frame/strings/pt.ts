@@ -28,6 +28,30 @@ export const pt: Strings = {
   startNew: 'Começar de novo',
   cancel: 'Cancelar',
 
+  earlierConversations: 'Conversas anteriores',
+  noEarlierConversations: 'Nenhuma conversa anterior',
+  loading: 'Carregando…',
+  showMore: 'Mostrar mais',
+  untitled: 'Conversa sem título',
+  unread: 'Não lida',
+  backToChat: 'Voltar ao chat',
+  deleteConversation: 'Excluir a conversa',
+  deleteNamed: 'Excluir “{title}”',
+  deleteQuestion: 'Excluir esta conversa?',
+  deleteLoss: 'As mensagens dela serão excluídas permanentemente.',
+  delete: 'Excluir',
+
+  incomplete: {
+    interrupted: 'Esta resposta foi interrompida.',
+    max_output_tokens: 'Esta resposta atingiu o tamanho máximo.',
+    content_filter: 'Um filtro de conteúdo interrompeu esta resposta.',
+  },
+  continueAnswer: 'Continuar',
+
+  noticeButton: 'Aviso de privacidade',
+  notice: 'Esta conversa fica armazenada por {days}. A equipe responsável por este chat pode lê-la.',
+  noticeLink: 'Informações sobre privacidade',
+
   copy: 'Copiar',
   copied: 'Copiado',
   copyCode: 'Copiar o código',
@@ -50,6 +74,7 @@ export const pt: Strings = {
     done: '{name} usado',
     failed: '{name} falhou',
     denied: '{name} não foi permitido',
+    unknown: 'Resultado de {name} desconhecido',
     asking: '{name} precisa da sua permissão',
     arguments: 'Dados enviados',
     result: 'Resultado',

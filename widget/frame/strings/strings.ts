@@ -52,6 +52,26 @@ export function secondsIn({ tag }: Language, seconds: number): string {
   return new Intl.NumberFormat(tag, { style: 'unit', unit, unitDisplay: 'long' }).format(count)
 }
 
+/** Renders a number of days as text, such as "30 days". */
+export function daysIn({ tag }: Language, days: number): string {
+  return new Intl.NumberFormat(tag, { style: 'unit', unit: 'day', unitDisplay: 'long' }).format(days)
+}
+
+const spans = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+] as const
+
+/** Renders a time in the past as text, such as "5 minutes ago". Both times are in Unix seconds. */
+export function agoIn({ tag }: Language, time: number, now: number): string {
+  const passed = Math.max(0, now - time)
+  if (passed >= 7 * 86_400) return new Intl.DateTimeFormat(tag, { dateStyle: 'medium' }).format(time * 1000)
+  const format = new Intl.RelativeTimeFormat(tag, { numeric: 'auto' })
+  const [unit, seconds] = spans.find(([, span]) => passed >= span) ?? (['second', passed + 1] as const)
+  return format.format(-Math.floor(passed / seconds), unit)
+}
+
 function isTag(tag: string | undefined): tag is string {
   try {
     return tag !== undefined && Intl.getCanonicalLocales(tag).length === 1

@@ -28,6 +28,30 @@ export const zh: Strings = {
   startNew: '开始新对话',
   cancel: '取消',
 
+  earlierConversations: '以前的对话',
+  noEarlierConversations: '没有以前的对话',
+  loading: '正在加载…',
+  showMore: '显示更多',
+  untitled: '无标题对话',
+  unread: '未读',
+  backToChat: '返回聊天',
+  deleteConversation: '删除对话',
+  deleteNamed: '删除“{title}”',
+  deleteQuestion: '要删除此对话吗？',
+  deleteLoss: '其中的消息将被永久删除。',
+  delete: '删除',
+
+  incomplete: {
+    interrupted: '此回答已中断。',
+    max_output_tokens: '此回答已达到最大长度。',
+    content_filter: '内容过滤器已停止此回答。',
+  },
+  continueAnswer: '继续',
+
+  noticeButton: '隐私声明',
+  notice: '此对话将保存{days}。运营此聊天的团队可以阅读其内容。',
+  noticeLink: '隐私信息',
+
   copy: '复制',
   copied: '已复制',
   copyCode: '复制代码',
@@ -50,6 +74,7 @@ export const zh: Strings = {
     done: '已使用 {name}',
     failed: '{name} 失败',
     denied: '未允许使用 {name}',
+    unknown: '{name} 的结果未知',
     asking: '使用 {name} 需要你的许可',
     arguments: '传入内容',
     result: '返回结果',

@@ -7,7 +7,7 @@ import type { PageToolClient } from './mcp-client.ts'
 import { renderToolMessage, type ToolOutcome } from './mcp-client.ts'
 
 /** Updates a call in the conversation. */
-type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
+export type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
 
 export interface ToolRunner {
   /** Resolves to the tools in the chat API's format. */

@@ -1,6 +1,6 @@
 /** Converts failures of the store for requests that depend on it. */
-import { mapConstraintError } from '../db/open.ts'
-import { ServiceError, toServiceError } from '../lib/errors.ts'
+import { mapConstraintError } from '../../db/open.ts'
+import { ServiceError, toServiceError } from '../../lib/errors.ts'
 
 /** Returns violated constraints and errors with a known cause unchanged. */
 export function toStoreFailure(thrown: unknown): unknown {

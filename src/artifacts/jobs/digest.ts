@@ -1,0 +1,33 @@
+/** Computes the SHA-256 of a file in a worker thread, so that large files do not take time from requests. */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { parentPort, Worker, workerData } from 'node:worker_threads'
+
+const READ_BYTES = 1024 ** 2
+/** The worker reads into its own memory; a small heap suffices. */
+const resourceLimits = { maxOldGenerationSizeMb: 32 }
+
+/** Returns the digest in hexadecimal. @throws the signal's reason, or the error of a file that cannot be read */
+export async function digestFile(path: string, signal: AbortSignal): Promise<string> {
+  signal.throwIfAborted()
+  const worker = new Worker(new URL(import.meta.url), { workerData: { digestPath: path }, resourceLimits })
+  try {
+    // `once` rejects if the thread fails.
+    const [digest] = await once(worker, 'message', { signal })
+    return digest
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    await worker.terminate()
+  }
+}
+
+async function digestHere(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+const { digestPath } = (workerData ?? {}) as { digestPath?: string }
+if (parentPort !== null && digestPath !== undefined) parentPort.postMessage(await digestHere(digestPath))

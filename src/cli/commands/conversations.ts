@@ -1,0 +1,186 @@
+/** The `conversations` commands list, show, export and delete the stored conversations of all tenants. */
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { listRetention } from '../../agents/agents.ts'
+import type { Config } from '../../config/config.ts'
+import { maintainConversations, recordExpiry } from '../../conversations/conversations.ts'
+import {
+  type ConversationFilter,
+  type ConversationRow,
+  deleteAnyConversation,
+  type ExportedTurn,
+  exportTurns,
+  findAnyConversation,
+  listAnyConversations,
+  readLastTurns,
+  renderConversations,
+} from '../../conversations/operator.ts'
+import type { ConversationDatabase, ConversationStorage } from '../../db/open.ts'
+import { recordAudit } from '../../identity/audit.ts'
+import { StartupError } from '../../lib/errors.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { commandActor, createDeps, toPublicId, withConversations, withDatabase } from '../installation.ts'
+import { print, printNotice, printResult, renderTable, renderTime, toVisible } from '../output.ts'
+import { runInterruptible } from '../signals.ts'
+
+export interface FilterOptions {
+  /** The parent key, or its id; undefined for all keys. */
+  readonly key?: string
+  readonly agent?: string
+  /** Unix seconds, inclusive. */
+  readonly from?: number
+  /** Unix seconds, exclusive. */
+  readonly to?: number
+  readonly limit?: number
+  readonly json?: boolean
+}
+
+const LISTED = 50
+const SHOWN_TURNS = 20
+
+export function list({ limit = LISTED, json = false, ...filter }: FilterOptions): Promise<void> {
+  return withStorage(async ({ storage }) => {
+    const database = await storage.find()
+    const page = { limit: limit + 1, after: undefined, order: 'desc' } as const
+    const rows =
+      database === undefined ? [] : await listAnyConversations(database.read, toFilter(filter), page)
+    const listed = rows.slice(0, limit)
+    if (json) print(JSON.stringify(await renderRows(database, listed)))
+    else print(renderTable(headings, listed.map(toCells)))
+    if (rows.length > limit) printNotice(`There are more conversations; the list ends after ${limit}.`)
+  })
+}
+
+const headings = ['ID', 'KEY', 'AGENT', 'TURNS', 'CREATED', 'LAST ACTIVITY', 'EXPIRES']
+
+function toCells(row: ConversationRow): string[] {
+  const times = [row.created_at, row.last_at, row.expires_at].map(renderTime)
+  return [row.id, row.tenant, row.agent_id || '-', String(row.turns), ...times]
+}
+
+/** Conversations as in the API, each with the id of the parent key that owns it. */
+async function renderRows(database: ConversationDatabase | undefined, rows: readonly ConversationRow[]) {
+  if (database === undefined) return []
+  const rendered = await renderConversations(database, rows)
+  return rendered.map((conversation, index) => ({ ...conversation, key_id: rows[index]?.tenant }))
+}
+
+export function show(
+  id: string,
+  { limit = SHOWN_TURNS, json = false }: Pick<FilterOptions, 'limit' | 'json'>,
+): Promise<void> {
+  return withStorage(async ({ deps, storage }) => {
+    const { database, row } = await findOne(storage, id)
+    await recordAudit(deps, commandActor(), {
+      action: 'conversation.read',
+      target: { kind: 'conversation', id },
+      tenantId: row.tenant,
+      details: { agent_id: row.agent_id || null },
+    })
+    const { turns, hasMore } = await readLastTurns(database.read, id, limit)
+    const [conversation] = await renderRows(database, [row])
+    if (json) return print(JSON.stringify({ ...conversation, turns, has_more: hasMore }))
+    print([renderTable(headings, [toCells(row)]), ...turns.flatMap(renderTurn)].join('\n'))
+    if (hasMore) printNotice(`There are earlier turns; this shows the last ${limit}.`)
+  })
+}
+
+function renderTurn({ number, status, model, created_at: createdAt, items }: ExportedTurn): string[] {
+  const head = `\nTurn ${number}, ${renderTime(createdAt)}, ${model ?? 'no model'}, ${status}`
+  return [head, ...items.map((item) => toVisibleText(renderItem(item)))]
+}
+
+function renderItem(item: Readonly<Record<string, unknown>>): string {
+  if (item.type === 'function_call') return `call: ${item.name}(${item.arguments})`
+  if (item.type === 'function_call_output') return `result: ${toText(item.output)}`
+  if (item.type === 'reasoning') return `reasoning: ${toText(item.summary)}`
+  return `${item.role}: ${toText(item.content)}`
+}
+
+function toText(content: unknown): string {
+  if (!Array.isArray(content)) return String(content ?? '')
+  return content.map((part) => (typeof part?.text === 'string' ? part.text : `[${part?.type}]`)).join(' ')
+}
+
+function toVisibleText(text: string): string {
+  return text.split('\n').map(toVisible).join('\n')
+}
+
+/** Prints one line of JSON for each turn, and reads only as fast as the output is written. */
+export function exportAll({ limit, json: _json, ...filter }: FilterOptions): Promise<void> {
+  return withStorage(async ({ deps, storage }) => {
+    const { tenantId, agentId, from, to } = toFilter(filter)
+    await recordAudit(deps, commandActor(), {
+      action: 'conversation.export',
+      target: { kind: 'key', id: tenantId ?? 'all' },
+      tenantId: tenantId ?? null,
+      details: { agent_id: agentId, from, to, limit },
+    })
+    const database = await storage.find()
+    async function* renderLines(): AsyncGenerator<string, void, void> {
+      if (database === undefined) return yield `${JSON.stringify({ object: 'export.end', turns: 0 })}\n`
+      for await (const line of exportTurns(database, toFilter(filter), limit))
+        yield `${JSON.stringify(line)}\n`
+    }
+    await runInterruptible((signal) =>
+      pipeline(Readable.from(renderLines(), { highWaterMark: 1 }), process.stdout, { end: false, signal }),
+    )
+  })
+}
+
+export function remove(id: string, { yes, json = false }: { yes?: boolean; json?: boolean }): Promise<void> {
+  return withStorage(async ({ deps, storage }) => {
+    const { database, row } = await findOne(storage, id)
+    if (!yes) {
+      throw new StartupError(
+        `This deletes the conversation ${id} with its ${row.turns} turns and cannot be undone. Add --yes to confirm.`,
+      )
+    }
+    await deleteAnyConversation(deps, commandActor(), database, row)
+    printResult(json, { id, deleted: true }, `deleted ${id}`)
+  })
+}
+
+/** Does now what a server does every ten minutes. */
+export function prune(isJson: boolean): Promise<void> {
+  return withStorage(async ({ deps, config, storage }) => {
+    const { conversations, eventLogs, idempotencyKeys } = await maintainConversations({
+      config,
+      clock: deps.clock,
+      log: createLog(config),
+      storage,
+      findAgentRetention: (ids) => listRetention(deps, ids),
+      onExpired: (counts) => recordExpiry(deps, commandActor(), counts),
+    })
+    const counts = { conversations, event_logs: eventLogs, idempotency_keys: idempotencyKeys }
+    const text = `deleted ${conversations} conversations and the events of ${eventLogs} turns; freed ${idempotencyKeys} idempotency keys`
+    printResult(isJson, counts, text)
+  })
+}
+
+interface Access {
+  readonly deps: ReturnType<typeof createDeps>
+  readonly config: Config
+  readonly storage: ConversationStorage
+}
+
+function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
+  return withDatabase((db, config, clock) =>
+    withConversations({ db, config }, (storage) => run({ deps: createDeps(db, clock), config, storage })),
+  )
+}
+
+function toFilter({ key, agent, from, to }: FilterOptions): ConversationFilter {
+  return { tenantId: key === undefined ? undefined : toPublicId(key), agentId: agent, from, to }
+}
+
+/** @throws StartupError if the conversation does not exist */
+async function findOne(
+  storage: ConversationStorage,
+  id: string,
+): Promise<{ database: ConversationDatabase; row: ConversationRow }> {
+  const database = await storage.find()
+  const row = database && (await findAnyConversation(database.read, id))
+  if (database !== undefined && row !== undefined) return { database, row }
+  throw new StartupError(`There is no conversation ${id}; \`parley conversations list\` shows the ids.`)
+}

@@ -1,0 +1,146 @@
+/** Exports stored turns with everything that belongs to them, a few at a time. */
+import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
+import { listItemsOfTurns } from '../item-store.ts'
+import { renderConversations, toOwnedItem } from '../requests.ts'
+import type { ConversationObject, ListedItem, TurnObject } from '../schema.ts'
+import { type ConversationRow, listTurnPage, type TurnRow } from '../store.ts'
+import { renderTurn } from '../turns/read-turns.ts'
+import { type ConversationFilter, listAnyConversations } from './list.ts'
+
+const CONVERSATIONS_AT_ONCE = 20
+const TURNS_AT_ONCE = 10
+/** Rows may contain 2 MiB. */
+const ITEMS_AT_ONCE = 10
+
+export type ExportedTurn = TurnObject & {
+  readonly diagnostics: object
+  /** The request without its input. */
+  readonly request: object
+  readonly items: readonly ListedItem[]
+}
+
+export type ExportLine =
+  | (ExportedTurn & { readonly conversation: ConversationObject })
+  /** Items that a client added outside of a turn. */
+  | {
+      readonly object: 'conversation.items'
+      readonly conversation: ConversationObject
+      readonly items: readonly ListedItem[]
+    }
+  | { readonly object: 'export.end'; readonly turns: number }
+
+/**
+ * Yields the turns of each conversation in order, tenant by tenant, at most `limit`, then the end. Rows that change
+ * during the export appear as they were before or after the change.
+ */
+export async function* exportTurns(
+  database: ConversationDatabase,
+  filter: ConversationFilter,
+  limit = Number.POSITIVE_INFINITY,
+): AsyncGenerator<ExportLine, void, void> {
+  let turns = 0
+  for await (const row of readConversations(database.read, filter)) {
+    if (turns >= limit) break
+    for await (const line of exportConversation(database, row)) {
+      yield line
+      if (line.object === 'turn') turns += 1
+      if (turns >= limit) break
+    }
+  }
+  yield { object: 'export.end', turns }
+}
+
+/** Reads one tenant after the other, because the index on positions starts with the tenant. */
+async function* readConversations(
+  db: ConversationDb,
+  filter: ConversationFilter,
+): AsyncGenerator<ConversationRow, void, void> {
+  for await (const tenantId of readTenants(db, filter.tenantId)) {
+    for (let after: number | undefined; ; ) {
+      const page = { limit: CONVERSATIONS_AT_ONCE, after, order: 'asc' } as const
+      const rows = await listAnyConversations(db, { ...filter, tenantId }, page)
+      yield* rows
+      if (rows.length < CONVERSATIONS_AT_ONCE) break
+      after = rows.at(-1)?.position
+    }
+  }
+}
+
+async function* readTenants(
+  db: ConversationDb,
+  only: string | undefined,
+): AsyncGenerator<string, void, void> {
+  if (only !== undefined) return yield only
+  for (let last = ''; ; ) {
+    const { tenant } = await db
+      .selectFrom('conversations')
+      .select(({ fn }) => fn.min('tenant').as('tenant'))
+      .where('tenant', '>', last)
+      .executeTakeFirstOrThrow()
+    if (tenant === null) return
+    yield tenant
+    last = tenant
+  }
+}
+
+async function* exportConversation(
+  database: ConversationDatabase,
+  row: ConversationRow,
+): AsyncGenerator<ExportLine, void, void> {
+  const { read } = database
+  const [conversation] = await renderConversations(database, [row])
+  if (conversation === undefined) return
+  for await (const items of readItemsWithoutTurn(read, row.id))
+    yield { object: 'conversation.items', conversation, items }
+  for (let after: number | undefined; ; ) {
+    const page = await listTurnPage(read, row.id, { limit: TURNS_AT_ONCE, after, order: 'asc' })
+    for (const turn of page) yield { ...(await renderExportedTurn(read, turn)), conversation }
+    if (page.length < TURNS_AT_ONCE) return
+    after = page.at(-1)?.number
+  }
+}
+
+/** Returns the last turns of a conversation, oldest first, and whether there are more. */
+export async function readLastTurns(
+  db: ConversationDb,
+  conversationId: string,
+  limit: number,
+): Promise<{ readonly turns: ExportedTurn[]; readonly hasMore: boolean }> {
+  const page = { limit: limit + 1, after: undefined, order: 'desc' } as const
+  const rows = await listTurnPage(db, conversationId, page)
+  const turns: ExportedTurn[] = []
+  for (const row of rows.slice(0, limit).reverse()) turns.push(await renderExportedTurn(db, row))
+  return { turns, hasMore: rows.length > limit }
+}
+
+/** Omits response ids, because they give an agent key access to the response. */
+async function renderExportedTurn(db: ConversationDb, row: TurnRow): Promise<ExportedTurn> {
+  const { previous_response_id: _id, ...request } = JSON.parse(row.request)
+  const items = await listItemsOfTurns(db, [row.id])
+  return {
+    ...renderTurn(row),
+    diagnostics: JSON.parse(row.diagnostics),
+    request,
+    items: items.map(toOwnedItem),
+  }
+}
+
+async function* readItemsWithoutTurn(
+  db: ConversationDb,
+  conversationId: string,
+): AsyncGenerator<ListedItem[], void, void> {
+  for (let after = 0; ; ) {
+    const rows = await db
+      .selectFrom('items')
+      .selectAll()
+      .where('conversation_id', '=', conversationId)
+      .where('turn_id', 'is', null)
+      .where('position', '>', after)
+      .orderBy('position')
+      .limit(ITEMS_AT_ONCE)
+      .execute()
+    if (rows.length > 0) yield rows.map(toOwnedItem)
+    if (rows.length < ITEMS_AT_ONCE) return
+    after = rows.at(-1)?.position ?? after
+  }
+}

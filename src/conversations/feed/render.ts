@@ -1,0 +1,105 @@
+/** Renders items, turns and log entries as the feed of a conversation shows them. */
+import { isJsonObject } from '../../lib/formats/json.ts'
+import { callsOf, partsOf } from '../chat-piece.ts'
+import type { ItemRow } from '../item-store.ts'
+import type { TurnRow } from '../store.ts'
+import { pieceOf } from '../turn-output.ts'
+import type { LogEntry } from '../turns/segments.ts'
+
+type VisibleType = 'message' | 'function_call' | 'function_call_output'
+
+/** An item as a visitor receives it, or with the type `reasoning` as an owner receives it. */
+export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
+  readonly id: string
+  readonly turn_id: string | null
+  readonly type: Type
+  readonly author: ItemRow['author']
+  readonly status: ItemRow['status']
+  readonly client_id: string | null
+  readonly created_at: number
+  readonly text?: string
+  readonly call_id?: string
+  readonly name?: string
+  readonly arguments?: string
+  readonly output?: string
+}
+
+export interface ShownTurn {
+  readonly id: string
+  readonly status: TurnRow['status']
+  readonly reason: string | null
+  readonly error_code: string | null
+}
+
+/** Text and calls of page tools that one log entry adds to an answer. */
+export interface ShownDelta {
+  readonly text?: string
+  readonly calls?: { index: number; call_id?: string; name?: string; arguments?: string }[]
+}
+
+/** Whether a visitor may see an item; owners see all. */
+export function isForVisitor({ for_visitor: forVisitor, type }: ItemRow): boolean {
+  return forVisitor === 1 && type !== 'reasoning'
+}
+
+export function toShownItem(row: ItemRow): ShownItem<ItemRow['type']> {
+  const { id, turn_id, type, author, status, client_id, created_at } = row
+  const body = JSON.parse(row.body)
+  return { id, turn_id, type, author, status, client_id, created_at, ...contentOf(type, body) }
+}
+
+/** Renders an item for which `isForVisitor` is true. */
+export function toVisitorItem(row: ItemRow): ShownItem {
+  return toShownItem(row) as ShownItem
+}
+
+function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
+  switch (type) {
+    case 'message':
+      return { text: textOf(body.content, '\n') }
+    case 'reasoning':
+      return { text: [textOf(body.summary, ''), textOf(body.content, '')].join('') }
+    case 'function_call': {
+      const { call_id, name, arguments: given } = body
+      return { call_id: String(call_id), name: String(name), arguments: String(given ?? '') }
+    }
+    case 'function_call_output':
+      return { call_id: String(body.call_id), output: textOf(body.output, '') }
+  }
+}
+
+/** Joins the texts of a message's parts. The text of a model is one text, even in several parts. */
+function textOf(content: unknown, separator: string): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  const parts = content.filter(isJsonObject)
+  const isModels = parts.some(({ type }) => type === 'output_text' || type === 'refusal')
+  const texts = parts.map(({ text, refusal }) => text ?? refusal).filter((text) => typeof text === 'string')
+  return texts.join(isModels ? '' : separator)
+}
+
+export function toShownTurn({ id, status, reason, error_code }: TurnRow): ShownTurn {
+  return { id, status, reason, error_code }
+}
+
+/** Renders a turn as at its start, even if it has ended since, so that a replay has the same events. */
+export function toStartedTurn({ id }: TurnRow): ShownTurn {
+  return { id, status: 'in_progress', reason: null, error_code: null }
+}
+
+/** Returns what an entry adds to the answer; undefined if visitors see nothing of it. */
+export function toShownDelta(entry: LogEntry): ShownDelta | undefined {
+  const choice = pieceOf(entry)?.choices[0]
+  if (choice === undefined) return undefined
+  const text = partsOf(choice)
+    .map((part) => (part.type === 'output_text' ? part.text : part.type === 'refusal' ? part.refusal : ''))
+    .join('')
+  const calls = callsOf(choice).map(({ index, id, name, arguments: given }) => ({
+    index,
+    ...(id !== undefined && { call_id: id }),
+    ...(name !== undefined && { name }),
+    ...(given !== '' && { arguments: given }),
+  }))
+  if (text === '' && calls.length === 0) return undefined
+  return { ...(text !== '' && { text }), ...(calls.length > 0 && { calls }) }
+}

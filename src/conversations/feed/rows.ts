@@ -1,0 +1,200 @@
+/** Reads and writes rows on behalf of visitors, and reads those from which the feed of a conversation is built. */
+import type { ConversationDb } from '../../db/open.ts'
+import type { ItemRow } from '../item-store.ts'
+import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
+
+/** Creates the row of an anonymous visitor with their first turn, and updates the time of their last turn. */
+export async function recordVisitor(
+  db: ConversationDb,
+  { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
+  id: string,
+  nowSeconds: number,
+): Promise<void> {
+  await db
+    .insertInto('visitors')
+    .values({
+      id,
+      tenant: tenantId,
+      kind: 'anonymous',
+      issuer: agentId,
+      subject: id,
+      email: null,
+      name: null,
+      created_at: nowSeconds,
+      seen_at: nowSeconds,
+    })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant: tenantId, seen_at: nowSeconds }))
+    .execute()
+}
+
+/** Identifies the conversations of a visitor. */
+export interface VisitorKey {
+  readonly tenantId: string
+  readonly agentId: string
+  readonly visitorId: string
+}
+
+function ofVisitor(db: ConversationDb, { tenantId, agentId, visitorId }: VisitorKey) {
+  return db
+    .selectFrom('conversations')
+    .selectAll()
+    .where('tenant', '=', tenantId)
+    .where('agent_id', '=', agentId)
+    .where('visitor_id', '=', visitorId)
+}
+
+export function findVisitorConversation(
+  db: ConversationDb,
+  visitor: VisitorKey,
+  id: string,
+): Promise<ConversationRow | undefined> {
+  return ofVisitor(db, visitor).where('id', '=', id).executeTakeFirst()
+}
+
+/** Lists a visitor's conversations, those with the latest activity first. */
+export function listVisitorConversations(
+  db: ConversationDb,
+  visitor: VisitorKey,
+  { limit, after }: { readonly limit: number; readonly after?: ConversationRow | undefined },
+): Promise<ConversationRow[]> {
+  let query = ofVisitor(db, visitor)
+  if (after !== undefined)
+    query = query.where(({ eb, or, and }) =>
+      or([
+        eb('last_at', '<', after.last_at),
+        and([eb('last_at', '=', after.last_at), eb('position', '<', after.position)]),
+      ]),
+    )
+  return query.orderBy('last_at', 'desc').orderBy('position', 'desc').limit(limit).execute()
+}
+
+/** Returns the number of the conversation's last change; undefined if the conversation is deleted. */
+export async function findRevision(db: ConversationDb, conversationId: string): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('conversations')
+    .select('revision')
+    .where('id', '=', conversationId)
+    .executeTakeFirst()
+  return row && Number(row.revision)
+}
+
+/** Returns the first turn of a conversation whose number is at least `number`. */
+export function findTurnFrom(
+  db: ConversationDb,
+  conversationId: string,
+  number: number,
+): Promise<TurnRow | undefined> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('number', '>=', number)
+    .orderBy('number')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Returns items in order, after a position and up to another. */
+export function listItemsBetween(
+  db: ConversationDb,
+  conversationId: string,
+  { after, upTo, limit }: { readonly after: number; readonly upTo: number; readonly limit: number },
+): Promise<ItemRow[]> {
+  return db
+    .selectFrom('items')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('position', '>', after)
+    .where('position', '<=', upTo)
+    .orderBy('position')
+    .limit(limit)
+    .execute()
+}
+
+/** Returns the position of the last item of a turn, or of its input; 0 without one. */
+export async function findLastPosition(
+  db: ConversationDb,
+  turnId: string,
+  of: 'turn' | 'input',
+): Promise<number> {
+  const { last } = await db
+    .selectFrom('items')
+    .select((eb) => eb.fn.max('position').as('last'))
+    .where('turn_id', '=', turnId)
+    .$if(of === 'input', (query) => query.where('author', 'not in', ['model', 'tool']))
+    .executeTakeFirstOrThrow()
+  return last ?? 0
+}
+
+/** Selects the items that a visitor may see. */
+function visibleItems(db: ConversationDb, conversationId: string) {
+  return db
+    .selectFrom('items')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('for_visitor', '=', 1)
+    .where('type', '!=', 'reasoning')
+}
+
+export function findVisibleItem(
+  db: ConversationDb,
+  conversationId: string,
+  id: string,
+): Promise<ItemRow | undefined> {
+  return visibleItems(db, conversationId).where('id', '=', id).executeTakeFirst()
+}
+
+export function listVisibleItems(
+  db: ConversationDb,
+  conversationId: string,
+  { limit, after, order }: PageOptions,
+): Promise<ItemRow[]> {
+  let query = visibleItems(db, conversationId)
+  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
+  return query.orderBy('position', order).limit(limit).execute()
+}
+
+/** Returns the newest items that a visitor may see, oldest first. */
+export async function listNewestVisible(
+  db: ConversationDb,
+  conversationId: string,
+  limit: number,
+): Promise<ItemRow[]> {
+  const rows = await listVisibleItems(db, conversationId, { limit, after: undefined, order: 'desc' })
+  return rows.reverse()
+}
+
+/** Finds the item that a client added with this id. */
+export function findClientItem(
+  db: ConversationDb,
+  conversationId: string,
+  clientId: string,
+): Promise<ItemRow | undefined> {
+  return db
+    .selectFrom('items')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('client_id', '=', clientId)
+    .executeTakeFirst()
+}
+
+/** Finds the item of a turn that has an id of the client. */
+export function findClientItemOfTurn(db: ConversationDb, turnId: string): Promise<ItemRow | undefined> {
+  return db
+    .selectFrom('items')
+    .selectAll()
+    .where('turn_id', '=', turnId)
+    .where('client_id', 'is not', null)
+    .limit(1)
+    .executeTakeFirst()
+}
+
+export async function listFailedTurns(db: ConversationDb, conversationId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('turns')
+    .select('id')
+    .where('conversation_id', '=', conversationId)
+    .where('status', '=', 'failed')
+    .execute()
+  return rows.map(({ id }) => id)
+}

@@ -1,0 +1,29 @@
+/** Lists, exports and deletes the conversations of all tenants for the operator's commands. */
+import type { ConversationDatabase } from '../db/open.ts'
+import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
+import { deleteConversationRows } from './retention/rows.ts'
+import type { ConversationRow } from './store.ts'
+
+export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
+export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
+export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
+export { renderConversations } from './requests.ts'
+export type { ConversationRow } from './store.ts'
+
+/** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */
+export async function deleteAnyConversation(
+  deps: AuditDeps,
+  actor: Actor,
+  { write, scrub }: ConversationDatabase,
+  { id, tenant: tenantId, agent_id: agentId, turns }: ConversationRow,
+): Promise<void> {
+  // Recorded first, because with SQLite the audit log is in another file.
+  await recordAudit(deps, actor, {
+    action: 'conversation.delete',
+    target: { kind: 'conversation', id },
+    tenantId,
+    details: { agent_id: agentId || null, turns },
+  })
+  await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
+  await scrub()
+}

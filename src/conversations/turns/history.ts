@@ -1,0 +1,154 @@
+/**
+ * Selects the stored items that precede a turn's input. The main line of a conversation has its first turn and those
+ * that name the conversation; a response that names a previous response is a branch (ADR 0056).
+ */
+import { sql } from 'kysely'
+import type { ConversationDb } from '../../db/open.ts'
+import { listFailedTurns } from '../feed/rows.ts'
+import {
+  type ItemHead,
+  type ItemRow,
+  listItemHeadsOfTurns,
+  listItemHeadsOutsideTurns,
+  listItems,
+  listMainItemHeads,
+} from '../item-store.ts'
+import type { TurnRow } from '../store.ts'
+
+/** The maximum size of the history that a model receives; it always contains whole turns. */
+export interface HistoryLimits {
+  readonly turns: number
+  /** Estimated from the length of the items. */
+  readonly tokens: number
+}
+
+const BYTES_PER_TOKEN = 4
+const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stopped while the tool was running.'
+
+export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string }
+
+/** The items of a chain of turns that ends with `previous`, and those added before it outside of a turn, oldest first. */
+export async function readChain(
+  db: ConversationDb,
+  previous: TurnRow,
+  limits: HistoryLimits,
+): Promise<StoredItem[]> {
+  const chain = await listChain(db, previous.id, limits.turns)
+  const main = chain.filter((turn) => turn.is_branch === 0)
+  const heads = await listItemHeadsOfTurns(db, toIds(chain))
+  const others = await listItemHeadsOutsideTurns(db, previous.conversation_id, toIds(main))
+  const all = [...heads, ...others].sort((one, other) => one.position - other.position)
+  return select(db, all, limits)
+}
+
+/** The items of a conversation's main line, oldest first. */
+export async function readConversation(
+  db: ConversationDb,
+  conversationId: string,
+  limits: HistoryLimits,
+): Promise<StoredItem[]> {
+  return select(db, await listMainItemHeads(db, conversationId), limits)
+}
+
+/**
+ * The items of a visitor's conversation, oldest first, without the messages of failed turns: the visitor sends them
+ * again, and a message that a provider rejects would make every later turn fail.
+ */
+export async function readVisitorConversation(
+  db: ConversationDb,
+  conversationId: string,
+  limits: HistoryLimits,
+): Promise<StoredItem[]> {
+  const failed = new Set(await listFailedTurns(db, conversationId))
+  const heads = await listMainItemHeads(db, conversationId)
+  const isUseful = ({ turn_id: turnId, type }: ItemHead) =>
+    turnId === null || !failed.has(turnId) || type === 'function_call_output'
+  return select(db, heads.filter(isUseful), limits)
+}
+
+function toIds(turns: readonly { readonly id: string }[]): string[] {
+  return turns.map(({ id }) => id)
+}
+
+/** Chooses by size before it reads the items, which can be far larger than the limits. */
+async function select(
+  db: ConversationDb,
+  rows: readonly ItemHead[],
+  { turns, tokens }: HistoryLimits,
+): Promise<StoredItem[]> {
+  // The arguments of a call that broke off are not valid JSON, which providers reject.
+  const isUsable = (row: ItemHead) =>
+    row.for_model === 1 && !(row.type === 'function_call' && row.status === 'incomplete')
+  const groups = groupByTurn(rows.filter(isUsable))
+  const chosen: ItemHead[][] = []
+  let leftBytes = tokens * BYTES_PER_TOKEN
+  for (const group of groups.reverse()) {
+    leftBytes -= group.reduce((sum, { bytes }) => sum + bytes, 0)
+    if (chosen.length === turns || (leftBytes < 0 && chosen.length > 0)) break
+    chosen.push(group)
+  }
+  return withOutcomes(await listItems(db, chosen.reverse().flat()))
+}
+
+/** Each item that a client added outside a turn is a separate group. */
+function groupByTurn(rows: readonly ItemHead[]): ItemHead[][] {
+  const groups: ItemHead[][] = []
+  const byTurn = new Map<string, ItemHead[]>()
+  for (const row of rows) {
+    const known = row.turn_id === null ? undefined : byTurn.get(row.turn_id)
+    if (known !== undefined) known.push(row)
+    else {
+      const group = [row]
+      groups.push(group)
+      if (row.turn_id !== null) byTurn.set(row.turn_id, group)
+    }
+  }
+  return groups
+}
+
+/** Adds an outcome to each call of a server tool that was interrupted, because models require one. */
+function withOutcomes(rows: readonly ItemRow[]): StoredItem[] {
+  const items = rows.map((row) => ({ row, item: JSON.parse(row.body) as StoredItem }))
+  const answered = new Set(
+    items.flatMap(({ item }) => (item.type === 'function_call_output' ? [item.call_id] : [])),
+  )
+  return items.flatMap(({ row, item }) => {
+    const isLost = item.type === 'function_call' && row.for_visitor === 0 && !answered.has(item.call_id)
+    if (!isLost) return [item]
+    const output = {
+      type: 'function_call_output',
+      id: `${item.id}_outcome`,
+      call_id: item.call_id,
+      output: UNKNOWN_OUTCOME,
+    }
+    return [item, output]
+  })
+}
+
+/** A turn and those before it in its chain, newest first. */
+async function listChain(
+  db: ConversationDb,
+  turnId: string,
+  most: number,
+): Promise<{ id: string; is_branch: number }[]> {
+  const { rows } = await sql<{ id: string; is_branch: number }>`
+    with recursive chain (id, previous_id, is_branch, depth) as (
+      select id, previous_id, is_branch, 1 from turns where id = ${turnId}
+      union all
+      select turns.id, turns.previous_id, turns.is_branch, chain.depth + 1
+      from chain join turns on turns.id = chain.previous_id where chain.depth < ${most}
+    ) select id, is_branch from chain order by depth`.execute(db)
+  return rows
+}
+
+/** Returns the newest turn of a conversation's main line, which its next turn follows. */
+export function findMainTurn(db: ConversationDb, conversationId: string): Promise<TurnRow | undefined> {
+  return db
+    .selectFrom('turns')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('is_branch', '=', 0)
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}

@@ -1,0 +1,22 @@
+/** Exports what visitors see of conversations, and the feed that visitors and owners follow. */
+export { type Cursor, type FeedEvent, followConversation, parseCursor, renderCursor } from './feed/feed.ts'
+export {
+  isForVisitor,
+  type ShownItem,
+  toShownItem,
+  toShownTurn,
+  toStartedTurn,
+  toVisitorItem,
+} from './feed/render.ts'
+export {
+  findClientItem,
+  findClientItemOfTurn,
+  findLastPosition,
+  findVisibleItem,
+  findVisitorConversation,
+  listNewestVisible,
+  listVisibleItems,
+  listVisitorConversations,
+  type VisitorKey,
+} from './feed/rows.ts'
+export type { ConversationRow, TurnRow } from './store.ts'

@@ -1,0 +1,61 @@
+/** Defines the metrics of stored turns. */
+import { Counter, Histogram, type Registry } from 'prom-client'
+
+/** Bucket bounds in seconds: a commit takes milliseconds, and a failing disk seconds. */
+const flushBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+export type EndedStatus = 'completed' | 'incomplete' | 'failed' | 'cancelled'
+
+/** Why a turn that should be stored runs unstored. */
+export type UnstoredReason = 'quota' | 'too_large' | 'full' | 'unavailable'
+
+export class ConversationMetrics {
+  private readonly turns: Counter<'status'>
+  private readonly unstored: Counter<'reason'>
+  private readonly resumes: Counter<'api'>
+  private readonly flushes: Histogram
+
+  constructor(registry: Registry) {
+    const registers = [registry]
+    this.turns = new Counter({
+      name: 'parley_turns_total',
+      help: 'Stored turns that have ended.',
+      labelNames: ['status'],
+      registers,
+    })
+    this.unstored = new Counter({
+      name: 'parley_turns_unstored_total',
+      help: 'Turns that ran unstored because they could not be stored.',
+      labelNames: ['reason'],
+      registers,
+    })
+    this.resumes = new Counter({
+      name: 'parley_turn_resumes_total',
+      help: 'Streams of stored turns that a client has resumed.',
+      labelNames: ['api'],
+      registers,
+    })
+    this.flushes = new Histogram({
+      name: 'parley_turn_flush_seconds',
+      help: 'Duration of the transactions that store the events of running turns, in seconds.',
+      buckets: flushBuckets,
+      registers,
+    })
+  }
+
+  turnEnded(status: EndedStatus): void {
+    this.turns.inc({ status })
+  }
+
+  turnUnstored(reason: UnstoredReason): void {
+    this.unstored.inc({ reason })
+  }
+
+  streamResumed(api: 'chat' | 'responses'): void {
+    this.resumes.inc({ api })
+  }
+
+  flushed(durationMs: number): void {
+    this.flushes.observe(durationMs / 1000)
+  }
+}

@@ -1,0 +1,119 @@
+/** Lets visitors and owners follow conversations, a limited number at a time. */
+import {
+  type FeedEvent as ConversationEvent,
+  type Cursor,
+  findLastPosition,
+  followConversation,
+  parseCursor,
+} from '../conversations/visible.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { addressGroup, lowerLimit } from '../operations/access.ts'
+import { type AgentCaller, type CallContext, type Caller, EventStream } from '../operations/operation.ts'
+import type { StreamQuota } from '../replicas/limits.ts'
+import type { Dependencies } from './dependencies.ts'
+import type { FeedEvent } from './schema.ts'
+import { findOwnConversation } from './visitors.ts'
+
+type Context = CallContext<Caller, Dependencies>
+
+interface FollowQuery {
+  readonly conversation: string
+  readonly cursor?: string | undefined
+}
+
+/** Follows a conversation of the calling visitor. @throws ServiceError */
+export async function followOwn(
+  context: CallContext<AgentCaller, Dependencies>,
+  query: FollowQuery,
+  client: AbortSignal,
+): Promise<AsyncGenerator<FeedEvent, void, void>> {
+  await findOwnConversation(context, query.conversation)
+  // The feed of a visitor contains only items that visitors receive.
+  const events = (await follow(context, query, client, true)) as AsyncGenerator<FeedEvent, void, void>
+  return counted(context, events)
+}
+
+/** Follows a conversation as server-sent events: of the tenant, or of the visitor of an agent. @throws ServiceError */
+export async function streamEvents(
+  context: Context,
+  query: FollowQuery,
+  client: AbortSignal,
+): Promise<EventStream> {
+  const isVisitor = context.caller.kind === 'agent'
+  if (isVisitor)
+    await findOwnConversation(context as CallContext<AgentCaller, Dependencies>, query.conversation)
+  else await assertOwned(context, query.conversation)
+  const events = encode(await follow(context, query, client, isVisitor))
+  return new EventStream(counted(context, events), (failure) =>
+    Buffer.from(
+      `event: error\ndata: ${JSON.stringify({ code: failure.code, message: failure.message })}\n\n`,
+    ),
+  )
+}
+
+async function follow(
+  context: Context,
+  { conversation: conversationId, cursor }: FollowQuery,
+  client: AbortSignal,
+  isVisitor: boolean,
+): Promise<AsyncGenerator<ConversationEvent, void, void>> {
+  const { conversations, followers } = context.deps
+  const from = cursor === undefined ? await findNow(context, conversationId) : parseCursor(cursor)
+  const signal = AbortSignal.any([client, followers.signal])
+  return followConversation({ conversations, conversationId, from, isVisitor, signal })
+}
+
+/** Counts an open feed from its first event on, because a feed that is not read would never be released. */
+async function* counted<Piece>(
+  context: Context,
+  pieces: AsyncGenerator<Piece, void, void>,
+): AsyncGenerator<Piece, void, void> {
+  const release = await context.deps.followers.acquire(quotasOf(context))
+  try {
+    yield* pieces
+  } finally {
+    await release()
+  }
+}
+
+/** Limits agent keys per client address as well, because they are public. */
+function quotasOf({ deps, caller, metadata }: Context): StreamQuota[] {
+  const { followers } = deps.config.conversations
+  if (caller.kind === 'parent') {
+    const limit = lowerLimit(followers.parent, caller.ownLimits?.streams)
+    return [{ key: `followers:parent:${caller.tenantId}`, limit }]
+  }
+  const key = `followers:agent:${caller.agentId}`
+  return [
+    { key, limit: followers.agent },
+    { key: `${key}:${addressGroup(metadata.clientAddress)}`, limit: followers.address },
+  ]
+}
+
+/** The position after everything that has happened so far, including the events of a running turn. */
+async function findNow({ deps }: Context, conversationId: string): Promise<Cursor> {
+  const { reader, storage } = deps.conversations
+  const { read } = await storage.open()
+  const turn = await reader.findLastTurn(conversationId)
+  if (turn === undefined) return { position: 0, turn: 0, next: 'end' }
+  const isRunning = turn.status === 'in_progress'
+  const position = await findLastPosition(read, turn.id, isRunning ? 'input' : 'turn')
+  const next = isRunning ? (await deps.conversations.readSoFar(turn)).length : 'end'
+  return { position, turn: turn.number, next }
+}
+
+async function assertOwned({ deps, caller }: Context, id: string): Promise<void> {
+  if (await deps.conversations.reader.isOwned(caller.tenantId, id)) return
+  throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, {
+    param: 'conversation_id',
+  })
+}
+
+/** Begins with a comment, so that the client receives the headers before the first event. */
+async function* encode(
+  events: AsyncGenerator<ConversationEvent, void, void>,
+): AsyncGenerator<Uint8Array, void, void> {
+  yield Buffer.from(': connected\n\n')
+  for await (const { id, event, data } of events)
+    yield Buffer.from(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
+}

@@ -1,0 +1,114 @@
+/** Defines the operations of visitors, which the widget uses, and the feed of a conversation. */
+import { z } from 'zod'
+import { reference } from '../lib/schema-bounds.ts'
+import { operationsOf } from '../operations/operation.ts'
+import type { Dependencies } from './dependencies.ts'
+import { followOwn, streamEvents } from './follow.ts'
+import {
+  CancelInput,
+  CancelResult,
+  ContinueInput,
+  ConversationsQuery,
+  ConversationsResult,
+  DeleteInput,
+  DeleteResult,
+  type FeedEvent,
+  FollowQuery,
+  OpenQuery,
+  OpenResult,
+  OwnerFeedEvent,
+  SendInput,
+  SendResult,
+  SessionResult,
+  StartedResult,
+  ToolResultsInput,
+} from './schema.ts'
+import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
+import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
+
+const { query, mutation } = operationsOf<Dependencies>()('Conversations', { callers: ['agent'] })
+
+/** Each needs an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`. */
+export const visitorOperations = {
+  session: mutation({
+    input: z.strictObject({}),
+    output: SessionResult,
+    run: ({ context }) => beginSession(context),
+  }),
+
+  conversations: query({
+    input: ConversationsQuery,
+    output: ConversationsResult,
+    run: ({ context, input }) => listOwn(context, input),
+  }),
+
+  open: query({
+    input: OpenQuery,
+    output: OpenResult,
+    run: ({ context, input }) => openConversation(context, input.conversation),
+  }),
+
+  send: mutation({
+    input: SendInput,
+    output: SendResult,
+    run: ({ context, input }) => send(context, input),
+  }),
+
+  follow: query({
+    input: FollowQuery,
+    output: z.custom<AsyncIterable<FeedEvent>>(),
+    run: ({ context, input, signal }) => followOwn(context, input, signal),
+  }),
+
+  cancel: mutation({
+    input: CancelInput,
+    output: CancelResult,
+    run: async ({ context, input }) => ({ turn: await cancelTurn(context, input.turn) }),
+  }),
+
+  continue: mutation({
+    input: ContinueInput,
+    output: StartedResult,
+    run: ({ context, input }) => continueTurn(context, input),
+  }),
+
+  toolResults: mutation({
+    input: ToolResultsInput,
+    output: StartedResult,
+    run: ({ context, input }) => sendToolResults(context, input),
+  }),
+
+  delete: mutation({
+    input: DeleteInput,
+    output: DeleteResult,
+    run: async ({ context, input }) => {
+      await deleteOwn(context, input.conversation)
+      return { deleted: true as const }
+    },
+  }),
+}
+
+const EventsQuery = z.object({
+  conversation_id: reference().meta({ description: 'Conversation id: `conv_` and 24 characters.' }),
+  cursor: FollowQuery.shape.cursor,
+})
+
+export const feedOperations = {
+  events: query({
+    http: { method: 'GET', path: '/v1/conversations/{conversation_id}/events' },
+    auth: { callers: ['parent', 'agent'] },
+    request: { headers: { 'last-event-id': 'cursor' } },
+    response: { events: OwnerFeedEvent },
+    rpc: false,
+    docs: {
+      summary: 'Follow a conversation',
+      description:
+        'Streams what happens in the conversation from now on, or after the event that `Last-Event-ID` names. The stream does not end. An agent key needs the header `X-Parley-Visitor` and receives only what visitors see (docs/conversations.md).',
+      failures: { 404: 'The conversation does not exist.' },
+    },
+    input: EventsQuery,
+    output: z.void(),
+    run: ({ context, input, signal }) =>
+      streamEvents(context, { conversation: input.conversation_id, cursor: input.cursor }, signal),
+  }),
+}

@@ -1,0 +1,104 @@
+/** Opens the Conversations API to agent keys with a visitor's token, for the conversations of that visitor only. */
+import type { z } from 'zod'
+import { toListedItem } from '../conversations/items.ts'
+import type {
+  ConversationListQuery,
+  ConversationObject,
+  ItemReference,
+  ItemsQuery,
+  ListedItem,
+} from '../conversations/schema.ts'
+import { type ConversationRow, findVisibleItem, listVisibleItems } from '../conversations/visible.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { readPage } from '../lib/page.ts'
+import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
+import type { Dependencies } from './dependencies.ts'
+import { type Context, deleteOwn, findOwnConversation, readOwnPage, requireVisitor } from './visitors.ts'
+
+type Handler = (context: Context, input: unknown) => Promise<unknown>
+
+const handlers: Readonly<Record<string, Handler>> = {
+  list: (context, input) => list(context, input as z.output<typeof ConversationListQuery>),
+  get: async (context, input) => render((await findOwnConversation(context, idIn(input))).conversation),
+  async delete(context, input) {
+    const id = idIn(input)
+    await deleteOwn(context, id)
+    return { id, object: 'conversation.deleted', deleted: true }
+  },
+  listItems: (context, input) => listItems(context, input as z.output<typeof ItemsQuery>),
+  getItem: (context, input) => getItem(context, input as z.output<typeof ItemReference>),
+}
+
+type Operations = Readonly<Record<string, Operation<Dependencies>>>
+
+/** Returns the operations with access for visitors. An agent key without a visitor's token gets 403 `visitor_required`. */
+export function withVisitors<T extends object>(operations: T): T {
+  const opened = Object.entries(operations as Operations).map(([name, operation]) => [
+    name,
+    operation.http?.path.startsWith('/v1/conversations') ? open(name, operation) : operation,
+  ])
+  return Object.fromEntries(opened)
+}
+
+function open(name: string, operation: Operation<Dependencies>): Operation<Dependencies> {
+  return {
+    ...operation,
+    auth: { ...operation.auth, callers: ['parent', 'agent'] },
+    run(call: Call<Dependencies, AnyCaller, unknown>) {
+      if (call.context.caller.kind !== 'agent') return operation.run(call as never)
+      const context = call.context as unknown as Context
+      requireVisitor(context)
+      const handler = handlers[name]
+      if (handler === undefined) throw new ServiceError('not_found', 'Visitors cannot use this operation.')
+      return handler(context, call.input)
+    },
+  }
+}
+
+function idIn(input: unknown): string {
+  return (input as { readonly conversation_id: string }).conversation_id
+}
+
+async function list(context: Context, query: z.output<typeof ConversationListQuery>) {
+  if (query.order !== 'desc')
+    throw new ServiceError('invalid_value', 'order: must be desc for visitors', { param: 'order' })
+  const visitor = requireVisitor(context)
+  const { rows, hasMore } = await readOwnPage(context, visitor, query)
+  return toList(rows.map(render), hasMore)
+}
+
+async function listItems(context: Context, query: z.output<typeof ItemsQuery>) {
+  const { conversation_id: id, order } = query
+  const { read } = await findOwnConversation(context, id)
+  const { rows, hasMore } = await readPage(query, {
+    find: (itemId) => findVisibleItem(read, id, itemId),
+    list: (limit, after) => listVisibleItems(read, id, { limit, after: after?.position, order }),
+  })
+  return toList(rows.map(toListedItem), hasMore)
+}
+
+async function getItem(
+  context: Context,
+  { conversation_id: id, item_id: itemId }: z.output<typeof ItemReference>,
+): Promise<ListedItem> {
+  const { read } = await findOwnConversation(context, id)
+  const item = await findVisibleItem(read, id, itemId)
+  if (item === undefined)
+    throw new ServiceError('not_found', `Item with id '${itemId}' not found.`, { param: 'item_id' })
+  return toListedItem(item)
+}
+
+/** Omits the metadata and the statistics, which belong to the owner. */
+function render({ id, created_at }: ConversationRow): ConversationObject {
+  return { id, object: 'conversation', created_at, metadata: {} }
+}
+
+function toList<One extends { readonly id: string }>(data: readonly One[], hasMore: boolean) {
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: hasMore,
+  }
+}

@@ -1,0 +1,198 @@
+/** Defines the schemas of the visitors' operations and of the feed of a conversation. */
+import { z } from 'zod'
+import { boundElsewhere, foreignId, modelId, reference } from '../lib/schema-bounds.ts'
+import { ChatTool, MAX_TOOLS } from '../providers/chat-api.ts'
+
+const MAX_TEXT = 64 * 1024
+const MAX_CONTEXT = 64 * 1024
+const MAX_OUTPUT = 256 * 1024
+const MAX_RESULTS = 128
+
+const conversationId = reference().meta({ description: 'Conversation id: `conv_` and 24 characters.' })
+const turnId = reference().meta({ description: 'Turn id: `turn_` and 24 characters.' })
+const clientId = z
+  .uuid('must be a UUID')
+  .register(boundElsewhere, { by: 'the length of a UUID' })
+  .meta({ description: 'UUID that the client chooses; a request with the same one has the same result.' })
+const cursor = z
+  .string()
+  .max(64)
+  .meta({ description: 'Position in the feed of a conversation: the id of the last event received.' })
+
+/** Fields of the page, which apply to one turn only and are not stored. */
+const turnFields = {
+  context: z
+    .string()
+    .max(MAX_CONTEXT, `must be at most ${MAX_CONTEXT} characters`)
+    .optional()
+    .meta({ description: 'Information about the page, which the model receives as untrusted text.' }),
+  tools: z
+    .array(ChatTool)
+    .max(MAX_TOOLS)
+    .optional()
+    .meta({ description: 'Tools of the page that sends this request.' }),
+  model: modelId().optional().meta({ description: 'Model to use, if the agent allows it.' }),
+}
+
+export const Visitor = z.strictObject({ id: z.string(), kind: z.enum(['anonymous', 'verified', 'named']) })
+export type Visitor = z.infer<typeof Visitor>
+
+export const VisitorConversation = z
+  .strictObject({
+    id: z.string(),
+    title: z.string().nullable(),
+    last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
+    created_at: z.int().meta({ description: 'Unix seconds.' }),
+    turns: z.int(),
+    mode: z.enum(['model', 'waiting', 'person']),
+  })
+  .meta({ id: 'VisitorConversation' })
+export type VisitorConversation = z.infer<typeof VisitorConversation>
+
+const itemFields = {
+  id: z.string(),
+  turn_id: z.string().nullable(),
+  author: z.enum(['visitor', 'model', 'person', 'page', 'tool', 'service']),
+  status: z.enum(['completed', 'incomplete']),
+  client_id: z.string().nullable(),
+  created_at: z.int().meta({ description: 'Unix seconds.' }),
+  text: z.string().optional().meta({ description: 'Text of a message.' }),
+  call_id: z.string().optional(),
+  name: z.string().optional(),
+  arguments: z.string().optional().meta({ description: 'JSON object.' }),
+  output: z.string().optional(),
+}
+
+/** An item as visitors receive it: messages, and calls of page tools with their results. */
+export const VisitorItem = z
+  .strictObject({ ...itemFields, type: z.enum(['message', 'function_call', 'function_call_output']) })
+  .meta({ id: 'VisitorItem' })
+export type VisitorItem = z.infer<typeof VisitorItem>
+
+/** An item in the feed of an owner, who also receives reasoning and the calls of server tools. */
+export const FeedItem = z
+  .strictObject({
+    ...itemFields,
+    type: z.enum(['message', 'function_call', 'function_call_output', 'reasoning']),
+  })
+  .meta({ id: 'FeedItem' })
+export type FeedItem = z.infer<typeof FeedItem>
+
+export const VisitorTurn = z
+  .strictObject({
+    id: z.string(),
+    status: z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
+    reason: z.string().nullable().meta({
+      description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.',
+    }),
+    error_code: z.string().nullable(),
+  })
+  .meta({ id: 'VisitorTurn' })
+export type VisitorTurn = z.infer<typeof VisitorTurn>
+
+const CallDelta = z.strictObject({
+  index: z.int(),
+  call_id: z.string().optional(),
+  name: z.string().optional(),
+  arguments: z.string().optional(),
+})
+export type CallDelta = z.infer<typeof CallDelta>
+
+const TurnDelta = z.strictObject({
+  turn: z.string(),
+  text: z.string().optional(),
+  calls: z.array(CallDelta).optional(),
+})
+
+const TurnStarted = z.strictObject({ turn: VisitorTurn, client_id: z.string().nullable() })
+
+function feedOf<Item extends z.ZodType>(item: Item) {
+  const id = z.string().meta({ description: 'Cursor: continue after this event with it.' })
+  return z.discriminatedUnion('event', [
+    z.strictObject({ id, event: z.literal('conversation.item'), data: z.strictObject({ item }) }),
+    z.strictObject({ id, event: z.literal('conversation.turn.started'), data: TurnStarted }),
+    z.strictObject({ id, event: z.literal('conversation.turn.delta'), data: TurnDelta }),
+    z.strictObject({
+      id,
+      event: z.literal('conversation.turn.ended'),
+      data: z.strictObject({ turn: VisitorTurn }),
+    }),
+  ])
+}
+
+/** An event of a conversation's feed, for owners. */
+export const OwnerFeedEvent = feedOf(FeedItem).meta({ id: 'ConversationEvent' })
+export type OwnerFeedEvent = z.infer<typeof OwnerFeedEvent>
+
+/** An event of a conversation's feed, for its visitor. */
+export const FeedEvent = feedOf(VisitorItem)
+export type FeedEvent = z.infer<typeof FeedEvent>
+
+export const SessionResult = z.strictObject({
+  token: z.string().meta({ description: 'Send it in the header `X-Parley-Visitor`.' }),
+  expires_at: z.int().meta({ description: 'Unix seconds; each call of `session` extends it.' }),
+  visitor: Visitor,
+  conversation: VisitorConversation.nullable().meta({
+    description: 'The newest conversation, if it is younger than `visitor.resume`.',
+  }),
+})
+export type SessionResult = z.infer<typeof SessionResult>
+
+export const ConversationsQuery = z.object({
+  limit: z.int().min(1).max(100).default(20),
+  after: reference().optional(),
+})
+
+export const ConversationsResult = z.strictObject({
+  data: z.array(VisitorConversation),
+  has_more: z.boolean(),
+})
+
+export const OpenQuery = z.object({ conversation: conversationId })
+
+export const OpenResult = z.strictObject({
+  conversation: VisitorConversation,
+  items: z.array(VisitorItem).meta({ description: 'The newest 500 items, oldest first.' }),
+  turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),
+  cursor: z.string().meta({ description: 'Continues after these items, with all deltas of a running turn.' }),
+})
+export type OpenResult = z.infer<typeof OpenResult>
+
+export const SendInput = z.strictObject({
+  conversation: conversationId.optional(),
+  client_id: clientId,
+  text: z.string().min(1, 'must not be empty').max(MAX_TEXT, `must be at most ${MAX_TEXT} characters`),
+  ...turnFields,
+})
+export type SendInput = z.infer<typeof SendInput>
+
+/** A turn that a visitor started; `cursor` continues after its `conversation.turn.started`. */
+export const StartedResult = z.strictObject({ turn: VisitorTurn, cursor: z.string() })
+export type StartedResult = z.infer<typeof StartedResult>
+
+export const SendResult = StartedResult.extend({ conversation: VisitorConversation, item: VisitorItem })
+export type SendResult = z.infer<typeof SendResult>
+
+export const FollowQuery = z.object({ conversation: conversationId, cursor: cursor.optional() })
+
+export const CancelInput = z.strictObject({ turn: turnId })
+export const CancelResult = z.strictObject({ turn: VisitorTurn })
+
+export const ContinueInput = z.strictObject({ turn: turnId, ...turnFields })
+export type ContinueInput = z.infer<typeof ContinueInput>
+
+const CallResult = z.strictObject({
+  call_id: foreignId(),
+  output: z.string().max(MAX_OUTPUT, `must be at most ${MAX_OUTPUT} characters`),
+})
+
+export const ToolResultsInput = z.strictObject({
+  turn: turnId,
+  client_id: clientId,
+  results: z.array(CallResult).min(1).max(MAX_RESULTS),
+  ...turnFields,
+})
+export type ToolResultsInput = z.infer<typeof ToolResultsInput>
+
+export const DeleteInput = z.strictObject({ conversation: conversationId })
+export const DeleteResult = z.strictObject({ deleted: z.literal(true) })

@@ -1,0 +1,184 @@
+/** Identifies visitors, and reads and deletes their conversations. */
+import { type Agent, getOwnAgent } from '../agents/cache.ts'
+import { toSeconds } from '../agents/definition-parts.ts'
+import { findStoring, type Storing } from '../chat/stored-chat.ts'
+import {
+  type ConversationRow,
+  findLastPosition,
+  findVisitorConversation,
+  listNewestVisible,
+  listVisitorConversations,
+  renderCursor,
+  type TurnRow,
+  toShownTurn,
+  toVisitorItem,
+  type VisitorKey,
+} from '../conversations/visible.ts'
+import type { ConversationDb } from '../db/open.ts'
+import { recordAudit } from '../identity/audit.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { readPage } from '../lib/page.ts'
+import type { AgentCaller, CallContext } from '../operations/operation.ts'
+import type { Dependencies } from './dependencies.ts'
+import type { OpenResult, SessionResult, VisitorConversation } from './schema.ts'
+
+export type Context = CallContext<AgentCaller, Dependencies>
+
+const OPENED_ITEMS = 500
+
+/** Returns a token for the visitor of the given token, or for a new visitor. @throws ServiceError `conversations_off` */
+export async function beginSession(context: Context): Promise<SessionResult> {
+  const { deps, caller } = context
+  const { agent } = await requireStoring(context)
+  const visitorId = readVisitor(context) ?? deps.visitorTokens.newVisitorId()
+  const { token, expiresAt } = deps.visitorTokens.mint(caller.agentId, visitorId)
+  const opened = await deps.conversations.storage.find()
+  const visitor = { ...keyOf(caller), visitorId }
+  const [newest] =
+    opened === undefined ? [] : await listVisitorConversations(opened.read, visitor, { limit: 1 })
+  const resumeSeconds = toSeconds(agent.definition.conversations?.visitor.resume ?? '0s')
+  const isRecent = newest !== undefined && newest.last_at + resumeSeconds >= unixSeconds(deps.clock)
+  return {
+    token,
+    expires_at: expiresAt,
+    visitor: { id: visitorId, kind: 'anonymous' },
+    conversation: isRecent ? renderConversation(newest) : null,
+  }
+}
+
+/** Lists the visitor's conversations, those with the latest activity first. @throws ServiceError */
+export async function listOwn(
+  context: Context,
+  query: { readonly limit: number; readonly after?: string | undefined },
+): Promise<{ data: VisitorConversation[]; has_more: boolean }> {
+  const visitor = requireVisitor(context)
+  await assertAllowed(context, 'list')
+  const page = await readOwnPage(context, visitor, query)
+  return { data: page.rows.map(renderConversation), has_more: page.hasMore }
+}
+
+export async function readOwnPage(
+  { deps }: Context,
+  visitor: VisitorKey,
+  query: { readonly limit: number; readonly after?: string | undefined },
+) {
+  const opened = await deps.conversations.storage.find()
+  return readPage(query, {
+    find: async (id) => opened && findVisitorConversation(opened.read, visitor, id),
+    list: async (limit, after) =>
+      opened === undefined ? [] : listVisitorConversations(opened.read, visitor, { limit, after }),
+  })
+}
+
+/** Returns a conversation as its visitor sees it, with the position from which to follow it. @throws ServiceError */
+export async function openConversation(context: Context, id: string): Promise<OpenResult> {
+  const { read, conversation } = await findOwnConversation(context, id)
+  // Read before the items, so that the cursor repeats no item of a turn that ends in between.
+  const turn = await context.deps.conversations.reader.findLastTurn(id)
+  const all = await listNewestVisible(read, id, OPENED_ITEMS)
+  const isRunning = turn?.status === 'in_progress'
+  const upTo = await findLastStored(read, conversation, turn, isRunning)
+  return {
+    conversation: renderConversation(conversation),
+    items: all.filter(({ position }) => position <= upTo).map(toVisitorItem),
+    turn: turn === undefined ? null : toShownTurn(turn),
+    cursor: renderCursor({ position: upTo, turn: turn?.number ?? 0, next: isRunning ? 0 : 'end' }),
+  }
+}
+
+/** Deletes a conversation; a running turn is cancelled first. @throws ServiceError */
+export async function deleteOwn(context: Context, id: string): Promise<void> {
+  const { conversation } = await findOwnConversation(context, id)
+  await assertAllowed(context, 'delete')
+  const { deps, metadata } = context
+  const { requestId, clientAddress } = metadata
+  const actor = { kind: 'token', name: conversation.visitor_id ?? '', requestId, clientAddress } as const
+  // Recorded first, because with SQLite the audit log is in another file.
+  await recordAudit(deps, actor, {
+    action: 'conversation.delete',
+    target: { kind: 'conversation', id },
+    tenantId: conversation.tenant,
+    details: { agent_id: conversation.agent_id, turns: conversation.turns },
+  })
+  await deps.conversations.deleteConversation(id)
+}
+
+/** Returns the agent if it stores conversations. @throws ServiceError `conversations_off` */
+export async function requireStoring(context: Context): Promise<{ agent: Agent; storing: Storing }> {
+  const agent = await getOwnAgent(context.deps, context.caller)
+  const { id: agentId } = agent.row
+  const storing = findStoring(context, { agentId, conversations: agent.definition.conversations }, undefined)
+  if (storing !== undefined) return { agent, storing }
+  throw new ServiceError('invalid_value', 'This agent stores no conversations.', {
+    code: 'conversations_off',
+  })
+}
+
+/** Returns the visitor of the token in the header `X-Parley-Visitor`. @throws ServiceError `visitor_required` */
+export function requireVisitor(context: Context): VisitorKey {
+  const visitorId = readVisitor(context)
+  if (visitorId !== undefined) return { ...keyOf(context.caller), visitorId }
+  throw new ServiceError(
+    'insufficient_permissions',
+    'X-Parley-Visitor: must be a valid visitor token; get one with visitor.session',
+    { code: 'visitor_required' },
+  )
+}
+
+function readVisitor({ deps, caller, metadata }: Context): string | undefined {
+  const token = metadata.headers['x-parley-visitor']
+  return typeof token === 'string' ? deps.visitorTokens.find(caller.agentId, token) : undefined
+}
+
+function keyOf({ tenantId, agentId }: AgentCaller) {
+  return { tenantId, agentId }
+}
+
+/** Returns a conversation of the calling visitor. @throws ServiceError */
+export async function findOwnConversation(
+  context: Context,
+  id: string,
+): Promise<{ read: ConversationDb; conversation: ConversationRow }> {
+  const visitor = requireVisitor(context)
+  const opened = await context.deps.conversations.storage.find()
+  const conversation = opened && (await findVisitorConversation(opened.read, visitor, id))
+  if (opened === undefined || conversation === undefined)
+    throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, { param: 'conversation' })
+  return { read: opened.read, conversation }
+}
+
+/** Returns a turn of the calling visitor. @throws ServiceError */
+export async function findOwnTurn(context: Context, id: string): Promise<TurnRow> {
+  const { tenantId, agentId, visitorId } = requireVisitor(context)
+  const turn = await context.deps.conversations.reader.findTurn(tenantId, 'id', id)
+  if (turn?.visitor_id === visitorId && turn.agent_id === agentId) return turn
+  throw new ServiceError('not_found', `Turn with id '${id}' not found.`, { param: 'turn' })
+}
+
+/** @throws ServiceError `not_allowed` */
+async function assertAllowed(context: Context, what: 'list' | 'delete'): Promise<void> {
+  const { definition } = await getOwnAgent(context.deps, context.caller)
+  if (definition.conversations?.visitor[what] !== false) return
+  const verb = { list: 'list', delete: 'delete' }[what]
+  throw new ServiceError('insufficient_permissions', `This agent's visitors may not ${verb} conversations.`, {
+    code: 'not_allowed',
+  })
+}
+
+export function renderConversation(row: ConversationRow): VisitorConversation {
+  const { id, title, last_at, created_at, turns, mode } = row
+  return { id, title, last_at, created_at, turns, mode }
+}
+
+/** Returns the position of the last item that a reader has after a turn, or before the output of a running turn. */
+async function findLastStored(
+  read: ConversationDb,
+  conversation: ConversationRow,
+  turn: TurnRow | undefined,
+  isRunning: boolean,
+): Promise<number> {
+  if (turn === undefined) return conversation.items
+  // The owner may have deleted all items of the turn.
+  return (await findLastPosition(read, turn.id, isRunning ? 'input' : 'turn')) || conversation.items
+}

@@ -1,0 +1,105 @@
+/** Tests which events the audit log contains about reading and expired conversations. */
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { TestApp } from '../../support/app.ts'
+import { listAuditRows, publicIdOf } from '../../support/audit.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
+import { asUser, behindProxy, revealKey } from '../../support/console.ts'
+import { STORING, storeChat } from '../../support/conversations.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { makeFolder } from '../../support/process.ts'
+import { callProcedure } from '../../support/rpc.ts'
+
+const harness = await startChatHarness()
+const CANARY = 'bettong-3381'
+
+const listReads = async (app: TestApp) =>
+  (await listAuditRows(app)).filter(({ action }) => action === 'conversation.read')
+
+describe('reading the items of a conversation', () => {
+  test('is recorded once per hour for each reader and conversation', async () => {
+    const clock = createFakeClock()
+    const app = await harness.start(behindProxy, { clock })
+    const key = await revealKey(app, 'ada@example.org')
+    const { agent_id: id } = await app.createAgent(STORING, key)
+    const store = async () => {
+      const { body } = await app.call('POST', '/v1/responses', {
+        key,
+        body: { model: `agent/${id}`, input: CANARY },
+      })
+      return body.id
+    }
+    await store()
+    await store()
+    const { body: list } = await app.call('GET', '/v1/conversations', { key })
+    const [two, one] = list.data.map((conversation: { id: string }) => conversation.id)
+    expect(await listReads(app)).toEqual([])
+
+    const read = (conversation: string, options: object) =>
+      app.call('GET', `/v1/conversations/${conversation}/items`, options)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => read(one, { key })))
+    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+    const item = answers[0]?.body.data[0]
+    expect((await app.call('GET', `/v1/conversations/${one}/items/${item.id}`, { key })).status).toBe(200)
+    const byKey = { actor_kind: 'parent_key', actor: publicIdOf(key), tenant: publicIdOf(key) }
+    expect(await listReads(app)).toMatchObject([
+      { ...byKey, target_id: one, details: `{"agent_id":"${id}"}` },
+    ])
+
+    await read(two, { key })
+    const readAsUser = () =>
+      callProcedure(app, 'conversations.listItems', { conversation_id: one }, asUser('ada@example.org'))
+    expect((await readAsUser()).status).toBe(200)
+    expect((await readAsUser()).status).toBe(200)
+    clock.advance(3_599)
+    await read(one, { key })
+    expect(await listReads(app)).toMatchObject([
+      { ...byKey, target_id: one },
+      { ...byKey, target_id: two },
+      { actor_kind: 'user', actor: 'ada@example.org', target_id: one },
+    ])
+    clock.advance(1)
+    await read(one, { key })
+    const reads = await listReads(app)
+    expect(reads).toHaveLength(4)
+    expect(reads[3]).toMatchObject({ ...byKey, target_id: one })
+    expect(JSON.stringify(await listAuditRows(app))).not.toContain(CANARY)
+  })
+
+  test('is not recorded again after a restart, and not if the conversation does not exist', async () => {
+    const clock = createFakeClock()
+    const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data') }
+    const app = await harness.start(env, { clock })
+    const { agent_id: id } = await app.createAgent(STORING)
+    const conversation = await storeChat(app, id, CANARY)
+    const path = `/v1/conversations/${conversation}/items`
+    expect((await app.call('GET', path)).status).toBe(200)
+    expect((await app.call('GET', '/v1/conversations/conv_unknown/items')).status).toBe(404)
+    await app.service.close()
+    const again = await harness.start({ ...env, PARLEY_PARENT_KEY: app.key }, { clock })
+    expect((await again.call('GET', path)).status).toBe(200)
+    expect(await listReads(again)).toHaveLength(1)
+  })
+})
+
+test('a server records the number of expired conversations, not each of them', async () => {
+  const clock = createFakeClock()
+  const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data') }
+  const app = await harness.start(env, { clock })
+  const { agent_id: id } = await app.createAgent(STORING)
+  for (let count = 0; count < 3; count++) await storeChat(app, id, `${CANARY} ${count}`)
+  await app.service.close()
+  clock.advance(31 * 86_400)
+  const later = await harness.start({ ...env, PARLEY_PARENT_KEY: app.key }, { clock })
+  const listExpiries = async () =>
+    (await listAuditRows(later)).filter(({ action }) => action.startsWith('conversation.'))
+  await expect.poll(listExpiries).toMatchObject([
+    {
+      action: 'conversation.expire',
+      actor_kind: 'service',
+      target_kind: 'key',
+      target_id: publicIdOf(app.key),
+      details: '{"conversations":3}',
+    },
+  ])
+})

@@ -1,0 +1,510 @@
+/** Tests conversations that the server stores, in the widget frame. */
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { asVisitor } from '../support/visitors.ts'
+import {
+  expectOnly,
+  type FrameHarness,
+  keeper,
+  type OpenFrame,
+  openFrameHarness,
+  plainOptions,
+  visibleText,
+} from '../support/widget-frame.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let harness: FrameHarness
+beforeAll(async () => {
+  harness = await openFrameHarness({}, keeper)
+})
+afterAll(() => harness?.close())
+
+type Options = Parameters<FrameHarness['open']>[0]
+
+const stored = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
+
+/** Opens a frame whose window is visible. */
+async function open(options: Options = {}): Promise<OpenFrame> {
+  const opened = await harness.open({ isSameSite: true, ...options })
+  await opened.post({ type: 'visibility', isOpen: true })
+  return opened
+}
+
+/** Closes the page and opens it again in the same browser context. */
+async function reload(opened: OpenFrame, more: Options = {}): Promise<OpenFrame> {
+  await opened.page.goto('about:blank')
+  return open({ beside: opened, ...more })
+}
+
+/** A message whose answer takes a few seconds, and its answer. */
+const words = 'one two three four five six seven eight nine ten eleven twelve'
+const slow = `[[delay:200]] ${words} the end`
+const whole = `You said: ${words} the end`
+const begins = ({ frame }: OpenFrame) =>
+  frame.locator('article.reply', { hasText: 'You said: one two' }).waitFor()
+
+/** Returns the texts of all messages, oldest first. */
+const textsOf = async ({ frame }: OpenFrame) =>
+  frame.locator('article :is(.bubble, .prose)').allTextContents()
+const greeting = 'Hello! I am here.'
+
+async function choose({ frame }: OpenFrame, name: string): Promise<void> {
+  await frame.getByRole('button', { name: 'More actions' }).click()
+  await frame.getByRole('menuitem', { name }).click()
+}
+
+describe('a stored conversation', () => {
+  test('is on the server: the browser stores only the token and the id', async () => {
+    const opened = await open()
+    expect(await stored(opened)).toEqual({})
+    await opened.say('a secret word')
+    await visibleText(opened.frame, 'You said: a secret word').waitFor()
+    await opened.settle()
+    const kept = await stored(opened)
+    expect(Object.keys(kept)).toEqual([`parley-visitor ${harness.agent.agent_key.slice(0, 21)}`])
+    expect(JSON.parse(Object.values(kept)[0] ?? '')).toEqual({
+      token: expect.stringMatching(/^vst_/),
+      conversation: expect.stringMatching(/^conv_/),
+    })
+    expect(opened.complaints).toEqual([])
+  })
+
+  test('continues its answer after a reload in the middle', async () => {
+    const opened = await open()
+    await opened.say(slow)
+    await begins(opened)
+    const reloaded = await reload(opened)
+    await begins(reloaded)
+    await visibleText(reloaded.frame, whole).waitFor()
+    await reloaded.settle()
+    expect(await textsOf(reloaded)).toEqual([greeting, slow, whole])
+    expect(reloaded.complaints).toEqual([])
+  })
+
+  test('shows the same answer in a second tab, and nothing twice', async () => {
+    const one = await open()
+    await one.say(slow)
+    await begins(one)
+    const other = await open({ beside: one })
+    for (const tab of [one, other]) {
+      await visibleText(tab.frame, whole).waitFor()
+      await tab.settle()
+      expect(await textsOf(tab)).toEqual([greeting, slow, whole])
+    }
+    await other.say('and now me')
+    for (const tab of [one, other]) {
+      await visibleText(tab.frame, 'You said: and now me').waitFor()
+      await tab.settle()
+      expect(await textsOf(tab)).toEqual([greeting, slow, whole, 'and now me', 'You said: and now me'])
+    }
+  })
+
+  test('appears in another tab that was open before the first message', async () => {
+    const one = await open()
+    const other = await open({ beside: one })
+    await visibleText(other.frame, 'Hello! I am').waitFor()
+    await one.say('in the first tab')
+    await visibleText(other.frame, 'You said: in the first tab').waitFor()
+  })
+
+  test('receives the whole answer after a minute without a network in the middle of it', async () => {
+    const opened = await open()
+    await opened.page.context().clock.install()
+    const clocked = await reload(opened)
+    await clocked.say(slow)
+    await begins(clocked)
+    const { conversation = '', token } = JSON.parse(Object.values(await stored(clocked))[0] ?? '{}')
+    await clocked.page.context().setOffline(true)
+    await clocked.frame.locator('.offline').waitFor()
+    await clocked.page.context().clock.fastForward('01:00')
+    const visitor = asVisitor(harness.app, harness.agent.agent_key, token)
+    await expect.poll(async () => (await visitor.open.query({ conversation })).turn?.status).toBe('completed')
+    await clocked.page.context().setOffline(false)
+    await visibleText(clocked.frame, whole).waitFor()
+    await clocked.settle()
+    expect(await textsOf(clocked)).toEqual([greeting, slow, whole])
+    expect(await clocked.frame.locator('.failure').count()).toBe(0)
+  })
+
+  test('accepts a message once, though the first response was lost', async () => {
+    const opened = await open()
+    let requests = 0
+    await opened.page.route(
+      '**/trpc/visitor.send*',
+      async (route) => {
+        requests += 1
+        await route.fetch()
+        await route.abort()
+      },
+      { times: 1 },
+    )
+    await opened.say('only once')
+    await visibleText(opened.frame, 'cannot be reached').waitFor()
+    await opened.frame.getByRole('button', { name: 'Try again' }).click()
+    await visibleText(opened.frame, 'You said: only once').waitFor()
+    await opened.settle()
+    expect(requests).toBe(1)
+    expect(await textsOf(opened)).toEqual([greeting, 'only once', 'You said: only once'])
+    const reloaded = await reload(opened)
+    await visibleText(reloaded.frame, 'You said: only once').waitFor()
+    expect(await textsOf(reloaded)).toEqual([greeting, 'only once', 'You said: only once'])
+  })
+
+  test('is sent when the network returns', async () => {
+    const opened = await open()
+    await visibleText(opened.frame, 'Hello! I am').waitFor()
+    await opened.page.context().setOffline(true)
+    await opened.frame.locator('.offline').waitFor()
+    await opened.say('are you there')
+    await visibleText(opened.frame, 'As soon as the connection is back').waitFor()
+    await opened.page.context().setOffline(false)
+    await visibleText(opened.frame, 'You said: are you there').waitFor()
+    expect(await opened.frame.locator('.failure').count()).toBe(0)
+  })
+
+  test('waits for the agent if the visitor is faster than the server', async () => {
+    let release = () => {}
+    const context = await harness.browser.newContext()
+    await context.route('**/trpc/agents.me*', async (route) => {
+      await new Promise<void>((resolve) => {
+        release = resolve
+      })
+      await route.continue()
+    })
+    const page = await context.newPage()
+    const opened = await open({ beside: { page } as OpenFrame })
+    await opened.say('quick')
+    await opened.frame.locator('article.user').waitFor()
+    await expect.poll(() => stored(opened)).toEqual({})
+    release()
+    await visibleText(opened.frame, 'You said: quick').waitFor()
+    await opened.settle()
+    expect(Object.keys(await stored(opened))).toEqual([
+      `parley-visitor ${harness.agent.agent_key.slice(0, 21)}`,
+    ])
+    expect(await textsOf(opened)).toEqual([greeting, 'quick', 'You said: quick'])
+  })
+
+  test('is stopped on the server and can be continued', async () => {
+    const opened = await open()
+    const long = `[[delay:600]] ${words} the end`
+    await opened.say(long)
+    await begins(opened)
+    await opened.frame.getByRole('button', { name: 'Stop' }).click()
+    await visibleText(opened.frame, 'You stopped this answer.').waitFor()
+    await opened.frame.getByRole('button', { name: 'Continue' }).click()
+    expect(await opened.frame.evaluate(() => document.activeElement?.className)).toBe('scroller')
+    await opened.frame.getByRole('button', { name: 'Continue' }).waitFor({ state: 'detached' })
+    await opened.settle()
+    const [, , answer = ''] = await textsOf(opened)
+    expect(answer).toMatch(/^You said: one two.*You said: /)
+    expect(answer).not.toContain('the end')
+    const reloaded = await reload(opened)
+    await expect.poll(() => textsOf(reloaded)).toEqual([greeting, long, answer])
+  })
+
+  test('shows a failure of the model and answers the message that is sent again', async () => {
+    const opened = await open()
+    await opened.say('[[error:500]]')
+    await opened.frame.getByText('not available right now').first().waitFor()
+    expect(await opened.said()).toContainEqual(
+      expect.objectContaining({ type: 'error', code: 'chat_failed' }),
+    )
+    await opened.frame.getByRole('button', { name: 'Try again' }).click()
+    await expect.poll(() => opened.frame.locator('article.user').count()).toBe(2)
+  })
+
+  test('counts an answer as unread while the window is closed', async () => {
+    const opened = await open()
+    await opened.say(slow)
+    await begins(opened)
+    await opened.post({ type: 'visibility', isOpen: false })
+    await expect.poll(opened.said).toContainEqual({ type: 'unread', count: 1, label: '1 new message' })
+  })
+})
+
+describe('the visitor', () => {
+  test('starts a new conversation, and finds and deletes the earlier one', async () => {
+    const opened = await open()
+    await opened.say('the first topic')
+    await opened.settle()
+    await choose(opened, 'New conversation')
+    await expect.poll(() => opened.frame.locator('article.user').count()).toBe(0)
+    await opened.say('the second topic')
+    await visibleText(opened.frame, 'You said: the second topic').waitFor()
+    await opened.settle()
+
+    await choose(opened, 'Earlier conversations')
+    const list = opened.frame.getByRole('dialog', { name: 'Earlier conversations' })
+    const rows = list.locator('.conversation-button')
+    await expect
+      .poll(() => rows.allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/^the second topic\n(now|\d+ seconds? ago)$/),
+        expect.stringMatching(/^the first topic\n(now|\d+ seconds? ago)$/),
+      ])
+    expect(await rows.first().getAttribute('aria-current')).toBe('true')
+    await rows.nth(1).click()
+    await visibleText(opened.frame, 'You said: the first topic').waitFor()
+    expect(await textsOf(opened)).toEqual([greeting, 'the first topic', 'You said: the first topic'])
+    expect(await opened.frame.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe(
+      'More actions',
+    )
+
+    await choose(opened, 'Earlier conversations')
+    await list.getByRole('button', { name: 'Delete “the second topic”' }).click()
+    await opened.frame.getByRole('button', { name: 'Delete', exact: true }).click()
+    await expect.poll(() => rows.count()).toBe(1)
+    expect(await opened.frame.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe(
+      'Back to chat',
+    )
+    await opened.page.keyboard.press('Escape')
+    await choose(opened, 'Delete conversation')
+    await opened.frame.getByRole('button', { name: 'Delete', exact: true }).click()
+    await expect.poll(() => opened.frame.locator('article.user').count()).toBe(0)
+    await choose(opened, 'Earlier conversations')
+    await list.getByText('No earlier conversations').waitFor()
+    expect(opened.complaints).toEqual([])
+  })
+
+  test('sees a mark on a conversation that continues after the visitor has left it', async () => {
+    const opened = await open()
+    await opened.say(slow)
+    await begins(opened)
+    await choose(opened, 'New conversation')
+    await choose(opened, 'Earlier conversations')
+    const row = opened.frame.locator('.conversation-button')
+    await row.getByText('Unread').waitFor()
+    await row.click()
+    await visibleText(opened.frame, whole).waitFor()
+    await choose(opened, 'Earlier conversations')
+    await row.waitFor()
+    expect(await row.getByText('Unread').count()).toBe(0)
+  })
+
+  test('can load the list again after a failure', async () => {
+    const opened = await open()
+    await opened.say('hello')
+    await opened.settle()
+    await opened.page.route('**/trpc/visitor.conversations*', (route) => route.abort(), { times: 1 })
+    await choose(opened, 'Earlier conversations')
+    const list = opened.frame.getByRole('dialog')
+    await list.getByText('cannot be reached').waitFor()
+    await list.getByRole('button', { name: 'Try again' }).click()
+    await list.locator('.conversation-button').waitFor()
+  })
+
+  test('returns to a new conversation if the shown one was deleted in another tab', async () => {
+    const one = await open()
+    await one.say('soon gone')
+    await visibleText(one.frame, 'You said: soon gone').waitFor()
+    const other = await open({ beside: one })
+    await visibleText(other.frame, 'You said: soon gone').waitFor()
+    await choose(other, 'Delete conversation')
+    await other.frame.getByRole('button', { name: 'Delete', exact: true }).click()
+    await expect.poll(() => one.frame.locator('article.user').count()).toBe(0)
+    await one.say('again')
+    await visibleText(one.frame, 'You said: again').waitFor()
+  })
+
+  test('is forgotten on logout, and each user is another visitor', async () => {
+    const opened = await open({ options: { user: 'ada' } })
+    await opened.say('of ada')
+    await opened.settle()
+    const grace = await reload(opened, { options: { user: 'grace' } })
+    await visibleText(grace.frame, 'Hello! I am').waitFor()
+    expect(await grace.frame.locator('article.user').count()).toBe(0)
+    const ada = await reload(grace, { options: { user: 'ada' } })
+    await visibleText(ada.frame, 'You said: of ada').waitFor()
+    await ada.post({ type: 'configure', options: { ...plainOptions, apiKey: harness.agent.agent_key } })
+    await ada.post({ type: 'logout' })
+    await expect.poll(() => ada.frame.locator('article.user').count()).toBe(0)
+    await expect.poll(() => stored(ada)).toEqual({})
+  })
+
+  test('is not stored in the browser if the page disables history', async () => {
+    const opened = await open({ options: { history: false } })
+    await opened.say('in memory')
+    await visibleText(opened.frame, 'You said: in memory').waitFor()
+    await opened.settle()
+    expect(await stored(opened)).toEqual({})
+    await opened.say('still here')
+    await visibleText(opened.frame, 'You said: still here').waitFor()
+    const reloaded = await reload(opened, { options: { history: false } })
+    await visibleText(reloaded.frame, 'Hello! I am').waitFor()
+    expect(await reloaded.frame.locator('article.user').count()).toBe(0)
+  })
+
+  test('starts a new conversation when the page asks for it', async () => {
+    const opened = await open()
+    await opened.say('before')
+    await opened.settle()
+    await opened.post({ type: 'newConversation' })
+    await expect.poll(() => opened.frame.locator('article.user').count()).toBe(0)
+    await visibleText(opened.frame, 'Hello! I am').waitFor()
+  })
+
+  test('reads the notice before the first message, and behind a button after it', async () => {
+    const opened = await open()
+    const notice = opened.frame.locator('.notice')
+    await expect
+      .poll(() => notice.innerText())
+      .toBe('This conversation is stored for 30 days. The team behind this chat can read it.')
+    await opened.say('hello')
+    await opened.settle()
+    expect(await notice.count()).toBe(0)
+    await opened.frame.getByRole('button', { name: 'Privacy notice' }).click()
+    await notice.waitFor()
+    await opened.frame.getByRole('button', { name: 'Privacy notice' }).click()
+    expect(await notice.count()).toBe(0)
+  })
+
+  test("reads the operator's notice with a link that opens a new tab", async () => {
+    const yaml = keeper.replace(
+      '  keep: 30d\n',
+      '  keep: 30d\n  notice: { text: We keep this chat., url: "https://example.org/privacy" }\n',
+    )
+    const agent = await harness.app.createAgent(yaml)
+    const opened = await open({ key: agent.agent_key })
+    await opened.frame.locator('.notice', { hasText: 'We keep this chat.' }).waitFor()
+    const link = opened.frame.getByRole('link', { name: 'Privacy information' })
+    expect(await link.getAttribute('href')).toBe('https://example.org/privacy')
+    expect(await link.getAttribute('target')).toBe('_blank')
+    expect(await link.getAttribute('rel')).toBe('noopener noreferrer')
+  })
+})
+
+describe('page tools in a stored conversation', () => {
+  const tools = [
+    {
+      name: 'postMessage_look',
+      inputSchema: { type: 'object', properties: { where: { type: 'string' } } },
+      annotations: { title: 'Look around' },
+    },
+    {
+      name: 'postMessage_remove',
+      inputSchema: { type: 'object' },
+      annotations: { destructiveHint: true },
+    },
+  ]
+
+  test('run only in the tab that sent the message', async () => {
+    const one = await open({ tools })
+    await one.say('hello')
+    await one.settle()
+    const other = await open({ beside: one, tools })
+    await visibleText(other.frame, 'You said: hello').waitFor()
+    await one.say('[[tool:postMessage_look {"where":"garden"}]]')
+    for (const tab of [one, other]) {
+      await visibleText(tab.frame, 'The tool answered:').waitFor()
+      await tab.settle()
+      await visibleText(tab.frame, /^Used “/).waitFor()
+    }
+    const called = ({ page }: OpenFrame) =>
+      page.evaluate(() => (globalThis as unknown as { called: unknown[] }).called)
+    expect(await called(one)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
+    expect(await called(other)).toEqual([])
+  })
+
+  test('show no buttons in another tab, and an unknown outcome there after 29 seconds', async () => {
+    const one = await open({ tools })
+    await one.say('[[tool:postMessage_remove {}]]')
+    await one.frame.getByRole('button', { name: 'Allow', exact: true }).waitFor()
+    const context = one.page.context()
+    await context.clock.install()
+    const other = await open({ beside: one, tools })
+    await visibleText(other.frame, /^Using “/).waitFor()
+    expect(await other.frame.getByRole('button', { name: 'Allow', exact: true }).count()).toBe(0)
+    await context.clock.fastForward(30_000)
+    await visibleText(other.frame, /^Outcome of “.+” unknown$/).waitFor()
+    await one.frame.getByRole('button', { name: 'Allow', exact: true }).click()
+    await visibleText(one.frame, 'The tool answered:').waitFor()
+    await visibleText(other.frame, 'The tool answered:').waitFor()
+  })
+
+  test('have an unknown outcome if the tab that sent the message is gone', async () => {
+    const opened = await open({ tools })
+    await opened.say('[[tool:postMessage_remove {}]]')
+    await opened.frame.getByRole('button', { name: 'Allow', exact: true }).waitFor()
+    const reloaded = await reload(opened, { tools })
+    await visibleText(reloaded.frame, /^Using “/).waitFor()
+    await reloaded.say('next')
+    await visibleText(reloaded.frame, 'You said: next').waitFor()
+    await visibleText(reloaded.frame, /^Outcome of “.+” unknown$/).waitFor()
+    await reloaded.settle()
+  })
+
+  test('receive a new request to send their results if the first one fails', async () => {
+    const opened = await open({ tools })
+    await opened.page.route('**/trpc/visitor.toolResults*', (route) => route.abort(), { times: 1 })
+    await opened.say('[[tool:postMessage_look {}]]')
+    await visibleText(opened.frame, 'cannot be reached').waitFor()
+    await opened.frame.getByRole('button', { name: 'Try again' }).click()
+    await visibleText(opened.frame, 'The tool answered:').waitFor()
+  })
+})
+
+describe('the page', () => {
+  test('receives no text, title or id of a conversation', async () => {
+    const canary = `canary${randomBytes(8).toString('hex')}`
+    const opened = await open()
+    await opened.page.evaluate(() => {
+      const spied: string[] = []
+      Object.assign(globalThis, { spied })
+      addEventListener('message', ({ data }) => spied.push(JSON.stringify(data)))
+    })
+    await opened.say(canary)
+    await visibleText(opened.frame, `You said: ${canary}`).waitFor()
+    await opened.settle()
+    const { conversation, token } = JSON.parse(Object.values(await stored(opened))[0] ?? '{}')
+    const seen = await opened.page.evaluate(
+      async ({ url, key, id }) => {
+        const input = encodeURIComponent(JSON.stringify({ json: { conversation: id } }))
+        const addresses = [
+          `${url}/trpc/visitor.open?input=${input}`,
+          `${url}/trpc/visitor.conversations?input=${encodeURIComponent('{"json":{}}')}`,
+          `${url}/v1/conversations/${id}`,
+          `${url}/v1/conversations/${id}/items`,
+        ]
+        const headers = { Authorization: `Bearer ${key}` }
+        const texts: string[] = []
+        for (const address of addresses) {
+          const answer = await fetch(address, { headers }).then((one) => one.text(), String)
+          const request = new XMLHttpRequest()
+          request.open('GET', address, false)
+          request.setRequestHeader('Authorization', headers.Authorization)
+          try {
+            request.send()
+          } catch {}
+          texts.push(answer, request.responseText)
+        }
+        const frame = document.createElement('iframe')
+        frame.src = `${url}/embed/frame?key=${key.slice(0, 21)}`
+        document.body.append(frame)
+        await new Promise((resolve) => {
+          frame.onload = resolve
+        })
+        try {
+          texts.push(frame.contentDocument?.body.innerText ?? '', frame.contentWindow?.localStorage[0] ?? '')
+        } catch {}
+        frame.contentWindow?.postMessage({ protocol: 'parley/1', type: 'page-hello', session: 'x' }, '*')
+        await new Promise((resolve) => setTimeout(resolve))
+        const { said, spied } = globalThis as unknown as { said: unknown[]; spied: string[] }
+        return [
+          ...texts,
+          ...spied,
+          JSON.stringify(said),
+          JSON.stringify({ ...localStorage }),
+          document.cookie,
+        ]
+      },
+      { url: harness.app.url, key: harness.agent.agent_key, id: conversation },
+    )
+    const text = seen.join('\n')
+    for (const secret of [canary, token]) expect(text).not.toContain(secret)
+    const said = JSON.stringify(await opened.said())
+    for (const secret of [canary, token, conversation]) expect(said).not.toContain(secret)
+    await expectOnly(opened, 'ready', 'mcp', 'unread')
+  })
+})

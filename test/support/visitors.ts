@@ -1,0 +1,83 @@
+/** Acts as visitors of an agent that stores conversations, over the tRPC API. */
+import { randomUUID } from 'node:crypto'
+import type { Client, Outputs } from '../../client/rpc/index.ts'
+import type { FeedEvent } from '../../src/visitors/schema.ts'
+import type { TestApp } from './app.ts'
+import { createTypedClient } from './rpc.ts'
+
+export type { FeedEvent }
+
+/** A visitor with a session: a client that sends the visitor's token. */
+export interface TestVisitor {
+  readonly id: string
+  readonly token: string
+  readonly visitor: Client['visitor']
+}
+
+/** Starts a session with an agent's key, as the visitor of a token or as a new one. */
+export async function beginSession(app: TestApp, key: string, token?: string): Promise<TestVisitor> {
+  const session = await asVisitor(app, key, token).session.mutate({})
+  return { id: session.visitor.id, token: session.token, visitor: asVisitor(app, key, session.token) }
+}
+
+/** Returns a client with an agent key and any token. */
+export function asVisitor(app: Pick<TestApp, 'url'>, key: string, token?: string): Client['visitor'] {
+  const headers = {
+    Authorization: `Bearer ${key}`,
+    ...(token !== undefined && { 'X-Parley-Visitor': token }),
+  }
+  return createTypedClient(app as TestApp, headers).visitor
+}
+
+export type Sent = Outputs['visitor']['send']
+
+/** Sends a message with a new client id. */
+export function say(
+  { visitor }: Pick<TestVisitor, 'visitor'>,
+  text: string,
+  more: Partial<Parameters<Client['visitor']['send']['mutate']>[0]> = {},
+): Promise<Sent> {
+  return visitor.send.mutate({ client_id: randomUUID(), text, ...more })
+}
+
+/** Reads the feed until an event fulfils the condition; returns the events with it. */
+export async function followUntil(
+  { visitor }: Pick<TestVisitor, 'visitor'>,
+  query: { readonly conversation: string; readonly cursor?: string },
+  isLast: (event: FeedEvent, events: readonly FeedEvent[]) => boolean,
+): Promise<FeedEvent[]> {
+  const leaving = new AbortController()
+  const events: FeedEvent[] = []
+  try {
+    for await (const event of await visitor.follow.query(query, { signal: leaving.signal })) {
+      events.push(event)
+      if (isLast(event, events)) break
+    }
+  } finally {
+    leaving.abort()
+  }
+  return events
+}
+
+/** Whether an event ends a turn. */
+export function isEnd(event: FeedEvent): boolean {
+  return event.event === 'conversation.turn.ended'
+}
+
+/** Sends a message and waits for the end of its turn; returns the events after the start of the turn. */
+export async function sayAndWait(
+  one: Pick<TestVisitor, 'visitor'>,
+  text: string,
+  more: Parameters<typeof say>[2] = {},
+) {
+  const sent = await say(one, text, more)
+  const { conversation, cursor } = sent
+  return { sent, events: await followUntil(one, { conversation: conversation.id, cursor }, isEnd) }
+}
+
+/** The text that the deltas of a feed add up to. */
+export function deltaText(events: readonly FeedEvent[]): string {
+  return events
+    .map((event) => (event.event === 'conversation.turn.delta' ? (event.data.text ?? '') : ''))
+    .join('')
+}

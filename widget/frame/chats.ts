@@ -1,0 +1,123 @@
+/** Keeps the conversation where the agent wants it: in the browser or on the server. */
+import type { FrameOptions } from '../options.ts'
+import type { Store } from './app-state.ts'
+import { type Chat, type ChatParts, createLocalChat } from './chat/chat.ts'
+import type { Operator } from './chat/choose-server.ts'
+import type { AgentSelf } from './chat/transport.ts'
+import { createConnection } from './connection.ts'
+import { ChatFailure } from './failure.ts'
+import { createHistorySync } from './history/history.ts'
+import { ServerConversation } from './server-conversation/server-conversation.ts'
+import type { Language } from './strings/strings.ts'
+
+export interface Chats {
+  /** The visitor's actions. */
+  readonly actions: Chat & {
+    readonly stored: Pick<
+      ServerConversation,
+      'continueAnswer' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'
+    >
+  }
+  readonly configure: (options: FrameOptions, language: Language, pageOrigin: string) => void
+  readonly setContext: (context: Readonly<Record<string, unknown>>) => void
+  /** Starts a new conversation, also if the agent is not known yet. */
+  readonly startNewWhenKnown: () => void
+  /** Deletes everything that the browser stores about conversations with this agent. */
+  readonly forget: () => void
+  /** The window has been opened or closed. */
+  readonly onVisibility: () => void
+  /** The network is available again. */
+  readonly onOnline: () => void
+}
+
+interface ChatsParts extends Omit<ChatParts, 'readContext'> {
+  readonly operator: Operator
+}
+
+export function createChats({ store, operator, toolRunner, onFailure }: ChatsParts): Chats {
+  const { dispatch } = store
+  let context: Readonly<Record<string, unknown>> = {}
+  const parts: ChatParts = { store, toolRunner, readContext: () => context, onFailure }
+  const local = createLocalChat({ ...parts, waitForHome })
+  const stored = new ServerConversation(parts)
+  const history = createHistorySync(store)
+  const connection = createConnection({
+    store,
+    operator,
+    onTransport: local.setTransport,
+    onAgent: settleHome,
+    onFailure,
+  })
+  const current = () => (store.get().home === 'server' ? stored : local)
+
+  /** @throws ChatFailure if the agent cannot be read, or if its conversations belong on the server */
+  async function waitForHome(): Promise<void> {
+    const failure = await connection.readAgent()
+    if (store.get().home !== 'browser') throw new ChatFailure(failure ?? { code: 'server' })
+  }
+
+  /** Sends a message on the server that the visitor wrote before the agent was known. */
+  async function settleHome(agent: AgentSelf | undefined): Promise<void> {
+    const home = agent?.conversations?.stored === true ? 'server' : 'browser'
+    const waiting = home === 'server' ? local.handOver() : undefined
+    dispatch({ type: 'home', home })
+    await followOwner()
+    if (waiting === undefined || store.get().home !== 'server') return
+    if (typeof store.get().opening === 'object') stored.startNew()
+    stored.send(waiting)
+  }
+
+  /** Shows the conversation of the agent and the user in the options. */
+  async function followOwner(): Promise<void> {
+    const { options, home } = store.get()
+    const server = connection.historyScope()
+    const scope = server === undefined ? undefined : { server, user: options?.user }
+    const isStored = options?.history === true
+    history.follow(scope, isStored && home !== 'server')
+    if (home === 'server' && scope !== undefined && options?.apiKey !== undefined)
+      await stored.start(options.apiKey, scope, isStored)
+    else stored.end()
+  }
+
+  document.addEventListener('visibilitychange', () => document.hidden || stored.wake(false))
+
+  return {
+    actions: {
+      send: (text) => current().send(text),
+      retry: () => current().retry(),
+      stop: () => current().stop(),
+      startNew: () => current().startNew(),
+      stored,
+    },
+    configure(options, language, pageOrigin) {
+      connection.configure(options, language, pageOrigin)
+      void followOwner()
+    },
+    setContext(next) {
+      context = next
+    },
+    startNewWhenKnown() {
+      void connection.readAgent().then(() => current().startNew())
+    },
+    forget() {
+      local.stop()
+      history.forget()
+      stored.forget()
+    },
+    onVisibility() {
+      void connection.readAgent()
+      stored.updateFeed()
+    },
+    onOnline() {
+      void connection.readAgent()
+      stored.wake(true)
+      if (typeof store.get().opening === 'object') stored.reopen()
+      else retryOffline(store, current())
+    },
+  }
+}
+
+function retryOffline(store: Store, chat: Chat): void {
+  const last = store.get().conversation.entries.at(-1)
+  if (last?.kind === 'reply' && last.failure?.code === 'offline') chat.retry()
+}

@@ -1,0 +1,11 @@
+/** Shows that an answer or a conversation is on its way. */
+
+export function Dots({ label }: { label: string }) {
+  return (
+    <p className="dots" role="img" aria-label={label}>
+      <span />
+      <span />
+      <span />
+    </p>
+  )
+}

@@ -1,0 +1,72 @@
+/** Runs the page tools that a turn of this tab calls, and times out the calls of other tabs. */
+import type { ToolCall } from '../conversation.ts'
+import type { ToolRunner } from '../tools/tool-runner.ts'
+import type { ShownView } from './shown-view.ts'
+import { listOpenCalls } from './view.ts'
+
+/** Time within which a page tool reports its result, in milliseconds; see `mcp-client.ts`. */
+const CALL_MS = 29_000
+
+export interface CallResult {
+  readonly call_id: string
+  readonly output: string
+}
+
+export interface PageTools {
+  /** Resolves to the results, or to undefined if the visitor stops the calls or leaves the conversation. */
+  readonly run: (turnId: string, calls: readonly ToolCall[]) => Promise<readonly CallResult[] | undefined>
+  /** Shows calls that run in no open tab as ended. `isOwn` returns whether this tab started the turn. */
+  readonly expire: (isOwn: (turnId: string) => boolean) => void
+  /** Ends the running calls. */
+  readonly stop: () => void
+  /** Ends the running calls and all timers. */
+  readonly leave: () => void
+}
+
+export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner): PageTools {
+  const timers = new Map<string, ReturnType<typeof setTimeout>>()
+  let running: AbortController | undefined
+
+  function stop(): void {
+    running?.abort()
+    running = undefined
+  }
+
+  return {
+    stop,
+    async run(turnId, calls) {
+      const own = new AbortController()
+      running = own
+      const results = new Map<string, string>()
+      getView().apply({ type: 'tools', tools: { turnId, state: 'running' } })
+      await toolRunner.answer(
+        calls,
+        (callId, change) => {
+          if (own.signal.aborted) return
+          if (change.result !== undefined) results.set(callId, change.result)
+          getView().apply({ type: 'call-changed', callId, change })
+        },
+        own.signal,
+      )
+      if (own.signal.aborted) return undefined
+      running = undefined
+      return [...results].map(([call_id, output]) => ({ call_id, output }))
+    },
+    expire(isOwn) {
+      const nowMs = Date.now()
+      for (const line of listOpenCalls(getView().get())) {
+        const { call_id: callId = '', turn_id: turnId, created_at } = line
+        if (timers.has(callId) || (turnId !== null && isOwn(turnId))) continue
+        // The clocks of the visitor and the server may differ.
+        const leftMs = Math.min(CALL_MS, Math.max(0, created_at * 1000 + CALL_MS - nowMs))
+        const end = () => getView().apply({ type: 'call-changed', callId, change: { status: 'unknown' } })
+        timers.set(callId, setTimeout(end, leftMs))
+      }
+    },
+    leave() {
+      stop()
+      for (const timer of timers.values()) clearTimeout(timer)
+      timers.clear()
+    },
+  }
+}

@@ -1,0 +1,191 @@
+/** Shows the visitor's conversations that the server stores. */
+import type { OpenResult, VisitorConversation } from '../../../src/visitors/schema.ts'
+import type { AppState } from '../app-state.ts'
+import type { Chat, ChatParts } from '../chat/chat.ts'
+import { ChatFailure, toChatFailure } from '../failure.ts'
+import type { StorageScope } from '../history/browser-storage.ts'
+import { ShownConversation } from './shown-conversation.ts'
+import { Turns } from './turns.ts'
+import { isRunning } from './view.ts'
+import { createVisitorClient, isGone, type VisitorClient } from './visitor-client.ts'
+import { createVisitorRecordStore, type VisitorRecord, type VisitorRecordStore } from './visitor-record.ts'
+
+export interface EarlierConversation {
+  readonly id: string
+  readonly title: string | null
+  /** Unix seconds of the last activity. */
+  readonly lastAt: number
+  /** Whether the conversation continued after the visitor left it. */
+  readonly isUnread: boolean
+}
+
+export interface EarlierConversations {
+  /** Ordered newest first. */
+  readonly conversations: readonly EarlierConversation[]
+  readonly hasMore: boolean
+}
+
+export class ServerConversation implements Chat {
+  private readonly parts: ChatParts
+  private readonly record: VisitorRecordStore
+  private readonly turns: Turns
+  private readonly shown: ShownConversation
+  private client: VisitorClient | undefined
+  private owner: string | undefined
+  /** Whether the visitor has used this tab, or has seen a conversation in it. */
+  private isUsed = false
+  /** Reads the conversation that was shown last. */
+  private readLast: () => Promise<OpenResult | undefined> = async () => undefined
+
+  constructor(parts: ChatParts) {
+    this.parts = parts
+    this.record = createVisitorRecordStore((record) => this.onOtherTab(record))
+    const getClient = () => this.getClient()
+    this.turns = new Turns({ ...parts, getClient, getShown: () => this.shown })
+    this.shown = new ShownConversation({
+      store: parts.store,
+      record: this.record,
+      getClient,
+      onItem: () => this.turns.onItem(),
+      onTurnEnded: (turn) => this.turns.onTurnEnded(turn),
+      onLeave: () => this.turns.onLeave(),
+      onFailure: (thrown) => this.onOpenFailure(thrown),
+    })
+  }
+
+  /** Shows the visitor's last conversation. `isStored`: whether the browser may store the visitor's token. */
+  async start(apiKey: string, scope: StorageScope, isStored: boolean): Promise<void> {
+    const next = JSON.stringify([apiKey, scope])
+    const isOther = next !== this.owner
+    if (isOther) this.shown.leave()
+    this.record.follow(scope, isStored)
+    if (!isOther) return
+    this.owner = next
+    this.isUsed = false
+    this.client = createVisitorClient(apiKey, this.record)
+    const { conversation } = this.record.read()
+    if (conversation === undefined) return
+    await this.show(() => resume(this.getClient(), conversation, this.parts.store.get()))
+  }
+
+  /** Leaves the conversation, because the page uses another agent. */
+  end(): void {
+    if (this.owner !== undefined) this.shown.leave()
+    this.owner = undefined
+    this.client = undefined
+  }
+
+  /** Forgets the visitor; the server keeps the conversations until they expire. */
+  forget(): void {
+    if (this.owner !== undefined) this.shown.leave()
+    this.record.forget()
+  }
+
+  send(text: string): boolean {
+    this.isUsed = true
+    return this.turns.send(text)
+  }
+
+  retry(): void {
+    this.turns.retry()
+  }
+
+  stop(): void {
+    this.turns.stop()
+  }
+
+  continueAnswer(turnId: string): void {
+    this.turns.continueAnswer(turnId)
+  }
+
+  startNew(): void {
+    this.isUsed = true
+    this.shown.startNew()
+  }
+
+  /** Lists conversations older than the one with the id `after`. @throws ChatFailure */
+  async listEarlier(after?: string): Promise<EarlierConversations> {
+    if (this.record.read().token === undefined) return { conversations: [], hasMore: false }
+    const { data, has_more } = await this.getClient().listConversations(after)
+    const conversations = data.map((one) => toEarlier(one, this.shown.isUnread(one.id)))
+    return { conversations, hasMore: has_more }
+  }
+
+  showEarlier(id: string): void {
+    void this.show(() => findConversation(this.getClient(), id))
+  }
+
+  /** Deletes the conversation on the server. @throws ChatFailure */
+  async remove(id: string): Promise<void> {
+    await this.getClient().remove(id)
+    if (this.shown.id() === id) this.shown.startNew()
+  }
+
+  /** Reads the last conversation again after a failure. */
+  reopen(): void {
+    void this.show(this.readLast)
+  }
+
+  /** Opens or closes the feed after the window has been opened or closed. */
+  updateFeed(): void {
+    this.shown.updateFeed()
+  }
+
+  /** Connects again immediately. `isLost`: the connection was interrupted. */
+  wake(isLost: boolean): void {
+    this.shown.wake(isLost)
+  }
+
+  private getClient(): VisitorClient {
+    if (this.client === undefined) throw new ChatFailure({ code: 'unreachable' })
+    return this.client
+  }
+
+  private show(read: () => Promise<OpenResult | undefined>): Promise<void> {
+    this.readLast = read
+    this.isUsed = true
+    return this.shown.show(read)
+  }
+
+  private onOpenFailure(thrown: unknown): void {
+    const { failure } = toChatFailure(thrown)
+    this.parts.onFailure(failure)
+    this.parts.store.dispatch({ type: 'opening', opening: failure })
+  }
+
+  private onOtherTab({ token, conversation }: VisitorRecord): void {
+    if (token === undefined) this.shown.leave()
+    // Shows what the visitor writes in the other tab, if the visitor has not used this one.
+    else if (!this.isUsed && conversation !== undefined) this.showEarlier(conversation)
+  }
+}
+
+/** Returns the visitor's last conversation, or the newest one if that is too old to be shown again. */
+async function resume(
+  client: VisitorClient,
+  lastId: string,
+  state: AppState,
+): Promise<OpenResult | undefined> {
+  const { conversation: newest } = await client.startSession()
+  const last = await findConversation(client, lastId)
+  if (lastId === newest?.id || (last !== undefined && isResumable(last, state))) return last
+  return newest === null ? undefined : findConversation(client, newest.id)
+}
+
+async function findConversation(client: VisitorClient, id: string): Promise<OpenResult | undefined> {
+  try {
+    return await client.open(id)
+  } catch (thrown) {
+    if (isGone(thrown)) return undefined
+    throw thrown
+  }
+}
+
+function toEarlier({ id, title, last_at }: VisitorConversation, isUnread: boolean): EarlierConversation {
+  return { id, title, lastAt: last_at, isUnread }
+}
+
+function isResumable({ conversation, turn }: OpenResult, { agent }: AppState): boolean {
+  const youngestSeconds = Date.now() / 1000 - (agent?.conversations?.resume_seconds ?? 0)
+  return conversation.last_at > youngestSeconds || (turn !== null && isRunning(turn))
+}

@@ -1,0 +1,157 @@
+/** Reads one conversation from the server, and follows its feed while the visitor needs it. */
+import type { FeedEvent, OpenResult, SendResult, VisitorTurn } from '../../../src/visitors/schema.ts'
+import type { Store } from '../app-state.ts'
+import { findStreaming } from '../conversation.ts'
+import { createFeed, type Feed } from './feed.ts'
+import { createShownView, type ShownView } from './shown-view.ts'
+import { findRunningTurn } from './view.ts'
+import { isCursorRejected, isGone, isTokenRejected, type VisitorClient } from './visitor-client.ts'
+import type { VisitorRecordStore } from './visitor-record.ts'
+
+interface ShownConversationParts {
+  readonly store: Store
+  readonly record: VisitorRecordStore
+  /** @throws ChatFailure */
+  readonly getClient: () => VisitorClient
+  readonly onItem: () => void
+  readonly onTurnEnded: (turn: VisitorTurn) => void
+  readonly onLeave: () => void
+  /** Called if a conversation cannot be read. */
+  readonly onFailure: (thrown: unknown) => void
+}
+
+export class ShownConversation {
+  readonly view: ShownView
+  private readonly parts: ShownConversationParts
+  private readonly feed: Feed
+  private leaving = new AbortController()
+  private cursor: string | undefined
+  /** Whether the conversation must be read again before the feed can continue. */
+  private isStale = false
+  /** The conversations that continued after the visitor left them. */
+  private readonly unread = new Set<string>()
+
+  constructor(parts: ShownConversationParts) {
+    this.parts = parts
+    this.view = createShownView(parts.store)
+    this.feed = createFeed({
+      connect: (...given) => this.connect(...given),
+      onEvent: (event) => this.onEvent(event),
+      onFailure: (thrown) => this.canReconnect(thrown),
+    })
+  }
+
+  /** Undefined before the first message. */
+  id(): string | undefined {
+    return this.parts.store.get().conversationId
+  }
+
+  /** Aborts when the visitor leaves the conversation. */
+  left(): AbortSignal {
+    return this.leaving.signal
+  }
+
+  isUnread(id: string): boolean {
+    return this.unread.has(id)
+  }
+
+  /** Shows the conversation that `read` returns, or a new one if it does not exist. */
+  async show(read: () => Promise<OpenResult | undefined>): Promise<void> {
+    this.leave()
+    const { dispatch } = this.parts.store
+    const left = this.left()
+    dispatch({ type: 'opening', opening: 'loading' })
+    try {
+      const result = await read()
+      if (left.aborted) return
+      if (result === undefined) return this.startNew()
+      this.setId(result.conversation.id)
+      dispatch({ type: 'opening', opening: undefined })
+      this.load(result)
+      this.updateFeed()
+    } catch (thrown) {
+      if (!left.aborted) this.parts.onFailure(thrown)
+    }
+  }
+
+  startNew(): void {
+    this.leave()
+    this.parts.record.change({ conversation: undefined })
+  }
+
+  /** Clears the screen. */
+  leave(): void {
+    const { store, onLeave } = this.parts
+    const id = this.id()
+    if (id !== undefined && findRunningTurn(this.view.get()) !== undefined) this.unread.add(id)
+    this.leaving.abort()
+    this.leaving = new AbortController()
+    this.feed.stop()
+    this.cursor = undefined
+    this.isStale = false
+    onLeave()
+    store.dispatch({ type: 'conversation-id', conversationId: undefined })
+    store.dispatch({ type: 'opening', opening: undefined })
+    this.view.clear()
+  }
+
+  /** Adds a message that the server has accepted; the first one creates the conversation. */
+  addSent(result: SendResult): void {
+    this.setId(result.conversation.id)
+    this.cursor ??= result.cursor
+    this.view.apply({ type: 'sent', result })
+    this.updateFeed()
+  }
+
+  /** Keeps the feed open while the visitor can see the conversation, and while an answer is written. */
+  updateFeed(): void {
+    const { isOpen, conversation } = this.parts.store.get()
+    const id = this.id()
+    const isNeeded = isOpen || findStreaming(conversation) !== undefined
+    if (id === undefined || this.cursor === undefined || !isNeeded) this.feed.stop()
+    else if (this.feed.following() !== id) this.feed.follow(id, this.cursor)
+  }
+
+  /** Connects again immediately. `isLost`: the connection was interrupted. */
+  wake(isLost: boolean): void {
+    this.feed.wake(isLost)
+  }
+
+  private setId(conversationId: string): void {
+    const { record, store } = this.parts
+    record.change({ conversation: conversationId })
+    this.unread.delete(conversationId)
+    store.dispatch({ type: 'conversation-id', conversationId })
+  }
+
+  private load(result: OpenResult): void {
+    this.cursor = result.cursor
+    this.view.apply({ type: 'opened', result })
+    this.parts.onItem()
+  }
+
+  private async connect(id: string, cursor: string, signal: AbortSignal, onByte: () => void) {
+    const client = this.parts.getClient()
+    if (!this.isStale) return client.follow(id, cursor, signal, onByte)
+    await client.startSession()
+    const result = await client.open(id)
+    signal.throwIfAborted()
+    this.isStale = false
+    this.load(result)
+    return client.follow(id, result.cursor, signal, onByte)
+  }
+
+  private canReconnect(thrown: unknown): boolean {
+    if (isGone(thrown)) this.startNew()
+    else if (isCursorRejected(thrown) || isTokenRejected(thrown)) this.isStale = true
+    return !isGone(thrown)
+  }
+
+  private onEvent(event: FeedEvent): void {
+    this.cursor = event.id
+    this.view.apply({ type: 'event', event })
+    if (event.event === 'conversation.item') this.parts.onItem()
+    if (event.event === 'conversation.turn.ended') this.parts.onTurnEnded(event.data.turn)
+    this.updateFeed()
+  }
+}

@@ -1,0 +1,41 @@
+/** Holds the view of the conversation on the screen, and publishes its entries to the frame's state. */
+import type { Store } from '../app-state.ts'
+import { createEntryRenderer, emptyView, reduceView, type View, type ViewAction } from './view.ts'
+
+export interface ShownView {
+  readonly get: () => View
+  readonly apply: (action: ViewAction) => void
+  readonly clear: () => void
+}
+
+/** Shortest time between two renderings of streamed text, in milliseconds. */
+const PACE_MS = 100
+
+export function createShownView({ dispatch }: Store): ShownView {
+  const render = createEntryRenderer()
+  let view = emptyView
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let publishedAtMs = 0
+
+  function publish(): void {
+    clearTimeout(timer)
+    timer = undefined
+    publishedAtMs = Date.now()
+    dispatch({ type: 'replaced', entries: render(view) })
+  }
+
+  return {
+    get: () => view,
+    apply(action) {
+      view = reduceView(view, action)
+      const isText = action.type === 'event' && action.event.event === 'conversation.turn.delta'
+      const waitMs = isText ? publishedAtMs + PACE_MS - Date.now() : 0
+      if (waitMs <= 0) publish()
+      else timer ??= setTimeout(publish, waitMs)
+    },
+    clear() {
+      view = emptyView
+      publish()
+    },
+  }
+}

@@ -1,0 +1,223 @@
+/** Starts turns on the server: sends messages and results of page tools, continues answers and stops them. */
+import type { StartedResult, VisitorTurn } from '../../../src/visitors/schema.ts'
+import { newUuid } from '../../values.ts'
+import type { Chat, ChatParts } from '../chat/chat.ts'
+import { toPageMessage, toPageText } from '../chat/to-messages.ts'
+import { findStreaming } from '../conversation.ts'
+import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'
+import { type CallResult, createPageTools, type PageTools } from './page-tools.ts'
+import type { ShownConversation } from './shown-conversation.ts'
+import { findRunningTurn, findUnsent, listOpenCalls, toCall } from './view.ts'
+import { isGone, type TurnFields, type VisitorClient } from './visitor-client.ts'
+
+/** Maximum number of turns with results of page tools after a message. */
+const MAX_TOOL_TURNS = 8
+
+interface TurnsParts extends ChatParts {
+  readonly getShown: () => ShownConversation
+  /** @throws ChatFailure */
+  readonly getClient: () => VisitorClient
+}
+
+export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
+  private readonly parts: TurnsParts
+  private readonly pageTools: PageTools
+  /** The turns that this tab has started; it runs their page tools. */
+  private readonly own = new Set<string>()
+  private toolTurns = 0
+  private isContinuing = false
+  private isStopWanted = false
+  /** Sends the results of page tools again. */
+  private sendResultsAgain: (() => Promise<void>) | undefined
+
+  constructor(parts: TurnsParts) {
+    this.parts = parts
+    this.pageTools = createPageTools(() => this.shown.view, parts.toolRunner)
+  }
+
+  private get shown(): ShownConversation {
+    return this.parts.getShown()
+  }
+
+  send(text: string): boolean {
+    const canSend = this.canStart()
+    if (canSend) void this.deliver(newUuid(), text)
+    return canSend
+  }
+
+  /** Sends again what could not be sent, or asks a question again whose turn has failed. */
+  retry(): void {
+    if (!this.canStart()) return
+    const view = this.shown.view.get()
+    const unsent = findUnsent(view)
+    const question = view.lines.findLast(({ author }) => author === 'visitor')
+    if (unsent !== undefined) void this.deliver(unsent.id, unsent.text ?? '')
+    else if (this.sendResultsAgain !== undefined) void this.sendResultsAgain()
+    else if (question?.text !== undefined) this.send(question.text)
+  }
+
+  stop(): void {
+    const { view } = this.shown
+    const { tools } = view.get()
+    const turn = findRunningTurn(view.get())
+    if (tools?.state === 'running') {
+      this.pageTools.stop()
+      view.apply({ type: 'tools', tools: { ...tools, state: 'stopped' } })
+    } else if (turn === undefined) this.isStopWanted = true
+    else void this.cancel(turn.id)
+  }
+
+  /** Continues an answer that was interrupted or stopped. */
+  continueAnswer(turnId: string): void {
+    if (this.isContinuing || !this.canStart()) return
+    this.isContinuing = true
+    void this.continueTurn(turnId)
+  }
+
+  onItem(): void {
+    this.pageTools.expire((turnId) => this.own.has(turnId))
+  }
+
+  onTurnEnded(turn: VisitorTurn): void {
+    const { store, onFailure } = this.parts
+    if (this.runTools(turn)) return
+    if (turn.status !== 'cancelled') store.dispatch({ type: 'reply-completed' })
+    const reply = store.get().conversation.entries.at(-1)
+    if (turn.status === 'failed' && reply?.kind === 'reply' && reply.failure !== undefined)
+      onFailure(reply.failure)
+  }
+
+  onLeave(): void {
+    this.pageTools.leave()
+    this.isStopWanted = false
+    this.isContinuing = false
+    this.sendResultsAgain = undefined
+  }
+
+  private reportFailure(thrown: unknown): Failure {
+    const { failure } = toChatFailure(thrown)
+    this.parts.onFailure(failure)
+    return failure
+  }
+
+  private showNotice(thrown: unknown): void {
+    this.parts.store.dispatch({ type: 'noticed', failure: this.reportFailure(thrown) })
+  }
+
+  private canStart(): boolean {
+    const { store, readContext } = this.parts
+    const { blocked, opening, conversation, options } = store.get()
+    if (blocked !== undefined || opening !== undefined || findStreaming(conversation) !== undefined)
+      return false
+    if (toPageMessage(options?.system, readContext()) !== null) return true
+    this.showNotice(new ChatFailure({ code: 'context_too_large' }))
+    return false
+  }
+
+  private async readFields(): Promise<TurnFields> {
+    const { store, toolRunner, readContext } = this.parts
+    const tools = (await toolRunner.list()) as NonNullable<TurnFields['tools']>
+    const { options } = store.get()
+    const context = toPageText(options?.system, readContext())
+    return {
+      ...(tools.length > 0 && { tools: [...tools] }),
+      ...(context !== undefined && { context }),
+      ...(options?.model !== undefined && { model: options.model }),
+    }
+  }
+
+  /** Sends a message. With the same `clientId`, the server accepts it only once. */
+  private async deliver(clientId: string, text: string): Promise<void> {
+    const { shown } = this
+    const left = shown.left()
+    const conversation = shown.id()
+    shown.view.apply({ type: 'sending', clientId, text, nowMs: Date.now() })
+    try {
+      const fields = { ...(conversation !== undefined && { conversation }), ...(await this.readFields()) }
+      const result = await this.parts.getClient().send({ ...fields, client_id: clientId, text })
+      this.own.add(result.turn.id)
+      if (left.aborted) return
+      this.toolTurns = 0
+      shown.addSent(result)
+      if (this.isStopWanted) void this.cancel(result.turn.id)
+    } catch (thrown) {
+      if (left.aborted) return
+      if (isGone(thrown) && conversation !== undefined) {
+        // The conversation was deleted in another tab, so the message starts a new one.
+        shown.startNew()
+        return this.deliver(clientId, text)
+      }
+      shown.view.apply({ type: 'send-failed', clientId, failure: this.reportFailure(thrown) })
+    }
+    this.isStopWanted = false
+  }
+
+  /** Calls the page tools of an ended turn of this tab. Returns false if it calls none. */
+  private runTools({ id: turnId, status }: VisitorTurn): boolean {
+    const { view } = this.shown
+    const calls = listOpenCalls(view.get()).filter(({ turn_id }) => turn_id === turnId)
+    if (status !== 'completed' || calls.length === 0 || !this.own.has(turnId)) return false
+    this.toolTurns += 1
+    if (this.toolTurns > MAX_TOOL_TURNS) {
+      view.apply({ type: 'tools', tools: { turnId, state: 'stopped' } })
+      return false
+    }
+    const running = calls.map((line) => ({ ...toCall(line), status: 'running' as const }))
+    void this.pageTools.run(turnId, running).then((results) => {
+      if (results === undefined) return
+      const clientId = newUuid()
+      this.sendResultsAgain = () => this.sendResults(turnId, clientId, results)
+      return this.sendResultsAgain()
+    })
+    return true
+  }
+
+  private async sendResults(turnId: string, clientId: string, results: readonly CallResult[]): Promise<void> {
+    const { view } = this.shown
+    view.apply({ type: 'tools', tools: { turnId, state: 'running' } })
+    const input = { turn: turnId, client_id: clientId, results: [...results] }
+    try {
+      await this.startTurn((fields) => this.parts.getClient().sendToolResults({ ...input, ...fields }))
+      this.sendResultsAgain = undefined
+    } catch (thrown) {
+      view.apply({ type: 'tools', tools: { turnId, state: this.reportFailure(thrown) } })
+    }
+  }
+
+  private async continueTurn(turnId: string): Promise<void> {
+    this.toolTurns = 0
+    try {
+      await this.startTurn((fields) => this.parts.getClient().continueTurn(turnId, fields))
+    } catch (thrown) {
+      this.showNotice(thrown)
+    }
+    this.isContinuing = false
+  }
+
+  /** Starts a turn and shows it. Shows nothing if the visitor has left the conversation before the response. */
+  private async startTurn(start: (fields: TurnFields) => Promise<StartedResult>): Promise<void> {
+    const { shown } = this
+    const left = shown.left()
+    try {
+      const { turn } = await start(await this.readFields())
+      this.own.add(turn.id)
+      if (left.aborted) return
+      shown.view.apply({ type: 'turn', turn })
+      shown.view.apply({ type: 'tools', tools: undefined })
+      shown.updateFeed()
+    } catch (thrown) {
+      if (!left.aborted) throw thrown
+    }
+  }
+
+  private async cancel(turnId: string): Promise<void> {
+    const { shown } = this
+    const left = shown.left()
+    try {
+      const turn = await this.parts.getClient().cancel(turnId)
+      if (!left.aborted) shown.view.apply({ type: 'turn', turn })
+    } catch (thrown) {
+      if (!left.aborted) this.showNotice(thrown)
+    }
+  }
+}

@@ -1,0 +1,132 @@
+/** Calls the server's operations for visitors, and obtains and renews the visitor's token. */
+import type {
+  FeedEvent,
+  OpenResult,
+  SendInput,
+  SendResult,
+  SessionResult,
+  StartedResult,
+  ToolResultsInput,
+  VisitorConversation,
+  VisitorTurn,
+} from '../../../src/visitors/schema.ts'
+import { pacedFetch } from '../chat/paced-fetch.ts'
+import { createRpcClient, type RpcClient, toErrorResponse } from '../chat/rpc.ts'
+import { type ErrorResponse, toFailure } from '../chat/to-failure.ts'
+import { ChatFailure } from '../failure.ts'
+import type { VisitorRecordStore } from './visitor-record.ts'
+
+/** The page's additions to a turn. */
+export type TurnFields = Pick<SendInput, 'context' | 'tools' | 'model'>
+
+/** All methods reject with `ChatFailure`. */
+export interface VisitorClient {
+  /** Obtains a token, or renews the one that the record contains. */
+  readonly startSession: () => Promise<SessionResult>
+  readonly listConversations: (
+    after: string | undefined,
+  ) => Promise<{ readonly data: readonly VisitorConversation[]; readonly has_more: boolean }>
+  readonly open: (conversation: string) => Promise<OpenResult>
+  readonly send: (input: SendInput) => Promise<SendResult>
+  readonly cancel: (turn: string) => Promise<VisitorTurn>
+  readonly continueTurn: (turn: string, fields: TurnFields) => Promise<StartedResult>
+  readonly sendToolResults: (input: ToolResultsInput) => Promise<StartedResult>
+  readonly remove: (conversation: string) => Promise<void>
+  /** Opens one connection to the feed; calls `onByte` whenever bytes arrive. */
+  readonly follow: (
+    conversation: string,
+    cursor: string,
+    signal: AbortSignal,
+    onByte: () => void,
+  ) => Promise<AsyncIterable<FeedEvent>>
+}
+
+export function createVisitorClient(apiKey: string, record: VisitorRecordStore): VisitorClient {
+  const headers = (): Readonly<Record<string, string>> => {
+    const { token } = record.read()
+    return token === undefined ? {} : { 'X-Parley-Visitor': token }
+  }
+  const client = createRpcClient(apiKey, headers)
+  let starting: Promise<SessionResult> | undefined
+  let renewAtMs = 0
+
+  /** Concurrent calls share one request, so that one tab never becomes two visitors. */
+  function startSession(): Promise<SessionResult> {
+    starting ??= rejectAsFailure(() => client.visitor.session.mutate({}))
+      .then((session) => {
+        record.change({ token: session.token })
+        // An expired token cannot be renewed, because the server would create another visitor.
+        renewAtMs = (Date.now() + session.expires_at * 1000) / 2
+        return session
+      })
+      .finally(() => {
+        starting = undefined
+      })
+    return starting
+  }
+
+  /** Runs a call with a token; renews the token once if the server does not accept it. */
+  async function asVisitor<T>(call: (client: RpcClient) => Promise<T>, used = client): Promise<T> {
+    if (record.read().token === undefined || Date.now() >= renewAtMs) await startSession()
+    try {
+      return await call(used)
+    } catch (thrown) {
+      if (!isTokenRejected(thrown)) throw toVisitorFailure(thrown)
+    }
+    await startSession()
+    return rejectAsFailure(() => call(used))
+  }
+
+  return {
+    startSession,
+    listConversations: (after) =>
+      asVisitor(({ visitor }) => visitor.conversations.query({ ...(after !== undefined && { after }) })),
+    open: (conversation) => asVisitor(({ visitor }) => visitor.open.query({ conversation })),
+    send: (input) => asVisitor(({ visitor }) => visitor.send.mutate(input)),
+    cancel: async (turn) => (await asVisitor(({ visitor }) => visitor.cancel.mutate({ turn }))).turn,
+    continueTurn: (turn, fields) => asVisitor(({ visitor }) => visitor.continue.mutate({ turn, ...fields })),
+    sendToolResults: (input) => asVisitor(({ visitor }) => visitor.toolResults.mutate(input)),
+    async remove(conversation) {
+      await asVisitor(({ visitor }) => visitor.delete.mutate({ conversation }))
+    },
+    follow: (conversation, cursor, signal, onByte) =>
+      asVisitor(
+        ({ visitor }) => visitor.follow.query({ conversation, cursor }, { signal }),
+        createRpcClient(apiKey, headers, (input, init) => pacedFetch(input, init, onByte)),
+      ),
+  }
+}
+
+async function rejectAsFailure<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (thrown) {
+    throw toVisitorFailure(thrown)
+  }
+}
+
+function toVisitorFailure(thrown: unknown): ChatFailure {
+  if (thrown instanceof ChatFailure) return thrown
+  // A visitor cannot fix a rejected token, and the page's key is valid.
+  if (isTokenRejected(thrown)) return new ChatFailure({ code: 'server' }, thrown)
+  return new ChatFailure(toFailure(toErrorResponse(thrown), false), thrown)
+}
+
+export function isTokenRejected(thrown: unknown): boolean {
+  return responseOf(thrown)?.code === 'visitor_required'
+}
+
+/** Returns whether the server has responded that the conversation does not exist. */
+export function isGone(thrown: unknown): boolean {
+  return responseOf(thrown)?.status === 404
+}
+
+/** Returns whether the server cannot continue after the client's cursor. */
+export function isCursorRejected(thrown: unknown): boolean {
+  const { status } = responseOf(thrown) ?? {}
+  return status === 400 || status === 409
+}
+
+function responseOf(thrown: unknown): ErrorResponse | undefined {
+  return toErrorResponse(thrown instanceof ChatFailure ? thrown.cause : thrown)
+}

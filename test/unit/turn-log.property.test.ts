@@ -9,6 +9,7 @@ import {
   toChatRun,
   toRun,
 } from '../../src/conversations/turns/segments.ts'
+import { ToolDataFilter } from '../../src/conversations/turns/tool-data.ts'
 
 const MIB = 1024 * 1024
 const events = { onAppend() {} }
@@ -62,6 +63,24 @@ describe('the log of a running turn', () => {
         }
       }),
     )
+  })
+
+  test('returns to readers the tool data that it does not store, also after the events are stored', () => {
+    const log = new TurnLog('turn_a', new StoreBacklog(), events, new ToolDataFilter())
+    const call = { type: 'tool_call', call_id: 'call_a', name: 'search', arguments: '{"text":"secret"}' }
+    const runs = [
+      toRun({ kind: 'step', bytes: Buffer.from(JSON.stringify(call)) }),
+      toRun({ kind: 'chat', bytes: Buffer.alloc(100_000, 'x') }),
+      toRun({ kind: 'chat', bytes: Buffer.from('data: {}\n\n') }),
+    ]
+    for (const each of runs) log.append(each)
+    const segments = log.takeWaiting()
+    log.markStored(segments)
+    log.append(toRun({ kind: 'chat', bytes: Buffer.from('data: last\n\n') }))
+    expect(list(log.readKept(0) ?? []).slice(0, 3)).toEqual(list(runs))
+    const stored = list(segments.flatMap(({ body }) => decodeSegment(body)))
+    expect(stored[0]).toBe(`step ${JSON.stringify({ ...call, arguments: '{}' })}`)
+    expect(stored.slice(1)).toEqual(list(runs.slice(1)))
   })
 
   test('is full above 1 MiB that is not stored, until that is stored or the turn is stopped', () => {

@@ -106,8 +106,8 @@ function ItemView({ item, result }: ItemProps) {
   }
   if (item.type === 'function_call_output')
     return (
-      <Fold label="Result of a tool" icon="tool">
-        <Data label="Result of a tool" heading="Result" text={textOf(item.output)} />
+      <Fold label="Tool result" icon="tool">
+        <Data label="Tool result" heading="Result" text={textOf(item.output)} />
       </Fold>
     )
   const thought = [textOf(item.summary), textOf(item.content)].filter((text) => text !== '').join('\n')

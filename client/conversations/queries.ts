@@ -29,7 +29,7 @@ export const conversationQuery = (id: string) =>
     refetchInterval: ({ state }) => (state.data && isRunning(state.data) ? REFRESH_MS : false),
   })
 
-/** The items from the first one on; `revision` changes when a turn ends. */
+/** Lists the items, oldest first. `revision` changes when a turn ends, so that the items are fetched again. */
 export const itemsQuery = (id: string, revision: string) =>
   infiniteQueryOptions({
     queryKey: ['conversations', id, 'items', revision],

@@ -29,11 +29,13 @@ export type AdminListQuery = z.output<typeof AdminListQuery>
 
 export const KeyReference = z.strictObject({ key_id: keyId })
 
-export const KeyRevocation = z.strictObject({
-  with_created_keys: z.boolean().default(false).meta({
-    description: 'Whether to revoke the keys that this key has created, too.',
-  }),
-})
+export const KeyRevocation = z
+  .strictObject({
+    with_created_keys: z.boolean().default(false).meta({
+      description: 'Whether to revoke the keys that this key has created, too.',
+    }),
+  })
+  .meta({ id: 'KeyRevocation' })
 
 export const KeyRevocationInput = KeyRevocation.extend(KeyReference.shape)
 

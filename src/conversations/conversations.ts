@@ -245,7 +245,10 @@ export class Conversations {
       await deleteAgentConversations(database, this.deps.clock, { tenant: tenantId, agentId })
       this.quota.forget()
     } catch (error) {
-      this.deps.log.warn({ err: error, agentId }, 'could not delete the conversations of a deleted agent yet')
+      this.deps.log.warn(
+        { err: error, agentId },
+        'could not delete the conversations of a deleted agent; maintenance will retry',
+      )
     }
   }
 

@@ -211,8 +211,8 @@ function canRead(manager: KeyManager, self: ParentKeyRow | undefined, row: Paren
 }
 
 /**
- * @throws ServiceError `insufficient_permissions`: a key cannot change itself, and a user cannot change a key
- * that another key manages, whose limits they could otherwise remove.
+ * @throws ServiceError `insufficient_permissions` if a key tries to change itself, or a user a key that another
+ * key manages. Otherwise the user could remove the limits that the managing key has set.
  */
 function assertCanChange(manager: KeyManager, row: ParentKeyRow): void {
   if (manager.kind === 'key' && row.id === manager.id)

@@ -115,7 +115,7 @@ async function prepare(
   return { preceding, items, chat: toChatRequest(asked, history as InputItem[]) }
 }
 
-/** A background response is read while it runs, so the model streams it. */
+/** Clients can read a background response while it runs, so the model always streams it. */
 function isStreamed({ stream, background }: ResponsesRequest): boolean {
   return stream === true || background === true
 }

@@ -186,7 +186,7 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
   )
 }
 
-/** Registers the state of the turns that this process runs. */
+/** Registers gauges for the turns that are running in this process. */
 function registerTurnMetrics({ conversations, metrics: { registry } }: Deps): void {
   const register = (name: string, help: string, read: (state: TurnState) => number) =>
     registerGauge(registry, { name, help }, () => [[{}, read(conversations.readState())]])

@@ -42,8 +42,8 @@ export async function openUploadStore(
 }
 
 /**
- * Returns the Unix time in milliseconds before which files are abandoned. Returns undefined if no other
- * server is running, because then all of them are.
+ * Returns a time in Unix milliseconds: files that were last modified before it are abandoned. Returns undefined
+ * if this is the only server, because then all of them are abandoned.
  */
 export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
   return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS

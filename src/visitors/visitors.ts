@@ -52,18 +52,18 @@ export async function listOwn(
   context: Context,
   query: { readonly limit: number; readonly after?: string | undefined },
 ): Promise<{ data: VisitorConversation[]; has_more: boolean }> {
-  const visitor = requireVisitor(context)
-  await assertAllowed(context, 'list')
-  const page = await readOwnPage(context, visitor, query)
+  const page = await readOwnPage(context, requireVisitor(context), query)
   return { data: page.rows.map(renderConversation), has_more: page.hasMore }
 }
 
+/** @throws ServiceError `not_allowed` if the agent's visitors may not list conversations */
 export async function readOwnPage(
-  { deps }: Context,
+  context: Context,
   visitor: VisitorKey,
   query: { readonly limit: number; readonly after?: string | undefined },
 ) {
-  const opened = await deps.conversations.storage.find()
+  await assertAllowed(context, 'list')
+  const opened = await context.deps.conversations.storage.find()
   return readPage(query, {
     find: async (id) => opened && findVisitorConversation(opened.read, visitor, id),
     list: async (limit, after) =>

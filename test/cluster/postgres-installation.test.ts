@@ -46,7 +46,7 @@ test("another installation's database is rejected, and no file changes", async (
   await startApp(one.env)
 })
 
-test('a new database is rejected with a used data directory and is not assigned an id', async () => {
+test('a new database is rejected, and gets no id, if the data directory already contains files', async () => {
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()

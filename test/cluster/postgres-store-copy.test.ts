@@ -178,7 +178,7 @@ describe('parley store copy', () => {
     const key = sqlite.key as string
     const { body: agent } = await callServer(sqlite.url, 'POST', '/v1/agents', key, { yaml: STORING })
     const model = `agent/${agent.agent_id}`
-    // Rows of 100 KiB and more, in several batches.
+    // Creates rows of about 100 KiB, so that the copy needs more than one batch.
     const texts = Array.from({ length: 60 }, (_, index) => `Number ${index} ${'é'.repeat(50_000)}`)
     const ids: string[] = []
     for (const input of texts) {

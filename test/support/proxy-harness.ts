@@ -91,7 +91,7 @@ export async function statusOf(outgoing: ClientRequest): Promise<number> {
   return answer.statusCode as number
 }
 
-/** An open response. */
+/** A streamed response that is still in progress. */
 export interface OpenResponse {
   /** Waits until the received text matches. */
   receives(pattern: RegExp): Promise<void>

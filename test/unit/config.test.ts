@@ -54,6 +54,7 @@ describe('without environment variables', () => {
           agent: 120,
           agentAddress: 60,
           authFailures: 30,
+          uploadToken: 600,
           agents: 1_000,
           streams: { parent: 50, agent: 64, address: 16 },
           maxBodyBytes: 20 * 1024 * 1024,
@@ -62,6 +63,7 @@ describe('without environment variables', () => {
           maxUploadBytes: 5 * 1024 ** 3,
           storageQuotaBytes: 50 * 1024 ** 3,
           backendAttempts: 3,
+          budgetOutputTokens: 4_096,
         },
         conversion: {
           wallMs: 600_000,
@@ -80,6 +82,7 @@ describe('without environment variables', () => {
           replaySeconds: 86_400,
           flushMs: 250,
           reconnectMs: 10_000,
+          followers: { parent: 200, agent: 1_000, address: 20 },
         },
         breaker: { calls: 10, windowMs: 10_000, restMs: 15_000 },
         timings: {

@@ -44,8 +44,8 @@ function renderName(name: string): string {
 }
 
 /**
- * Returns whether the frame must be reloaded with this key in its address. The server sets the pages that may
- * show the frame by that address.
+ * Returns whether the frame must be reloaded with this key in its address. The server uses the key in the address
+ * to decide which pages may show the frame.
  */
 export function needsOtherAddress({ apiKey }: FrameOptions, addressKey: string): boolean {
   const publicKey = publicPartOf(apiKey)

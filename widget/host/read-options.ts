@@ -28,13 +28,17 @@ const callback = accept((value) => typeof value === 'function')
 /** Accepts booleans and their text form in attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
+/** Whether a host name, as browsers normalize it, always refers to this machine. */
+export function isLocal(hostname: string): boolean {
+  return /localhost$|^127[.\d]+$|^\[::1/.test(hostname)
+}
+
 /** Accepts an http or https address; returns it as an absolute URL. Browsers block http on https pages, except on this machine. */
 const webAddress: Read = (value) => {
-  const { href, protocol = '', hostname = '' } = (isText(value) && toUrl(value)) || {}
-  const isBlocked =
-    location.protocol + protocol === 'https:http:' &&
-    !/^((.+\.)?localhost|127(\.\d+){3}|\[::1])$/.test(hostname)
-  return /^https?:$/.test(protocol) && !isBlocked ? href : undefined
+  const url = isText(value) ? toUrl(value) : undefined
+  const schemes = `${url?.protocol} ${location.protocol}`
+  const isBlocked = schemes === 'http: https:' && !isLocal((url as URL).hostname)
+  return /^https?:/.test(schemes) && !isBlocked ? url?.href : undefined
 }
 
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */

@@ -13,7 +13,7 @@ import {
   type WidgetEvents,
 } from './events.ts'
 import { publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
-import { frameAddressOf, type GivenOptions, readOptions, toFrameOptions } from './read-options.ts'
+import { frameAddressOf, type GivenOptions, isLocal, readOptions, toFrameOptions } from './read-options.ts'
 import { createShell } from './shell.ts'
 import { hostPageTools } from './tools/page-tools.ts'
 import { createToolServer } from './tools/tool-server.ts'
@@ -93,9 +93,9 @@ export function mountWidget(first: GivenOptions, scriptUrl?: string): Widget | u
   }
 
   function reportSilence(): void {
-    const text = `Is ${location.origin} in embed.origins?`
+    const text = `Does embed.origins list ${location.origin}?`
     reportMistake(options, 'frame_unreachable', text)
-    if (/localhost$|^127|^\[::1/.test(location.hostname)) shell.showHint(text)
+    if (isLocal(location.hostname)) shell.showHint(text)
   }
 
   function postContext(): void {

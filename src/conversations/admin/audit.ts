@@ -28,7 +28,7 @@ interface Reading {
   readonly agentId: string
 }
 
-/** Records that an actor reads a conversation, once per hour for each actor and conversation. */
+/** Records that an actor has read a conversation, at most once per hour for each actor and conversation. */
 export class ReadAudit {
   /** The last recording by actor and conversation, and its time (Unix seconds). */
   private readonly known = new LRUCache<string, { readonly at: number; readonly recording: Promise<void> }>({

@@ -1,4 +1,4 @@
-/** Tests the reason that the status of an ended artifact reports, and the SHA-256 of uploads. */
+/** Tests the `reason` in an unknown artifact's status, and the SHA-256 of uploads. */
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

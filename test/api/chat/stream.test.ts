@@ -104,7 +104,7 @@ test('a client that stops reading applies backpressure to the backend', async ()
   expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
 })
 
-test('consecutive streams share a backend connection, even if a body ends after [DONE]', async () => {
+test('consecutive streams share a backend connection, even if the backend ends a body some time after [DONE]', async () => {
   const app = await harness.start()
   for (const text of ['one', 'two', 'three']) {
     await app.stream(chatRequest(`${text} {{up:delay 5}}`))

@@ -25,7 +25,7 @@ async function isStored(app: TestApp, agentId: string): Promise<string | null> {
   return headers.get('x-parley-stored')
 }
 
-test('a server that cannot store turns answers them, reports degraded, and notices when it can store again', async () => {
+test('a server whose conversation store is down still answers, reports itself as degraded, and recovers with the store', async () => {
   const clock = createFakeClock()
   const dataDir = join(await makeFolder(), 'data')
   const app = await harness.start({ PARLEY_DATA_DIR: dataDir }, { clock })

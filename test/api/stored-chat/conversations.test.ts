@@ -168,7 +168,7 @@ describe('X-Parley-Conversation', () => {
     ['turns', 1_000],
     ['items', 9_999],
   ] as const)(
-    'returns 409 conversation_full if the conversation has %s up to its limit',
+    'returns 409 conversation_full if the conversation has reached its limit of %s',
     async (column, count) => {
       const { app, model } = await startStoring()
       const { id, next } = await startConversation(app, model)

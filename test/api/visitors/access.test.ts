@@ -169,11 +169,14 @@ describe('a conversation of a visitor', () => {
 
 describe('the settings of the agent', () => {
   test('decide whether visitors list and delete', async () => {
-    const { one } = await startVisit({ visitor: { list: false, delete: false } })
+    const { app, key, one } = await startVisit({ visitor: { list: false, delete: false } })
     const { conversation } = await say(one, 'Hello.')
     const deleting = one.visitor.delete.mutate({ conversation: conversation.id })
     await expect(deleting).rejects.toMatchObject(denied(403, 'not_allowed'))
     await expect(one.visitor.conversations.query({})).rejects.toMatchObject(denied(403, 'not_allowed'))
+    const headers = { 'X-Parley-Visitor': one.token }
+    const listed = await app.call('GET', '/v1/conversations', { key, headers })
+    expect([listed.status, listed.body.error.code]).toEqual([403, 'not_allowed'])
   })
 
   test('decide how long a session continues the last conversation', async () => {

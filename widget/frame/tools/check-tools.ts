@@ -46,7 +46,9 @@ function findProblem(
   if (!isTool(tool)) return 'parameters must be a JSON Schema without cycles, and annotations an object'
   if (good.has(tool.name)) return 'another tool has the same name'
   if (good.size === MAX_TOOLS) return `at most ${MAX_TOOLS} tools are offered`
-  return schemasLength > MAX_SCHEMAS_LENGTH ? 'the parameters of all tools are longer than 64 KiB' : undefined
+  return schemasLength > MAX_SCHEMAS_LENGTH
+    ? 'the parameters of this tool and the tools before it exceed 64 KiB in total'
+    : undefined
 }
 
 /** Renders a tool in the chat API's format. */

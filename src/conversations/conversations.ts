@@ -362,8 +362,7 @@ export class Conversations {
     const { failure, ...end } = await turn.run(model)
     const isStored = await turn.accepted.promise
     // The cached sum does not contain this turn.
-    const used = getUsed()
-    used?.add(sizeOf(plan) + turn.log.bytes)
+    getUsed()?.add(sizeOf(plan) + turn.log.bytes)
     if (isStored && end.stopped !== 'lost') {
       const status = await this.writer.end(turn.id, {
         ...end,

@@ -228,17 +228,19 @@ export function readIdempotency(context: Context, request: object): Idempotency 
   }
 }
 
-/** Returns the turn of an earlier request with the same key. @throws ServiceError `idempotency_key_reused` */
+/** Returns the turn of an earlier request with the same key. `field` names the key in the error. @throws ServiceError `idempotency_key_reused` */
 export async function findEarlier(
   { deps, caller }: Context,
   { digest, requestDigest }: Idempotency,
+  field = 'Idempotency-Key',
 ): Promise<TurnRow | undefined> {
   const turn = await deps.conversations.reader.findTurn(caller.tenantId, 'idempotency_digest', digest)
   if (turn === undefined || deps.conversations.reader.isKeyOver(turn)) return undefined
   if (turn.request_digest === requestDigest) return turn
   throw new ServiceError(
     'idempotency_key_reused',
-    'Idempotency-Key: was used for a different request within the last 24 hours; send a new key.',
+    `${field}: was used for a different request within the last 24 hours; send a new one`,
+    { param: field },
   )
 }
 

@@ -116,8 +116,8 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
     })
   nameTurn(context, turn.id, turn.conversation_id)
   deps.metrics.conversations.streamResumed('chat')
-  const entries = withinStreamLimit(context, deps.conversations.follow(turn, 0, client))
-  return toStream(toChatStream(entries, { capability: id.capability, after: id.number }))
+  const batches = withinStreamLimit(context, deps.conversations.followRuns(turn, 0, client))
+  return toStream(toChatStream(batches, { capability: id.capability, after: id.number }))
 }
 
 /** Agent keys are public, so they read the turns of their agent only for a day, and none of a visitor. */
@@ -150,7 +150,7 @@ async function* startedEvents(
 ): AsyncGenerator<Uint8Array, void, void> {
   const isStored = await nameStored(context, started)
   const capability = isStored ? started.capability : undefined
-  yield* toChatStream(started.read(0, client), { capability, after: -1 })
+  yield* toChatStream(started.readRuns(0, client), { capability, after: -1 })
 }
 
 async function nameStored(context: Context, { id, conversationId, isStored }: StartedTurn): Promise<boolean> {
@@ -228,17 +228,19 @@ export function readIdempotency(context: Context, request: object): Idempotency 
   }
 }
 
-/** Returns the turn of an earlier request with the same key. @throws ServiceError `idempotency_key_reused` */
+/** Returns the turn of an earlier request with the same key. `field` names the key in the error. @throws ServiceError `idempotency_key_reused` */
 export async function findEarlier(
   { deps, caller }: Context,
   { digest, requestDigest }: Idempotency,
+  field = 'Idempotency-Key',
 ): Promise<TurnRow | undefined> {
   const turn = await deps.conversations.reader.findTurn(caller.tenantId, 'idempotency_digest', digest)
   if (turn === undefined || deps.conversations.reader.isKeyOver(turn)) return undefined
   if (turn.request_digest === requestDigest) return turn
   throw new ServiceError(
     'idempotency_key_reused',
-    'Idempotency-Key: was used for a different request within the last 24 hours; send a new key.',
+    `${field}: was used for a different request within the last 24 hours; send a new one`,
+    { param: field },
   )
 }
 
@@ -263,8 +265,7 @@ async function attach(
 ): Promise<JsonBytes | EventStream> {
   nameTurn(context, turn.id, turn.conversation_id)
   const { conversations } = context.deps
-  const entries = conversations.follow(turn, 0, client)
-  if (!isStream) return readCompletion(entries, async () => {})
-  const limited = withinStreamLimit(context, entries)
-  return toStream(toChatStream(limited, { capability: conversations.capabilityOf(turn.id), after: -1 }))
+  if (!isStream) return readCompletion(conversations.follow(turn, 0, client), async () => {})
+  const batches = withinStreamLimit(context, conversations.followRuns(turn, 0, client))
+  return toStream(toChatStream(batches, { capability: conversations.capabilityOf(turn.id), after: -1 }))
 }

@@ -1,11 +1,9 @@
 /** Starts, finds, follows and ends stored turns. */
-import { EventEmitter, once } from 'node:events'
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { ConversationStorage } from '../db/open.ts'
 import { unixSeconds } from '../lib/clock.ts'
-import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
-import { createTtlCache } from '../lib/ttl-cache.ts'
-import type { EndedStatus } from '../telemetry/conversation-metrics.ts'
+import { within } from '../lib/timeout.ts'
 import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
@@ -25,17 +23,17 @@ import {
   listRunningTurns,
   readEvents,
   requestCancel,
-  sumTenantBytes,
   type TurnRow,
 } from './store.ts'
-import { acceptTurn, assertInputSize, type TurnPlan } from './turns/acceptance.ts'
-import { announceReader, POLL_MS } from './turns/announce-reader.ts'
-import { endAbandoned, storeEnd } from './turns/end.ts'
+import { acceptTurn, assertInputSize, needsStore, type TurnPlan } from './turns/acceptance.ts'
 import { toStoreFailure } from './turns/failures.ts'
+import { StoreBacklog } from './turns/log.ts'
+import { endAbandoned } from './turns/procedures.ts'
+import { StorageQuota, type UsedBytes } from './turns/quota.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
-import type { LogEntry } from './turns/segments.ts'
+import { entriesOf, type LogEntry, type LogRun } from './turns/segments.ts'
 import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
-import { toStoredEntry } from './turns/tool-data.ts'
+import { StoredLogs } from './turns/stored-logs.ts'
 import { TurnWriter } from './turns/writer.ts'
 
 export { recordExpiry } from './admin/audit.ts'
@@ -47,12 +45,12 @@ export {
 export type { TurnRow } from './store.ts'
 export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { TurnReports } from './turns/running-turn.ts'
-export type { LogEntry } from './turns/segments.ts'
+export type { LogEntry, LogRun } from './turns/segments.ts'
 
 const ID_LENGTH = 24
 const OWNER_LENGTH = 16
-const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
+const CLOSE_MS = 10_000
 
 /** A turn that this process has started; `capability` begins the ids of its events. */
 export interface StartedTurn {
@@ -64,6 +62,8 @@ export interface StartedTurn {
   /** False when the store has failed: the turn runs, but nothing of it is stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
+  /** Like `read`, in batches, which cost less. */
+  readRuns(from: number, signal?: AbortSignal): AsyncGenerator<readonly LogRun[], void, void>
 }
 
 /** Runs stored turns, and finds, follows and stops those that any process runs. */
@@ -71,13 +71,15 @@ export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
   readonly reads: ReadAudit
+  readonly quota: StorageQuota
   private readonly deps: Dependencies
+  private readonly capabilityKey: KeyObject
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
   private readonly running = new Map<string, RunningTurn>()
-  private readonly changes = new EventEmitter().setMaxListeners(0)
-  private readonly usedBytes: ReturnType<typeof createTtlCache<UsedBytes>>
+  private readonly stored: StoredLogs
   private readonly writer: TurnWriter
+  private readonly backlog = new StoreBacklog()
   private readonly storeHealth: StoreHealth
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
@@ -87,10 +89,12 @@ export class Conversations {
     const { clock, random, bus, config } = deps
     this.deps = deps
     this.owner = newId('', OWNER_LENGTH, random)
+    this.capabilityKey = createSecretKey(deps.capabilityKey)
     this.storage = deps.storage
     this.reader = new ConversationReader(deps)
+    this.stored = new StoredLogs(deps)
     this.reads = new ReadAudit(clock)
-    this.usedBytes = createTtlCache<UsedBytes>(clock, { max: 1_000, keepMs: () => QUOTA_CACHED_MS })
+    this.quota = new StorageQuota(deps)
     this.writer = new TurnWriter({
       ...deps,
       owner: this.owner,
@@ -101,12 +105,10 @@ export class Conversations {
       },
     })
     this.storeHealth = new StoreHealth({ ...deps, writer: this.writer })
-    bus.subscribe('turn', (id) => this.changes.emit(id))
+    bus.subscribe('turn', (id) => this.stored.wake(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
     bus.subscribe('read-turn', (id) => this.running.get(id)?.onAnnounced())
-    bus.onGap(() => {
-      for (const id of this.changes.eventNames()) this.changes.emit(id)
-    })
+    bus.onGap(() => this.stored.wakeAll())
     this.sweeping = setInterval(() => void this.sweep(false), SWEEP_EVERY_MS).unref()
     void this.sweep(deps.isOnlyServer)
   }
@@ -130,11 +132,13 @@ export class Conversations {
       findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
       renderFailure: plan.renderFailure,
+      backlog: this.backlog,
       onAppend: (isLarge) => this.writer.onAppend(id, isLarge),
+      readStored: (from) => this.stored.read(id, from),
     })
     let used: UsedBytes | undefined
     const assertQuota = async (tenantId: string) => {
-      used = await this.assertQuota(tenantId)
+      used = await this.quota.assertRoom(tenantId)
     }
     const accepting = acceptTurn({ ...this.deps, assertQuota }, plan, {
       id,
@@ -160,33 +164,23 @@ export class Conversations {
       capability,
       createdAt,
       isStored: turn.accepted.promise,
-      read: (from, signal) => turn.read(from, signal),
+      read: (from, signal) => toEntries(turn.read(from, signal)),
+      readRuns: (from, signal) => turn.read(from, signal),
     }
   }
 
   /** Follows a turn on any process from the entry `from` on. @throws ServiceError */
-  async *follow(turn: TurnRow, from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
-    const own = this.running.get(turn.id)
-    if (own !== undefined) return yield* own.read(from, signal)
-    const { read } = await this.storage.open()
-    const leave = announceReader(this.deps, turn, this.changes)
-    let next = from
-    try {
-      for (let current: TurnRow | undefined = turn; ; ) {
-        // Checked before the events are read: an ended turn has no later events.
-        const isEnded = current?.status !== 'in_progress'
-        const change = this.waitForChange(turn.id, signal)
-        for (const entry of await readEvents(read, turn.id, next)) {
-          yield entry
-          next += 1
-        }
-        if (isEnded || signal?.aborted) return change.cancel()
-        await change.promise
-        current = await findTurn(read, turn.tenant, 'id', turn.id)
-      }
-    } finally {
-      leave()
-    }
+  follow(turn: TurnRow, from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
+    return toEntries(this.followRuns(turn, from, signal))
+  }
+
+  /** Like `follow`, in batches, which cost less. @throws ServiceError */
+  followRuns(
+    turn: TurnRow,
+    from: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<readonly LogRun[], void, void> {
+    return this.running.get(turn.id)?.read(from, signal) ?? this.stored.follow(turn, from, signal)
   }
 
   private async findLastRead(tenantId: string, turnId: string): Promise<number | undefined> {
@@ -198,9 +192,9 @@ export class Conversations {
   /** Returns the entries so far, without waiting for more. */
   async readSoFar(turn: TurnRow): Promise<readonly LogEntry[]> {
     const own = this.running.get(turn.id)
-    if (own !== undefined) return own.log.all
+    if (own !== undefined) return (await own.readSoFar()).flatMap((run) => [...entriesOf(run)])
     const { read } = await this.storage.open()
-    return readEvents(read, turn.id, 0)
+    return (await readEvents(read, turn.id, 0)).flatMap((run) => [...entriesOf(run)])
   }
 
   /** Stops a turn. Resolves when the model has stopped, or when another process has been asked to stop it. */
@@ -230,7 +224,7 @@ export class Conversations {
       await updateTitle(trx, turn.conversation_id)
     })
     await scrub()
-    this.usedBytes.invalidate()
+    this.quota.forget()
   }
 
   /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
@@ -239,7 +233,7 @@ export class Conversations {
     const { write, scrub } = await this.storage.open()
     await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
     await scrub()
-    this.usedBytes.invalidate()
+    this.quota.forget()
     this.notify(id)
   }
 
@@ -249,7 +243,7 @@ export class Conversations {
       const database = await this.storage.find()
       if (database === undefined) return
       await deleteAgentConversations(database, this.deps.clock, { tenant: tenantId, agentId })
-      this.usedBytes.invalidate()
+      this.quota.forget()
     } catch (error) {
       this.deps.log.warn(
         { err: error, agentId },
@@ -262,7 +256,7 @@ export class Conversations {
   async moveTenant(from: string, to: string): Promise<number> {
     const database = await this.storage.find()
     const moved = await database?.write.transaction().execute((trx) => moveConversations(trx, from, to))
-    this.usedBytes.invalidate()
+    this.quota.forget()
     return moved ?? 0
   }
 
@@ -271,7 +265,7 @@ export class Conversations {
     findAgentRetention: FindAgentRetention,
     onExpired: NonNullable<MaintenanceDependencies['onExpired']>,
   ): void {
-    const onDeleted = () => this.usedBytes.invalidate()
+    const onDeleted = () => this.quota.forget()
     const deps = { ...this.deps, findAgentRetention, onDeleted, onExpired }
     this.stopMaintenance = startConversationMaintenance(deps)
   }
@@ -299,7 +293,8 @@ export class Conversations {
       if (opened === undefined || this.isClosed) return
       const owner = isStart ? this.owner : undefined
       for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
-        if (!(await endAbandoned(opened.write, turn, this.owner, unixSeconds(clock)))) continue
+        if (!(await opened.run(endAbandoned, { turn, owner: this.owner, nowSeconds: unixSeconds(clock) })))
+          continue
         metrics.turnEnded('incomplete')
         this.notify(turn.id)
         this.notify(turn.conversation_id)
@@ -311,19 +306,25 @@ export class Conversations {
 
   /** Derived from the turn, so that every replica can name the turn's events when a client repeats its request. */
   capabilityOf(turnId: string): string {
-    return deriveCapability(this.deps.capabilityKey, turnId)
+    return deriveCapability(this.capabilityKey, turnId)
   }
 
-  /** Stops all turns and stores what they have produced. */
+  /** Stops all turns and stores what they have produced, if the store allows that in time. */
   async close(): Promise<void> {
     this.isClosed = true
     clearInterval(this.sweeping)
     await this.stopMaintenance()
     const turns = [...this.running.values()]
     for (const turn of turns) turn.stop('shutdown')
-    await Promise.all(turns.map(({ ended }) => ended))
-    await this.writer.close()
-    await this.storage.close()
+    await this.closeWithin('turns', Promise.all(turns.map(({ ended }) => ended)))
+    await this.closeWithin('events', this.writer.close())
+    await this.closeWithin('database', this.storage.close())
+  }
+
+  /** A store that is down must not keep the process running. What it has not stored is lost. */
+  private async closeWithin(part: string, closing: Promise<unknown>): Promise<void> {
+    const { log, closeMs = CLOSE_MS } = this.deps
+    await within(closeMs, closing, () => log.warn({ part }, 'conversations were not closed in time'))
   }
 
   /** Hands a turn to the writer when its row is stored. */
@@ -358,17 +359,17 @@ export class Conversations {
     }: { readonly conversationId: string; readonly getUsed: () => UsedBytes | undefined },
     model: RunModel,
   ): Promise<void> {
-    const end = await turn.run(model)
+    const { failure, ...end } = await turn.run(model)
     const isStored = await turn.accepted.promise
     // The cached sum does not contain this turn.
-    const used = getUsed()
-    used?.add(sizeOf(plan, turn.log.all))
+    getUsed()?.add(sizeOf(plan) + turn.log.bytes)
     if (isStored && end.stopped !== 'lost') {
-      let status: EndedStatus | undefined
-      await this.writer.end(turn.id, async (trx) => {
-        const row = { id: turn.id, conversation_id: conversationId }
-        const at = { keepSeconds: plan.keepSeconds, nowSeconds: unixSeconds(this.deps.clock) }
-        status = await storeEnd(trx, row, this.owner, turn.log.all.map(toStoredEntry), end, at)
+      const status = await this.writer.end(turn.id, {
+        ...end,
+        conversationId,
+        failureCode: failure?.code,
+        keepSeconds: plan.keepSeconds,
+        nowSeconds: unixSeconds(this.deps.clock),
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }
@@ -378,65 +379,22 @@ export class Conversations {
     this.notify(conversationId)
   }
 
-  /** @throws ServiceError `storage_full` */
-  async assertQuota(tenantId: string): Promise<UsedBytes | undefined> {
-    const { maxBytes } = this.deps.config.conversations
-    const opened = maxBytes === 0 ? undefined : await this.storage.find()
-    if (opened === undefined) return undefined
-    const used = await this.usedBytes.get(
-      tenantId,
-      async () => new UsedBytes(await sumTenantBytes(opened.read, tenantId)),
-    )
-    if (used.bytes < maxBytes) return used
-    throw new ServiceError(
-      'storage_full',
-      `The stored conversations have reached the limit of ${maxBytes} bytes.`,
-    )
-  }
-
   /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
   notify(id: string): void {
-    this.changes.emit(id)
+    this.stored.wake(id)
     if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
   }
 
   /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
-  waitForChange(id: string, signal: AbortSignal | undefined, mostMs = POLL_MS) {
-    const waiting = new AbortController()
-    const signals = signal === undefined ? waiting.signal : AbortSignal.any([waiting.signal, signal])
-    const promise = Promise.race([
-      once(this.changes, id, { signal: signals }).catch(() => {}),
-      this.deps.clock.wait(mostMs, signals).catch(() => {}),
-    ]).then(() => waiting.abort())
-    return { promise, cancel: () => waiting.abort() }
+  waitForChange(id: string, signal: AbortSignal | undefined, mostMs?: number) {
+    return this.stored.waitForChange(id, signal, mostMs)
   }
 }
 
-/** Number of bytes that a tenant has stored; grows with each change while it is cached. */
-class UsedBytes {
-  bytes: number
-
-  constructor(bytes: number) {
-    this.bytes = bytes
-  }
-
-  add(bytes: number): void {
-    this.bytes += bytes
-  }
+function sizeOf({ input }: TurnPlan): number {
+  return input.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
 }
 
-function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
-  const inputBytes = Buffer.byteLength(JSON.stringify(input.map(({ body }) => body)))
-  return entries.reduce((sum, { bytes }) => sum + bytes.length, inputBytes)
-}
-
-/** Whether a turn cannot run unstored. */
-function needsStore(plan: TurnPlan): boolean {
-  return (
-    plan.isBackground ||
-    plan.visitorId !== undefined ||
-    plan.conversationId !== undefined ||
-    plan.previous !== undefined ||
-    plan.idempotency !== undefined
-  )
+async function* toEntries(batches: AsyncIterable<readonly LogRun[]>): AsyncGenerator<LogEntry, void, void> {
+  for await (const runs of batches) for (const run of runs) yield* entriesOf(run)
 }

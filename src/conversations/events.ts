@@ -1,22 +1,12 @@
-/** Splits runs of server-sent events, and numbers the events of a stream that can be resumed. */
+/** Numbers the events of a stream that can be resumed. */
 import { createHmac } from 'node:crypto'
 import { DONE } from '../http/sse.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { endOf } from './turn-output.ts'
-import type { LogEntry } from './turns/segments.ts'
+import { entriesOf, type LogRun, toBuffer } from './turns/segments.ts'
 
-const BOUNDARY = '\n\n'
 const CAPABILITY_LENGTH = 22
-
-/** Yields the complete events of a run. */
-export function* splitEvents(run: Buffer): Generator<Buffer, void, void> {
-  for (let start = 0; start < run.length; ) {
-    const end = run.indexOf(BOUNDARY, start) + BOUNDARY.length
-    yield run.subarray(start, end)
-    start = end
-  }
-}
 
 /** The number of the last event that a client has received, and the capability of its stream. */
 export interface EventId {
@@ -38,33 +28,31 @@ export function parseEventId(text: string): EventId | undefined {
   return match === null ? undefined : { capability: match[1] as string, number: Number(match[2]) }
 }
 
-/** Whether a client may receive an entry. */
-export function isPublic({ kind }: LogEntry): boolean {
-  return kind !== 'step'
-}
-
 /**
  * Renders the stream of a chat: adds an id to each event after the one with the number `after`, from 0, and ends it
  * like every chat stream. Without a capability the events have no ids.
  * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was stopped
  */
 export async function* toChatStream(
-  entries: AsyncIterable<LogEntry>,
+  batches: AsyncIterable<readonly LogRun[]>,
   { capability, after }: { readonly capability: string | undefined; readonly after: number },
 ): AsyncGenerator<Uint8Array, void, void> {
-  let number = 0
+  const numbering = new EventNumbering(capability, after)
   let hasFailed = false
   let isInterrupted = false
-  for await (const entry of entries) {
-    if (endOf(entry)?.interruption !== undefined) isInterrupted = true
-    if (!isPublic(entry)) continue
-    hasFailed = entry.kind === 'failure'
-    if (number > after)
-      yield capability === undefined
-        ? entry.bytes
-        : Buffer.concat([Buffer.from(`id: ${capability}.${number}\n`), entry.bytes])
-    number += 1
+  for await (const runs of batches) {
+    const publicRuns: LogRun[] = []
+    for (const run of runs) {
+      if (run.kind === 'step') isInterrupted ||= isInterruption(run)
+      else {
+        hasFailed = run.kind === 'failure'
+        publicRuns.push(run)
+      }
+    }
+    const bytes = numbering.render(publicRuns)
+    if (bytes.length > 0) yield bytes
   }
+  const { number } = numbering
   if (number <= after)
     throw new ServiceError(
       'conflict',
@@ -82,4 +70,48 @@ export function answerInterrupted(): ServiceError {
   return new ServiceError('service_unavailable', 'The answer was interrupted.', {
     code: 'stream_interrupted',
   })
+}
+
+function isInterruption(run: LogRun): boolean {
+  return [...entriesOf(run)].some((entry) => endOf(entry)?.interruption !== undefined)
+}
+
+/** The line break and at most nine digits. */
+const MAX_NUMBER_BYTES = 10
+
+/** Adds ids to events while it copies them to one buffer for each batch, because each write to a client is expensive. */
+class EventNumbering {
+  /** The number of the next event. */
+  number = 0
+  private readonly prefix: Buffer | undefined
+  private readonly after: number
+
+  constructor(capability: string | undefined, after: number) {
+    this.prefix = capability === undefined ? undefined : Buffer.from(`id: ${capability}.`)
+    this.after = after
+  }
+
+  render(runs: readonly LogRun[]): Uint8Array {
+    const { prefix } = this
+    const added = prefix === undefined ? 0 : prefix.length + MAX_NUMBER_BYTES
+    const size = runs.reduce((sum, { bytes, ends }) => sum + bytes.length + ends.length * added, 0)
+    const target = Buffer.allocUnsafe(size)
+    let at = 0
+    for (const { bytes, ends } of runs) {
+      const source = toBuffer(bytes)
+      let start = 0
+      for (const end of ends) {
+        if (this.number > this.after) {
+          if (prefix !== undefined) {
+            at += prefix.copy(target, at)
+            at += target.write(`${this.number}\n`, at, 'latin1')
+          }
+          at += source.copy(target, at, start, end)
+        }
+        this.number += 1
+        start = end
+      }
+    }
+    return target.subarray(0, at)
+  }
 }

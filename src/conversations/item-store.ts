@@ -1,6 +1,6 @@
 /** Reads and writes the items of conversations. */
 import type { Selectable } from 'kysely'
-import type { ConversationDb, ItemTable } from '../db/open.ts'
+import { type ConversationDb, type ItemTable, insertRow } from '../db/open.ts'
 import type { PageOptions } from './store.ts'
 
 const TITLE_LENGTH = 80
@@ -23,53 +23,66 @@ export function sizesOf(items: readonly NewItem[]): number[] {
   return items.map(({ body }) => Buffer.byteLength(JSON.stringify(body)))
 }
 
+/** An item as its row contains it. */
+export type EncodedItem = Omit<NewItem, 'body'> & { readonly body: string; readonly bytes: number }
+
+export function encodeItem(item: NewItem): EncodedItem {
+  const body = JSON.stringify(item.body)
+  return { ...item, body, bytes: Buffer.byteLength(body) }
+}
+
+export function sumBytes(items: readonly EncodedItem[]): number {
+  return items.reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+export interface ItemPlace {
+  readonly conversationId: string
+  readonly turnId: string | null
+  readonly nowSeconds: number
+}
+
 /** Adds items at the end of a conversation, and returns the number of items that it has had so far. */
 export async function insertItems(
   db: ConversationDb,
-  place: { conversationId: string; turnId: string | null; nowSeconds: number },
+  place: ItemPlace,
   items: readonly NewItem[],
 ): Promise<number> {
   if (items.length === 0) return 0
-  const bodies = items.map(({ body }) => JSON.stringify(body))
-  const sizes = bodies.map((body) => Buffer.byteLength(body))
+  const encoded = items.map(encodeItem)
   const { items: count } = await db
     .updateTable('conversations')
     .set((eb) => ({
       items: eb('items', '+', items.length),
-      bytes: eb(
-        'bytes',
-        '+',
-        sizes.reduce((sum, size) => sum + size, 0),
-      ),
+      bytes: eb('bytes', '+', sumBytes(encoded)),
       revision: eb('revision', '+', 1),
     }))
     .where('id', '=', place.conversationId)
     .returning('items')
     .executeTakeFirstOrThrow()
-  const first = count - items.length + 1
-  await db
-    .insertInto('items')
-    .values(
-      items.map(({ id, type, role, author, status, isForVisitor, clientId }, index) => ({
-        id,
-        type,
-        role,
-        author,
-        status,
-        conversation_id: place.conversationId,
-        turn_id: place.turnId,
-        position: first + index,
-        author_name: null,
-        for_visitor: isForVisitor ? 1 : 0,
-        for_model: 1,
-        client_id: clientId ?? null,
-        body: bodies[index] as string,
-        bytes: sizes[index] as number,
-        created_at: place.nowSeconds,
-      })),
-    )
-    .execute()
+  await insertItemRows(db, place, encoded, count)
   return count
+}
+
+/** Inserts the last rows of a conversation that already counts them; `count` is the number of all its items. */
+export async function insertItemRows(
+  db: ConversationDb,
+  { conversationId, turnId, nowSeconds }: ItemPlace,
+  items: readonly EncodedItem[],
+  count: number,
+): Promise<void> {
+  const first = count - items.length + 1
+  for (const [index, { isForVisitor, clientId, ...item }] of items.entries())
+    await insertRow(db, 'items', {
+      ...item,
+      conversation_id: conversationId,
+      turn_id: turnId,
+      position: first + index,
+      author_name: null,
+      for_visitor: isForVisitor ? 1 : 0,
+      for_model: 1,
+      client_id: clientId ?? null,
+      created_at: nowSeconds,
+    })
 }
 
 /** An item without its content. */

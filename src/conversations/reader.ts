@@ -2,6 +2,10 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
+import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
+import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
+import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
+import { toStoreFailure } from './turns/failures.ts'
 import {
   findMainTurn,
   type HistoryLimits,
@@ -9,11 +13,9 @@ import {
   readConversation,
   readVisitorConversation,
   type StoredItem,
-} from './history.ts'
-import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
-import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
-import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
-import { toStoreFailure } from './turns/failures.ts'
+} from './turns/history.ts'
+
+export type { HistoryLimits, StoredItem } from './turns/history.ts'
 
 type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'>
 

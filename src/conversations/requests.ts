@@ -33,7 +33,8 @@ import {
   type TurnRow,
   updateMetadata,
 } from './store.ts'
-import { assertItemSizes, conversationFull, MAX_ITEMS } from './turns/acceptance.ts'
+import { assertItemSizes, conversationFull } from './turns/acceptance.ts'
+import { MAX_ITEMS } from './turns/statements.ts'
 
 export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
   readonly conversations: Conversations
@@ -62,7 +63,7 @@ export async function createConversation(
         code: 'conversations_off',
       },
     )
-  const quota = await deps.conversations.assertQuota(tenantId)
+  const quota = await deps.conversations.quota.assertRoom(tenantId)
   const { write } = await deps.conversations.storage.open()
   const id = newId('conv_', 24, deps.random)
   const nowSeconds = unixSeconds(deps.clock)
@@ -174,7 +175,7 @@ export async function addItems(
   const { db } = await findOwn(deps, tenantId, id)
   const items = toInputItems(sent as SentItem[], deps.random)
   assertItemSizes(sizesOf(items), 'items')
-  const quota = await deps.conversations.assertQuota(tenantId)
+  const quota = await deps.conversations.quota.assertRoom(tenantId)
   const nowSeconds = unixSeconds(deps.clock)
   await db.write.transaction().execute(async (trx) => {
     const count = await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)

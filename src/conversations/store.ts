@@ -1,22 +1,26 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
-import type { ConversationDb, ConversationTable, TurnTable } from '../db/open.ts'
-import { decodeSegment, encodeSegment, type LogEntry } from './turns/segments.ts'
+import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
+import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>
 export type TurnRow = Selectable<TurnTable>
 
-export interface TurnEvents {
+/** Consecutive entries of a turn. */
+export interface TurnSegment {
   readonly turnId: string
+  /** The number of the first entry. */
   readonly firstSeq: number
-  readonly entries: readonly LogEntry[]
+  readonly count: number
+  /** The entries, encoded by `encodeSegment`. */
+  readonly body: Uint8Array
 }
 
 export async function insertConversation(
   db: ConversationDb,
   row: Insertable<ConversationTable>,
 ): Promise<void> {
-  await db.insertInto('conversations').values(row).execute()
+  await insertRow(db, 'conversations', row)
 }
 
 export function findConversation(
@@ -30,57 +34,6 @@ export function findConversation(
     .where('tenant', '=', tenant)
     .where('id', '=', id)
     .executeTakeFirst()
-}
-
-/**
- * Adds a turn to a conversation and returns the turn's number. With `lock` the conversation admits no other turn
- * until this one ends. Returns undefined if another turn holds the lock, or the conversation is gone or has changed.
- */
-export async function claimNumber(
-  db: ConversationDb,
-  {
-    id,
-    turnId,
-    agentId,
-    title,
-    lock,
-    revision,
-    nowSeconds,
-    keepSeconds,
-  }: {
-    id: string
-    turnId: string
-    agentId: string
-    title: string | null
-    lock: boolean
-    /** The state of the conversation that the turn's history was read from; undefined if any state will do. */
-    revision: number | undefined
-    nowSeconds: number
-    keepSeconds: number
-  },
-): Promise<{ number: number; items: number } | undefined> {
-  const claimed = await db
-    .updateTable('conversations')
-    .set((eb) => ({
-      turns: eb('turns', '+', 1),
-      revision: eb('revision', '+', 1),
-      last_at: nowSeconds,
-      expires_at: nowSeconds + keepSeconds,
-      // A conversation belongs to the agent of its first turn.
-      agent_id: sql<string>`case when agent_id = '' then ${agentId} else agent_id end`,
-      title: sql<string | null>`coalesce(title, ${title})`,
-      ...(lock && { busy_turn: turnId }),
-    }))
-    .where('id', '=', id)
-    .$if(lock, (query) => query.where('busy_turn', 'is', null).where('mode', '=', 'model'))
-    .$if(revision !== undefined, (query) => query.where('revision', '=', revision as number))
-    .returning(['turns', 'items'])
-    .executeTakeFirst()
-  return claimed && { number: claimed.turns, items: claimed.items }
-}
-
-export async function insertTurn(db: ConversationDb, row: Insertable<TurnTable>): Promise<void> {
-  await db.insertInto('turns').values(row).execute()
 }
 
 /** Frees an idempotency key that is older than a day. */
@@ -130,72 +83,60 @@ export async function renewLeases(
     .execute()
 }
 
-export async function insertEvents(db: ConversationDb, runs: readonly TurnEvents[]): Promise<void> {
-  const rows = runs
-    .filter(({ entries }) => entries.length > 0)
-    .map(({ turnId, firstSeq, entries }) => ({
+/** SQLite accepts 32,766 values in a statement. */
+const ROWS_PER_STATEMENT = 5_000
+
+export async function insertSegments(db: ConversationDb, segments: readonly TurnSegment[]): Promise<void> {
+  const rows = segments
+    .filter(({ count }) => count > 0)
+    .map(({ turnId, firstSeq, count, body }) => ({
       turn_id: turnId,
       first_seq: firstSeq,
-      last_seq: firstSeq + entries.length - 1,
-      body: encodeSegment(entries),
+      last_seq: firstSeq + count - 1,
+      body: toBuffer(body),
     }))
-  if (rows.length > 0) await db.insertInto('turn_events').values(rows).execute()
+  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT)
+    await db
+      .insertInto('turn_events')
+      .values(rows.slice(at, at + ROWS_PER_STATEMENT))
+      .execute()
 }
 
-/** Returns the stored entries of a turn from `from` on. */
-export async function readEvents(db: ConversationDb, turnId: string, from: number): Promise<LogEntry[]> {
+/** Returns all stored entries of a turn, encoded. */
+export async function readSegments(db: ConversationDb, turnId: string): Promise<Buffer[]> {
+  const rows = await db
+    .selectFrom('turn_events')
+    .select('body')
+    .where('turn_id', '=', turnId)
+    .orderBy('first_seq')
+    .execute()
+  return rows.map(({ body }) => body)
+}
+
+/** Returns the stored entries of a turn from `from` on, of at most `maxRows` rows. */
+export async function readEvents(
+  db: ConversationDb,
+  turnId: string,
+  from: number,
+  maxRows?: number,
+): Promise<LogRun[]> {
   const rows = await db
     .selectFrom('turn_events')
     .selectAll()
     .where('turn_id', '=', turnId)
     .where('last_seq', '>=', from)
     .orderBy('first_seq')
+    .$if(maxRows !== undefined, (query) => query.limit(maxRows as number))
     .execute()
-  return rows.flatMap(({ first_seq, body }) => decodeSegment(body).slice(Math.max(0, from - first_seq)))
-}
-
-/** Ends a running turn. Returns false if it has ended already; then nothing else may be written about it. */
-export async function endTurn(
-  db: ConversationDb,
-  id: string,
-  owner: string | undefined,
-  changes: Partial<Insertable<TurnTable>>,
-): Promise<boolean> {
-  const ended = await db
-    .updateTable('turns')
-    .set({ ...changes, lease_until: null })
-    .where('id', '=', id)
-    .where('status', '=', 'in_progress')
-    .$if(owner !== undefined, (query) => query.where('owner', '=', owner as string))
-    .executeTakeFirst()
-  return ended.numUpdatedRows > 0n
-}
-
-/** Releases a conversation's lock and adds up what its turn has used. */
-export async function releaseConversation(
-  db: ConversationDb,
-  turn: Pick<TurnRow, 'id' | 'conversation_id'>,
-  sums: {
-    promptTokens: number
-    completionTokens: number
-    isFailure: boolean
-    nowSeconds: number
-    expiresAt: number
-  },
-): Promise<void> {
-  await db
-    .updateTable('conversations')
-    .set((eb) => ({
-      busy_turn: releasedBy(turn.id),
-      prompt_tokens: eb('prompt_tokens', '+', sums.promptTokens),
-      completion_tokens: eb('completion_tokens', '+', sums.completionTokens),
-      failures: eb('failures', '+', sums.isFailure ? 1 : 0),
-      revision: eb('revision', '+', 1),
-      last_at: sums.nowSeconds,
-      expires_at: sums.expiresAt,
-    }))
-    .where('id', '=', turn.conversation_id)
-    .execute()
+  return rows.flatMap(({ first_seq, body }) => {
+    let skipped = Math.max(0, from - first_seq)
+    return decodeSegment(body).flatMap((run) => {
+      const { length } = run.ends
+      const rest = skipped < length ? [skipEntries(run, skipped)] : []
+      skipped = Math.max(0, skipped - length)
+      return rest
+    })
+  })
 }
 
 function releasedBy(turnId: string) {

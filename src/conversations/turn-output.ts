@@ -7,7 +7,7 @@ import { type ChatPiece, callsOf, partsOf, toPiece } from './chat-piece.ts'
 import type { NewItem } from './item-store.ts'
 import { type OnEvent, Output } from './output.ts'
 import type { OutputItem } from './response-schema.ts'
-import type { LogEntry } from './turns/segments.ts'
+import { type LogEntry, SegmentCursor } from './turns/segments.ts'
 
 const ID_LENGTH = 24
 
@@ -56,35 +56,158 @@ export interface TurnOutput {
   /** The model's finish reason; undefined if the answer broke off. */
   readonly finish: string | undefined
   readonly usage: Usage | undefined
+  /** The number of entries. */
+  readonly count: number
+  /** Unix seconds, from the last entry. */
+  readonly endedAt: number | undefined
 }
 
 const noEvents: OnEvent = () => {}
 
-/** The items of a turn: calls of server tools with their results, then the answer. */
-export function renderOutput(turnId: string, entries: readonly LogEntry[]): TurnOutput {
-  const ids = createItemIds(turnId)
-  const toolIds = createItemIds(`${turnId}:tools`)
-  const output = new Output(ids, noEvents)
-  const toolItems: NewItem[] = []
-  let finish: string | undefined
-  let usage: Usage | undefined
-  for (const entry of entries) {
+/** The items of a turn: calls of server tools with their results, then the answer. `segments` are its whole log. */
+export function renderOutput(turnId: string, segments: Iterable<Uint8Array>): TurnOutput {
+  const reader = new OutputReader(turnId)
+  for (const segment of segments) reader.take(segment)
+  return reader.end()
+}
+
+/**
+ * Reused for the segments of all turns, because V8 collects garbage more often the more memory buffers take. Nothing
+ * in it is used after a segment.
+ */
+const memory = { entries: Buffer.alloc(256 * 1024), text: Buffer.alloc(256 * 1024 + 2) }
+
+class OutputReader {
+  private readonly newToolId: (prefix: string) => string
+  private readonly output: Output
+  private readonly toolItems: NewItem[] = []
+  private count = 0
+  private endedAt: number | undefined
+  private finish: string | undefined
+  private usage: Usage | undefined
+
+  constructor(turnId: string) {
+    this.newToolId = createItemIds(`${turnId}:tools`)
+    this.output = new Output(createItemIds(turnId), noEvents)
+  }
+
+  take(segment: Uint8Array): void {
+    const cursor = new SegmentCursor(segment, memory.entries)
+    const plain = new PlainEvents(cursor)
+    while (cursor.next()) {
+      this.count += 1
+      if (plain.take()) continue
+      this.addText(plain.end())
+      const { kind, bytes, from, to } = cursor
+      this.takeEntry({ kind, bytes: bytes.subarray(from, to) })
+      plain.learn()
+    }
+    this.addText(plain.end())
+  }
+
+  end(): TurnOutput {
+    const { output, toolItems, finish, usage, count, endedAt } = this
+    const isCutOff = finish === undefined || finish === 'length' || finish === 'content_filter'
+    // An answer that broke off before its first part has no message.
+    if (!isCutOff || output.items.length > 0) output.close(isCutOff)
+    return { items: [...toolItems, ...output.items.map(toNewItem)], finish, usage, count, endedAt }
+  }
+
+  private addText({ field, text }: PlainText): void {
+    if (text === '') return
+    if (field === 'content') this.output.addPart({ type: 'output_text', text, annotations: [], logprobs: [] })
+    else this.output.addPart({ type: 'reasoning_text', text })
+  }
+
+  private takeEntry(entry: LogEntry): void {
+    const { output } = this
     if (entry.kind === 'step') {
       const step: LoggedStep | LoggedEnd = JSON.parse(entry.bytes.toString())
-      if (step.type !== 'ended') toolItems.push(toToolItem(step, toolIds))
+      if (step.type === 'ended') this.endedAt = step.at
+      else this.toolItems.push(toToolItem(step, this.newToolId))
     }
     const piece = pieceOf(entry)
     const choice = piece?.choices[0]
-    if (piece?.usage) usage = piece.usage
-    if (choice === undefined) continue
+    if (piece?.usage) this.usage = piece.usage
+    if (choice === undefined) return
     for (const part of partsOf(choice)) output.addPart(part)
     for (const call of callsOf(choice)) output.addCall(call)
-    finish = choice.finish_reason ?? finish
+    this.finish = choice.finish_reason ?? this.finish
   }
-  const isCutOff = finish === undefined || finish === 'length' || finish === 'content_filter'
-  // An answer that broke off before its first part has no message.
-  if (!isCutOff || output.items.length > 0) output.close(isCutOff)
-  return { items: [...toolItems, ...output.items.map(toNewItem)], finish, usage }
+}
+
+/** An event with one text: the bytes before it, which end with its field, the text as JSON, and the bytes after it. */
+const PLAIN_EVENT =
+  /^(data: ?\{[^{}[\]]*"choices": ?\[\{"index": ?0, ?"delta": ?\{"(content|reasoning_content|reasoning)": ?")(?:[^"\\]|\\.)*("\}(?:, ?"logprobs": ?null)?, ?"finish_reason": ?null\}\](?:, ?"usage": ?null)?\}\n\n)$/
+
+const QUOTE = 0x22
+
+interface PlainText {
+  /** `content`, or one of the two names of reasoning. */
+  readonly field: string
+  readonly text: string
+}
+
+/**
+ * Joins the texts of consecutive events that are otherwise equal. These are almost all events of a stream, and
+ * parsing each of them would be the largest cost of storing a turn.
+ */
+class PlainEvents {
+  private readonly cursor: SegmentCursor
+  /** The bytes around the text of the event before the current one; 0 if it was not plain. */
+  private headBytes = 0
+  private tailBytes = 0
+  private field = ''
+  private readonly joined: Buffer
+  private at = 0
+
+  constructor(cursor: SegmentCursor) {
+    this.cursor = cursor
+    const size = cursor.bytes.length + 2
+    this.joined = size > memory.text.length ? Buffer.allocUnsafe(size) : memory.text
+  }
+
+  /** Takes the current event if it is plain; otherwise, the caller parses it. */
+  take(): boolean {
+    const { bytes, from, to, sharedStart, sharedEnd, kind } = this.cursor
+    const { headBytes, tailBytes } = this
+    // An event that repeats the one before it shares its end with the start.
+    const hasTail = sharedEnd >= tailBytes || sharedStart === to - from
+    if (headBytes === 0 || kind !== 'chat' || sharedStart < headBytes || !hasTail) return false
+    const textFrom = from + headBytes
+    const textTo = to - tailBytes
+    const first = bytes[textFrom] as number
+    // The rest of a character that a provider has split would join with its start.
+    if (textTo < textFrom || (first >= 0x80 && first < 0xc0)) return false
+    const { joined, at } = this
+    for (let index = textFrom; index < textTo; index++) {
+      const byte = bytes[index] as number
+      // A quotation mark may end the text early; an event with an escaped one is parsed, too.
+      if (byte === QUOTE) return false
+      joined[at + 1 + index - textFrom] = byte
+    }
+    this.at = at + textTo - textFrom
+    return true
+  }
+
+  /** Uses the current event as the pattern of those after it, if it has no other content than its text. */
+  learn(): void {
+    const { bytes, from, to } = this.cursor
+    const [, head, field, tail] = PLAIN_EVENT.exec(bytes.toString('latin1', from, to)) ?? []
+    this.headBytes = head?.length ?? 0
+    this.tailBytes = tail?.length ?? 0
+    this.field = field ?? ''
+  }
+
+  /** Returns the text of the events since the last call. */
+  end(): PlainText {
+    const { field, joined, at } = this
+    if (at === 0) return { field, text: '' }
+    joined[0] = QUOTE
+    joined[at + 1] = QUOTE
+    this.at = 0
+    return { field, text: JSON.parse(joined.toString('utf8', 0, at + 2)) }
+  }
 }
 
 /** The chat chunk or completion in an entry; undefined for other entries. */

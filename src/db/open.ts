@@ -7,11 +7,13 @@ export {
   conversationsFile,
   createConversationStorage,
 } from './conversations/open.ts'
+export { insertRow, prepare } from './conversations/prepared.ts'
 export type {
   ConversationDatabase,
   ConversationDb,
   ConversationTable,
   ItemTable,
+  Procedure,
   TurnStatus,
   TurnTable,
 } from './conversations/tables.ts'

@@ -2,7 +2,7 @@
 import type { Dependencies } from '../chat/dependencies.ts'
 import { assertMayName, mayRead } from '../chat/stored-chat.ts'
 import { conversationLocked, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
-import type { HistoryLimits, StoredItem } from '../conversations/history.ts'
+import type { HistoryLimits, StoredItem } from '../conversations/reader.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import { conversationIdOf } from './answer.ts'

@@ -17,9 +17,9 @@ import {
   type TurnPlan,
   type TurnRow,
 } from '../conversations/conversations.ts'
-import type { HistoryLimits } from '../conversations/history.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
+import type { HistoryLimits } from '../conversations/reader.ts'
 import type { ResponseObject } from '../conversations/response-schema.ts'
 import { newId } from '../lib/ids.ts'
 import { logFailure } from '../operations/errors.ts'

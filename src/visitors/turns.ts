@@ -3,9 +3,9 @@ import { runTurn } from '../chat/chat.ts'
 import { prepareTurn } from '../chat/prepare-turn.ts'
 import { findEarlier, findWinner } from '../chat/stored-chat.ts'
 import { conversationLocked, digestOf, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
-import type { StoredItem } from '../conversations/history.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
+import type { StoredItem } from '../conversations/reader.ts'
 import {
   findClientItem,
   findClientItemOfTurn,
@@ -176,7 +176,7 @@ async function joinWinner(
 ): Promise<TurnRow> {
   const winner =
     error instanceof ServiceError && error.reason === 'conflict' && idempotency !== undefined
-      ? await findEarlier(context, idempotency)
+      ? await findEarlier(context, idempotency, 'client_id')
       : undefined
   return winner ?? findWinner(context, idempotency, error)
 }
@@ -276,7 +276,7 @@ async function findRepeated(context: Context, { clientId, conversationId, conten
     digest: digestOf(JSON.stringify([visitor.tenantId, visitor.visitorId, clientId])),
     requestDigest: digestOf(content),
   }
-  const earlier = await findEarlier(context, idempotency)
+  const earlier = await findEarlier(context, idempotency, 'client_id')
   if (earlier !== undefined || conversationId === undefined) return { idempotency, turn: earlier }
   const { read } = await findOwnConversation(context, conversationId)
   const item = await findClientItem(read, conversationId, clientId)

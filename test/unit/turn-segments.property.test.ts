@@ -1,8 +1,16 @@
 /** Tests with generated events that stored runs of events decode to the same bytes, and that event ids count them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseEventId, splitEvents, toChatStream } from '../../src/conversations/events.ts'
-import { decodeSegment, encodeSegment, type LogEntry } from '../../src/conversations/turns/segments.ts'
+import { parseEventId, toChatStream } from '../../src/conversations/events.ts'
+import {
+  decodeSegment,
+  encodeSegment,
+  entriesOf,
+  type LogEntry,
+  type LogRun,
+  toChatRun,
+  toRun,
+} from '../../src/conversations/turns/segments.ts'
 
 const kind = fc.constantFrom('chat', 'completion', 'failure', 'step')
 /** Few different bytes, so that neighbouring entries share much, and often overlap themselves. */
@@ -15,12 +23,19 @@ const event = fc.string({ maxLength: 30 }).map((text) => `data: ${JSON.stringify
 const events = fc.array(event, { maxLength: 20 })
 const capability = 'a'.repeat(22)
 
-/** A log of these events, with a step of the server before each. */
-async function* toLog(texts: readonly string[]): AsyncGenerator<LogEntry, void, void> {
-  for (const text of texts) {
-    yield { kind: 'step', bytes: Buffer.from('{"type":"tool_call"}') }
-    yield { kind: 'chat', bytes: Buffer.from(text) }
-  }
+/** A log of these events in batches of `size` events, each after a step of the server. */
+async function* toLog(texts: readonly string[], size = 1): AsyncGenerator<LogRun[], void, void> {
+  const step = toRun({ kind: 'step', bytes: Buffer.from('{"type":"tool_call"}') })
+  for (let at = 0; at < texts.length; at += size)
+    yield [step, toChatRun(Buffer.from(texts.slice(at, at + size).join('')))]
+}
+
+function encode(list: readonly LogEntry[]): Uint8Array {
+  return encodeSegment(list.map(toRun))
+}
+
+function decode(segment: Uint8Array): LogEntry[] {
+  return decodeSegment(segment).flatMap((run) => [...entriesOf(run)])
 }
 
 async function readStream(texts: readonly string[], after: number): Promise<string[]> {
@@ -34,7 +49,7 @@ describe('a run of entries', () => {
   test('decodes to the same entries', () => {
     fc.assert(
       fc.property(entries, (list) => {
-        expect(decodeSegment(encodeSegment(list))).toEqual(list)
+        expect(decode(encode(list))).toEqual(list)
       }),
     )
   })
@@ -42,9 +57,9 @@ describe('a run of entries', () => {
   test('decodes to the same entries if it is a view of a larger buffer', () => {
     fc.assert(
       fc.property(entries, fc.nat(9), (list, offset) => {
-        const larger = Buffer.concat([Buffer.alloc(offset, 1), encodeSegment(list), Buffer.alloc(3, 2)])
+        const larger = Buffer.concat([Buffer.alloc(offset, 1), encode(list), Buffer.alloc(3, 2)])
         const view = new Uint8Array(larger.buffer, larger.byteOffset + offset, larger.length - offset - 3)
-        expect(decodeSegment(view)).toEqual(list)
+        expect(decode(view)).toEqual(list)
       }),
     )
   })
@@ -56,12 +71,12 @@ describe('a run of entries', () => {
       { kind: 'chat', bytes: Buffer.concat([long, Buffer.from('y'), long]) },
       { kind: 'step', bytes: Buffer.alloc(0) },
     ]
-    expect(decodeSegment(encodeSegment(list))).toEqual(list)
+    expect(decode(encode(list))).toEqual(list)
   })
 
   test('needs at most 10 more bytes for each repetition of an event', () => {
     const one: LogEntry = { kind: 'chat', bytes: Buffer.alloc(5_000, 'abc') }
-    const growth = encodeSegment([one, one, one]).length - encodeSegment([one]).length
+    const growth = encode([one, one, one]).length - encode([one]).length
     expect(growth).toBeLessThanOrEqual(20)
   })
 })
@@ -100,8 +115,8 @@ describe('a stream of events', () => {
   test('splits into the events that it was joined from', () => {
     fc.assert(
       fc.property(events, (texts) => {
-        const split = [...splitEvents(Buffer.from(texts.join('')))].map(String)
-        expect(split).toEqual(texts)
+        const run = toChatRun(Buffer.from(texts.join('')))
+        expect([...entriesOf(run)].map(({ bytes }) => String(bytes))).toEqual(texts)
       }),
     )
   })

@@ -1,25 +1,16 @@
 /** Stores new turns, and rejects those for which a conversation has no place. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Insertable } from 'kysely'
-import type { ConversationDb, ConversationTable, TurnTable } from '../../db/open.ts'
+import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { recordVisitor } from '../feed/rows.ts'
-import { findMainTurn } from '../history.ts'
-import { insertItems, type NewItem, sizesOf, titleOf } from '../item-store.ts'
-import {
-  claimNumber,
-  expireIdempotencyKey,
-  findConversation,
-  insertConversation,
-  insertTurn,
-  type TurnRow,
-} from '../store.ts'
+import { type EncodedItem, encodeItem, type NewItem, sizesOf, sumBytes, titleOf } from '../item-store.ts'
+import type { TurnRow } from '../store.ts'
+import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
+import { MAX_ITEMS, MAX_TURNS } from './statements.ts'
 import { withoutToolData } from './tool-data.ts'
 import { LEASE_SECONDS } from './writer.ts'
 
-const MAX_TURNS = 1_000
-export const MAX_ITEMS = 10_000
 const MAX_INPUT_BYTES = 4 * 1024 * 1024
 const MAX_ITEM_BYTES = 2 * 1024 * 1024
 export const IDEMPOTENCY_SECONDS = 24 * 3600
@@ -74,39 +65,62 @@ type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition'> & {
 /** Stores a turn and its input, and takes the lock of its conversation. @throws ServiceError */
 export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedAs): Promise<void> {
   const { id, conversationId, nowSeconds } = as
+  const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
+  const items = input.map(encodeItem)
   await deps.assertQuota(plan.tenantId)
-  const { write } = await deps.storage.open()
-  await write.transaction().execute(async (trx) => {
-    if (plan.idempotency !== undefined)
-      await expireIdempotencyKey(trx, plan.idempotency.digest, nowSeconds - IDEMPOTENCY_SECONDS)
-    if (plan.visitorId !== undefined) await recordVisitor(trx, plan, plan.visitorId, nowSeconds)
-    if (plan.conversationId === undefined && plan.previous === undefined)
-      await insertConversation(trx, toConversationRow(deps, plan, as))
-    const lock = plan.conversationId !== undefined || plan.visitorId !== undefined
-    const claimed = await claimNumber(trx, {
-      id: conversationId,
-      turnId: id,
-      agentId: plan.agentId,
-      title: titleOf(plan.input),
-      lock,
-      revision: plan.revision,
-      nowSeconds,
-      keepSeconds: plan.keepSeconds,
-    })
-    if (claimed === undefined) throw await explainUnclaimed(trx, plan, conversationId)
-    if (plan.number !== undefined && claimed.number !== plan.number) throw conversationLocked()
-    if (claimed.number > MAX_TURNS || claimed.items + plan.input.length > MAX_ITEMS) throw conversationFull()
-    const followed = plan.previous ?? (lock ? await findMainTurn(trx, conversationId) : undefined)
-    await insertTurn(trx, toTurnRow(plan, as, { number: claimed.number, previousId: followed?.id ?? null }))
-    const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
-    await insertItems(trx, { conversationId, turnId: id, nowSeconds }, input)
+  const { run } = await deps.storage.open()
+  const isNew = plan.conversationId === undefined && plan.previous === undefined
+  const { tenantId, agentId, visitorId } = plan
+  const rejection = await run(storeNewTurn, {
+    expiredKey: plan.idempotency && {
+      digest: plan.idempotency.digest,
+      createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
+    },
+    visitor: visitorId === undefined ? undefined : { id: visitorId, tenantId, agentId },
+    conversation: isNew ? toConversationRow(deps, plan, as, items) : undefined,
+    locks: isLocking(plan),
+    claim: {
+      ...{ conversationId, turnId: id, agentId, title: titleOf(plan.input), nowSeconds },
+      expiresAt: nowSeconds + plan.keepSeconds,
+      items: items.length,
+      bytes: sumBytes(items),
+      revision: plan.revision ?? null,
+      turnsBefore: plan.number === undefined ? null : plan.number - 1,
+    },
+    tenantId,
+    turn: toTurnRow(plan, as),
+    items,
   })
+  if (rejection !== undefined) throw toError(rejection, conversationId)
+}
+
+/** Whether a turn cannot run unstored. */
+export function needsStore(plan: TurnPlan): boolean {
+  return (
+    plan.isBackground ||
+    plan.visitorId !== undefined ||
+    plan.conversationId !== undefined ||
+    plan.previous !== undefined ||
+    plan.idempotency !== undefined
+  )
+}
+
+/** Whether the conversation admits no other turn until this one ends. */
+function isLocking({ conversationId, visitorId }: TurnPlan): boolean {
+  return conversationId !== undefined || visitorId !== undefined
+}
+
+function toError(rejection: Rejection, conversationId: string): ServiceError {
+  if (rejection === 'missing') return conversationNotFound(conversationId)
+  if (rejection === 'full') return conversationFull()
+  return rejection === 'changed' ? new ConversationChanged() : conversationLocked()
 }
 
 function toConversationRow(
   { nextPosition }: AcceptDeps,
   plan: TurnPlan,
-  { conversationId, nowSeconds }: AcceptedAs,
+  { id, conversationId, nowSeconds }: AcceptedAs,
+  items: readonly EncodedItem[],
 ): Insertable<ConversationTable> {
   return {
     id: conversationId,
@@ -116,9 +130,12 @@ function toConversationRow(
     channel: plan.visitorId === undefined ? 'api' : 'widget',
     mode_since: nowSeconds,
     assignee: null,
-    busy_turn: null,
+    busy_turn: isLocking(plan) ? id : null,
     title: titleOf(plan.input),
     metadata: JSON.stringify(plan.metadata ?? {}),
+    turns: 1,
+    items: items.length,
+    bytes: sumBytes(items),
     cost_micros: null,
     created_at: nowSeconds,
     last_at: nowSeconds,
@@ -130,16 +147,14 @@ function toConversationRow(
 function toTurnRow(
   plan: TurnPlan,
   { id, conversationId, capability, nowSeconds, owner }: AcceptedAs,
-  { number, previousId }: { readonly number: number; readonly previousId: string | null },
-): Insertable<TurnTable> {
+): NewTurnRow {
   return {
     id,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
     visitor_id: plan.visitorId ?? null,
     conversation_id: conversationId,
-    number,
-    previous_id: previousId,
+    previous_id: plan.previous?.id ?? null,
     is_branch: plan.previous === undefined ? 0 : 1,
     response_id: plan.responseId ?? null,
     stream_digest: plan.isStream ? digestOf(capability) : null,
@@ -165,19 +180,6 @@ function toTurnRow(
     created_at: nowSeconds,
     ended_at: null,
   }
-}
-
-/** Explains why a conversation did not admit a turn. */
-async function explainUnclaimed(
-  db: ConversationDb,
-  { tenantId, revision }: TurnPlan,
-  id: string,
-): Promise<ServiceError> {
-  const conversation = await findConversation(db, tenantId, id)
-  if (conversation === undefined) return conversationNotFound(id)
-  const hasChanged = revision !== undefined && conversation.revision !== revision
-  const isFree = conversation.busy_turn === null && conversation.mode === 'model'
-  return isFree && hasChanged ? new ConversationChanged() : conversationLocked()
 }
 
 const LOCKED = 'Another turn of this conversation is running; try again.'
@@ -233,5 +235,5 @@ export function assertItemSizes(sizes: readonly number[], name: string, first = 
 }
 
 export function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+  return hash('sha256', text, 'base64url')
 }

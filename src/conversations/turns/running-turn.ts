@@ -2,16 +2,23 @@
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { Usage } from '../../providers/chat-api.ts'
-import { splitEvents } from '../events.ts'
 import { type LoggedStep, renderOutput, toEndEntry } from '../turn-output.ts'
-import { TurnLog } from './log.ts'
-import type { LogEntry, LogKind } from './segments.ts'
+import { type Cursor, type StoreBacklog, TurnLog } from './log.ts'
+import {
+  countEntries,
+  encodeSegment,
+  type LogEntry,
+  type LogRun,
+  toBuffer,
+  toChatRun,
+  toRun,
+} from './segments.ts'
 import { ToolDataFilter } from './tool-data.ts'
 
 /** Receives a turn's progress. */
 export interface TurnReports {
   /** Called when a model has begun to answer. */
-  begun(route: { readonly provider: string; readonly model: string; readonly attempts: number }): void
+  begun(route: TurnRoute): void
   /** Called after each model call with the usage so far, which a stream may not contain. */
   used(usage: Usage | undefined): void
   /** Stores a step. A tool must start only after its call is stored. */
@@ -35,7 +42,10 @@ export interface RunningTurnOptions {
   readonly isBackground: boolean
   /** Renders the event that ends a broken stream. */
   readonly renderFailure: (failure: ServiceError) => Uint8Array
+  readonly backlog: StoreBacklog
   readonly onAppend: (isLarge: boolean) => void
+  /** Reads stored entries from `from` on, at least one. */
+  readonly readStored: (from: number) => Promise<readonly LogRun[]>
 }
 
 /** Time for which a reader of another replica counts, unless it announces itself again. */
@@ -51,10 +61,17 @@ const stopMessages: Readonly<Record<StopReason, string>> = {
   shutdown: 'The server is shutting down.',
 }
 
+/** The model that answered. */
+export interface TurnRoute {
+  readonly provider: string
+  readonly model: string
+  readonly attempts: number
+}
+
 export interface TurnEnd {
   readonly failure: ServiceError | undefined
   readonly stopped: StopReason | undefined
-  readonly route: { readonly provider: string; readonly model: string; readonly attempts: number } | undefined
+  readonly route: TurnRoute | undefined
   readonly usage: Usage | undefined
   readonly firstEventMs: number | undefined
   readonly durationMs: number
@@ -69,7 +86,6 @@ export class RunningTurn {
   /** The failure of a turn without any event, which its readers throw. */
   private failure: ServiceError | undefined
   private readonly options: RunningTurnOptions
-  private readonly filter: ToolDataFilter | undefined
   private readonly controller = new AbortController()
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
@@ -78,12 +94,14 @@ export class RunningTurn {
   private announcedUntilMs = 0
   private stopped: StopReason | undefined
   private isOver = false
+  /** Whether the turn has an item, which another turn can continue. */
+  private hasOutput = false
 
   constructor(options: RunningTurnOptions) {
     this.options = options
-    this.log = new TurnLog(options.id, { onAppend: options.onAppend })
+    const filter = options.toolData === 'names' ? new ToolDataFilter() : undefined
+    this.log = new TurnLog(options.id, options.backlog, { onAppend: options.onAppend }, filter)
     this.ended = this.finished.promise
-    this.filter = options.toolData === 'names' ? new ToolDataFilter() : undefined
     this.accepted.promise.catch(() => {})
   }
 
@@ -107,42 +125,75 @@ export class RunningTurn {
           usage = sum
         },
         step: async (step) => {
-          this.add({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) })
+          this.append(toRun({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) }))
           if (step.type === 'tool_call') await this.log.isDurable()
         },
       })
       for await (const piece of pieces) {
         firstEventMs ??= clock.monotonic() - startedMs
-        this.append(isStream ? 'chat' : 'completion', piece)
-        await this.log.hasRoom()
+        this.append(isStream ? toChatRun(piece) : toRun({ kind: 'completion', bytes: toBuffer(piece) }))
+        if (this.log.isFull) await this.log.hasRoom()
       }
     } catch (thrown) {
       failure = toServiceError(thrown)
       if (this.stopped === undefined && this.log.length === 0 && !isBackground) this.failure = failure
       else if (this.stopped === undefined)
-        this.log.append({ kind: 'failure', bytes: Buffer.from(renderFailure(failure)) })
+        this.log.append(toRun({ kind: 'failure', bytes: Buffer.from(renderFailure(failure)) }))
     }
     this.isOver = true
     clearTimeout(this.lonely)
-    if (this.failure === undefined) this.log.append(this.toEnd(failure))
+    if (this.failure === undefined) this.log.append(toRun(this.toEnd(failure)))
     const durationMs = clock.monotonic() - startedMs
     const end = { failure, stopped: this.stopped, route, usage, firstEventMs, durationMs }
     this.finished.resolve(end)
     return end
   }
 
-  /** Yields the entries from `from` on, then follows the turn. @throws ServiceError if the turn failed before its first event. */
-  async *read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
+  /**
+   * Yields the entries from `from` on in batches, then follows the turn; returns at its end or when the signal aborts.
+   * @throws ServiceError if the turn failed before its first event
+   */
+  async *read(from: number, signal?: AbortSignal): AsyncGenerator<readonly LogRun[], void, void> {
+    const { log } = this
     this.readers += 1
     clearTimeout(this.lonely)
+    const cursor: Cursor = { next: from }
+    const close = log.open(cursor)
+    const wake = () => log.wakeReaders()
+    signal?.addEventListener('abort', wake)
     try {
       await this.accepted.promise
-      yield* this.log.read(from, signal)
+      for (;;) {
+        const runs = log.readKept(cursor.next) ?? (await this.options.readStored(cursor.next))
+        if (runs.length > 0) {
+          cursor.next += countEntries(runs)
+          yield runs
+          continue
+        }
+        const { change } = log
+        if (change === undefined || signal?.aborted) break
+        await change
+      }
       if (this.failure !== undefined) throw this.failure
     } finally {
+      signal?.removeEventListener('abort', wake)
+      close()
       this.readers -= 1
       if (this.readers === 0) this.onLonely()
     }
+  }
+
+  /** Returns the entries so far. */
+  async readSoFar(): Promise<readonly LogRun[]> {
+    const { log } = this
+    const runs: LogRun[] = []
+    for (let next = 0; next < log.length; ) {
+      const more = log.readKept(next) ?? (await this.options.readStored(next))
+      if (more.length === 0) break
+      next += countEntries(more)
+      runs.push(...more)
+    }
+    return runs
   }
 
   /** Ends a turn that was not accepted and therefore never runs. */
@@ -164,6 +215,7 @@ export class RunningTurn {
   stop(reason: StopReason): void {
     if (this.isOver || this.stopped !== undefined) return
     this.stopped = reason
+    this.log.stopWaiting()
     const code = reason === 'shutdown' ? 'service_unavailable' : 'invalid_value'
     this.controller.abort(new ServiceError(code, stopMessages[reason]))
   }
@@ -174,8 +226,8 @@ export class RunningTurn {
       return toEndEntry({ at, interruption: this.stopped === 'cancelled' ? 'cancelled' : 'interrupted' })
     if (failure === undefined) return toEndEntry({ at })
     const { code, message } = failure
-    const hasOutput = renderOutput(this.id, this.log.all).items.length > 0
-    return toEndEntry({ at, ...(hasOutput && { interruption: 'interrupted' }), failure: { code, message } })
+    const interruption = this.hasOutput ? { interruption: 'interrupted' as const } : {}
+    return toEndEntry({ at, ...interruption, failure: { code, message } })
   }
 
   /** Counts a reader of another replica, which calls this every two seconds. */
@@ -208,13 +260,9 @@ export class RunningTurn {
     else this.stop('left')
   }
 
-  private append(kind: LogKind, piece: Uint8Array): void {
-    const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length)
-    const events = kind === 'chat' ? splitEvents(bytes) : [bytes]
-    for (const event of events) this.add({ kind, bytes: event })
-  }
-
-  private add(entry: LogEntry): void {
-    this.log.append(this.filter?.apply(entry) ?? entry)
+  private append(run: LogRun): void {
+    // Usually only the first two runs of a turn are rendered here.
+    this.hasOutput ||= renderOutput(this.id, [encodeSegment([run])]).items.length > 0
+    this.log.append(run)
   }
 }

@@ -2,7 +2,7 @@
 import { isJsonObject, type JsonObject, listObjects, parseJson } from '../../lib/formats/json.ts'
 import type { NewItem } from '../item-store.ts'
 import type { LoggedEnd, LoggedStep } from '../turn-output.ts'
-import type { LogEntry } from './segments.ts'
+import { entriesOf, joinEntries, type LogEntry, type LogRun } from './segments.ts'
 
 const NO_ARGUMENTS = '{}'
 const NO_RESULT = 'The result was not stored.'
@@ -14,22 +14,25 @@ export function withoutToolData(item: NewItem): NewItem {
   return item
 }
 
-/** Returns what is stored of an entry. */
-export function toStoredEntry(entry: LogEntry): LogEntry {
-  return entry.stored ?? entry
-}
-
 /**
- * Sets the form in which the entries of a turn are stored. A stored entry results in the same number of events as the
- * entry itself, so that event numbers stay the same: the first part of the arguments becomes `{}`, others a space.
+ * Rewrites the entries of a turn to the form in which they are stored. A stored entry results in the same number of
+ * events as the entry itself, so that event numbers stay the same: the first part of the arguments becomes `{}`, others
+ * a space.
  */
 export class ToolDataFilter {
   /** The calls whose arguments have begun. */
   private readonly begun = new Set<string>()
 
-  apply(entry: LogEntry): LogEntry {
-    const text = this.rewrite(entry)
-    return text === undefined ? entry : { ...entry, stored: { kind: entry.kind, bytes: Buffer.from(text) } }
+  /** Returns what is stored of the entries. */
+  apply(run: LogRun): LogRun {
+    const entries = [...entriesOf(run)]
+    const texts = entries.map((entry) => this.rewrite(entry))
+    if (texts.every((text) => text === undefined)) return run
+    const stored = entries.map(({ bytes }, index) => {
+      const text = texts[index]
+      return text === undefined ? bytes : Buffer.from(text)
+    })
+    return joinEntries(run.kind, stored)
   }
 
   /** Returns undefined for an entry that can be stored unchanged. */

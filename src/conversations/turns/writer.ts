@@ -1,14 +1,15 @@
 /** Stores the events of all running turns of this process in batches, and renews the turns' leases. */
 import type { Logger } from 'pino'
-import type { ConversationDb, ConversationStorage } from '../../db/open.ts'
+import type { ConversationStorage } from '../../db/open.ts'
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
-import { insertEvents, renewLeases } from '../store.ts'
+import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
+import type { StoredEnd } from './end.ts'
 import type { TurnLog } from './log.ts'
+import { storeTurns } from './procedures.ts'
 
 export const LEASE_SECONDS = 15
 const RENEW_EVERY_MS = 5_000
 const RETRY_AFTER_MS = 500
-
 export interface WrittenTurn {
   readonly log: TurnLog
   /** Called when another process has ended the turn. */
@@ -18,9 +19,8 @@ export interface WrittenTurn {
 }
 
 interface Ending {
-  readonly turnId: string
-  readonly write: (trx: ConversationDb) => Promise<void>
-  readonly done: PromiseWithResolvers<void>
+  readonly end: StoredEnd
+  readonly done: PromiseWithResolvers<EndedStatus | undefined>
 }
 
 interface WriterDeps {
@@ -36,15 +36,18 @@ interface WriterDeps {
   readonly onFlushed: (durationMs: number) => void
 }
 
-/** Runs one transaction at a time. Events that arrive while it runs are stored in the next one. */
+/** Runs one transaction at a time. Events that arrive while it runs are stored in a later one. */
 export class TurnWriter {
   private readonly deps: WriterDeps
   private readonly turns = new Map<string, WrittenTurn>()
+  /** The turns that the next flush stores. */
   private readonly changed = new Set<string>()
-  private endings: Ending[] = []
+  /** The turns that are stored without waiting for the next flush. */
+  private readonly urgent = new Set<string>()
+  private readonly endings = new Map<string, Ending>()
   private timer: NodeJS.Timeout | undefined
-  private flushing: Promise<void> | undefined
-  private isUrgent = false
+  private writing: Promise<void> | undefined
+  private isScheduled = false
   private isFailing = false
   /** Stays true between attempts. */
   private hasFailed = false
@@ -58,21 +61,21 @@ export class TurnWriter {
   /** Starts to store a turn whose row is committed. */
   add(turn: WrittenTurn): void {
     this.turns.set(turn.log.turnId, turn)
-    if (turn.log.waiting.entries.length > 0) this.onAppend(turn.log.turnId, false)
+    if (turn.log.hasWaiting) this.onAppend(turn.log.turnId, false)
   }
 
   onAppend(turnId: string, isLarge: boolean): void {
     if (!this.turns.has(turnId)) return
     this.changed.add(turnId)
-    this.schedule(isLarge ? 0 : this.deps.flushMs)
+    if (isLarge) this.urge(turnId)
+    else this.timer ??= setTimeout(() => this.onTimer(), this.deps.flushMs)
   }
 
-  /** Stores the rest of a turn's events, then calls `write` in the same transaction, unless the turn was ended elsewhere. */
-  end(turnId: string, write: Ending['write']): Promise<void> {
-    const done = Promise.withResolvers<void>()
-    this.endings.push({ turnId, write, done })
-    this.changed.add(turnId)
-    this.schedule(0)
+  /** Stores the rest of a turn's events and its end. Returns its status; undefined if another process has ended it. */
+  end(turnId: string, end: StoredEnd): Promise<EndedStatus | undefined> {
+    const done = Promise.withResolvers<EndedStatus | undefined>()
+    this.endings.set(turnId, { end, done })
+    this.urge(turnId)
     return done.promise
   }
 
@@ -83,100 +86,100 @@ export class TurnWriter {
 
   async close(): Promise<void> {
     clearInterval(this.renewing)
-    this.isUrgent = true
+    this.isFailing = false
+    this.urgeAll()
     await this.flush()
     clearTimeout(this.timer)
   }
 
   private renewAll(): void {
     for (const id of this.turns.keys()) this.changed.add(id)
-    if (this.changed.size > 0) this.schedule(0)
+    this.onTimer()
   }
 
-  private schedule(afterMs: number): void {
-    if (this.isFailing) return
-    if (afterMs === 0) {
-      if (this.isUrgent) return
-      this.isUrgent = true
-      queueMicrotask(() => void this.flush())
-    } else this.timer ??= setTimeout(() => this.onTimer(), afterMs)
+  private urge(turnId: string): void {
+    this.changed.add(turnId)
+    this.urgent.add(turnId)
+    if (this.isScheduled || this.isFailing) return
+    this.isScheduled = true
+    queueMicrotask(() => void this.flush())
+  }
+
+  private urgeAll(): void {
+    for (const id of this.changed) this.urgent.add(id)
   }
 
   private onTimer(): void {
+    clearTimeout(this.timer)
     this.timer = undefined
     this.isFailing = false
-    this.isUrgent = true
+    this.urgeAll()
     void this.flush()
   }
 
-  private flush(): Promise<void> {
-    this.flushing ??= this.flushAll()
-    return this.flushing
-  }
-
-  private async flushAll(): Promise<void> {
-    do {
-      this.isUrgent = false
-      clearTimeout(this.timer)
-      this.timer = undefined
-      await this.writeBatch()
-    } while (this.isUrgent && !this.isFailing)
-    // Nothing may run between the check and this, because a wish to flush would be lost.
-    this.flushing = undefined
-    if (this.changed.size > 0) this.schedule(this.deps.flushMs)
+  private async flush(): Promise<void> {
+    this.isScheduled = false
+    while (this.urgent.size > 0 && !this.isFailing) {
+      this.writing ??= this.writeBatch().finally(() => {
+        this.writing = undefined
+      })
+      await this.writing
+    }
   }
 
   private async writeBatch(): Promise<void> {
     const { storage, clock, log, owner, onStored } = this.deps
-    const ids = [...this.changed].filter((id) => this.turns.has(id))
-    const endings = this.endings.splice(0)
-    if (ids.length === 0) {
-      // These turns were ended by another process.
-      for (const { done } of endings) done.resolve()
-      return
-    }
-    this.changed.clear()
-    const runs = ids.map((id) => ({ turnId: id, ...(this.turns.get(id) as WrittenTurn).log.waiting }))
+    const ids = [...this.urgent]
+    const batch = ids.flatMap((id) => this.take(id))
+    if (batch.length === 0) return
     const startedMs = clock.monotonic()
     try {
-      const { write } = await storage.open()
-      const alive = await write.transaction().execute(async (trx) => {
-        const renewed = await renewLeases(trx, owner, ids, unixSeconds(clock) + LEASE_SECONDS)
-        const byId = new Map(renewed.map((turn) => [turn.id, turn]))
-        await insertEvents(
-          trx,
-          runs.filter(({ turnId }) => byId.has(turnId)),
-        )
-        for (const ending of endings) if (byId.has(ending.turnId)) await ending.write(trx)
-        return byId
+      const { run } = await storage.open()
+      const nowSeconds = unixSeconds(clock)
+      const alive = await run(storeTurns, {
+        owner,
+        nowSeconds,
+        leaseUntil: nowSeconds + LEASE_SECONDS,
+        turns: batch,
       })
       this.deps.onFlushed(clock.monotonic() - startedMs)
       this.isFailing = false
       this.hasFailed = false
-      for (const { turnId, entries } of runs) {
+      const aliveById = new Map(alive.map((turn) => [turn.id, turn]))
+      for (const { turnId, end, segments } of batch) {
         const turn = this.turns.get(turnId)
-        const row = alive.get(turnId)
-        if (row === undefined) {
-          this.turns.delete(turnId)
-          turn?.onLost()
-        } else {
-          turn?.log.markStored(entries.length)
-          if (row.cancel_requested === 1) turn?.onCancelRequested()
-        }
-      }
-      for (const { turnId, done } of endings) {
-        this.turns.delete(turnId)
-        done.resolve()
+        const found = aliveById.get(turnId)
+        if (found !== undefined) turn?.log.markStored(segments)
+        if (end !== undefined || found === undefined) this.turns.delete(turnId)
+        if (end !== undefined) this.settle(turnId, found?.status)
+        if (found === undefined) turn?.onLost()
+        else if (found.isCancelRequested) turn?.onCancelRequested()
       }
       onStored(ids)
     } catch (error) {
       for (const id of ids) this.changed.add(id)
-      this.endings.unshift(...endings)
       if (!this.isFailing) log.warn({ err: error }, 'could not store conversations; will retry')
       this.isFailing = true
       clearTimeout(this.timer)
       this.hasFailed = true
       this.timer = setTimeout(() => this.onTimer(), RETRY_AFTER_MS)
     }
+  }
+
+  /** Takes what a turn has to store; nothing if another process has ended it. */
+  private take(turnId: string) {
+    this.urgent.delete(turnId)
+    this.changed.delete(turnId)
+    const turn = this.turns.get(turnId)
+    if (turn === undefined) {
+      this.settle(turnId, undefined)
+      return []
+    }
+    return [{ turnId, segments: turn.log.takeWaiting(), end: this.endings.get(turnId)?.end }]
+  }
+
+  private settle(turnId: string, status: EndedStatus | undefined): void {
+    this.endings.get(turnId)?.done.resolve(status)
+    this.endings.delete(turnId)
   }
 }

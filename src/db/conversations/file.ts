@@ -4,7 +4,9 @@ import { createPrivateFile } from '../../lib/files.ts'
 import { applyMigrations, listPendingMigrations } from '../migrate.ts'
 import { disableBlockingWaits, openSqlite, toKysely } from '../sqlite.ts'
 import { conversationMigrations } from './migrations.ts'
+import { runDirectly } from './procedure.ts'
 import type { ConversationDatabase, ConversationDb, ConversationTables } from './tables.ts'
+import { WriteThread } from './thread.ts'
 import { ThreadDialect } from './thread-dialect.ts'
 
 export type OpenedFile = ConversationDatabase & { close(): Promise<void> }
@@ -19,19 +21,22 @@ export async function openFile(path: string): Promise<OpenedFile> {
       await applyMigrations(connection, db, conversationMigrations)
     disableBlockingWaits(connection)
     const [lockMaintenance, vacuum] = [async () => {}, async () => {}]
-    if (path === ':memory:') {
-      const close = () => db.destroy()
-      return { read: db, write: db, scrub: async () => true, lockMaintenance, vacuum, close }
-    }
-    const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(path) })
+    if (path === ':memory:')
+      return {
+        ...{ read: db, write: db, run: runDirectly(db), scrub: async () => true, lockMaintenance, vacuum },
+        close: () => db.destroy(),
+      }
+    const thread = new WriteThread(path)
+    const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(thread) })
     return {
       read: db,
       write,
+      run: thread.run,
       scrub: () => truncateLog(write),
       lockMaintenance,
       vacuum,
       async close() {
-        await write.destroy()
+        await thread.close()
         await db.destroy()
         connection.close()
       },

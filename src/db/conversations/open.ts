@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import type { Database } from '../database.ts'
 import type { OpenedFile } from './file.ts'
+import { runDirectly } from './procedure.ts'
 import type { ConversationDatabase, ConversationDb, ConversationTables } from './tables.ts'
 
 export const conversationsFile = 'conversations.db'
@@ -23,9 +24,7 @@ export function createConversationStorage(
   if (databaseUrl !== undefined) {
     const shared = withConversations(db)
     const opened: ConversationDatabase = {
-      read: shared,
-      write: shared,
-      scrub: async () => true,
+      ...{ read: shared, write: shared, run: runDirectly(shared), scrub: async () => true },
       lockMaintenance: lockShared,
       vacuum: async (...args) => (await import('./vacuum.ts')).vacuumConversations(databaseUrl, ...args),
     }

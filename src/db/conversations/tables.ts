@@ -145,10 +145,27 @@ export type ConversationTables = {
 
 export type ConversationDb = Kysely<ConversationTables>
 
+/** A transaction that can run in the thread which writes to SQLite (ADR 0054). Its input and output are plain data. */
+export interface Procedure<Input, Output> {
+  /** The URL of the module that exports the procedure under its name. */
+  readonly file: string
+  readonly name: string
+  /** Waits for nothing but `trx`. With SQLite, other procedures can run in the same transaction. */
+  readonly run: (trx: ConversationDb, input: Input) => Promise<Output>
+}
+
+/** Runs a procedure; resolves when its transaction is committed. */
+export type RunProcedure = <Input, Output>(
+  procedure: Procedure<Input, Output>,
+  input: Input,
+) => Promise<Output>
+
 /** Reads and writes use different connections with SQLite, so that reads never wait for a commit. */
 export interface ConversationDatabase {
   readonly read: ConversationDb
   readonly write: ConversationDb
+  /** Runs transactions that are frequent, or that encode or render much, where they do not block the event loop. */
+  readonly run: RunProcedure
   /** With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading the log. */
   scrub(): Promise<boolean>
   /**

@@ -1,22 +1,43 @@
-/** Runs in a worker thread: executes the statements that the main thread sends on one SQLite connection. */
+/** Runs in a worker thread: executes statements and procedures of the main thread on one SQLite connection. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Statement } from 'better-sqlite3'
+import { Kysely, SqliteDialect } from 'kysely'
 import { openSqlite } from '../sqlite.ts'
+import type { ConversationTables, Procedure } from './tables.ts'
 
-/** One statement, or a request to close the connection. */
-export type ThreadRequest = { readonly sql: string; readonly parameters: readonly unknown[] } | 'close'
+interface ProcedureCall {
+  readonly file: string
+  readonly name: string
+  readonly input: unknown
+}
 
-export type ThreadAnswer =
-  | {
-      readonly rows: unknown[]
-      readonly changes: number
-      readonly lastInsertRowid: number | bigint | undefined
-    }
-  | { readonly error: { readonly message: string; readonly code: string | undefined } }
+/** One statement, procedures for one transaction, or a request to close the connection. */
+export type ThreadRequest =
+  | { readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly calls: readonly ProcedureCall[] }
+  | 'close'
+
+export interface StatementAnswer {
+  readonly rows: unknown[]
+  readonly changes: number
+  readonly lastInsertRowid: number | bigint | undefined
+}
+
+export interface FailedAnswer {
+  readonly error: { readonly message: string; readonly code: string | undefined }
+}
+
+/** One result for each call. */
+export interface BatchAnswer {
+  readonly results: readonly ({ readonly value: unknown } | FailedAnswer)[]
+}
 
 const connection = openSqlite(workerData.path)
 connection.pragma('secure_delete = ON')
 const statements = new Map<string, Statement<unknown[]>>()
+const db = new Kysely<ConversationTables>({
+  dialect: new SqliteDialect({ database: { prepare, close: () => connection.close() } }),
+})
 
 function prepare(text: string): Statement<unknown[]> {
   // SQLite rolls back automatically after some errors; a second rollback would hide the cause.
@@ -33,7 +54,7 @@ function prepare(text: string): Statement<unknown[]> {
   return statement
 }
 
-function execute(sql: string, parameters: readonly unknown[]): ThreadAnswer {
+function execute(sql: string, parameters: readonly unknown[]): StatementAnswer | FailedAnswer {
   try {
     const statement = prepare(sql)
     if (statement.reader)
@@ -41,14 +62,66 @@ function execute(sql: string, parameters: readonly unknown[]): ThreadAnswer {
     const { changes, lastInsertRowid } = statement.run(...parameters)
     return { rows: [], changes, lastInsertRowid }
   } catch (error) {
-    const { message, code } = error as { message: string; code?: string }
-    return { error: { message, code } }
+    return toFailure(error)
   }
 }
 
-parentPort?.on('message', (request: ThreadRequest) => {
+/** Runs the calls in one transaction. If one of them fails, each runs again in its own transaction. */
+async function runCalls(calls: readonly ProcedureCall[]): Promise<BatchAnswer> {
+  try {
+    const values = await inTransaction(calls)
+    return { results: values.map((value) => ({ value })) }
+  } catch (error) {
+    if (calls.length === 1) return { results: [toFailure(error)] }
+    const results: BatchAnswer['results'][number][] = []
+    for (const call of calls) results.push(...(await runCalls([call])).results)
+    return { results }
+  }
+}
+
+/** Uses no savepoints, because SQLite then copies every page that it changes. */
+async function inTransaction(calls: readonly ProcedureCall[]): Promise<unknown[]> {
+  const found = await Promise.all(calls.map(findProcedure))
+  return db.connection().execute(async (trx) => {
+    const values: unknown[] = []
+    prepare('begin').run()
+    try {
+      for (const [index, { input }] of calls.entries())
+        values.push(await (found[index] as Procedure<unknown, unknown>).run(trx, input))
+      prepare('commit').run()
+      return values
+    } catch (error) {
+      if (connection.inTransaction) prepare('rollback').run()
+      throw error
+    }
+  })
+}
+
+const procedures = new Map<string, Procedure<unknown, unknown>>()
+
+async function findProcedure({ file, name }: ProcedureCall): Promise<Procedure<unknown, unknown>> {
+  const key = `${file}#${name}`
+  let procedure = procedures.get(key)
+  if (procedure === undefined) {
+    const module = await import(file)
+    procedure = module[name] as Procedure<unknown, unknown>
+    procedures.set(key, procedure)
+  }
+  return procedure
+}
+
+function toFailure(thrown: unknown): FailedAnswer {
+  const { message, code } = thrown as { message: string; code?: string }
+  return { error: { message, code } }
+}
+
+parentPort?.on('message', async (request: ThreadRequest) => {
   if (request === 'close') {
     connection.close()
     parentPort?.close()
-  } else parentPort?.postMessage(execute(request.sql, request.parameters))
+    return
+  }
+  parentPort?.postMessage(
+    'calls' in request ? await runCalls(request.calls) : execute(request.sql, request.parameters),
+  )
 })

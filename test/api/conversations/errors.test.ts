@@ -20,7 +20,7 @@ describe('above PARLEY_CONVERSATIONS_MAX_BYTES', () => {
   test('every request that depends on the store returns 507 storage_full', async () => {
     const { owner, model } = await start({ PARLEY_CONVERSATIONS_MAX_BYTES: '2000' })
     const { id: conversation } = await owner.conversations.create()
-    const { id } = await owner.responses.create({ model, input: 'a'.repeat(400) })
+    const { id } = await owner.responses.create({ model, input: 'a'.repeat(1_000) })
     const full = { status: 507, code: 'storage_full' }
     for (const more of [{ background: true }, { previous_response_id: id }, { conversation }])
       expect(await failureOf(owner.responses.create({ model, input: 'b', ...more }))).toMatchObject(full)

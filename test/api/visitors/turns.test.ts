@@ -70,7 +70,9 @@ describe('a message of a visitor', () => {
       expect(turn.id).toBe(first.turn.id)
       expect(item).toEqual(first.item)
     }
-    await expect(say(one, 'Twice.', { client_id })).rejects.toMatchObject({ data: { httpStatus: 422 } })
+    await expect(say(one, 'Twice.', { client_id })).rejects.toMatchObject({
+      data: { httpStatus: 422, code: 'idempotency_key_reused', param: 'client_id' },
+    })
     expect(await harness.listChats()).toHaveLength(1)
   })
 

@@ -3,8 +3,8 @@
  * that name the conversation; a response that names a previous response is a branch (ADR 0056).
  */
 import { sql } from 'kysely'
-import type { ConversationDb } from '../db/open.ts'
-import { listFailedTurns } from './feed/rows.ts'
+import type { ConversationDb } from '../../db/open.ts'
+import { listFailedTurns } from '../feed/rows.ts'
 import {
   type ItemHead,
   type ItemRow,
@@ -12,8 +12,8 @@ import {
   listItemHeadsOutsideTurns,
   listItems,
   listMainItemHeads,
-} from './item-store.ts'
-import type { TurnRow } from './store.ts'
+} from '../item-store.ts'
+import type { TurnRow } from '../store.ts'
 
 /** The maximum size of the history that a model receives; it always contains whole turns. */
 export interface HistoryLimits {

@@ -1,0 +1,155 @@
+/** The statements with which turns begin and end, compiled once. */
+import { type Selectable, sql } from 'kysely'
+import { type ConversationDb, prepare, type TurnTable } from '../../db/open.ts'
+
+export const MAX_TURNS = 1_000
+export const MAX_ITEMS = 10_000
+
+export interface Claim {
+  readonly conversationId: string
+  readonly turnId: string
+  readonly agentId: string
+  readonly title: string | null
+  readonly nowSeconds: number
+  readonly expiresAt: number
+  /** The number and bytes of the turn's input. */
+  readonly items: number
+  readonly bytes: number
+  /** The state of the conversation that the turn's history was read from; null if any state will do. */
+  readonly revision: number | null
+  /** The number of turns that the conversation must have; null if any will do. */
+  readonly turnsBefore: number | null
+}
+
+function prepareClaim(locks: boolean) {
+  return prepare<Claim, { turns: number; items: number }>((db, param) =>
+    db
+      .updateTable('conversations')
+      .set((eb) => ({
+        turns: eb('turns', '+', 1),
+        items: eb('items', '+', param('items')),
+        bytes: eb('bytes', '+', param('bytes')),
+        revision: eb('revision', '+', 1),
+        last_at: param('nowSeconds'),
+        expires_at: param('expiresAt'),
+        // A conversation belongs to the agent of its first turn.
+        agent_id: sql<string>`case when agent_id = '' then ${param('agentId')} else agent_id end`,
+        title: sql<string | null>`coalesce(title, ${param('title')})`,
+        ...(locks && { busy_turn: param('turnId') }),
+      }))
+      .where('id', '=', param('conversationId'))
+      .where('turns', '<', MAX_TURNS)
+      .where('turns', '=', sql<number>`coalesce(${param('turnsBefore')}, turns)`)
+      .where('revision', '=', sql<number>`coalesce(${param('revision')}, revision)`)
+      .where((eb) => eb(eb('items', '+', param('items')), '<=', MAX_ITEMS))
+      .$if(locks, (query) => query.where('busy_turn', 'is', null).where('mode', '=', 'model'))
+      .returning(['turns', 'items']),
+  )
+}
+
+/**
+ * Adds a turn and its input to a conversation, and returns the new numbers of both. Updates nothing if the
+ * conversation is full or gone, or not in the state that the turn needs.
+ */
+export const claimTurn = prepareClaim(false)
+
+/**
+ * Like `claimTurn`, but the conversation admits no other turn until this one ends. Updates nothing if it does not
+ * admit this one.
+ */
+export const claimAndLock = prepareClaim(true)
+
+const selectMainTurn = prepare<{ readonly conversationId: string }, { id: string }>((db, param) =>
+  db
+    .selectFrom('turns')
+    .select('id')
+    .where('conversation_id', '=', param('conversationId'))
+    .where('is_branch', '=', 0)
+    .orderBy('number', 'desc')
+    .limit(1),
+)
+
+/** Returns the last turn of a conversation's main line; null if it has none. */
+export async function findMainTurnId(db: ConversationDb, conversationId: string): Promise<string | null> {
+  const { rows } = await selectMainTurn(db, { conversationId })
+  return rows[0]?.id ?? null
+}
+
+type EndedRow = Pick<
+  Selectable<TurnTable>,
+  | 'id'
+  | 'owner'
+  | 'status'
+  | 'reason'
+  | 'error_code'
+  | 'last_seq'
+  | 'provider'
+  | 'model'
+  | 'diagnostics'
+  | 'prompt_tokens'
+  | 'completion_tokens'
+  | 'first_event_ms'
+  | 'duration_ms'
+  | 'cached_tokens'
+  | 'reasoning_tokens'
+  | 'ended_at'
+>
+
+/** Ends a running turn of an owner. Updates nothing if it has ended already; then nothing else may be written about it. */
+export const endTurn = prepare<EndedRow & { readonly keepsKey: 0 | 1 }>((db, param) =>
+  db
+    .updateTable('turns')
+    .set({
+      status: param('status'),
+      reason: param('reason'),
+      error_code: param('error_code'),
+      last_seq: param('last_seq'),
+      provider: param('provider'),
+      model: param('model'),
+      diagnostics: param('diagnostics'),
+      prompt_tokens: param('prompt_tokens'),
+      completion_tokens: param('completion_tokens'),
+      first_event_ms: param('first_event_ms'),
+      duration_ms: param('duration_ms'),
+      cached_tokens: param('cached_tokens'),
+      reasoning_tokens: param('reasoning_tokens'),
+      ended_at: param('ended_at'),
+      idempotency_digest: sql<string | null>`case when ${param('keepsKey')} = 1 then idempotency_digest end`,
+      lease_until: null,
+    })
+    .where('id', '=', param('id'))
+    .where('status', '=', 'in_progress')
+    .where('owner', '=', param('owner')),
+)
+
+export interface Released {
+  readonly conversationId: string
+  readonly turnId: string
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly failures: number
+  readonly nowSeconds: number
+  readonly expiresAt: number
+  /** The number and bytes of the turn's output. */
+  readonly items: number
+  readonly bytes: number
+}
+
+/** Releases a conversation's lock, and adds up what its turn has used and produced. */
+export const releaseConversation = prepare<Released, { items: number }>((db, param) =>
+  db
+    .updateTable('conversations')
+    .set((eb) => ({
+      busy_turn: sql<string | null>`case when busy_turn = ${param('turnId')} then null else busy_turn end`,
+      prompt_tokens: eb('prompt_tokens', '+', param('promptTokens')),
+      completion_tokens: eb('completion_tokens', '+', param('completionTokens')),
+      failures: eb('failures', '+', param('failures')),
+      items: eb('items', '+', param('items')),
+      bytes: eb('bytes', '+', param('bytes')),
+      revision: eb('revision', '+', 1),
+      last_at: param('nowSeconds'),
+      expires_at: param('expiresAt'),
+    }))
+    .where('id', '=', param('conversationId'))
+    .returning('items'),
+)

@@ -70,23 +70,28 @@ const MAX_FRAMES = 60
  * editor if the form has no such field.
  */
 export function focusField(path: string | null, frames = MAX_FRAMES): void {
-  const retry = () => {
-    if (frames > 0) requestAnimationFrame(() => focusField(path, frames - 1))
-    else document.querySelector<HTMLElement>('.editor-pane .cm-content')?.focus()
+  const field = path === null || frames === 0 ? undefined : findVisible(path)
+  if (field !== undefined) {
+    field.focus()
+    field.scrollIntoView({ block: 'center' })
+  } else if (path === null || frames === 0) {
+    document.querySelector<HTMLElement>('.editor-pane .cm-content')?.focus()
+  } else {
+    requestAnimationFrame(() => focusField(path, frames - 1))
   }
-  const tool = path === null ? undefined : /^tools\[\d+\]/.exec(path)?.[0]
+}
+
+/** Returns undefined until the field is visible, and opens the tool that contains it. */
+function findVisible(path: string): HTMLElement | undefined {
+  const tool = /^tools\[\d+\]/.exec(path)?.[0]
   const control = tool === undefined ? null : findField(tool)
   if (control?.getAttribute('aria-expanded') === 'false') {
     control.click()
-    return retry()
+    return undefined
   }
-  const field = path === null ? null : findNearest(path)
-  if (field === null || !field.checkVisibility()) return retry()
-  const target = field.matches('input, textarea, select, button')
-    ? field
-    : (field.querySelector<HTMLElement>('input:checked') ?? field)
-  target.focus()
-  target.scrollIntoView({ block: 'center' })
+  const field = findNearest(path)
+  if (field === null || !field.checkVisibility()) return undefined
+  return field.querySelector<HTMLElement>('input:checked') ?? field
 }
 
 function findNearest(path: string): HTMLElement | null {

@@ -14,7 +14,7 @@ import { type Draft, useCheck, useDraft } from './edit/use-editor.ts'
 import { templates } from './templates.ts'
 import './editor.css'
 
-/** What a new agent starts from. */
+/** The definition that a new agent starts from. */
 interface Start {
   readonly title: string
   readonly text: string

@@ -42,6 +42,7 @@ export function ProblemSummary({ problems, onChoose }: ProblemSummaryProps) {
               component="button"
               type="button"
               size="sm"
+              underline="always"
               ta="start"
               c="inherit"
               onClick={() => onChoose(problem)}
@@ -58,7 +59,7 @@ export function ProblemSummary({ problems, onChoose }: ProblemSummaryProps) {
 function renderProblem(problem: Problem): string {
   const { path, line } = problem
   const words = describeProblem(problem)
-  if (path !== null) return `${labels[path] ?? path}: ${words}`
+  if (path !== null) return `${labels[path.replace(/\[\d+\]$/, '')] ?? path}: ${words}`
   return line === null ? words : `Line ${line}: ${words}`
 }
 

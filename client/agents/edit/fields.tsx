@@ -33,7 +33,10 @@ export function useField(path: Path): Field {
   const { draft, check } = form
   const value = valueAt(draft.value, path)
   const rendered = renderPath(path)
-  const problem = check.problems.find((one) => one.path === rendered)
+  // A field shows the errors of its list's items too.
+  const problem = check.problems.find(
+    (one) => one.path?.replace(/\[\d+\]$/, '') === rendered || one.path === rendered,
+  )
   return {
     value,
     text: typeof value === 'string' ? value : '',

@@ -102,7 +102,7 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
       <Group justify="space-between">
         <Title order={2}>{titleOf(from, to)}</Title>
         <Group gap="xs">
-          {version.current ? null : (
+          {version.current || before === undefined ? null : (
             <SegmentedControl
               size="xs"
               aria-label="Compare with"

@@ -61,7 +61,10 @@ describe('the save shortcut', () => {
     await nameField(page).fill('Ada')
     await nameField(page).press('Control+s')
     await page.getByText('Saved as version 2').waitFor()
-    expect((await app.call('GET', `/v1/agents/${agent_id}`)).body).toMatchObject({ version: 2, name: 'Ada' })
+    expect((await app.call('GET', `/v1/agents/${agent_id}`)).body).toMatchObject({
+      version: 2,
+      definition: { name: 'Ada' },
+    })
     expect(complaints).toEqual([])
   })
 

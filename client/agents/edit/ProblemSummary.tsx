@@ -1,5 +1,5 @@
 /** Lists all errors of the definition, and moves the focus to the field of an error. */
-import { Alert, Anchor } from '@mantine/core'
+import { Alert, Anchor, Text } from '@mantine/core'
 import { describeProblem, type Problem } from './list-problems.ts'
 
 const labels: Readonly<Record<string, string>> = {
@@ -27,14 +27,10 @@ interface ProblemSummaryProps {
 export function ProblemSummary({ problems, onChoose }: ProblemSummaryProps) {
   if (problems.length === 0) return null
   return (
-    <Alert
-      color="red"
-      mb="sm"
-      title={problems.length === 1 ? '1 error' : `${problems.length} errors`}
-      component="section"
-      role="region"
-      aria-label="Errors"
-    >
+    <Alert color="red" mb="sm" role="region" aria-label="Errors">
+      <Text size="sm" fw={600} mb={4} c="var(--bad)">
+        {problems.length === 1 ? '1 error' : `${problems.length} errors`}
+      </Text>
       <ul className="problem-list">
         {problems.map((problem) => (
           <li key={problem.path ?? ''}>

@@ -102,12 +102,12 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
       <Group justify="space-between">
         <Title order={2}>{titleOf(from, to)}</Title>
         <Group gap="xs">
-          {version.current || before === undefined ? null : (
+          {version.current ? null : (
             <SegmentedControl
               size="xs"
               aria-label="Compare with"
               data={[
-                { value: 'before', label: 'Version before' },
+                { value: 'before', label: before === undefined ? 'Definition' : 'Version before' },
                 { value: 'current', label: 'Live version' },
               ]}
               value={against}

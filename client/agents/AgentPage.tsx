@@ -11,6 +11,8 @@ import { Failed, Loading } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { Icon } from '../shell/icons.tsx'
+import { exportDefinition } from './definition-files.ts'
+import { changeDefinition } from './definition-text.ts'
 import { agentQuery } from './queries.ts'
 
 export function AgentPage() {
@@ -66,6 +68,7 @@ function AgentTabs({ agentId }: { readonly agentId: string }) {
 
 function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
   const [isDeleting, deleting] = useDisclosure(false)
+  const [isDuplicating, duplicating] = useDisclosure(false)
   return (
     <>
       <Menu position="bottom-end">
@@ -89,6 +92,12 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
           >
             View agent key
           </Menu.Item>
+          <Menu.Item leftSection={<Icon name="plus" size={16} />} onClick={duplicating.open}>
+            Duplicate agent
+          </Menu.Item>
+          <Menu.Item leftSection={<Icon name="down" size={16} />} onClick={() => exportDefinition(agent)}>
+            {agent.format === 'yaml' ? 'Export YAML' : 'Export Markdown'}
+          </Menu.Item>
           <Menu.Item
             className="danger-text"
             leftSection={<Icon name="trash" size={16} />}
@@ -98,18 +107,47 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
+      <DuplicateDialog agent={agent} isOpen={isDuplicating} onClose={duplicating.close} />
       <DeleteDialog agent={agent} isOpen={isDeleting} onClose={deleting.close} />
     </>
   )
 }
 
-interface DeleteDialogProps {
+interface AgentDialogProps {
   readonly agent: AgentDetail
   readonly isOpen: boolean
   readonly onClose: () => void
 }
 
-function DeleteDialog({ agent, isOpen, onClose }: DeleteDialogProps) {
+const MAX_NAME_LENGTH = 200
+
+function DuplicateDialog({ agent, isOpen, onClose }: AgentDialogProps) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const { yaml: text, format, definition } = agent
+  const suffix = ' (copy)'
+  const name = `${definition.name.slice(0, MAX_NAME_LENGTH - suffix.length)}${suffix}`
+  async function duplicate(): Promise<void> {
+    const yaml = changeDefinition(text, format, ['name'], name)
+    const { agent_id: agentId } = await api.agents.create.mutate({ yaml, format })
+    await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+    await navigate({ to: '/agents/$agentId', params: { agentId } })
+  }
+  return (
+    <ConfirmDialog
+      title="Duplicate agent"
+      isOpen={isOpen}
+      onClose={onClose}
+      onConfirm={duplicate}
+      action="Duplicate"
+    >
+      This creates “{name}” from the saved version, with its own key. The copy has no history and no
+      conversations.
+    </ConfirmDialog>
+  )
+}
+
+function DeleteDialog({ agent, isOpen, onClose }: AgentDialogProps) {
   const queries = useQueryClient()
   const navigate = useNavigate()
   async function remove(): Promise<void> {

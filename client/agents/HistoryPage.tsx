@@ -5,11 +5,13 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AgentVersion } from '../api.ts'
 import { api } from '../api.ts'
+import { CodeBlock } from '../components/CopyButton.tsx'
 import { DiffView } from '../components/code/lazy-code.tsx'
 import { ConfirmDialog } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { useAgent, versionsQuery } from './queries.ts'
+import './editor.css'
 
 export function HistoryPage() {
   const { agent_id: id } = useAgent()
@@ -45,20 +47,43 @@ function History({ agentId, versions }: HistoryProps) {
               <Text size="sm" fw={500}>
                 Version {one.version}
               </Text>
-              {one.current ? (
-                <Badge size="sm" variant="light" className="accent-badge">
-                  Current
-                </Badge>
-              ) : null}
+              <VersionBadge version={one} versions={versions} />
             </Group>
             <Text size="xs" c="dimmed" truncate>
               <Ago seconds={one.created_at} /> · {one.name}
             </Text>
+            {one.author === null ? null : (
+              <Text size="xs" c="dimmed" truncate title={one.author}>
+                by {one.author}
+              </Text>
+            )}
           </UnstyledButton>
         ))}
       </Stack>
       {chosen === undefined ? null : <VersionView agentId={agentId} version={chosen} versions={versions} />}
     </div>
+  )
+}
+
+interface VersionBadgeProps {
+  readonly version: AgentVersion
+  readonly versions: readonly AgentVersion[]
+}
+
+/** Marks the live version and the one that was live before it. */
+function VersionBadge({ version, versions }: VersionBadgeProps) {
+  if (version.current) {
+    return (
+      <Badge size="sm" variant="light" className="accent-badge">
+        Live
+      </Badge>
+    )
+  }
+  if (version !== versions.find((one) => !one.current)) return null
+  return (
+    <Badge size="sm" variant="default">
+      Previous
+    </Badge>
   )
 }
 
@@ -82,8 +107,8 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
               size="xs"
               aria-label="Compare with"
               data={[
-                { value: 'before', label: 'Previous version' },
-                { value: 'current', label: 'Current version' },
+                { value: 'before', label: before === undefined ? 'Definition' : 'Version before' },
+                { value: 'current', label: 'Live version' },
               ]}
               value={against}
               onChange={(value) =>
@@ -97,7 +122,13 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
           {version.current ? null : <RestoreButton agentId={agentId} version={version.version} />}
         </Group>
       </Group>
-      <DiffView before={(from ?? to)?.yaml ?? ''} after={to?.yaml ?? ''} label={titleOf(from, to)} />
+      {from === undefined ? (
+        <div className="first-version">
+          <CodeBlock code={version.yaml} what={`Definition of version ${version.version}`} />
+        </div>
+      ) : (
+        <DiffView before={from.yaml} after={to?.yaml ?? ''} label={titleOf(from, to)} />
+      )}
     </Stack>
   )
 }
@@ -128,7 +159,7 @@ function RestoreButton({ agentId, version }: { readonly agentId: string; readonl
         onConfirm={restore}
         action="Restore"
       >
-        This creates a new version with the old content and makes it current. The history keeps all versions.
+        This creates a new version with the old content and makes it live. The history keeps all versions.
       </ConfirmDialog>
     </>
   )

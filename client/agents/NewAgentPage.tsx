@@ -1,19 +1,32 @@
-/** Creates an agent: shows the templates, then opens the chosen one in the editor. */
-import { Anchor, Breadcrumbs, Button, SimpleGrid, Text } from '@mantine/core'
+/** Creates an agent: opens a template or an imported file in the editor. */
+import { Alert, Anchor, Breadcrumbs, Button, FileButton, Group, SimpleGrid, Stack, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useRef } from 'react'
-import { api } from '../api.ts'
+import { type DragEvent, useRef, useState } from 'react'
+import { api, type DefinitionFormat } from '../api.ts'
 import { LeaveGuard } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { problemOf } from '../failure.ts'
+import { type ImportedDefinition, importDefinition } from './definition-files.ts'
 import { Editor } from './edit/Editor.tsx'
-import { useCheck, useDraft } from './edit/use-editor.ts'
-import { type Template, templates } from './templates.ts'
+import { useStoredDraft } from './edit/stored-draft.ts'
+import { type Draft, useCheck, useDraft } from './edit/use-editor.ts'
+import { templates } from './templates.ts'
+import './editor.css'
+
+/** The definition that a new agent starts from. */
+interface Start {
+  readonly title: string
+  readonly text: string
+  readonly format: DefinitionFormat
+  /** Identifies the stored draft; undefined for an imported file, which the user can import again. */
+  readonly draftId: string | undefined
+}
 
 export function NewAgentPage() {
   const { template: id } = useSearch({ from: '/shell/agents/new' })
-  const template = templates.find((one) => one.id === id)
+  const [imported, setImported] = useState<ImportedDefinition>()
+  const start = findStart(id, imported)
   return (
     <>
       <Breadcrumbs mb={4}>
@@ -21,12 +34,28 @@ export function NewAgentPage() {
           Agents
         </Anchor>
       </Breadcrumbs>
-      {template === undefined ? <ChooseTemplate /> : <NewAgent key={template.id} template={template} />}
+      {start === undefined ? (
+        <ChooseTemplate onImport={setImported} />
+      ) : (
+        <NewAgent key={start.draftId ?? 'file'} start={start} />
+      )}
     </>
   )
 }
 
-function ChooseTemplate() {
+function findStart(id: string | undefined, imported: ImportedDefinition | undefined): Start | undefined {
+  const template = templates.find((one) => one.id === id)
+  if (template !== undefined) {
+    return { title: template.title, text: template.yaml, format: 'yaml', draftId: `new-${template.id}` }
+  }
+  return imported && { ...imported, title: imported.filename, draftId: undefined }
+}
+
+interface ImportProps {
+  readonly onImport: (imported: ImportedDefinition) => void
+}
+
+function ChooseTemplate({ onImport }: ImportProps) {
   return (
     <>
       <PageHeader
@@ -43,24 +72,87 @@ function ChooseTemplate() {
           </Link>
         ))}
       </SimpleGrid>
+      <ImportZone onImport={onImport} />
     </>
   )
 }
 
-function NewAgent({ template }: { readonly template: Template }) {
-  const draft = useDraft({ text: template.yaml, format: 'yaml', version: 0 })
+function ImportZone({ onImport }: ImportProps) {
+  const [isOver, setIsOver] = useState(false)
+  const [problem, setProblem] = useState<string>()
+  const read = (file: File | null | undefined) => {
+    if (file == null) return
+    importDefinition(file).then(onImport, (error: Error) => setProblem(error.message))
+  }
+  const drop = (event: DragEvent) => {
+    event.preventDefault()
+    setIsOver(false)
+    read(event.dataTransfer.files[0])
+  }
+  return (
+    <Stack gap="sm" mt="lg">
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the button inside does the same without dragging */}
+      <div
+        className="panel import-zone"
+        data-over={isOver}
+        onDragOver={(event) => {
+          event.preventDefault()
+          setIsOver(true)
+        }}
+        onDragLeave={() => setIsOver(false)}
+        onDrop={drop}
+      >
+        <Group justify="space-between" gap="md">
+          <Stack gap={2}>
+            <Text fw={500}>Import an agent</Text>
+            <Text size="sm" c="dimmed">
+              Drop a YAML or Markdown file here, or choose one.
+            </Text>
+          </Stack>
+          <FileButton
+            onChange={read}
+            accept=".yaml,.yml,.md,.markdown"
+            inputProps={{ 'aria-label': 'File to import' }}
+          >
+            {(props) => (
+              <Button variant="default" {...props}>
+                Choose file
+              </Button>
+            )}
+          </FileButton>
+        </Group>
+      </div>
+      {problem === undefined ? null : (
+        <Alert color="red" role="alert">
+          {problem}
+        </Alert>
+      )}
+    </Stack>
+  )
+}
+
+function NewAgent({ start }: { readonly start: Start }) {
+  const draft = useDraft({ text: start.text, format: start.format, version: 0 })
   const check = useCheck(draft.text, draft.format)
+  const offer = useStoredDraft(start.draftId, draft)
   const isDirty = useRef(false)
   isDirty.current = draft.isDirty
-  const { mutate, isPending, error } = useCreate(draft.text, isDirty)
+  const { mutate, isPending, error } = useCreate(draft, isDirty)
   const create = () => {
-    if (check.problem === null) mutate()
+    if (check.problems.length === 0 && !isPending) mutate()
   }
   return (
     <>
-      <PageHeader title={`New agent: ${template.title}`} />
-      <Editor draft={draft} check={check} agentId={undefined} error={problemOf(error)} onSave={create}>
-        <Button size="xs" disabled={check.problem !== null} loading={isPending} onClick={create}>
+      <PageHeader title={`New agent: ${start.title}`} />
+      <Editor
+        draft={draft}
+        check={check}
+        agentId={undefined}
+        error={problemOf(error)}
+        offer={offer}
+        onSave={create}
+      >
+        <Button size="xs" disabled={check.problems.length > 0} loading={isPending} onClick={create}>
           Create
         </Button>
       </Editor>
@@ -69,11 +161,11 @@ function NewAgent({ template }: { readonly template: Template }) {
   )
 }
 
-function useCreate(yaml: string, isDirty: { current: boolean }) {
+function useCreate({ text: yaml, format }: Draft, isDirty: { current: boolean }) {
   const queries = useQueryClient()
   const navigate = useNavigate()
   return useMutation({
-    mutationFn: () => api.agents.create.mutate({ yaml }),
+    mutationFn: () => api.agents.create.mutate({ yaml, format }),
     onSuccess: async ({ agent_id: agentId }) => {
       isDirty.current = false
       await queries.invalidateQueries({ queryKey: ['agents'], exact: true })

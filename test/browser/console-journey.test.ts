@@ -103,7 +103,7 @@ async function restoreFirst(page: Page): Promise<void> {
   await page.getByRole('button', { name: /Version 1/ }).click()
   await page.getByRole('button', { name: 'Restore' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click()
-  await page.getByRole('button', { name: /Version 3 Current/ }).waitFor()
+  await page.getByRole('button', { name: /Version 3 Live/ }).waitFor()
   await page.getByRole('link', { name: 'Edit' }).click()
   await page.getByText('Saved as version 3').waitFor()
   expect(await page.getByRole('textbox', { name: 'Tone' }).inputValue()).toBe('friendly and calm')

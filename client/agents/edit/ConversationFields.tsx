@@ -6,12 +6,13 @@ import { ChoiceField, NumberField, TextField, useField } from './fields.tsx'
 const DEFAULT_KEEP = '30d'
 
 export function ConversationFields() {
-  const { value, error, isDisabled, set } = useField(['conversations'])
+  const { value, error, isDisabled, attributes, set } = useField(['conversations'])
   const { is_allowed: isAllowed } = useMe().conversations
   const isOn = value !== undefined && value !== null
   return (
     <Stack gap="sm">
       <Switch
+        {...attributes}
         label="Store conversations"
         description="Stores messages, answers and tool calls. Without this setting, nothing is stored."
         checked={isOn}
@@ -113,9 +114,10 @@ interface RightSwitchProps {
 
 /** Visitors have a right unless the definition denies it. */
 function RightSwitch({ right, label }: RightSwitchProps) {
-  const { value, error, isDisabled, set } = useField(['conversations', 'visitor', right])
+  const { value, error, isDisabled, attributes, set } = useField(['conversations', 'visitor', right])
   return (
     <Switch
+      {...attributes}
       label={label}
       checked={value !== false}
       error={error}

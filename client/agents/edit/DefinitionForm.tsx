@@ -5,17 +5,18 @@ import type { ReactNode } from 'react'
 import { modelsQuery } from '../queries.ts'
 import { ConversationFields } from './ConversationFields.tsx'
 import { FormProvider, LinesField, LongTextField, NumberField, TextField, useField } from './fields.tsx'
+import { type SectionTitle, sectionId } from './SectionList.tsx'
 import { PageToolsField, ToolsField } from './ToolsField.tsx'
-import type { Draft, Problem } from './use-editor.ts'
+import type { Check, Draft } from './use-editor.ts'
 
 interface DefinitionFormProps {
   readonly draft: Draft
-  readonly problem: Problem | null
+  readonly check: Check
 }
 
-export function DefinitionForm({ draft, problem }: DefinitionFormProps) {
+export function DefinitionForm({ draft, check }: DefinitionFormProps) {
   return (
-    <FormProvider value={{ draft, problem }}>
+    <FormProvider value={{ draft, check }}>
       <Stack gap="lg" p="md">
         {draft.isReadable ? null : (
           <Alert color="yellow" title="The definition is not valid YAML">
@@ -49,9 +50,9 @@ export function DefinitionForm({ draft, problem }: DefinitionFormProps) {
   )
 }
 
-function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+function Section({ title, children }: { readonly title: SectionTitle; readonly children: ReactNode }) {
   return (
-    <Stack component="section" gap="sm" aria-label={title}>
+    <Stack component="section" gap="sm" aria-label={title} id={sectionId(title)} className="form-section">
       <Title order={2}>{title}</Title>
       {children}
     </Stack>
@@ -81,10 +82,11 @@ function Basics() {
 }
 
 function ModelField() {
-  const { text, error, isDisabled, set } = useField(['model'])
+  const { text, error, isDisabled, attributes, set } = useField(['model'])
   const { data: models = [] } = useQuery(modelsQuery)
   return (
     <Autocomplete
+      {...attributes}
       label="Model"
       description="Leave empty to use the default model."
       placeholder="Default model"

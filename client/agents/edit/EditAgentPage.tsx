@@ -6,6 +6,7 @@ import { DiffView } from '../../components/code/lazy-code.tsx'
 import { Dialog, LeaveGuard } from '../../components/Dialog.tsx'
 import { useAgent } from '../queries.ts'
 import { Editor } from './Editor.tsx'
+import { useStoredDraft } from './stored-draft.ts'
 import type { Draft, Saving } from './use-editor.ts'
 import { useCheck, useDraft, useSave } from './use-editor.ts'
 
@@ -19,15 +20,16 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
   const draft = useDraft({ text, format, version })
   const check = useCheck(draft.text, draft.format)
   const saving = useSave(id, draft)
+  const offer = useStoredDraft(id, draft)
   const isDirty = useRef(false)
   isDirty.current = draft.isDirty
-  const canSave = draft.isDirty && check.problem === null
+  const canSave = draft.isDirty && check.problems.length === 0
   const save = () => {
-    if (canSave) saving.save()
+    if (canSave && !saving.isSaving) saving.save()
   }
   return (
     <>
-      <Editor draft={draft} check={check} agentId={id} error={saving.error} onSave={save}>
+      <Editor draft={draft} check={check} agentId={id} error={saving.error} offer={offer} onSave={save}>
         {draft.isDirty ? (
           <Button variant="default" size="xs" onClick={() => draft.setText(draft.saved.text)}>
             Discard

@@ -1,16 +1,22 @@
 /** Shows a draft as a form, as text and in the playground. */
-import { Button, Group, SegmentedControl, Text } from '@mantine/core'
-import { useViewportSize } from '@mantine/hooks'
+import { Alert, Button, Group, SegmentedControl, Text } from '@mantine/core'
+import { useHotkeys, useViewportSize } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useMemo } from 'react'
 import { CodeEditor } from '../../components/code/lazy-code.tsx'
+import { Ago } from '../../components/text.tsx'
 import { Icon } from '../../shell/icons.tsx'
 import { completeDefinition } from '../complete-definition.ts'
 import { PlaygroundPanel } from '../playground/Playground.tsx'
 import { definitionSchemaQuery, modelsQuery } from '../queries.ts'
 import { DefinitionForm } from './DefinitionForm.tsx'
+import type { Problem } from './list-problems.ts'
+import { focusField, ProblemSummary } from './ProblemSummary.tsx'
+import { SectionList } from './SectionList.tsx'
+import type { DraftOffer } from './stored-draft.ts'
 import type { Check, Draft } from './use-editor.ts'
+import '../editor.css'
 
 interface EditorProps {
   readonly draft: Draft
@@ -18,49 +24,99 @@ interface EditorProps {
   /** Undefined for an agent that has not been created yet. */
   readonly agentId: string | undefined
   readonly error: string | undefined
+  /** Changes that an earlier page did not save. */
+  readonly offer?: DraftOffer | undefined
+  /** Called on Ctrl+S or Cmd+S if the definition has no errors. */
   readonly onSave: () => void
   /** Buttons at the end of the toolbar. */
   readonly children: ReactNode
 }
 
-export function Editor({ draft, check, agentId, error, onSave, children }: EditorProps) {
+export function Editor({ draft, check, agentId, error, offer, onSave, children }: EditorProps) {
   const panes = usePanes()
   const { shows } = panes
   const count = Object.values(shows).filter(Boolean).length
-  const complete = useCompletion()
+  const { problems } = check
+  const goTo = ({ path }: Problem) => {
+    if (!shows.form && path !== null) panes.setView('form')
+    focusField(path)
+  }
+  const save = () => {
+    if (document.querySelector('[role=dialog]') !== null) return
+    const [first] = problems
+    if (first === undefined) onSave()
+    else goTo(first)
+  }
+  useHotkeys([['mod+S', save]], [])
   return (
     <>
       <EditorBar draft={draft} check={check} panes={panes} error={error}>
         {children}
       </EditorBar>
-      <div className="editor-panes" data-count={count}>
-        {shows.form ? (
-          <div className="panel editor-pane">
-            <DefinitionForm draft={draft} problem={check.problem} />
-          </div>
-        ) : null}
-        {shows.yaml ? (
-          <div className="panel editor-pane">
-            <CodeEditor
-              value={draft.text}
-              onChange={draft.setText}
-              label={draft.format === 'yaml' ? 'Definition as YAML' : 'Definition as Markdown'}
-              problem={check.problem}
-              complete={complete}
-              onSave={onSave}
-            />
-          </div>
-        ) : null}
-        {shows.try ? (
-          <div className="panel editor-pane">
-            <PlaygroundPanel
-              subject={{ agentId, yaml: draft.text, format: draft.format }}
-              obstacle={check.problem === null ? undefined : 'Fix the error in the definition to try it.'}
-            />
-          </div>
-        ) : null}
+      {offer === undefined ? null : <DraftNotice offer={offer} />}
+      <ProblemSummary problems={problems} onChoose={goTo} />
+      <div className="editor-layout" data-listed={panes.isListed}>
+        {panes.isListed ? <SectionList /> : null}
+        <div className="editor-panes" data-count={count}>
+          {shows.form ? (
+            <div className="panel editor-pane">
+              <DefinitionForm draft={draft} check={check} />
+            </div>
+          ) : null}
+          {shows.yaml ? <TextPane draft={draft} problem={problems[0]} onSave={save} /> : null}
+          {shows.try ? (
+            <div className="panel editor-pane">
+              <PlaygroundPanel
+                subject={{ agentId, yaml: draft.text, format: draft.format }}
+                obstacle={problems.length === 0 ? undefined : 'Fix the error in the definition to try it.'}
+              />
+            </div>
+          ) : null}
+        </div>
       </div>
     </>
+  )
+}
+
+interface TextPaneProps {
+  readonly draft: Draft
+  readonly problem: Problem | undefined
+  readonly onSave: () => void
+}
+
+function TextPane({ draft, problem, onSave }: TextPaneProps) {
+  const complete = useCompletion()
+  return (
+    <div className="panel editor-pane">
+      <CodeEditor
+        value={draft.text}
+        onChange={draft.setText}
+        label={draft.format === 'yaml' ? 'Definition as YAML' : 'Definition as Markdown'}
+        problem={problem === undefined || problem.line === null ? null : problem}
+        complete={complete}
+        onSave={onSave}
+      />
+    </div>
+  )
+}
+
+function DraftNotice({ offer }: { readonly offer: DraftOffer }) {
+  return (
+    <Alert mb="sm" role="region" aria-label="Unsaved changes">
+      <Group justify="space-between" gap="xs">
+        <Text size="sm">
+          You have unsaved changes from <Ago seconds={offer.savedAt} />.
+        </Text>
+        <Group gap="xs">
+          <Button size="xs" variant="default" aria-label="Discard unsaved changes" onClick={offer.discard}>
+            Discard
+          </Button>
+          <Button size="xs" variant="default" onClick={offer.restore}>
+            Restore unsaved changes
+          </Button>
+        </Group>
+      </Group>
+    </Alert>
   )
 }
 
@@ -110,13 +166,9 @@ function EditorBar({ draft, check, panes, error, children }: EditorBarProps) {
 }
 
 function Status({ draft, check, error }: Pick<EditorBarProps, 'draft' | 'check' | 'error'>) {
-  const { problem } = check
-  const words =
-    error ??
-    (problem === null
-      ? stateOf(draft)
-      : `Line ${problem.line ?? 1}: ${problem.message.replace(/ \(line \d+, column \d+\)$/, '')}`)
-  const isBad = error !== undefined || problem !== null
+  const [problem] = check.problems
+  const words = error ?? (problem === undefined ? stateOf(draft) : renderStatus(problem))
+  const isBad = error !== undefined || problem !== undefined
   return (
     <Text
       size="sm"
@@ -129,13 +181,19 @@ function Status({ draft, check, error }: Pick<EditorBarProps, 'draft' | 'check' 
   )
 }
 
+function renderStatus({ line, message }: Problem): string {
+  const words = message.replace(/ \(line \d+, column \d+\)$/, '')
+  return line === null ? words : `Line ${line}: ${words}`
+}
+
 function stateOf({ isDirty, saved }: Draft): string {
   if (saved.version === 0) return 'Not created yet'
   return isDirty ? `Changed since version ${saved.version}` : `Saved as version ${saved.version}`
 }
 
-/** Window widths in pixels: one pane below `PHONE`, up to three panes from `WIDE`. */
+/** Window widths in pixels: one pane below `PHONE`, the list of sections from `LISTED`, three panes from `WIDE`. */
 const PHONE = 768
+const LISTED = 1_200
 const WIDE = 1_560
 
 type View = 'both' | 'form' | 'yaml' | 'try'
@@ -145,6 +203,8 @@ interface Panes {
   readonly choices: { value: View; label: string }[]
   readonly isPhone: boolean
   readonly isTrying: boolean
+  /** Whether the window has space for the list of sections next to the form. */
+  readonly isListed: boolean
   readonly shows: Readonly<Record<'form' | 'yaml' | 'try', boolean>>
   setView(view: string): void
   toggleTry(): void
@@ -162,13 +222,15 @@ function usePanes(): Panes {
   const view = choices.find((choice) => choice === search.view) ?? choices[0] ?? 'form'
   const set = (next: object) =>
     void navigate({ to: '.', search: (old: object) => ({ ...old, ...next }), replace: true })
+  const hasForm = view === 'both' || view === 'form'
   return {
     view,
+    isListed: hasForm && width >= LISTED && !(view === 'both' && isTrying),
     choices: choices.map((value) => ({ value, label: labels[value] })),
     isPhone,
     isTrying,
     shows: {
-      form: view === 'both' || view === 'form',
+      form: hasForm,
       yaml: view === 'both' || view === 'yaml',
       try: isTrying || view === 'try',
     },

@@ -1,6 +1,6 @@
 /** Edits an agent's server tools and the policy for page tools. */
 import { Accordion, Button, Group, SegmentedControl, Stack, Text, Textarea, TextInput } from '@mantine/core'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { Icon } from '../../shell/icons.tsx'
 import { isRecord, isSame } from '../object-paths.ts'
 import { LinesField, useField } from './fields.tsx'
@@ -12,7 +12,7 @@ const emptyTool = (count: number) => ({
 })
 
 export function ToolsField() {
-  const { value, isDisabled, error, set } = useField(['tools'])
+  const { value, isDisabled, error, attributes, set } = useField(['tools'])
   const tools: unknown[] = Array.isArray(value) ? value : []
   const [open, setOpen] = useState<string | null>(null)
   return (
@@ -36,6 +36,7 @@ export function ToolsField() {
       )}
       <Group>
         <Button
+          {...attributes}
           variant="default"
           size="xs"
           leftSection={<Icon name="plus" size={14} />}
@@ -58,7 +59,7 @@ function ToolItem({ index }: { readonly index: number }) {
   const description = isRecord(value) && typeof value.description === 'string' ? value.description : ''
   return (
     <Accordion.Item value={String(index)}>
-      <Accordion.Control icon={<Icon name="tool" size={16} />}>
+      <Accordion.Control data-path={`tools[${index}]`} icon={<Icon name="tool" size={16} />}>
         <Text size="sm" ff="monospace" fw={500}>
           {name === '' ? 'Unnamed tool' : name}
         </Text>
@@ -85,6 +86,7 @@ function ToolFields({ index }: { readonly index: number }) {
     <Stack gap="xs">
       <TextInput
         label="Name"
+        {...(isName ? {} : name.attributes)}
         withAsterisk
         ff="monospace"
         value={isName ? whole.text : name.text}
@@ -94,6 +96,7 @@ function ToolFields({ index }: { readonly index: number }) {
       />
       <TextInput
         label="Description"
+        {...description.attributes}
         description="Describe when the model should call this tool."
         value={isName ? '' : description.text}
         error={description.error}
@@ -121,14 +124,24 @@ function ToolFields({ index }: { readonly index: number }) {
   )
 }
 
+const INVALID_JSON = 'Enter valid JSON.'
+
 /** Preserves the text as typed, and updates the definition whenever the text is valid JSON. */
 function SchemaField({ index }: { readonly index: number }) {
-  const { value, isDisabled, error, set } = useField(['tools', index, 'inputSchema'])
+  const { value, isDisabled, error, attributes, report, set } = useField(['tools', index, 'inputSchema'])
   const [typed, setTyped] = useState(() => render(value))
   const read = parse(typed)
   const isCurrent = read === undefined || isSame(read.value, value)
+  const isInvalid = read === undefined
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `report` depends only on the tool's position
+  useEffect(() => {
+    if (!isInvalid) return
+    report(INVALID_JSON)
+    return () => report(undefined)
+  }, [isInvalid, index])
   return (
     <Textarea
+      {...attributes}
       label="Arguments (JSON Schema)"
       classNames={{ input: 'code-input' }}
       spellCheck={false}
@@ -136,7 +149,7 @@ function SchemaField({ index }: { readonly index: number }) {
       minRows={4}
       maxRows={16}
       value={isCurrent ? typed : render(value)}
-      error={read === undefined ? 'Enter valid JSON.' : error}
+      error={isInvalid ? INVALID_JSON : error}
       disabled={isDisabled}
       onChange={(event) => {
         setTyped(event.currentTarget.value)
@@ -176,11 +189,12 @@ const explanations: Readonly<Record<Choice, string>> = {
 }
 
 export function PageToolsField() {
-  const { value, error, isDisabled, set } = useField(['pageTools'])
+  const { value, error, isDisabled, attributes, set } = useField(['pageTools'])
   const choice = choiceOf(value)
   return (
     <Stack gap="xs">
       <SegmentedControl
+        {...attributes}
         aria-label="Page tools"
         data={[...choices]}
         value={choice}

@@ -2,11 +2,12 @@
 import { NativeSelect, NumberInput, Textarea, TextInput } from '@mantine/core'
 import { createContext, useContext, useState } from 'react'
 import { type Path, valueAt } from '../object-paths.ts'
-import { type Draft, describeProblem, type Problem } from './use-editor.ts'
+import { describeProblem } from './list-problems.ts'
+import type { Check, Draft } from './use-editor.ts'
 
 interface FormState {
   readonly draft: Pick<Draft, 'value' | 'change' | 'isReadable'>
-  readonly problem: Problem | null
+  readonly check: Pick<Check, 'problems' | 'reportField'>
 }
 
 const FormContext = createContext<FormState | undefined>(undefined)
@@ -19,19 +20,30 @@ interface Field {
   readonly text: string
   readonly error: string | undefined
   readonly isDisabled: boolean
+  /** Attributes of the input, so that the list of errors can focus it. */
+  readonly attributes: { readonly 'data-path': string }
+  /** Reports an error of a text that is not in the definition. */
+  report(message: string | undefined): void
   set(value: unknown): void
 }
 
 export function useField(path: Path): Field {
   const form = useContext(FormContext)
   if (form === undefined) throw new Error('useField must be called inside a FormProvider')
-  const { draft, problem } = form
+  const { draft, check } = form
   const value = valueAt(draft.value, path)
+  const rendered = renderPath(path)
+  // A field shows the errors of its list's items too.
+  const problem = check.problems.find(
+    (one) => one.path?.replace(/\[\d+\]$/, '') === rendered || one.path === rendered,
+  )
   return {
     value,
     text: typeof value === 'string' ? value : '',
-    error: problem !== null && problem.path === renderPath(path) ? describeProblem(problem) : undefined,
+    error: problem === undefined ? undefined : describeProblem(problem),
     isDisabled: !draft.isReadable,
+    attributes: { 'data-path': rendered },
+    report: (message) => check.reportField(rendered, message),
     set: (next) => draft.change(path, next),
   }
 }
@@ -54,9 +66,10 @@ interface FieldProps {
 }
 
 export function TextField({ path, label, about, placeholder, isRequired = false }: FieldProps) {
-  const { text, error, isDisabled, set } = useField(path)
+  const { text, error, isDisabled, attributes, set } = useField(path)
   return (
     <TextInput
+      {...attributes}
       label={label}
       description={about}
       placeholder={placeholder}
@@ -87,9 +100,10 @@ export function NumberField({
   step = 1,
   decimals = 0,
 }: NumberFieldProps) {
-  const { value, error, isDisabled, set } = useField(path)
+  const { value, error, isDisabled, attributes, set } = useField(path)
   return (
     <NumberInput
+      {...attributes}
       label={label}
       description={about}
       placeholder={placeholder}
@@ -112,11 +126,12 @@ interface ChoiceFieldProps extends FieldProps {
 }
 
 export function ChoiceField({ path, label, about, choices }: ChoiceFieldProps) {
-  const { text, error, isDisabled, set } = useField(path)
+  const { text, error, isDisabled, attributes, set } = useField(path)
   const [standard] = choices
   const isKnown = text === '' || choices.some(({ value }) => value === text)
   return (
     <NativeSelect
+      {...attributes}
       label={label}
       description={about}
       data={isKnown ? [...choices] : [...choices, { value: text, label: text }]}
@@ -140,9 +155,10 @@ export function LongTextField({
   isRequired = false,
   minRows = 2,
 }: LongTextFieldProps) {
-  const { text, error, isDisabled, set } = useField(path)
+  const { text, error, isDisabled, attributes, set } = useField(path)
   return (
     <Textarea
+      {...attributes}
       label={label}
       description={about}
       placeholder={placeholder}
@@ -160,12 +176,13 @@ export function LongTextField({
 
 /** Edits a list of strings, one per line. */
 export function LinesField({ path, label, about, placeholder }: FieldProps) {
-  const { value, error, isDisabled, set } = useField(path)
+  const { value, error, isDisabled, attributes, set } = useField(path)
   const lines = Array.isArray(value) ? value.map(String) : []
   const [typed, setTyped] = useState(lines.join('\n'))
   const isCurrent = toLines(typed).join('\n') === lines.join('\n')
   return (
     <Textarea
+      {...attributes}
       label={label}
       description={about}
       placeholder={placeholder}

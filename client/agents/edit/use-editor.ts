@@ -3,11 +3,12 @@
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import type { DefinitionFormat, Outputs } from '../../api.ts'
+import type { DefinitionFormat } from '../../api.ts'
 import { api } from '../../api.ts'
 import { problemOf, toFailure } from '../../failure.ts'
 import { changeDefinition, readDefinition } from '../definition-text.ts'
 import type { Path } from '../object-paths.ts'
+import { listProblems, type Problem } from './list-problems.ts'
 
 /** The saved text that a draft is based on; version 0 means that it is not saved yet. */
 interface SavedText {
@@ -106,13 +107,13 @@ export function useSave(agentId: string, draft: Draft): Saving {
   }
 }
 
-export type Problem = NonNullable<Outputs['agents']['check']['problem']>
-
 export interface Check {
-  /** Null if the last check found no problem. */
-  readonly problem: Problem | null
+  /** All errors of the definition and of the form; empty if the last check found none. */
+  readonly problems: readonly Problem[]
   /** True if the current text has passed the check. */
   readonly isGood: boolean
+  /** Reports the error of a form field whose text is not in the definition; `undefined` removes it. */
+  reportField(path: string, message: string | undefined): void
 }
 
 const PAUSE_MS = 300
@@ -121,20 +122,21 @@ export function useCheck(text: string, format: DefinitionFormat): Check {
   const [yaml] = useDebouncedValue(text, PAUSE_MS)
   const { data, isPlaceholderData } = useQuery({
     queryKey: ['check', format, yaml],
-    queryFn: ({ signal }) => api.agents.check.mutate({ yaml, format }, { signal }),
+    queryFn: ({ signal }) => listProblems(yaml, format, signal),
     placeholderData: keepPreviousData,
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
     retry: false,
   })
-  const problem = data?.problem ?? null
-  return { problem, isGood: data !== undefined && problem === null && !isPlaceholderData && yaml === text }
-}
-
-/**
- * Removes the path and the position from the message, because the form shows the message next to the field.
- */
-export function describeProblem({ message, path }: Problem): string {
-  const text = path !== null && message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
-  return text.replace(/ \(line \d+, column \d+\)$/, '')
+  const [fields, setFields] = useState<Readonly<Record<string, string>>>({})
+  const reportField = useCallback((path: string, message: string | undefined) => {
+    setFields(({ [path]: _, ...others }) => (message === undefined ? others : { ...others, [path]: message }))
+  }, [])
+  const problems = useMemo(() => {
+    const found = data ?? []
+    const own = Object.entries(fields).map(([path, message]) => ({ path, message, line: null, column: null }))
+    return [...found, ...own.filter(({ path }) => found.every((one) => one.path !== path))]
+  }, [data, fields])
+  const isCurrent = data !== undefined && !isPlaceholderData && yaml === text
+  return { problems, isGood: isCurrent && problems.length === 0, reportField }
 }

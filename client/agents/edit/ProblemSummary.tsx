@@ -1,0 +1,101 @@
+/** Lists all errors of the definition, and moves the focus to the field of an error. */
+import { Alert, Anchor, Text } from '@mantine/core'
+import { describeProblem, type Problem } from './list-problems.ts'
+
+const labels: Readonly<Record<string, string>> = {
+  name: 'Name',
+  model: 'Model',
+  temperature: 'Temperature',
+  instructions: 'Instructions',
+  tools: 'Server tools',
+  pageTools: 'Page tools',
+  'behavior.tone': 'Tone',
+  'behavior.language': 'Language',
+  'behavior.rules': 'Rules',
+  'embed.title': 'Title',
+  'embed.greeting': 'Greeting',
+  'embed.starters': 'Starters',
+  'embed.origins': 'Allowed origins',
+  'conversations.keep': 'Delete after',
+}
+
+interface ProblemSummaryProps {
+  readonly problems: readonly Problem[]
+  readonly onChoose: (problem: Problem) => void
+}
+
+export function ProblemSummary({ problems, onChoose }: ProblemSummaryProps) {
+  if (problems.length === 0) return null
+  return (
+    <Alert color="red" mb="sm" role="region" aria-label="Errors">
+      <Text size="sm" fw={600} mb={4} c="var(--bad)">
+        {problems.length === 1 ? '1 error' : `${problems.length} errors`}
+      </Text>
+      <ul className="problem-list">
+        {problems.map((problem) => (
+          <li key={problem.path ?? ''}>
+            <Anchor
+              component="button"
+              type="button"
+              size="sm"
+              underline="always"
+              ta="start"
+              c="inherit"
+              onClick={() => onChoose(problem)}
+            >
+              {renderProblem(problem)}
+            </Anchor>
+          </li>
+        ))}
+      </ul>
+    </Alert>
+  )
+}
+
+function renderProblem(problem: Problem): string {
+  const { path, line } = problem
+  const words = describeProblem(problem)
+  if (path !== null) return `${labels[path.replace(/\[\d+\]$/, '')] ?? path}: ${words}`
+  return line === null ? words : `Line ${line}: ${words}`
+}
+
+/** Number of frames in which a field may appear, for example after its tool has been opened. */
+const MAX_FRAMES = 60
+
+/**
+ * Focuses the field at `path`, or the nearest field that contains it. Opens its tool first. Focuses the code
+ * editor if the form has no such field.
+ */
+export function focusField(path: string | null, frames = MAX_FRAMES): void {
+  const field = path === null || frames === 0 ? undefined : findVisible(path)
+  if (field !== undefined) {
+    field.focus()
+    field.scrollIntoView({ block: 'center' })
+  } else if (path === null || frames === 0) {
+    document.querySelector<HTMLElement>('.editor-pane .cm-content')?.focus()
+  } else {
+    requestAnimationFrame(() => focusField(path, frames - 1))
+  }
+}
+
+/** Returns undefined until the field is visible, and opens the tool that contains it. */
+function findVisible(path: string): HTMLElement | undefined {
+  const tool = /^tools\[\d+\]/.exec(path)?.[0]
+  const control = tool === undefined ? null : findField(tool)
+  if (control?.getAttribute('aria-expanded') === 'false') {
+    control.click()
+    return undefined
+  }
+  const field = findNearest(path)
+  if (field === null || !field.checkVisibility()) return undefined
+  return field.querySelector<HTMLElement>('input:checked') ?? field
+}
+
+function findNearest(path: string): HTMLElement | null {
+  const parent = path.replace(/(?:\.[^.[\]]+|\[\d+\])$/, '')
+  return findField(path) ?? (parent === path ? null : findNearest(parent))
+}
+
+function findField(path: string): HTMLElement | null {
+  return document.querySelector<HTMLElement>(`[data-path="${CSS.escape(path)}"]`)
+}

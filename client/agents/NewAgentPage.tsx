@@ -7,6 +7,7 @@ import { api } from '../api.ts'
 import { LeaveGuard } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { problemOf } from '../failure.ts'
+import { showDone } from '../shell/toast.ts'
 import { Editor } from './edit/Editor.tsx'
 import { useCheck, useDraft } from './edit/use-editor.ts'
 import { type Template, templates } from './templates.ts'
@@ -78,6 +79,7 @@ function useCreate(yaml: string, isDirty: { current: boolean }) {
       isDirty.current = false
       await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
       await navigate({ to: '/agents/$agentId', params: { agentId }, replace: true })
+      showDone('Agent created')
     },
   })
 }

@@ -43,7 +43,7 @@ const root = createRootRoute()
 
 const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: SignInPage })
 
-/** Starts before the page's script has loaded; its page waits for the result, not the navigation. */
+/** Requests the session while the page's script loads. */
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',

@@ -6,7 +6,7 @@ import { modelsQuery } from '../agents/queries.ts'
 import { Icon } from '../shell/icons.tsx'
 import { hasOnlyMock } from './first-run.ts'
 
-/** Where the documentation explains how to connect a model. */
+/** URL of the instructions for connecting a model. */
 export const CONNECT_MODEL_URL = '/docs/getting-started.md'
 
 export function MockNotice() {

@@ -15,14 +15,16 @@ import { Preview } from './Preview.tsx'
 export function EmbedPage() {
   const agent = useAgent()
   const { data: agents, error, refetch } = useQuery(agentsQuery)
-  // Loads with the agents, so that the preview does not move when its notice appears.
-  useQuery(modelsQuery)
+  const models = useQuery(modelsQuery)
+  // Waits for the models, so that the preview does not move when its notice appears.
+  const areModelsPending = models.data === undefined && models.failureReason === null
   const [looks, setLooks] = useState(defaultLooks)
   const agentKey = agents?.find(({ id }) => id === agent.agent_id)?.agent_key
   if (agentKey === undefined && error !== null) {
     return <Failed error={error} what="The agent’s key" retry={() => void refetch()} />
   }
-  if (agentKey === undefined) return <Loading what="the agent’s key" rows={3} height={120} />
+  if (agentKey === undefined || areModelsPending)
+    return <Loading what="the agent’s key" rows={3} height={120} />
   return (
     <Stack gap="md">
       <div className="two-columns">

@@ -11,6 +11,8 @@ export interface Failure {
   readonly param: string | undefined
   /** HTTP status; 0 if there was no response. */
   readonly status: number
+  /** Identifies the request in the server's log; undefined without a response from the server. */
+  readonly requestId: string | undefined
 }
 
 /** Thrown when the sign-in proxy rejects a request before it reaches Parley. */
@@ -19,7 +21,7 @@ export class ProxyRejection extends Error {}
 export function toFailure(thrown: unknown): Failure {
   if (!isTRPCClientError<AppRouter>(thrown)) {
     const message = thrown instanceof Error ? thrown.message : 'Something went wrong. Try again.'
-    return { message, code: 'unknown', param: undefined, status: 0 }
+    return { message, code: 'unknown', param: undefined, status: 0, requestId: undefined }
   }
   const data: { httpStatus?: number; code?: string; param?: string | null } = thrown.data ?? {}
   if (thrown.cause instanceof ProxyRejection) {
@@ -28,6 +30,7 @@ export function toFailure(thrown: unknown): Failure {
       code: 'unknown',
       param: undefined,
       status: 401,
+      requestId: undefined,
     }
   }
   if (data.httpStatus === undefined) {
@@ -36,10 +39,18 @@ export function toFailure(thrown: unknown): Failure {
       code: 'offline',
       param: undefined,
       status: 0,
+      requestId: undefined,
     }
   }
   const { httpStatus: status, code = 'unknown', param } = data
-  return { message: thrown.message, code, param: param ?? undefined, status }
+  const requestId = readRequestId(thrown.meta)
+  return { message: thrown.message, code, param: param ?? undefined, status, requestId }
+}
+
+/** Reads the response that tRPC's link adds to its errors. */
+function readRequestId(meta: Record<string, unknown> | undefined): string | undefined {
+  const { response } = meta ?? {}
+  return response instanceof Response ? (response.headers.get('X-Request-Id') ?? undefined) : undefined
 }
 
 /** Returns whether a call failed because the session is missing or has ended. */

@@ -6,7 +6,10 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
+import { lastDaysQuery } from './agents/queries.ts'
+import { queryClient } from './api.ts'
 import { Loading } from './components/QueryStates.tsx'
+import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
   parseAdminSearch,
   parseConversationsSearch,
@@ -18,6 +21,7 @@ import {
 import { BrokenPage, UnknownPage } from './shell/ErrorPage.tsx'
 import { Shell } from './shell/Shell.tsx'
 import { SignInPage } from './shell/SignIn.tsx'
+import { meQuery } from './shell/use-me.ts'
 
 /** The editor's visible panes. */
 interface EditorSearch {
@@ -39,7 +43,13 @@ const root = createRootRoute()
 
 const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: SignInPage })
 
-const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
+/** Requests the session while the page's script loads. */
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  component: Shell,
+  loader: () => void queryClient.prefetchQuery(meQuery),
+})
 
 const start = createRoute({
   getParentRoute: () => shell,
@@ -54,7 +64,17 @@ const agents = createRoute({
   path: '/agents',
   validateSearch: ({ q }: Record<string, unknown>): { q?: string } =>
     typeof q === 'string' && q !== '' ? { q } : {},
+  loader: () => {
+    prefetchFirstRun()
+    void queryClient.prefetchQuery(lastDaysQuery)
+  },
   component: lazyRouteComponent(() => import('./agents/AgentsPage.tsx'), 'AgentsPage'),
+})
+
+const getStarted = createRoute({
+  getParentRoute: () => shell,
+  path: '/get-started',
+  component: lazyRouteComponent(() => import('./first-run/page.tsx'), 'FirstRunPage'),
 })
 
 const newAgent = createRoute({
@@ -165,6 +185,7 @@ const tree = root.addChildren([
   shell.addChildren([
     start,
     agents,
+    getStarted,
     newAgent,
     agent.addChildren([editAgent, agentHistory, embedAgent, agentModels]),
     conversations,

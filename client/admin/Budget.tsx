@@ -7,6 +7,7 @@ import { api } from '../api.ts'
 import { DialogForm } from '../components/Dialog.tsx'
 import { renderNumber } from '../format.ts'
 import type { AdminSearch } from '../search.ts'
+import { showDone } from '../shell/toast.ts'
 
 interface BudgetFormProps {
   readonly adminKey: AdminKey
@@ -21,6 +22,7 @@ export function BudgetForm({ adminKey: { id, budget }, onClose }: BudgetFormProp
     await api.admin.setBudget.mutate({ key_id: id, day: toBound(day), month: toBound(month) })
     await queries.invalidateQueries({ queryKey: ['admin'] })
     onClose()
+    showDone('Budget saved')
   }
   return (
     <DialogForm onSubmit={save} onCancel={onClose} action="Save">

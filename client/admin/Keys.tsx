@@ -9,6 +9,7 @@ import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { KeyState } from '../keys/KeyState.tsx'
 import { Icon } from '../shell/icons.tsx'
+import { showDone } from '../shell/toast.ts'
 import type { AdminKey, TabProps } from './Budget.tsx'
 import { BudgetForm, BudgetState } from './Budget.tsx'
 
@@ -107,6 +108,7 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
     await api.admin.revokeKey.mutate({ key_id: key?.id ?? '' })
     // Refetches everything, because the revoked key may be the active one.
     await queries.invalidateQueries()
+    showDone('Key revoked')
   }
   return (
     <>

@@ -11,6 +11,7 @@ import { Failed, Loading } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { Icon } from '../shell/icons.tsx'
+import { showDone } from '../shell/toast.ts'
 import { exportDefinition } from './definition-files.ts'
 import { changeDefinition } from './definition-text.ts'
 import { agentQuery } from './queries.ts'
@@ -78,10 +79,7 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item
-            leftSection={<Icon name="copy" size={16} />}
-            onClick={() => void navigator.clipboard.writeText(agent.agent_id)}
-          >
+          <Menu.Item leftSection={<Icon name="copy" size={16} />} onClick={() => void copyId(agent.agent_id)}>
             Copy agent ID
           </Menu.Item>
           <Menu.Item
@@ -111,6 +109,11 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
       <DeleteDialog agent={agent} isOpen={isDeleting} onClose={deleting.close} />
     </>
   )
+}
+
+async function copyId(id: string): Promise<void> {
+  await navigator.clipboard.writeText(id)
+  showDone('Agent ID copied')
 }
 
 interface AgentDialogProps {
@@ -155,6 +158,7 @@ function DeleteDialog({ agent, isOpen, onClose }: AgentDialogProps) {
     await navigate({ to: '/agents', ignoreBlocker: true })
     queries.removeQueries({ queryKey: ['agents', agent.agent_id] })
     await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+    showDone('Agent deleted')
   }
   return (
     <ConfirmDialog

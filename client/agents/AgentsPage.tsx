@@ -7,38 +7,55 @@ import { type Column, DataTable } from '../components/DataTable.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { Checklist } from '../first-run/Checklist.tsx'
+import { countSteps, STEPS, useFirstRun, useStoredFirstRun } from '../first-run/first-run.ts'
 import { renderCount, renderDay } from '../format.ts'
 import { Icon } from '../shell/icons.tsx'
 import { agentsQuery, lastDaysQuery } from './queries.ts'
 
 export function AgentsPage() {
-  const { data: agents, error, refetch } = useQuery(agentsQuery)
+  const { data, error, refetch } = useQuery(agentsQuery)
+  const firstRun = useFirstRun()
+  const [{ isHidden = false }, changeStored] = useStoredFirstRun()
+  const { progress } = firstRun
+  const hasChecklist = progress !== undefined && !isHidden && countSteps(progress) < STEPS
+  // Shows the list and the checklist together, so that the list does not move.
+  const agents = progress !== undefined || firstRun.error !== null ? data : undefined
   return (
     <>
       <PageHeader title="Agents" about="Each agent has a name, instructions, tools and its own key.">
-        <NewAgentButton />
+        <NewAgentButton isMain={!hasChecklist} />
       </PageHeader>
       {agents === undefined && error === null ? <Loading what="the agents" rows={6} /> : null}
       {agents === undefined && error !== null ? (
         <Failed error={error} what="The agents" retry={() => void refetch()} />
       ) : null}
-      {agents?.length === 0 ? <NoAgents /> : null}
+      {hasChecklist ? (
+        <Checklist progress={progress} onHide={() => changeStored({ isHidden: true })} />
+      ) : null}
+      {agents?.length === 0 ? <NoAgents hasAction={!hasChecklist} /> : null}
       {agents !== undefined && agents.length > 0 ? <FoundAgents agents={agents} /> : null}
     </>
   )
 }
 
-function NewAgentButton() {
+/** Only the page's main action is filled. */
+function NewAgentButton({ isMain }: { readonly isMain: boolean }) {
   return (
-    <Button component={Link} to="/agents/new" leftSection={<Icon name="plus" size={16} />}>
+    <Button
+      component={Link}
+      to="/agents/new"
+      variant={isMain ? 'filled' : 'default'}
+      leftSection={<Icon name="plus" size={16} />}
+    >
       New agent
     </Button>
   )
 }
 
-function NoAgents() {
+function NoAgents({ hasAction }: { readonly hasAction: boolean }) {
   return (
-    <Empty icon="agents" title="No agents yet" action={<NewAgentButton />}>
+    <Empty icon="agents" title="No agents yet" action={hasAction ? <NewAgentButton isMain /> : null}>
       Start from a template. You can change everything later.
     </Empty>
   )

@@ -10,6 +10,7 @@ import { DiffView } from '../components/code/lazy-code.tsx'
 import { ConfirmDialog } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { showDone } from '../shell/toast.ts'
 import { useAgent, versionsQuery } from './queries.ts'
 import './editor.css'
 
@@ -146,6 +147,7 @@ function RestoreButton({ agentId, version }: { readonly agentId: string; readonl
     await api.agents.restore.mutate({ agent_id: agentId, version })
     await queries.invalidateQueries({ queryKey: ['agents'] })
     await navigate({ search: {}, replace: true })
+    showDone(`Version ${version} restored`)
   }
   return (
     <>

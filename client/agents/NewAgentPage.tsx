@@ -7,6 +7,7 @@ import { api, type DefinitionFormat } from '../api.ts'
 import { LeaveGuard } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { problemOf } from '../failure.ts'
+import { showDone } from '../shell/toast.ts'
 import { type ImportedDefinition, importDefinition } from './definition-files.ts'
 import { Editor } from './edit/Editor.tsx'
 import { useStoredDraft } from './edit/stored-draft.ts'
@@ -170,6 +171,7 @@ function useCreate({ text: yaml, format }: Draft, isDirty: { current: boolean })
       isDirty.current = false
       await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
       await navigate({ to: '/agents/$agentId', params: { agentId }, replace: true })
+      showDone('Agent created')
     },
   })
 }

@@ -7,9 +7,10 @@ interface CopyProps extends Pick<ButtonProps, 'size' | 'variant'> {
   readonly text: string
   /** Describes the text in the button's accessible name. */
   readonly what: string
+  readonly onCopy?: (() => void) | undefined
 }
 
-export function CopyButton({ text, what, size = 'xs', variant = 'default' }: CopyProps) {
+export function CopyButton({ text, what, onCopy, size = 'xs', variant = 'default' }: CopyProps) {
   const { copied, copy } = useClipboard({ timeout: 2_000 })
   return (
     <Button
@@ -18,24 +19,34 @@ export function CopyButton({ text, what, size = 'xs', variant = 'default' }: Cop
       variant={variant}
       leftSection={<Icon name={copied ? 'check' : 'copy'} size={14} />}
       aria-label={copied ? `Copied ${what}` : `Copy ${what}`}
-      onClick={() => copy(text)}
+      onClick={() => {
+        copy(text)
+        onCopy?.()
+      }}
     >
       {copied ? 'Copied' : 'Copy'}
     </Button>
   )
 }
 
-export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
+interface CodeBlockProps {
+  readonly code: string
+  readonly what: string
+  /** Called when the user copies all or a part of the code. */
+  readonly onCopy?: () => void
+}
+
+export function CodeBlock({ code, what, onCopy }: CodeBlockProps) {
   return (
     <Box className="code-block">
       <Group justify="space-between" wrap="nowrap" px="sm" py={6} className="code-block-head">
         <Text size="xs" c="dimmed">
           {what}
         </Text>
-        <CopyButton text={code} what={what} />
+        <CopyButton text={code} what={what} onCopy={onCopy} />
       </Group>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
-      <section tabIndex={0} aria-label={what}>
+      <section tabIndex={0} aria-label={what} onCopy={onCopy}>
         <pre>{code}</pre>
       </section>
     </Box>

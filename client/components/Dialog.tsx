@@ -15,6 +15,7 @@ import {
 import { useBlocker } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
 import { problemOf } from '../failure.ts'
+import { RequestId } from './RequestId.tsx'
 
 interface DialogProps {
   readonly title: string
@@ -67,22 +68,23 @@ interface FormProps {
 
 /** Shows a form with submit and cancel buttons; must be inside a `Dialog`. */
 export function DialogForm({ onSubmit, onCancel, action, isReady = true, isDangerous, children }: FormProps) {
-  const [problem, setProblem] = useState<string>()
+  const [error, setError] = useState<unknown>(null)
   const [isBusy, setIsBusy] = useState(false)
 
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault()
     setIsBusy(true)
-    setProblem(undefined)
+    setError(null)
     try {
       await onSubmit()
     } catch (thrown) {
-      setProblem(problemOf(thrown))
+      setError(thrown)
     } finally {
       setIsBusy(false)
     }
   }
 
+  const problem = problemOf(error)
   return (
     <form onSubmit={(event) => void submit(event)}>
       <Stack gap="md">
@@ -90,6 +92,7 @@ export function DialogForm({ onSubmit, onCancel, action, isReady = true, isDange
         {problem === undefined ? null : (
           <Alert color="red" role="alert">
             {problem}
+            <RequestId error={error} />
           </Alert>
         )}
         <Group justify="flex-end" gap="xs">

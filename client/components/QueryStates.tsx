@@ -3,6 +3,7 @@ import { Alert, Button, Group, Skeleton, Stack, Text, Title } from '@mantine/cor
 import type { ReactNode } from 'react'
 import { toFailure } from '../failure.ts'
 import { Icon, type IconName } from '../shell/icons.tsx'
+import { RequestId } from './RequestId.tsx'
 
 /** Shows placeholder rows at the expected height while data loads. */
 export function Loading({ what, rows = 4, height = 44 }: LoadingProps) {
@@ -45,7 +46,7 @@ interface EmptyProps {
   readonly action?: ReactNode
 }
 
-/** Shows the server's error message and a retry button. */
+/** Shows the server's error message, the request id and a retry button. */
 export function Failed({ error, what, retry }: FailedProps) {
   const { message, code } = toFailure(error)
   const isOffline = code === 'offline'
@@ -62,6 +63,7 @@ export function Failed({ error, what, retry }: FailedProps) {
           Try again
         </Button>
       </Group>
+      <RequestId error={error} />
     </Alert>
   )
 }

@@ -13,6 +13,7 @@ import { Ago } from '../components/text.tsx'
 import { toFailure } from '../failure.ts'
 import { renderNumber } from '../format.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
+import { showDone } from '../shell/toast.ts'
 import { AgentName } from './AgentName.tsx'
 import { type Conversation, conversationQuery, itemsQuery, titleOf, turnsQuery } from './queries.ts'
 import { Transcript } from './Transcript.tsx'
@@ -165,6 +166,7 @@ function DeleteDialog({ id, isOpen, onClose }: DeleteDialogProps) {
     await navigate({ to: '/conversations' })
     queries.removeQueries({ queryKey: ['conversations', id] })
     await queries.invalidateQueries({ queryKey: ['conversations', 'list'] })
+    showDone('Conversation deleted')
   }
   return (
     <ConfirmDialog

@@ -2,6 +2,7 @@
 import { Alert, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput, Title } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { type RefObject, useEffect, useRef, useState } from 'react'
+import { MockNotice } from '../first-run/MockNotice.tsx'
 import { type Looks, listChanges } from './appearance.ts'
 
 interface PreviewProps {
@@ -15,6 +16,7 @@ export function Preview({ agentKey, looks, onChange }: PreviewProps) {
   return (
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="Preview">
       <Title order={2}>Preview</Title>
+      <MockNotice />
       <div className="preview">
         <Controls looks={looks} onChange={onChange} isFloating={isFloating} onFloat={setIsFloating} />
         <Stage key={String(isFloating)} agentKey={agentKey} looks={looks} isFloating={isFloating} />

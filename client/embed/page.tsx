@@ -3,10 +3,11 @@ import { Stack, Tabs, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { agentsQuery, useAgent } from '../agents/queries.ts'
+import { agentsQuery, modelsQuery, useAgent } from '../agents/queries.ts'
 import { CodeBlock } from '../components/CopyButton.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { TextLink } from '../components/text.tsx'
+import { useStoredFirstRun } from '../first-run/first-run.ts'
 import { defaultLooks, type Looks, renderCurl, renderReact, renderScript } from './appearance.ts'
 import { OriginCheck, readPublicAgent } from './OriginCheck.tsx'
 import { Preview } from './Preview.tsx'
@@ -14,12 +15,16 @@ import { Preview } from './Preview.tsx'
 export function EmbedPage() {
   const agent = useAgent()
   const { data: agents, error, refetch } = useQuery(agentsQuery)
+  const models = useQuery(modelsQuery)
+  // Waits for the models, so that the preview does not move when its notice appears.
+  const areModelsPending = models.data === undefined && models.failureReason === null
   const [looks, setLooks] = useState(defaultLooks)
   const agentKey = agents?.find(({ id }) => id === agent.agent_id)?.agent_key
   if (agentKey === undefined && error !== null) {
     return <Failed error={error} what="The agent’s key" retry={() => void refetch()} />
   }
-  if (agentKey === undefined) return <Loading what="the agent’s key" rows={3} height={120} />
+  if (agentKey === undefined || areModelsPending)
+    return <Loading what="the agent’s key" rows={3} height={120} />
   return (
     <Stack gap="md">
       <div className="two-columns">
@@ -40,6 +45,8 @@ interface SnippetsProps {
 function Snippets({ agentId, agentKey, looks }: SnippetsProps) {
   const { as = 'script' } = useSearch({ from: '/shell/agents/$agentId/embed' })
   const navigate = useNavigate({ from: '/agents/$agentId/embed' })
+  const [, changeFirstRun] = useStoredFirstRun()
+  const onCopy = () => changeFirstRun({ isEmbedded: true })
   const embedding = { origin: window.location.origin, agentKey, looks }
   return (
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="Code">
@@ -55,13 +62,17 @@ function Snippets({ agentId, agentKey, looks }: SnippetsProps) {
           <Tabs.Tab value="api">API</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="script">
-          <CodeBlock what="Script for the end of the page body" code={renderScript(embedding)} />
+          <CodeBlock
+            what="Script for the end of the page body"
+            code={renderScript(embedding)}
+            onCopy={onCopy}
+          />
         </Tabs.Panel>
         <Tabs.Panel value="react">
-          <CodeBlock what="React component" code={renderReact(embedding)} />
+          <CodeBlock what="React component" code={renderReact(embedding)} onCopy={onCopy} />
         </Tabs.Panel>
         <Tabs.Panel value="api">
-          <CodeBlock what="API request" code={renderCurl(embedding)} />
+          <CodeBlock what="API request" code={renderCurl(embedding)} onCopy={onCopy} />
         </Tabs.Panel>
       </Tabs>
       <Text size="xs" c="dimmed">

@@ -11,6 +11,7 @@ import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderSize } from '../format.ts'
+import { showDone } from '../shell/toast.ts'
 
 type StoredFile = Outputs['files']['list']['data'][number]
 const PAGE_SIZE = 25
@@ -54,6 +55,7 @@ function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
   const remove = async () => {
     await api.files.delete.mutate({ file_id: deleted?.id ?? '' })
     await queries.invalidateQueries({ queryKey: ['files'] })
+    showDone('File deleted')
   }
   return (
     <>

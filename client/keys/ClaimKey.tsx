@@ -3,6 +3,7 @@ import { Alert, List, PasswordInput, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
 import { DialogForm } from '../components/Dialog.tsx'
 import { renderCount } from '../format.ts'
+import { showDone } from '../shell/toast.ts'
 import { type ClaimPreview, claimKey, previewClaim, useRefreshAll } from './NewKey.tsx'
 
 export function ClaimKey({ onClose }: { readonly onClose: () => void }) {
@@ -14,6 +15,7 @@ export function ClaimKey({ onClose }: { readonly onClose: () => void }) {
       await claimKey(key)
       await refreshAll()
       onClose()
+      showDone('Key claimed')
     }
     return (
       <DialogForm onSubmit={claim} onCancel={onClose} action="Claim key">

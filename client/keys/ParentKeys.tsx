@@ -7,6 +7,7 @@ import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
+import { showDone } from '../shell/toast.ts'
 import { type Me, useMe } from '../shell/use-me.ts'
 import { ClaimKey } from './ClaimKey.tsx'
 import { KeyState } from './KeyState.tsx'
@@ -108,6 +109,11 @@ function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doi
 
 function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () => void }) {
   const refreshAll = useRefreshAll()
+  const revoke = async (id: string) => {
+    await revokeKey(id)
+    await refreshAll()
+    showDone('Key revoked')
+  }
   const rotated = typeof doing === 'object' && 'rotate' in doing ? doing.rotate : undefined
   const revoked = typeof doing === 'object' && 'revoke' in doing ? doing.revoke : undefined
   return (
@@ -129,7 +135,7 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
         title={`Revoke ${revoked?.name}`}
         isOpen={revoked !== undefined}
         onClose={onClose}
-        onConfirm={() => revokeKey(revoked?.id ?? '').then(refreshAll)}
+        onConfirm={() => revoke(revoked?.id ?? '')}
         action="Revoke key"
         isDangerous
         typed={revoked?.name ?? ''}

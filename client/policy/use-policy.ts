@@ -5,6 +5,7 @@ import { policyQuery } from '../agents/queries.ts'
 import type { Inputs, ModelPolicy } from '../api.ts'
 import { api } from '../api.ts'
 import { problemOf } from '../failure.ts'
+import { showDone } from '../shell/toast.ts'
 
 type Body = Omit<Inputs['agents']['replaceModelPolicy'], 'agent_id'>
 
@@ -40,6 +41,7 @@ export function usePolicy(saved: ModelPolicy): PolicyEditing {
       setChanges({})
       queries.setQueryData(policyQuery(saved.agent_id).queryKey, policy)
       await queries.invalidateQueries({ queryKey: ['agents'] })
+      showDone('Model policy saved')
     },
   })
   return {

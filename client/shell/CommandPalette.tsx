@@ -9,6 +9,7 @@ import { agentsQuery } from '../agents/queries.ts'
 import type { AgentListItem } from '../api.ts'
 import { Dialog } from '../components/Dialog.tsx'
 import { defaultLooks, renderScript } from '../embed/appearance.ts'
+import { useStoredFirstRun } from '../first-run/first-run.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { useChooseKey } from './KeySwitch.tsx'
 import { entries, keysAndAdministration } from './navigation.ts'
@@ -95,9 +96,14 @@ function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {
 function useAgentActions(isOpen: boolean): SpotlightActionGroupData {
   const navigate = useNavigate()
   const { data: agents = [] } = useQuery({ ...agentsQuery, enabled: isOpen })
+  const [, changeFirstRun] = useStoredFirstRun()
+  const copyCode = async (agentKey: string) => {
+    await copyEmbedCode(agentKey)
+    changeFirstRun({ isEmbedded: true })
+  }
   const actionsOf = ({ id, name, agent_key: agentKey }: AgentListItem) => [
     action(id, name, 'agents', () => void navigate({ to: '/agents/$agentId', params: { agentId: id } })),
-    action(`${id}-code`, `Copy embed code: ${name}`, 'copy', () => void copyEmbedCode(agentKey)),
+    action(`${id}-code`, `Copy embed code: ${name}`, 'copy', () => void copyCode(agentKey)),
   ]
   return { group: 'Agents', actions: agents.flatMap(actionsOf) }
 }

@@ -1,6 +1,7 @@
 /** Shows an error above the page if a menu action fails, because the menu itself has closed. */
 import { Alert } from '@mantine/core'
 import { useMutationState, useQueryClient } from '@tanstack/react-query'
+import { RequestId } from '../components/RequestId.tsx'
 import { problemOf } from '../failure.ts'
 
 export const shellActions = ['shell']
@@ -12,7 +13,8 @@ export function FailureNotice() {
     filters: { mutationKey: shellActions },
     select: ({ state }) => state.error,
   })
-  const problem = problemOf(tries.at(-1) ?? null)
+  const error = tries.at(-1) ?? null
+  const problem = problemOf(error)
   if (problem === undefined) return null
   const dismiss = () => {
     const cache = queries.getMutationCache()
@@ -29,6 +31,7 @@ export function FailureNotice() {
       onClose={dismiss}
     >
       {problem}
+      <RequestId error={error} />
     </Alert>
   )
 }

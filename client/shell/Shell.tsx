@@ -20,6 +20,7 @@ import { Link, Outlet } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
+import { useStoredFirstRun } from '../first-run/first-run.ts'
 import { FailureNotice } from './FailureNotice.tsx'
 import { Icon, type IconName } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
@@ -126,6 +127,7 @@ function Sidebar() {
         <Kbd size="xs">Ctrl K</Kbd>
       </UnstyledButton>
       <Navigation />
+      <GetStartedLink />
       <Group className="sidebar-foot" gap={4} wrap="nowrap">
         <a className="navigation-link" href="/docs" target="_blank" rel="noreferrer">
           <Icon name="docs" size={16} />
@@ -153,6 +155,7 @@ function PhoneNavigation() {
               <CloseButton aria-label="Close menu" onClick={close} />
             </Group>
             <Navigation onFollow={close} />
+            <GetStartedLink onFollow={close} />
           </Drawer.Body>
         </Drawer.Content>
       </Drawer.Root>
@@ -177,6 +180,18 @@ function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
         </Stack>
       ))}
     </nav>
+  )
+}
+
+/** Links to the checklist while it has incomplete steps. */
+function GetStartedLink({ onFollow }: { readonly onFollow?: () => void }) {
+  const [{ isComplete = true }] = useStoredFirstRun()
+  if (isComplete) return null
+  return (
+    <Link to="/get-started" className="navigation-link get-started-link" onClick={onFollow}>
+      <Icon name="play" size={16} />
+      Get started
+    </Link>
   )
 }
 

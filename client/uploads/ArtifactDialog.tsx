@@ -7,6 +7,7 @@ import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderSize } from '../format.ts'
+import { showDone } from '../shell/toast.ts'
 import { State } from './ArtifactTable.tsx'
 import { type Artifact, addressOf, artifactQuery, kindNames, titleOf } from './artifacts.ts'
 
@@ -102,6 +103,7 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
     await api.artifacts.delete.mutate({ artifact_id: artifact.artifactId })
     onDone()
     await queries.invalidateQueries({ queryKey: ['artifacts'] })
+    showDone('Artifact deleted')
   }
   return (
     <>

@@ -12,6 +12,7 @@ import {
   Title,
 } from '@mantine/core'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { MockNotice } from '../../first-run/MockNotice.tsx'
 import { Icon } from '../../shell/icons.tsx'
 import { ReplyView } from './ReplyView.tsx'
 import type { Side } from './reply.ts'
@@ -57,6 +58,9 @@ export function PlaygroundPanel({ subject, obstacle }: PlaygroundPanelProps) {
         </Group>
       </Group>
       <Conversation playground={playground} />
+      <div className="playground-notice">
+        <MockNotice />
+      </div>
       <Question playground={playground} sides={sides} obstacle={obstacle} />
     </Stack>
   )

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from 'react'
 import type { DefinitionFormat } from '../../api.ts'
 import { api } from '../../api.ts'
 import { toFailure } from '../../failure.ts'
+import { reportCall } from '../../first-run/first-run.ts'
 import { addChunk, answerCalls, emptyReply, endReply, type Message, type Reply, type Side } from './reply.ts'
 
 export interface PlaygroundTurn {
@@ -53,6 +54,7 @@ export function usePlayground(subject: PlaygroundSubject): Playground {
       for await (const reply of replies) setReply(turnId, side, reply)
     } finally {
       running.current.delete(controller)
+      reportCall()
     }
   }
 

@@ -1,0 +1,18 @@
+/** Shows the id of a failed request, with which an operator can find it in the server's log. */
+import { Code, Group, Text } from '@mantine/core'
+import { toFailure } from '../failure.ts'
+import { CopyButton } from './CopyButton.tsx'
+
+/** Shows nothing if the failure has no request id, for example without a response. */
+export function RequestId({ error }: { readonly error: unknown }) {
+  const { requestId } = toFailure(error)
+  if (requestId === undefined) return null
+  return (
+    <Group gap="xs" mt="xs">
+      <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+        Request ID <Code fz="inherit">{requestId}</Code>
+      </Text>
+      <CopyButton text={requestId} what="request ID" />
+    </Group>
+  )
+}

@@ -44,7 +44,7 @@ async function dumpContains(databaseUrl: string): Promise<boolean> {
   return stdout.includes(CANARY) || stdout.includes(Buffer.from(CANARY).toString('hex'))
 }
 
-test('a dump contains a stored text until its conversation and its response are deleted', async () => {
+test('a database dump contains stored text only until its conversation and response are deleted', async () => {
   const { app, send, hasCanary } = await start()
   const [conversation, response] = await send()
   for (const path of [conversation, response]) {
@@ -54,7 +54,7 @@ test('a dump contains a stored text until its conversation and its response are 
   expect(await hasCanary()).toBe(false)
 })
 
-test('a dump contains a stored text until it expires', async () => {
+test('a database dump contains stored text only until it expires', async () => {
   const { app, clock, send, hasCanary } = await start()
   await send()
   expect(await hasCanary()).toBe(true)
@@ -63,7 +63,7 @@ test('a dump contains a stored text until it expires', async () => {
   expect(await hasCanary()).toBe(false)
 })
 
-test('a dump contains no text of a request with `store: false`, or if the operator forbids storage', async () => {
+test('a database dump contains no text from requests with `store: false` or while the operator forbids storage', async () => {
   const unstored = await start()
   await unstored.send({ store: false })
   expect(await unstored.hasCanary()).toBe(false)

@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 180_000 })
 const upstream = await shareUpstream()
 
 describe.each(sharedStores)('with %s, a visitor', (store) => {
-  test('follows, cancels and continues a turn of another replica', async () => {
+  test('can follow, cancel and continue a turn that runs on another replica', async () => {
     await upstream.clear()
     const folder = await makeFolder()
     const shared = await createReplicaSettings(store)

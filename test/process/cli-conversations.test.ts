@@ -87,7 +87,7 @@ const listAudit = (action: string) =>
   }[]
 
 describe('conversations list', () => {
-  test('prints the conversations of all keys, newest first, with filters', async () => {
+  test('prints the conversations of all keys, newest first, and can filter them', async () => {
     const [one, two] = [await createAgent(), await createAgent()]
     for (const agent of [one, one, two]) await respond(agent, CANARY)
     const all = await parleyJson('list')
@@ -117,7 +117,7 @@ describe('conversations list', () => {
     expect(stdout).not.toContain(CANARY)
   })
 
-  test('prints an empty list before the first stored turn, and creates no file', async () => {
+  test('prints an empty list before the first turn is stored and does not create a file', async () => {
     expect(await parleyJson('list')).toEqual([])
     expect(await exportLines()).toEqual([{ object: 'export.end', turns: 0 }])
     expect(await parleyJson('prune')).toEqual({ conversations: 0, event_logs: 0, idempotency_keys: 0 })
@@ -134,7 +134,7 @@ describe('conversations list', () => {
 })
 
 describe('conversations show', () => {
-  test('prints the last turns with their texts, and is recorded in the audit log', async () => {
+  test('prints the last turns with their texts and adds an audit row', async () => {
     const agent = await createAgent()
     const first = await respond(agent, `\u001b[31m${CANARY}\nand more`)
     await respond(agent, 'And then?', { previous_response_id: first })
@@ -170,7 +170,7 @@ describe('conversations show', () => {
 })
 
 describe('conversations export', () => {
-  test('prints one line per turn with all that belongs to it, and the number of turns', async () => {
+  test('prints one line per turn with all its data, and the number of turns', async () => {
     const agent = await createAgent()
     const first = await respond(agent, CANARY, { metadata: { guest: 'ada' } })
     await respond(agent, 'And then?', { previous_response_id: first })
@@ -208,7 +208,7 @@ describe('conversations export', () => {
     expect(JSON.stringify(listAudit('conversation.export'))).not.toContain(CANARY)
   })
 
-  test('needs less memory than it prints', async () => {
+  test('uses less memory than the size of its output', async () => {
     await respond(await createAgent(), 'x'.repeat(1_000_000))
     await server.stop()
     // The heap of the command would be too small for all of the copies.
@@ -224,7 +224,7 @@ describe('conversations export', () => {
 })
 
 describe('conversations delete', () => {
-  test('deletes a conversation next to a running server, is audited, and needs --yes', async () => {
+  test('deletes a conversation while a server runs, adds an audit row, and requires --yes', async () => {
     const agent = await createAgent()
     await respond(agent, CANARY)
     const [{ id }] = await parleyJson('list')
@@ -242,7 +242,7 @@ describe('conversations delete', () => {
     expect((await parley('delete', id, '--yes')).code).toBe(1)
   })
 
-  test('cancels a running turn of the conversation', async () => {
+  test('cancels the running turn of the conversation', async () => {
     const agent = await createAgent()
     const { body } = await call('POST', '/v1/responses', {
       model: `agent/${agent}`,

@@ -30,8 +30,8 @@ async function readStream(texts: readonly string[], after: number): Promise<stri
   return sent
 }
 
-describe('a run of entries', () => {
-  test('decodes to the same entries', () => {
+describe('a segment of log entries', () => {
+  test('contains the same entries after encoding and decoding', () => {
     fc.assert(
       fc.property(entries, (list) => {
         expect(decodeSegment(encodeSegment(list))).toEqual(list)
@@ -39,7 +39,7 @@ describe('a run of entries', () => {
     )
   })
 
-  test('decodes to the same entries if it is a view of a larger buffer', () => {
+  test('can be decoded from a view of a larger buffer', () => {
     fc.assert(
       fc.property(entries, fc.nat(9), (list, offset) => {
         const larger = Buffer.concat([Buffer.alloc(offset, 1), encodeSegment(list), Buffer.alloc(3, 2)])
@@ -49,7 +49,7 @@ describe('a run of entries', () => {
     )
   })
 
-  test('decodes entries that are longer than a two-byte length', () => {
+  test('can contain entries longer than 65,535 bytes', () => {
     const long = Buffer.alloc(70_000, 'x')
     const list: LogEntry[] = [
       { kind: 'chat', bytes: long },
@@ -59,7 +59,7 @@ describe('a run of entries', () => {
     expect(decodeSegment(encodeSegment(list))).toEqual(list)
   })
 
-  test('needs at most 10 more bytes for each repetition of an event', () => {
+  test('grows by at most 10 bytes for each repetition of an event', () => {
     const one: LogEntry = { kind: 'chat', bytes: Buffer.alloc(5_000, 'abc') }
     const growth = encodeSegment([one, one, one]).length - encodeSegment([one]).length
     expect(growth).toBeLessThanOrEqual(20)
@@ -67,7 +67,7 @@ describe('a run of entries', () => {
 })
 
 describe('a stream of events', () => {
-  test('has the ids 0, 1, 2 and so on, which steps of the server do not use up', async () => {
+  test('numbers its events from 0 without gaps, ignoring server-side steps', async () => {
     await fc.assert(
       fc.asyncProperty(events, async (texts) => {
         expect(await readStream(texts, -1)).toEqual([
@@ -78,7 +78,7 @@ describe('a stream of events', () => {
     )
   })
 
-  test('continues after each event with the same bytes', async () => {
+  test('can be resumed after any event with the same bytes', async () => {
     await fc.assert(
       fc.asyncProperty(events, async (texts) => {
         const whole = await readStream(texts, -1)
@@ -88,7 +88,7 @@ describe('a stream of events', () => {
     )
   })
 
-  test('is refused after an event that it does not have', async () => {
+  test('cannot be resumed after an event that it does not contain', async () => {
     await fc.assert(
       fc.asyncProperty(events, fc.nat(5), async (texts, beyond) => {
         const refused = await readStream(texts, texts.length + beyond).catch(({ code }) => code)
@@ -97,7 +97,7 @@ describe('a stream of events', () => {
     )
   })
 
-  test('splits into the events that it was joined from', () => {
+  test('can be split into its original events', () => {
     fc.assert(
       fc.property(events, (texts) => {
         const split = [...splitEvents(Buffer.from(texts.join('')))].map(String)
@@ -110,7 +110,7 @@ describe('a stream of events', () => {
 describe('an event id', () => {
   const capabilities = fc.stringMatching(/^[0-9A-Za-z]{22}$/)
 
-  test('is read as it was written', () => {
+  test('is parsed into its capability and number', () => {
     fc.assert(
       fc.property(capabilities, fc.nat(999_999_999), (name, number) => {
         expect(parseEventId(`${name}.${number}`)).toEqual({ capability: name, number })
@@ -118,7 +118,7 @@ describe('an event id', () => {
     )
   })
 
-  test('has one spelling only', () => {
+  test('has only one valid spelling', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'aZ09.-+ \n'), maxLength: 30 }), (text) => {
         const id = parseEventId(text)

@@ -54,19 +54,19 @@ const OWNER_LENGTH = 16
 const QUOTA_CACHED_MS = 10_000
 const SWEEP_EVERY_MS = 5_000
 
-/** A turn that this process has started; `capability` begins the ids of its events. */
+/** A turn that this process has started; `capability` is the prefix of its event ids. */
 export interface StartedTurn {
   readonly id: string
   readonly conversationId: string
   readonly capability: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** False when the store has failed: the turn runs, but nothing of it is stored. */
+  /** False if the store has failed; the turn then runs but is not stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
 }
 
-/** Runs stored turns, and finds, follows and stops those that any process runs. */
+/** Runs stored turns, and finds, follows and stops the turns of all processes. */
 export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
@@ -144,7 +144,7 @@ export class Conversations {
       nowSeconds: createdAt,
     })
     this.storeHealth.observe(accepting)
-    // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
+    // Registers the turn first, because a repeated request that finds its row must find the turn.
     this.running.set(id, turn)
     if (needsStore(plan))
       await accepting.catch((error) => {
@@ -164,7 +164,7 @@ export class Conversations {
     }
   }
 
-  /** Follows a turn on any process from the entry `from` on. @throws ServiceError */
+  /** Follows a turn of any process, starting with the entry `from`. @throws ServiceError */
   async *follow(turn: TurnRow, from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
     const own = this.running.get(turn.id)
     if (own !== undefined) return yield* own.read(from, signal)
@@ -173,7 +173,7 @@ export class Conversations {
     let next = from
     try {
       for (let current: TurnRow | undefined = turn; ; ) {
-        // Checked before the events are read: an ended turn has no later events.
+        // Checks this before it reads the events, because a turn that has ended gets no more events.
         const isEnded = current?.status !== 'in_progress'
         const change = this.waitForChange(turn.id, signal)
         for (const entry of await readEvents(read, turn.id, next)) {
@@ -309,7 +309,7 @@ export class Conversations {
     }
   }
 
-  /** Derived from the turn, so that every replica can name the turn's events when a client repeats its request. */
+  /** Derived from the turn's id, so that every replica uses the same event ids for a repeated request. */
   capabilityOf(turnId: string): string {
     return deriveCapability(this.deps.capabilityKey, turnId)
   }
@@ -340,7 +340,7 @@ export class Conversations {
     this.writer.add({
       log: turn.log,
       onLost() {
-        // Nothing more is stored, so the model must not wait for that.
+        // Nothing more will be stored, so the model must not wait for the store.
         turn.log.stopStoring()
         turn.stop('lost')
       },
@@ -360,7 +360,7 @@ export class Conversations {
   ): Promise<void> {
     const end = await turn.run(model)
     const isStored = await turn.accepted.promise
-    // The cached sum does not contain this turn.
+    // The cached sum does not include this turn.
     const used = getUsed()
     used?.add(sizeOf(plan, turn.log.all))
     if (isStored && end.stopped !== 'lost') {
@@ -372,7 +372,7 @@ export class Conversations {
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }
-    // Readers return only now, so that a client that continues the turn finds its end.
+    // Releases the readers only now, so that a client that then continues the turn finds its stored end.
     turn.log.end()
     this.running.delete(turn.id)
     this.notify(conversationId)
@@ -430,7 +430,7 @@ function sizeOf({ input }: TurnPlan, entries: readonly LogEntry[]): number {
   return entries.reduce((sum, { bytes }) => sum + bytes.length, inputBytes)
 }
 
-/** Whether a turn cannot run unstored. */
+/** Returns whether a turn can run only if it is stored. */
 function needsStore(plan: TurnPlan): boolean {
   return (
     plan.isBackground ||

@@ -33,8 +33,8 @@ export function findConversation(
 }
 
 /**
- * Adds a turn to a conversation and returns the turn's number. With `lock` the conversation admits no other turn
- * until this one ends. Returns undefined if another turn holds the lock, or the conversation is gone or has changed.
+ * Adds a turn to a conversation and returns the turn's number. With `lock`, no other turn can start until
+ * this one ends. Returns undefined if the conversation is locked or deleted or has changed.
  */
 export async function claimNumber(
   db: ConversationDb,
@@ -53,7 +53,7 @@ export async function claimNumber(
     agentId: string
     title: string | null
     lock: boolean
-    /** The state of the conversation that the turn's history was read from; undefined if any state will do. */
+    /** The state of the conversation that the turn's history was read from; undefined to accept any state. */
     revision: number | undefined
     nowSeconds: number
     keepSeconds: number
@@ -113,7 +113,7 @@ export function findTurn(
     .executeTakeFirst()
 }
 
-/** The running turns of an owner among `ids`; renews their leases. The others have been ended by another process. */
+/** Renews the leases of the owner's turns in `ids` that still run, and returns these turns. */
 export async function renewLeases(
   db: ConversationDb,
   owner: string,
@@ -142,7 +142,7 @@ export async function insertEvents(db: ConversationDb, runs: readonly TurnEvents
   if (rows.length > 0) await db.insertInto('turn_events').values(rows).execute()
 }
 
-/** Returns the stored entries of a turn from `from` on. */
+/** Returns a turn's stored entries, starting with number `from`. */
 export async function readEvents(db: ConversationDb, turnId: string, from: number): Promise<LogEntry[]> {
   const rows = await db
     .selectFrom('turn_events')
@@ -154,7 +154,7 @@ export async function readEvents(db: ConversationDb, turnId: string, from: numbe
   return rows.flatMap(({ first_seq, body }) => decodeSegment(body).slice(Math.max(0, from - first_seq)))
 }
 
-/** Ends a running turn. Returns false if it has ended already; then nothing else may be written about it. */
+/** Ends a running turn. Returns false if it has already ended; then write nothing else. */
 export async function endTurn(
   db: ConversationDb,
   id: string,
@@ -171,7 +171,7 @@ export async function endTurn(
   return ended.numUpdatedRows > 0n
 }
 
-/** Releases a conversation's lock and adds up what its turn has used. */
+/** Releases a conversation's lock and adds its turn's usage to the totals. */
 export async function releaseConversation(
   db: ConversationDb,
   turn: Pick<TurnRow, 'id' | 'conversation_id'>,
@@ -202,7 +202,7 @@ function releasedBy(turnId: string) {
   return sql<string | null>`case when busy_turn = ${turnId} then null else busy_turn end`
 }
 
-/** The turns whose process has stopped: their lease has expired, or they belong to another process than `owner`. */
+/** Lists turns whose process has stopped: the lease has expired, or the owner is not `owner`. */
 export function listAbandonedTurns(
   db: ConversationDb,
   nowSeconds: number,
@@ -246,7 +246,7 @@ export function findLastTurn(db: ConversationDb, conversationId: string): Promis
     .executeTakeFirst()
 }
 
-/** Bytes that a conversation counts in addition to its items and metadata, so that empty ones have a limit. */
+/** Bytes charged per conversation in addition to items and metadata, to limit empty conversations. */
 export const CONVERSATION_BYTES = 1024
 
 export async function sumTenantBytes(db: ConversationDb, tenant: string): Promise<number> {
@@ -310,7 +310,7 @@ export function listConversationRows(
   return query.orderBy('position', order).limit(limit).execute()
 }
 
-/** Makes a conversation last as long after `nowSeconds` as after its last activity. */
+/** Extends a conversation's expiry as if its last activity were at `nowSeconds`. */
 export async function extendConversation(
   db: ConversationDb,
   id: string,
@@ -380,7 +380,7 @@ export function listRunningTurns(db: ConversationDb, conversationId: string): Pr
     .execute()
 }
 
-/** Stores that a replica reads a running turn of another one. */
+/** Records that a replica is reading another replica's running turn. */
 export async function markRead(db: ConversationDb, turnId: string, nowSeconds: number): Promise<void> {
   await db
     .updateTable('turns')

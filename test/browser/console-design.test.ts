@@ -1,4 +1,4 @@
-/** Tests the page of the design system against committed pictures. Set UPDATE_PICTURES=1 to replace the pictures. */
+/** Compares the design system page with committed screenshots. Set UPDATE_PICTURES=1 to replace them. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import pixelmatch from 'pixelmatch'

@@ -1,4 +1,4 @@
-/** Tests which texts of conversations a dump of PostgreSQL contains. */
+/** Tests which conversation texts a PostgreSQL dump contains. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -17,7 +17,10 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   const databaseUrl = await createTestDatabase()
   const app = await harness.start({ ...env, DATABASE_URL: databaseUrl }, { clock })
   const { agent_id: id } = await app.createAgent(STORING)
-  /** Sends the canary as a chat and as a response, which the model repeats; returns the paths of what is stored. */
+  /**
+   * Sends the canary, which the model repeats, in a chat and in a response; returns the paths of the stored
+   * data.
+   */
   const send = async (more: object = {}) => {
     const input = `${CANARY} {{up:tool f {"a":"${CANARY}"}}}`
     const model = `agent/${id}`

@@ -1,4 +1,4 @@
-/** Tests that visitors follow and cancel turns on other replicas than the one that runs them. */
+/** Tests that visitors can follow and cancel turns that run on another replica. */
 import { describe, expect, test, vi } from 'vitest'
 import { makeFolder, startServer } from '../support/process.ts'
 import { createReplicaSettings, sharedStores } from '../support/replicas.ts'

@@ -113,7 +113,7 @@ describe('conversations list', () => {
       false,
       'There are more conversations; the list ends after 2.\n',
     ])
-    // A title is a part of the text.
+    // A title contains part of the text.
     expect(stdout).not.toContain(CANARY)
   })
 
@@ -196,7 +196,7 @@ describe('conversations export', () => {
       { object: 'conversation.items', conversation: { id: created.id }, items: [{ role: 'user' }] },
       { object: 'export.end', turns: 2 },
     ])
-    // With a response's id, a visitor could read the response.
+    // A visitor who knows a response's id could read the response.
     expect(JSON.stringify(lines)).not.toContain('resp_')
     expect((await exportLines('--limit', '1')).map(({ object }) => object)).toEqual(['turn', 'export.end'])
     expect((await exportLines('--agent', 'agent-00000000000000000000')).at(-1)).toEqual({
@@ -271,7 +271,7 @@ test('conversations prune deletes expired conversations and records their number
   const expired = 'update conversations set last_at = 1, expires_at = 2 where title like ?'
   conversations.prepare(expired).run('%old%')
   conversations.close()
-  // A separate process, which must not exit before the deletion has ended.
+  // Uses a separate process, which must not exit before the deletion has ended.
   const pruned = await runParley(['conversations', 'prune', '--json'], { folder })
   expect([pruned.code, pruned.stderr]).toEqual([0, ''])
   expect(JSON.parse(pruned.stdout)).toMatchObject({ conversations: 2 })

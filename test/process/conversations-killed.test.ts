@@ -1,4 +1,4 @@
-/** Tests that a restart ends the turns of a killed server with what it had stored. */
+/** Tests that a restart ends a killed server's turns and keeps the text stored so far. */
 import { describe, expect, test, vi } from 'vitest'
 import {
   checkContinuation,
@@ -76,7 +76,7 @@ test('a tool that was running when the server was killed is not called again, an
   const mcp = await startMcpHttpServer()
   const { server, parentKey, restart } = await startStoring(await withMcp({ near: { url: mcp.url } }))
   const { key } = await createStoringAgent(server.url, parentKey, { tools: ['echo', 'wait'] })
-  // Until the server has listed the tools, their calls are the client's.
+  // Until the server has listed the tools, it treats them as the client's tools.
   const readMe = async () => (await callServer(server.url, 'GET', '/v1/agents/me', key)).body
   const hasTools = async () => JSON.stringify(await readMe()).includes('Repeats the text.')
   expect(await eventually(hasTools, true)).toBe(true)

@@ -47,7 +47,7 @@ function repeatScan(jpeg: Buffer, times: number): Buffer {
   return Buffer.concat([jpeg.subarray(0, start), ...Array<Buffer>(times).fill(scan), jpeg.subarray(-2)])
 }
 
-/** Converts a picture; returns the CPU seconds of the processes that this took. */
+/** Converts a picture; returns the CPU seconds of the processes that it started. */
 async function cpuSecondsOf(picture: Buffer): Promise<number> {
   const before = await readEndedSeconds()
   await convertPicture(picture)

@@ -1,4 +1,4 @@
-/** Tests that answers about stored conversations have the types of OpenAI's official client, as the compiler sees them. */
+/** Compiles responses about stored conversations against the types of OpenAI's official client. */
 import { describe, expect, test, vi } from 'vitest'
 import { ResponseEvent } from '../../src/conversations/response-schema.ts'
 import { readEvents, startApp, type TestApp } from '../support/app.ts'

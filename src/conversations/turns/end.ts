@@ -1,4 +1,4 @@
-/** Stores how turns end. */
+/** Stores the ends of turns. */
 import type { ConversationDb } from '../../db/open.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { toResponseUsage } from '../chat-piece.ts'
@@ -63,8 +63,8 @@ export async function storeEnd(
 }
 
 /**
- * Ends a turn whose process has stopped, with what it has stored. Returns false if the process has renewed its lease
- * or another one has ended the turn.
+ * Ends a turn whose process has stopped, and keeps the entries that were stored. Returns false if the process
+ * has renewed its lease or another one has ended the turn.
  */
 export async function endAbandoned(
   db: ConversationDb,
@@ -74,7 +74,7 @@ export async function endAbandoned(
 ): Promise<boolean> {
   const end = { failure: undefined, stopped: 'shutdown' } as const
   return db.transaction().execute(async (trx) => {
-    // Locks the row, so that its process stores no event after these are read.
+    // Locks the row, so that the turn's process cannot store more events after these are read.
     if (!(await takeOver(trx, turn, owner))) return false
     const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
     const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)

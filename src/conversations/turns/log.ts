@@ -1,8 +1,8 @@
-/** Holds the events of a running turn in memory, for its readers and until they are stored. */
+/** Holds a running turn's events in memory, for readers and until the events are stored. */
 import type { LogEntry } from './segments.ts'
 import { toStoredEntry } from './tool-data.ts'
 
-/** The model is not read further while this many bytes of a turn wait to be stored. */
+/** Reading from the model pauses while this many bytes of a turn wait to be stored. */
 const MAX_WAITING_BYTES = 1024 * 1024
 /** A turn with this many bytes is stored without waiting for the next flush. */
 const FLUSH_AT_BYTES = 64 * 1024
@@ -89,7 +89,9 @@ export class TurnLog {
     while (this.isStoring && this.stored < wanted) await this.storedSome.promise
   }
 
-  /** Yields the entries from `from` on as they arrive; returns at the end of the turn, or when the signal aborts. */
+  /**
+   * Yields the entries as they arrive, starting with number `from`, until the turn ends or the signal aborts.
+   */
   async *read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
     const aborted = signal === undefined ? undefined : onAbort(signal)
     for (let at = from; ; at++) {

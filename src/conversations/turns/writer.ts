@@ -46,7 +46,7 @@ export class TurnWriter {
   private flushing: Promise<void> | undefined
   private isUrgent = false
   private isFailing = false
-  /** Stays true between attempts. */
+  /** Remains true until a retry succeeds. */
   private hasFailed = false
   private readonly renewing: NodeJS.Timeout
 
@@ -121,7 +121,7 @@ export class TurnWriter {
       this.timer = undefined
       await this.writeBatch()
     } while (this.isUrgent && !this.isFailing)
-    // Nothing may run between the check and this, because a wish to flush would be lost.
+    // No code may run between the check and this line, because a request to flush could be lost.
     this.flushing = undefined
     if (this.changed.size > 0) this.schedule(this.deps.flushMs)
   }

@@ -1,4 +1,4 @@
-/** Tests answers that break off, and how they continue. */
+/** Tests interrupted answers and how they are continued. */
 import type OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { startChatHarness } from '../../support/chat-harness.ts'

@@ -1,4 +1,4 @@
-/** Tests what a chat turn stores, and turns of one conversation, which X-Parley-Conversation names. */
+/** Tests which items a chat turn stores, and how X-Parley-Conversation adds turns to a conversation. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'

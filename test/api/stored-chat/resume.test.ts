@@ -1,4 +1,4 @@
-/** Tests the event ids of stored chat streams, and streams that continue after one of them. */
+/** Tests the event ids of stored chat streams, and how clients resume a stream after one of them. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, readEvents } from '../../support/app.ts'

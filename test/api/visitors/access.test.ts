@@ -1,4 +1,4 @@
-/** Tests who can reach the conversations of visitors, and with which token. */
+/** Tests which callers can access visitors' conversations, and with which token. */
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { withoutKeys } from '../../../src/lib/api-key.ts'

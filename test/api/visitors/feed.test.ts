@@ -1,4 +1,4 @@
-/** Tests that the feed of a conversation has no gap and no repeat, for visitors and owners. */
+/** Tests that a conversation's feed has no gaps or duplicates, for visitors and owners. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'

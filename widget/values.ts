@@ -37,7 +37,7 @@ export function newId(): string {
   return crypto.getRandomValues(new Uint32Array(4)).join()
 }
 
-/** Returns a random UUID (RFC 9562, version 4), also where `crypto.randomUUID` does not exist. */
+/** Returns a random UUID (RFC 9562, version 4), even where `crypto.randomUUID` does not exist. */
 export function newUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   const hex = Array.from(bytes, (byte, index) => {

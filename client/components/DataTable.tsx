@@ -1,4 +1,4 @@
-/** Shows rows as a table; on a phone, as the same table, as cards or as a table that scrolls sideways. */
+/** Shows rows as a table; on a phone, optionally as cards or as a table that scrolls sideways. */
 import './data-table.css'
 import { Button, Group } from '@mantine/core'
 import type { ReactNode } from 'react'

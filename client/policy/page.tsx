@@ -1,4 +1,4 @@
-/** Shows an agent's model policy, and the models that it allows in order. */
+/** Shows an agent's model policy and its allowed models in order. */
 
 import { Badge, Group, List, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'

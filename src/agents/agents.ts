@@ -301,7 +301,7 @@ export interface AgentRetention {
   readonly keepSeconds: number | undefined
 }
 
-/** Returns the agents among `ids` that exist, and those of which the audit log records the deletion. */
+/** Returns which of `ids` are existing agents, and which are agents whose deletion is in the audit log. */
 export async function listRetention(
   { db }: Pick<Dependencies, 'db'>,
   ids: readonly string[],

@@ -39,13 +39,12 @@ const permission = () => z.boolean({ error: 'must be true or false' }).default(t
 const MAX_NOTICE = 500
 const MAX_URL = 2048
 
-/** The visitors' rights to their conversations. */
 const VisitorRights = mappingOf(
   z.strictObject(
     {
       list: permission(),
       delete: permission(),
-      /** The widget continues a conversation whose last activity is more recent. */
+      /** Maximum age of the conversation that the widget continues. */
       resume: duration(0).default('24h'),
     },
     { error: strictMapping },

@@ -28,7 +28,7 @@ interface ChoiceState {
 export class ChunkNormalizer {
   usage: Usage | undefined
   names: AnswerNames | undefined
-  /** A count, because a stream reads it for each of its chunks. */
+  /** A counter, because counting again for each chunk would be slow. */
   finishedChoices = 0
   private isNamed = true
   private readonly states = new Map<number, ChoiceState>()

@@ -56,7 +56,7 @@ export function prepareTurn(
   if (options !== undefined) return preparePlaygroundTurn(context, sent, options)
   const request = caller.kind === 'agent' ? toPublicRequest(sent) : sent
   const found = findTurnAgent(deps, caller, request.model)
-  // An agent that is cached costs no promise.
+  // Returns a cached agent without a promise, to save CPU time.
   return found instanceof Promise
     ? found.then((saved) => createTurn(context, request, { saved, agent: saved }))
     : createTurn(context, request, { saved: found, agent: found })

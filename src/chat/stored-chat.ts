@@ -26,7 +26,6 @@ type Context = CallContext<Caller, Dependencies>
 const DAY_SECONDS = 86_400
 const AGENT_KEY_SECONDS = DAY_SECONDS
 
-/** The storage settings of a turn. */
 export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect' | 'toolData'>
 
 /** Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field, `byDefault` its default. */
@@ -120,7 +119,7 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
   return toStream(toChatStream(batches, { capability: id.capability, after: id.number }))
 }
 
-/** Agent keys are public, so they read the turns of their agent only for a day, and none of a visitor. */
+/** Agent keys are public, so they can read their agent's turns for only a day, and never a visitor's. */
 export function mayRead(
   { deps, caller }: Context,
   { agent_id: agentId, visitor_id: visitorId, created_at: createdAt }: Owned,
@@ -132,7 +131,7 @@ export function mayRead(
 
 type Owned = Pick<TurnRow, 'agent_id' | 'visitor_id' | 'created_at'>
 
-/** Sets the headers of a stored turn. */
+/** Sets the headers that identify a stored turn. */
 export function nameTurn(context: Context, turnId: string, conversationId: string): void {
   context.setHeader('X-Parley-Stored', 'true')
   context.setHeader('X-Parley-Turn', turnId)
@@ -162,7 +161,7 @@ async function nameStored(context: Context, { id, conversationId, isStored }: St
   return false
 }
 
-/** Reads the one entry of a turn that is not streamed. @throws ServiceError if the turn ended without it */
+/** Reads the only entry of a turn that is not streamed. @throws ServiceError if the turn ended without it */
 async function readCompletion(
   entries: AsyncIterable<LogEntry>,
   onFirst: () => Promise<unknown>,
@@ -203,7 +202,10 @@ async function findConversationId(
   return String(id)
 }
 
-/** An agent key is public, so a conversation's id alone must not give it the conversation. @throws ServiceError */
+/**
+ * Rejects agent keys, which are public and must not give access to a conversation by its id alone.
+ * @throws ServiceError
+ */
 export function assertMayName(caller: Caller): void {
   if (caller.kind === 'agent')
     throw new ServiceError('insufficient_permissions', 'conversation: requires a parent key', {

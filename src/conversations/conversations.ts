@@ -52,21 +52,21 @@ const OWNER_LENGTH = 16
 const SWEEP_EVERY_MS = 5_000
 const CLOSE_MS = 10_000
 
-/** A turn that this process has started; `capability` begins the ids of its events. */
+/** A turn that this process has started; `capability` is the prefix of its event ids. */
 export interface StartedTurn {
   readonly id: string
   readonly conversationId: string
   readonly capability: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** False when the store has failed: the turn runs, but nothing of it is stored. */
+  /** False if the store has failed; the turn then runs but is not stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
   /** Like `read`, in batches, which cost less. */
   readRuns(from: number, signal?: AbortSignal): AsyncGenerator<readonly LogRun[], void, void>
 }
 
-/** Runs stored turns, and finds, follows and stops those that any process runs. */
+/** Runs stored turns, and finds, follows and stops the turns of all processes. */
 export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
@@ -148,7 +148,7 @@ export class Conversations {
       nowSeconds: createdAt,
     })
     this.storeHealth.observe(accepting)
-    // Registered before its row is stored: a repeated request that finds the row follows the turn in this process.
+    // Registers the turn first, because a repeated request that finds its row must find the turn.
     this.running.set(id, turn)
     if (needsStore(plan))
       await accepting.catch((error) => {
@@ -304,7 +304,7 @@ export class Conversations {
     }
   }
 
-  /** Derived from the turn, so that every replica can name the turn's events when a client repeats its request. */
+  /** Derived from the turn's id, so that every replica uses the same event ids for a repeated request. */
   capabilityOf(turnId: string): string {
     return deriveCapability(this.capabilityKey, turnId)
   }
@@ -341,7 +341,7 @@ export class Conversations {
     this.writer.add({
       log: turn.log,
       onLost() {
-        // Nothing more is stored, so the model must not wait for that.
+        // Nothing more will be stored, so the model must not wait for the store.
         turn.log.stopStoring()
         turn.stop('lost')
       },
@@ -361,7 +361,7 @@ export class Conversations {
   ): Promise<void> {
     const { failure, ...end } = await turn.run(model)
     const isStored = await turn.accepted.promise
-    // The cached sum does not contain this turn.
+    // The cached sum does not include this turn.
     getUsed()?.add(sizeOf(plan) + turn.log.bytes)
     if (isStored && end.stopped !== 'lost') {
       const status = await this.writer.end(turn.id, {
@@ -373,7 +373,7 @@ export class Conversations {
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }
-    // Readers return only now, so that a client that continues the turn finds its end.
+    // Releases the readers only now, so that a client that then continues the turn finds its stored end.
     turn.log.end()
     this.running.delete(turn.id)
     this.notify(conversationId)

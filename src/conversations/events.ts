@@ -17,7 +17,7 @@ export interface EventId {
 /** Returns the capability of a turn's stream, which is always the same. */
 export function deriveCapability(key: Parameters<typeof createHmac>[1], turnId: string): string {
   let block = 0
-  // Each call returns other bytes: `newId` asks again until it has enough bytes that it can use.
+  // Returns new bytes for each call, because `newId` cannot use all bytes and may ask for more.
   return newId('', CAPABILITY_LENGTH, (count) =>
     createHmac('sha512', key).update(`${turnId}:${block++}`).digest().subarray(0, count),
   )
@@ -29,9 +29,10 @@ export function parseEventId(text: string): EventId | undefined {
 }
 
 /**
- * Renders the stream of a chat: adds an id to each event after the one with the number `after`, from 0, and ends it
- * like every chat stream. Without a capability the events have no ids.
- * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was stopped
+ * Renders a chat stream: adds ids, which count from 0, to the events after number `after`, and ends like
+ * every chat stream. Without a capability, the events have no ids.
+ * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was
+ * stopped
  */
 export async function* toChatStream(
   batches: AsyncIterable<readonly LogRun[]>,

@@ -9,7 +9,7 @@ const TITLE_SOURCE_LENGTH = 1_000
 
 export type ItemRow = Selectable<ItemTable>
 
-/** An item before it has a place in a conversation. */
+/** An item that has not been added to a conversation. */
 export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'> & {
   /** The item as in OpenAI's API. */
   readonly body: object
@@ -178,7 +178,7 @@ export function findConversationItem(
     .executeTakeFirst()
 }
 
-/** Lists the heads of one page and the item after it. */
+/** Lists the heads of one page, and of the next item. */
 export function listItemPage(
   db: ConversationDb,
   conversationId: string,

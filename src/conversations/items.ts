@@ -7,7 +7,7 @@ import type { TurnPlan } from './turns/acceptance.ts'
 
 const ID_LENGTH = 24
 
-/** The messages after the model's last answer: what a chat request adds to the conversation. */
+/** Returns the messages that a chat request adds to the conversation: those after the model's last answer. */
 export function toChatItems(
   messages: readonly ChatMessage[],
   random: Random,
@@ -47,7 +47,7 @@ function toParts(content: Content): object[] {
   return content.map((part) => toPart(part as { type: string; [field: string]: unknown }))
 }
 
-/** Parts that OpenAI's items do not have keep the form of the chat API. */
+/** Keeps the chat API's form for parts that OpenAI's items do not define. */
 function toPart(part: { type: string; [field: string]: unknown }): object {
   if (part.type === 'text') return { type: 'input_text', text: part.text }
   if (part.type === 'image_url') {
@@ -66,7 +66,7 @@ function textOf(content: Content): string {
 const CONTINUE =
   '[Sent by the service, not by the user] Your last answer was interrupted. Continue it exactly where it stopped. Do not repeat any of it, and do not mention the interruption.'
 
-/** The item that asks a model to continue an interrupted answer. */
+/** Creates the item that asks a model to continue an interrupted answer. */
 export function continuationItem(random: Random): NewItem {
   const id = newId('msg_', ID_LENGTH, random)
   return {
@@ -123,12 +123,15 @@ function toTextPart(text: string, role: string | null): object {
 
 export type StoredRow = Pick<ItemRow, 'author' | 'for_visitor' | 'type' | 'body'>
 
-/** Whether an item of a turn came with the request, and not from the model or its tools. */
+/** Returns whether an item of a turn came with the request instead of from the model or its tools. */
 export function isInput({ author }: Pick<StoredRow, 'author'>): boolean {
   return author !== 'model' && author !== 'tool'
 }
 
-/** Whether a response contains an item of its turn: everything from the model except calls of server tools. */
+/**
+ * Returns whether a response contains an item of its turn: all items from the model except calls to server
+ * tools.
+ */
 export function isOutput({ author, type, for_visitor }: StoredRow): boolean {
   return author === 'model' && !(type === 'function_call' && for_visitor === 0)
 }

@@ -35,13 +35,14 @@ export class ConversationReader {
     }
   }
 
-  /** Returns a conversation's newest turn of its main line, and the revision in which it was that. */
+  /** Returns the newest turn of a conversation's main line, and the conversation's revision at that time. */
   async findMainTurn(
     tenantId: string,
     conversationId: string,
   ): Promise<{ readonly revision: number; readonly turn: TurnRow | undefined }> {
     const { read } = await this.deps.storage.open()
-    // The revision is read first: if the conversation changes after that, no turn starts from this state.
+    // Reads the revision first, so that no turn starts from this state if the conversation changes in
+    // between.
     const conversation = await findConversation(read, tenantId, conversationId)
     if (conversation === undefined) throw conversationNotFound(conversationId)
     return { revision: conversation.revision, turn: await findMainTurn(read, conversationId) }

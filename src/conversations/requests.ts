@@ -93,7 +93,7 @@ export async function createConversation(
   return getConversation(deps, tenantId, id)
 }
 
-/** @throws ServiceError `invalid_value` when `after` names no conversation of the tenant */
+/** @throws ServiceError `invalid_value` if `after` is not the id of one of the tenant's conversations */
 export async function listConversations(
   deps: OperationsDependencies,
   tenantId: string,
@@ -192,7 +192,7 @@ export async function addItems(
   return toList(added, false)
 }
 
-/** @throws ServiceError `invalid_value` when `after` names no item of the conversation */
+/** @throws ServiceError `invalid_value` if `after` is not the id of an item in the conversation */
 export async function listConversationItems(
   deps: OperationsDependencies,
   tenantId: string,

@@ -11,7 +11,7 @@ const ItemDetails = z.strictObject({
   created_at: z.int().meta({ description: 'Unix seconds.' }),
 })
 
-/** Items have the form of OpenAI's API; parts that the service does not know pass through. */
+/** An item in the form of OpenAI's API; unknown parts are passed through. */
 export const ListedItem = z
   .looseObject({
     id: z.string(),

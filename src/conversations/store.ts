@@ -66,7 +66,7 @@ export function findTurn(
     .executeTakeFirst()
 }
 
-/** The running turns of an owner among `ids`; renews their leases. The others have been ended by another process. */
+/** Renews the leases of the owner's turns in `ids` that still run, and returns these turns. */
 export async function renewLeases(
   db: ConversationDb,
   owner: string,
@@ -143,7 +143,7 @@ function releasedBy(turnId: string) {
   return sql<string | null>`case when busy_turn = ${turnId} then null else busy_turn end`
 }
 
-/** The turns whose process has stopped: their lease has expired, or they belong to another process than `owner`. */
+/** Lists turns whose process has stopped: the lease has expired, or the owner is not `owner`. */
 export function listAbandonedTurns(
   db: ConversationDb,
   nowSeconds: number,
@@ -187,7 +187,7 @@ export function findLastTurn(db: ConversationDb, conversationId: string): Promis
     .executeTakeFirst()
 }
 
-/** Bytes that a conversation counts in addition to its items and metadata, so that empty ones have a limit. */
+/** Bytes charged per conversation in addition to items and metadata, to limit empty conversations. */
 export const CONVERSATION_BYTES = 1024
 
 export async function sumTenantBytes(db: ConversationDb, tenant: string): Promise<number> {
@@ -251,7 +251,7 @@ export function listConversationRows(
   return query.orderBy('position', order).limit(limit).execute()
 }
 
-/** Makes a conversation last as long after `nowSeconds` as after its last activity. */
+/** Extends a conversation's expiry as if its last activity were at `nowSeconds`. */
 export async function extendConversation(
   db: ConversationDb,
   id: string,
@@ -321,7 +321,7 @@ export function listRunningTurns(db: ConversationDb, conversationId: string): Pr
     .execute()
 }
 
-/** Stores that a replica reads a running turn of another one. */
+/** Records that a replica is reading another replica's running turn. */
 export async function markRead(db: ConversationDb, turnId: string, nowSeconds: number): Promise<void> {
   await db
     .updateTable('turns')

@@ -11,7 +11,7 @@ import { type LogEntry, SegmentCursor } from './turns/segments.ts'
 
 const ID_LENGTH = 24
 
-/** Creates ids that depend on the turn only, so that a replay on any replica names the same items. */
+/** Creates item ids that depend only on the turn, so that a replay on any replica has the same ids. */
 export function createItemIds(turnId: string): (prefix: string) => string {
   let count = 0
   const random: Random = (bytes) =>
@@ -35,13 +35,13 @@ export function toEndEntry(end: Omit<LoggedEnd, 'type'>): LogEntry {
   return { kind: 'step', bytes: Buffer.from(JSON.stringify({ type: 'ended', ...end })) }
 }
 
-/** Returns how the turn ended if the entry says so. */
+/** Returns the turn's end if the entry contains it. */
 export function endOf({ kind, bytes }: LogEntry): LoggedEnd | undefined {
   const step: LoggedStep | LoggedEnd | undefined = kind === 'step' ? JSON.parse(bytes.toString()) : undefined
   return step?.type === 'ended' ? step : undefined
 }
 
-/** A call of a server tool, or its result, as `step` entries hold them. */
+/** A call to a server tool, or its result, in a `step` entry. */
 export type LoggedStep =
   | {
       readonly type: 'tool_call'
@@ -53,7 +53,7 @@ export type LoggedStep =
 
 export interface TurnOutput {
   readonly items: readonly NewItem[]
-  /** The model's finish reason; undefined if the answer broke off. */
+  /** The model's finish reason; undefined if the answer was interrupted. */
   readonly finish: string | undefined
   readonly usage: Usage | undefined
   /** The number of entries. */

@@ -20,7 +20,7 @@ const PAGES_PER_STEP = 4_096
 export interface SnapshotSource {
   readonly db: Kysely<Tables>
   readonly schema: string
-  /** The file of stored conversations; undefined without one, or if it is not wanted. */
+  /** The file of stored conversations; undefined if it does not exist or must not be copied. */
   readonly conversations: Pick<SnapshotSource, 'schema' | 'copyTo'> | undefined
   /** Starts a read transaction. Writers continue, and the log grows until `release`. */
   pin(): void

@@ -36,8 +36,9 @@ const unsentCodes: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * Says what a provider may charge for a call that failed before its answer began: nothing if it rejected the
- * request or was not reached. A stream ends soon after its connection closes; other calls may run to their end.
+ * Returns what a provider may charge for a call that failed before its answer began: nothing if it rejected
+ * the request or was not reached. A stream ends soon after its connection closes; other calls may run to
+ * their end.
  */
 export function toFailedCall(thrown: unknown, isStream: boolean): FailedCall {
   if (!(thrown instanceof BackendFailure)) return isStream ? 'cut' : 'unknown'

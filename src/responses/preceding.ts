@@ -11,7 +11,7 @@ import type { InputItem, ResponsesRequest } from './schema.ts'
 type Context = CallContext<Caller, Dependencies>
 type Input = NonNullable<ResponsesRequest['input']>
 
-/** Stored items and the place of the turn that a response continues. */
+/** The stored items before a response's input, and the position of the turn that it continues. */
 export interface Preceding {
   readonly place: Pick<TurnPlan, 'conversationId' | 'previous' | 'revision'>
   /** The items before the input, oldest first. */
@@ -21,8 +21,9 @@ export interface Preceding {
 }
 
 /**
- * Reads what the request continues: the response or the conversation that it names, or `turn`.
- * @throws ServiceError if that does not exist, or has no answer to continue and the request has no input
+ * Reads the response, conversation or `turn` that the request continues.
+ * @throws ServiceError if it does not exist, or if the request has no input and there is no answer to
+ * continue
  */
 export async function findPreceding(
   context: Context,
@@ -107,7 +108,10 @@ function assertInput({ input }: ResponsesRequest, last: TurnRow | undefined): bo
   )
 }
 
-/** Replaces references to items by the items; a reference to an item of the history is dropped. @throws ServiceError */
+/**
+ * Replaces references with the items that they name; drops references to items in the history.
+ * @throws ServiceError
+ */
 export async function resolveReferences(
   context: Context,
   input: Input,

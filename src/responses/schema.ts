@@ -193,7 +193,7 @@ export type ResponsesRequest = z.infer<typeof ResponsesRequest>
 
 const { instructions, tools, tool_choice, max_output_tokens, metadata, background } = ResponsesRequest.shape
 
-/** The settings with which a turn continues; those of its request apply to the rest. */
+/** The settings that a continuation can override; all others come from the request of its turn. */
 export const TurnContinuation = TurnReference.extend({
   stream,
   background,

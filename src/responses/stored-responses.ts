@@ -41,12 +41,13 @@ type Context = CallContext<Caller, Dependencies>
 /** Turns without an agent have no configured limits. */
 const DEFAULT_HISTORY: HistoryLimits = { turns: 200, tokens: 1_000_000 }
 const RESPONSE_ID_LENGTH = 24
-/** Attempts to start a turn in a conversation that others change at the same time. */
+/** Maximum number of attempts to start a turn in a conversation that other requests are changing. */
 const MAX_STARTS = 5
 
 /**
- * Starts or joins the stored turn of the request, which continues `turn` if it is given. Returns the chat request
- * instead if nothing of it is to be stored. @throws ServiceError
+ * Starts the request's stored turn, or joins that of an earlier request with the same idempotency key.
+ * Continues `turn` if it is given. Returns the chat request instead if it must not be stored.
+ * @throws ServiceError
  */
 export async function respondStored(
   context: Context,

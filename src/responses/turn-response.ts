@@ -1,4 +1,4 @@
-/** Renders stored turns as responses and as their events, always in the same way. */
+/** Renders stored turns as responses and as events, with the same result each time. */
 
 import type { LogEntry } from '../conversations/conversations.ts'
 import type { ResponseObject, UnnumberedEvent } from '../conversations/response-schema.ts'
@@ -103,7 +103,7 @@ export class EventEncoder {
   private number = 0
   private readonly after: number
 
-  /** Leaves out the events up to the sequence number `after`. */
+  /** Omits the events up to the sequence number `after`. */
   constructor(after: number) {
     this.after = after
   }
@@ -115,7 +115,7 @@ export class EventEncoder {
       this.text += `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number, ...event })}\n\n`
   }
 
-  /** Returns the events since the last call; undefined without any. */
+  /** Returns the events since the last call; undefined if nothing is new. */
   take(): Uint8Array | undefined {
     const bytes = this.text === '' ? undefined : Buffer.from(this.text)
     this.text = ''

@@ -1,4 +1,4 @@
-/** Cancels and continues turns by their id, whichever API has started them. */
+/** Cancels and continues turns by id, regardless of the API that started them. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { mayRead } from '../chat/stored-chat.ts'
 import type { TurnRow } from '../conversations/conversations.ts'
@@ -26,8 +26,9 @@ export async function cancelTurn(context: Context, id: string, client: AbortSign
 }
 
 /**
- * Asks the model to continue a turn that is incomplete or cancelled, with the settings of its request and the given
- * ones. @throws ServiceError
+ * Asks the model to continue an incomplete or cancelled turn. The given settings override those of its
+ * request.
+ * @throws ServiceError
  */
 export async function continueTurn(
   context: Context,

@@ -139,7 +139,7 @@ function createConversations(
 }
 
 function createVisitors(deps: Parameters<typeof createVisitorTokens>[0], streams: StreamLimiter) {
-  // The metrics of open streams do not contain feeds.
+  // The metrics of open streams do not include feeds.
   return { visitorTokens: createVisitorTokens(deps), followers: new Followers(streams) }
 }
 

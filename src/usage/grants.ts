@@ -13,7 +13,7 @@ const TOKENS_AFTER_CUT = 256
 /** The tokens that one request to a provider may use. */
 export interface Grant {
   readonly need: TokenNeed
-  /** The most output tokens, for each choice. */
+  /** Maximum number of output tokens for each choice. */
   readonly outputTokens: number
 }
 
@@ -36,7 +36,7 @@ export function grantTokens(need: TokenNeed, left: number, freeTokens: number): 
   return outputTokens < fewestOutputTokens(need) ? undefined : { need, outputTokens }
 }
 
-/** Returns the tokens that a request needs at least. */
+/** Returns the minimum number of tokens that a request needs. */
 export function fewestTokens(need: TokenNeed): number {
   return need.inputTokens + fewestOutputTokens(need) * need.choices
 }

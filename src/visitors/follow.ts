@@ -33,7 +33,7 @@ export async function followOwn(
   return counted(context, events)
 }
 
-/** Follows a conversation as server-sent events: of the tenant, or of the visitor of an agent. @throws ServiceError */
+/** Streams a tenant's or a visitor's conversation as server-sent events. @throws ServiceError */
 export async function streamEvents(
   context: Context,
   query: FollowQuery,
@@ -63,7 +63,7 @@ async function follow(
   return followConversation({ conversations, conversationId, from, isVisitor, signal })
 }
 
-/** Counts an open feed from its first event on, because a feed that is not read would never be released. */
+/** Counts a feed only once it is read, because a feed that is never read would never be released. */
 async function* counted<Piece>(
   context: Context,
   pieces: AsyncGenerator<Piece, void, void>,

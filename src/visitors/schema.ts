@@ -19,7 +19,7 @@ const cursor = z
   .max(64)
   .meta({ description: 'Position in the feed of a conversation: the id of the last event received.' })
 
-/** Fields of the page, which apply to one turn only and are not stored. */
+/** The page's fields, which apply only to one turn and are not stored. */
 const turnFields = {
   context: z
     .string()

@@ -44,7 +44,7 @@ const CANCEL_WAIT_MS = 2_000
 
 const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
 
-/** Sends a message, in a new conversation without `conversation`. @throws ServiceError */
+/** Sends a message; starts a new conversation if `conversation` is absent. @throws ServiceError */
 export async function send(context: Context, input: SendInput): Promise<SendResult> {
   const { client_id: clientId, text, conversation: conversationId } = input
   const repeated = await findRepeated(context, { clientId, conversationId, content: text })
@@ -108,7 +108,7 @@ export async function cancelTurn(context: Context, id: string): Promise<VisitorT
   const turn = await findOwnTurn(context, id)
   if (turn.status === 'in_progress') {
     await conversations.cancel(turn)
-    // Waits until the end is stored, which another replica may do.
+    // Waits until the end is stored, possibly by another replica.
     const stored = conversations.follow(turn, AFTER_THE_LAST, AbortSignal.timeout(CANCEL_WAIT_MS))
     await stored.next()
   }
@@ -190,10 +190,10 @@ async function readHistory(
   return deps.conversations.reader.readVisitorHistory(last.conversation_id, limits)
 }
 
-/** Builds the request for the model: the history, what the page says about itself, and the new items. */
+/** Builds the request for the model from the history, the page's fields and the new items. */
 function toRequest(page: Page, history: readonly StoredItem[], items: readonly NewItem[]): ChatRequest {
   const added = items.map(({ body }) => body)
-  // Results whose calls are no longer in the history are left out.
+  // Omits results whose calls are no longer in the history.
   const { messages } = toChatRequest({ input: [] }, [...history, ...added] as unknown as InputItem[])
   return {
     ...(page.model !== undefined && { model: page.model }),
@@ -234,7 +234,7 @@ function toOutputs(
   return toInputItems(sent, deps.random).map((item) => ({ ...item, author, isForVisitor: true }))
 }
 
-/** Lists the calls of page tools that a turn, the last of its conversation, has made. */
+/** Lists the calls to page tools of a conversation's last turn. */
 async function listPendingCalls({ deps }: Context, turn: TurnRow): Promise<string[]> {
   const items = await deps.conversations.reader.listTurnItems(turn.id)
   return items
@@ -281,7 +281,7 @@ async function findRepeated(context: Context, { clientId, conversationId, conten
   const { read } = await findOwnConversation(context, conversationId)
   const item = await findClientItem(read, conversationId, clientId)
   if (item === undefined) return { idempotency, turn: undefined }
-  // After 24 hours, or after a failure, only the item remembers the request.
+  // After 24 hours or a failure, only the item still contains the client id.
   const turn = await deps.conversations.reader.findTurn(visitor.tenantId, 'id', item.turn_id ?? '')
   if (turn !== undefined && (turn.request_digest ?? idempotency.requestDigest) === idempotency.requestDigest)
     return { idempotency, turn }

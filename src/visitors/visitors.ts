@@ -27,7 +27,10 @@ export type Context = CallContext<AgentCaller, Dependencies>
 
 const OPENED_ITEMS = 500
 
-/** Returns a token for the visitor of the given token, or for a new visitor. @throws ServiceError `conversations_off` */
+/**
+ * Renews the visitor's token, or returns a token for a new visitor.
+ * @throws ServiceError `conversations_off`
+ */
 export async function beginSession(context: Context): Promise<SessionResult> {
   const { deps, caller } = context
   const { agent } = await requireStoring(context)
@@ -47,7 +50,7 @@ export async function beginSession(context: Context): Promise<SessionResult> {
   }
 }
 
-/** Lists the visitor's conversations, those with the latest activity first. @throws ServiceError */
+/** Lists the visitor's conversations, latest activity first. @throws ServiceError */
 export async function listOwn(
   context: Context,
   query: { readonly limit: number; readonly after?: string | undefined },
@@ -74,7 +77,7 @@ export async function readOwnPage(
 /** Returns a conversation as its visitor sees it, with the position from which to follow it. @throws ServiceError */
 export async function openConversation(context: Context, id: string): Promise<OpenResult> {
   const { read, conversation } = await findOwnConversation(context, id)
-  // Read before the items, so that the cursor repeats no item of a turn that ends in between.
+  // Reads the turn before the items, so that the feed does not repeat items of a turn that ends in between.
   const turn = await context.deps.conversations.reader.findLastTurn(id)
   const all = await listNewestVisible(read, id, OPENED_ITEMS)
   const isRunning = turn?.status === 'in_progress'

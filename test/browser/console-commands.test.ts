@@ -33,7 +33,7 @@ async function openPalette(page: Page) {
 }
 
 describe('the command palette', () => {
-  test('opens a page by name, without accessibility faults', async () => {
+  test('opens a page by name and has no accessibility violations', async () => {
     const { page, complaints } = await openWithAgent()
     const field = await openPalette(page)
     expect(await listAxeFaults(page)).toEqual([])

@@ -55,13 +55,13 @@ describe('the list of conversations', () => {
     expect(complaints).toEqual([])
   })
 
-  test('says that the server stores none if its operator forbids it', async () => {
+  test('explains that the operator forbids storage', async () => {
     const app = await startApp({ PARLEY_CONVERSATIONS: 'forbidden' })
     const { page } = await openConsole(app, browser, '/conversations')
     await page.getByText('This server does not store conversations').waitFor()
   })
 
-  test('has the newest first, loads more, and can be filtered by agent', async () => {
+  test('is sorted newest first, loads more on request, and can be filtered by agent', async () => {
     const { app, agent_id, agent_key } = await startKeeper()
     const other = await app.createAgent(KEEPER.replace('Keeper', 'Second keeper'))
     for (let count = 1; count <= 26; count++) await runTurn(app, agent_key, `Question ${count}.`)
@@ -85,7 +85,7 @@ describe('the list of conversations', () => {
 })
 
 describe('a conversation', () => {
-  test('shows its turns with tool calls and failures as text, and can be deleted', async () => {
+  test('shows its turns, including tool calls and failures, as text and can be deleted', async () => {
     const { app, agent_key } = await startKeeper()
     const id = await runThree(app, agent_key)
     const { page, complaints } = await openConsole(app, browser, '/conversations', { width: 1440 })
@@ -123,7 +123,7 @@ describe('a conversation', () => {
 })
 
 describe('the fields for storing conversations', () => {
-  test('write the settings to the definition, show errors, and remove them', async () => {
+  test('write settings to the definition, remove them, and show errors', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)

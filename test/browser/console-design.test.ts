@@ -1,4 +1,4 @@
-/** Tests the page of the design system against committed pictures. Set UPDATE_PICTURES=1 to replace the pictures. */
+/** Compares the design system page with committed screenshots. Set UPDATE_PICTURES=1 to replace them. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import pixelmatch from 'pixelmatch'
@@ -40,9 +40,9 @@ const cases = (['light', 'dark'] as const).flatMap((colorScheme) =>
   [1280, 390].map((width) => ({ colorScheme, width })),
 )
 
-describe('the page of the design system', () => {
+describe('the design system page', () => {
   test.each(cases)(
-    'looks like the committed picture and has no accessibility faults ($colorScheme, $width px wide)',
+    'matches the committed screenshot and has no accessibility violations ($colorScheme, $width px wide)',
     async ({ colorScheme, width }) => {
       const app = await startApp({ PARLEY_DEVELOPMENT: 'true' })
       const { page, complaints } = await openConsole(app, browser, '/_design', { colorScheme, width })
@@ -57,7 +57,7 @@ describe('the page of the design system', () => {
     },
   )
 
-  test('exists only with PARLEY_DEVELOPMENT', async () => {
+  test('exists only if PARLEY_DEVELOPMENT is set', async () => {
     const { page } = await openConsole(await startApp(), browser, '/_design')
     expect(await page.getByText('This page does not exist').count()).toBe(1)
   })

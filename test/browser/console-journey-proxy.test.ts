@@ -46,7 +46,7 @@ async function listUsers({ url }: IdentityProxy): Promise<string[]> {
 }
 
 describe('a user behind a trusted proxy', () => {
-  test('is signed in automatically, and can create an agent, chat with it and see the usage', async () => {
+  test('is signed in automatically and can create an agent, chat with it and see the usage', async () => {
     const { proxy, server } = await startBehindProxy()
     expect(server.stdout).not.toContain('sign-in')
     // The proxy replaces the identity headers that the browser sends.

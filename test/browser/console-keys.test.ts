@@ -87,7 +87,7 @@ describe('a parent key in the console', () => {
     expect(page.url()).toContain('tab=agent')
   })
 
-  test('that already exists can be claimed after the console lists the data that will move', async () => {
+  test('can be claimed after the console lists the data that will move', async () => {
     const app = await startApp(behindProxy)
     const email = 'ada@example.org'
     const { page, complaints } = await openWindow(app, browser, { headers: { 'X-Email': email } })

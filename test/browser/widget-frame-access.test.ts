@@ -113,7 +113,7 @@ async function violations(opened: OpenFrame): Promise<string[]> {
 }
 
 describe.each(['light', 'dark'] as const)('the widget frame in the %s theme', (theme) => {
-  test.each(states)('has no accessibility violations (state: %s)', async (name, options, act) => {
+  test.each(states)('has no accessibility violations in the state: %s', async (name, options, act) => {
     const opened = await harness.open({
       ...options,
       options: { primaryColor: '#ffe600', ...options.options, theme },

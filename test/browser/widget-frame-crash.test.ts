@@ -6,7 +6,7 @@ import { helper, openFrame, openFramePages, visibleText } from '../support/widge
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
-test('an answer shows Continue after the server was killed in the middle, and continuing completes it', async () => {
+test('an answer that was interrupted by a server crash can be continued', async () => {
   const folder = await makeFolder()
   const env = { PORT: String(await findFreePort()), PARLEY_FLUSH_MS: '50' }
   const first = await startServer({ folder, env })

@@ -55,7 +55,7 @@ async function choose({ frame }: OpenFrame, name: string): Promise<void> {
 }
 
 describe('a stored conversation', () => {
-  test('is on the server: the browser stores only the token and the id', async () => {
+  test('is stored on the server, and the browser stores only the token and the id', async () => {
     const opened = await open()
     expect(await stored(opened)).toEqual({})
     await opened.say('a secret word')
@@ -70,7 +70,7 @@ describe('a stored conversation', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('continues its answer after a reload in the middle', async () => {
+  test('shows the rest of an answer after a page reload interrupts it', async () => {
     const opened = await open()
     await opened.say(slow)
     await begins(opened)
@@ -82,7 +82,7 @@ describe('a stored conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('shows the same answer in a second tab, and nothing twice', async () => {
+  test('shows the same answer in a second tab, without duplicate entries', async () => {
     const one = await open()
     await one.say(slow)
     await begins(one)
@@ -108,7 +108,7 @@ describe('a stored conversation', () => {
     await visibleText(other.frame, 'You said: in the first tab').waitFor()
   })
 
-  test('receives the whole answer after a minute without a network in the middle of it', async () => {
+  test('receives the whole answer even if the network fails for a minute during the answer', async () => {
     const opened = await open()
     await opened.page.context().clock.install()
     const clocked = await reload(opened)
@@ -127,7 +127,7 @@ describe('a stored conversation', () => {
     expect(await clocked.frame.locator('.failure').count()).toBe(0)
   })
 
-  test('accepts a message once, though the first response was lost', async () => {
+  test('accepts a message only once, even if the first response was lost', async () => {
     const opened = await open()
     let requests = 0
     await opened.page.route(
@@ -151,7 +151,7 @@ describe('a stored conversation', () => {
     expect(await textsOf(reloaded)).toEqual([greeting, 'only once', 'You said: only once'])
   })
 
-  test('is sent when the network returns', async () => {
+  test('sends a waiting message when the network is available again', async () => {
     const opened = await open()
     await visibleText(opened.frame, 'Hello! I am').waitFor()
     await opened.page.context().setOffline(true)
@@ -163,7 +163,7 @@ describe('a stored conversation', () => {
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
 
-  test('waits for the agent if the visitor is faster than the server', async () => {
+  test('sends a message as soon as the agent has loaded if the visitor sent it earlier', async () => {
     let release = () => {}
     const context = await harness.browser.newContext()
     await context.route('**/trpc/agents.me*', async (route) => {
@@ -186,7 +186,7 @@ describe('a stored conversation', () => {
     expect(await textsOf(opened)).toEqual([greeting, 'quick', 'You said: quick'])
   })
 
-  test('is stopped on the server and can be continued', async () => {
+  test('can be stopped and then continued', async () => {
     const opened = await open()
     const long = `[[delay:600]] ${words} the end`
     await opened.say(long)
@@ -204,7 +204,7 @@ describe('a stored conversation', () => {
     await expect.poll(() => textsOf(reloaded)).toEqual([greeting, long, answer])
   })
 
-  test('shows a failure of the model and answers the message that is sent again', async () => {
+  test('shows a model failure and sends the message again when the user retries', async () => {
     const opened = await open()
     await opened.say('[[error:500]]')
     await opened.frame.getByText('not available right now').first().waitFor()
@@ -268,7 +268,7 @@ describe('the visitor', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('sees a mark on a conversation that continues after the visitor has left it', async () => {
+  test('sees that a conversation is unread if it continued after the visitor left it', async () => {
     const opened = await open()
     await opened.say(slow)
     await begins(opened)
@@ -295,7 +295,7 @@ describe('the visitor', () => {
     await list.locator('.conversation-button').waitFor()
   })
 
-  test('returns to a new conversation if the shown one was deleted in another tab', async () => {
+  test('sees a new conversation if the current one was deleted in another tab', async () => {
     const one = await open()
     await one.say('soon gone')
     await visibleText(one.frame, 'You said: soon gone').waitFor()
@@ -308,7 +308,7 @@ describe('the visitor', () => {
     await visibleText(one.frame, 'You said: again').waitFor()
   })
 
-  test('is forgotten on logout, and each user is another visitor', async () => {
+  test('is forgotten on logout, and each user is a different visitor', async () => {
     const opened = await open({ options: { user: 'ada' } })
     await opened.say('of ada')
     await opened.settle()
@@ -323,7 +323,7 @@ describe('the visitor', () => {
     await expect.poll(() => stored(ada)).toEqual({})
   })
 
-  test('is not stored in the browser if the page disables history', async () => {
+  test('leaves no data in browser storage if the page disables history', async () => {
     const opened = await open({ options: { history: false } })
     await opened.say('in memory')
     await visibleText(opened.frame, 'You said: in memory').waitFor()
@@ -336,7 +336,7 @@ describe('the visitor', () => {
     expect(await reloaded.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('starts a new conversation when the page asks for it', async () => {
+  test('sees a new conversation when the page requests one', async () => {
     const opened = await open()
     await opened.say('before')
     await opened.settle()
@@ -345,7 +345,7 @@ describe('the visitor', () => {
     await visibleText(opened.frame, 'Hello! I am').waitFor()
   })
 
-  test('reads the notice before the first message, and behind a button after it', async () => {
+  test('sees the notice before the first message and can open it with a button later', async () => {
     const opened = await open()
     const notice = opened.frame.locator('.notice')
     await expect
@@ -360,7 +360,7 @@ describe('the visitor', () => {
     expect(await notice.count()).toBe(0)
   })
 
-  test("reads the operator's notice with a link that opens a new tab", async () => {
+  test("sees the operator's notice with a link that opens in a new tab", async () => {
     const yaml = keeper.replace(
       '  keep: 30d\n',
       '  keep: 30d\n  notice: { text: We keep this chat., url: "https://example.org/privacy" }\n',
@@ -407,7 +407,7 @@ describe('page tools in a stored conversation', () => {
     expect(await called(other)).toEqual([])
   })
 
-  test('show no buttons in another tab, and an unknown outcome there after 29 seconds', async () => {
+  test('have no buttons in another tab, which shows an unknown outcome after 29 seconds', async () => {
     const one = await open({ tools })
     await one.say('[[tool:postMessage_remove {}]]')
     await one.frame.getByRole('button', { name: 'Allow', exact: true }).waitFor()
@@ -435,7 +435,7 @@ describe('page tools in a stored conversation', () => {
     await reloaded.settle()
   })
 
-  test('receive a new request to send their results if the first one fails', async () => {
+  test('can send their results again after the first request fails', async () => {
     const opened = await open({ tools })
     await opened.page.route('**/trpc/visitor.toolResults*', (route) => route.abort(), { times: 1 })
     await opened.say('[[tool:postMessage_look {}]]')
@@ -446,7 +446,7 @@ describe('page tools in a stored conversation', () => {
 })
 
 describe('the page', () => {
-  test('receives no text, title or id of a conversation', async () => {
+  test('does not receive the text, title or id of a conversation', async () => {
     const canary = `canary${randomBytes(8).toString('hex')}`
     const opened = await open()
     await opened.page.evaluate(() => {

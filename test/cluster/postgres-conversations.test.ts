@@ -53,7 +53,7 @@ test('the conversations commands and doctor work with PostgreSQL', async () => {
   })
 })
 
-test('pruning expired conversations vacuums their tables, at most once an hour', async () => {
+test('pruning expired conversations also vacuums their tables, but at most once per hour', async () => {
   const { env, store, parley } = await startStoring()
   for (const input of ['One', 'Two']) expect((await store(input)).status).toBe(200)
   const expire = (which: string) =>

@@ -1,4 +1,4 @@
-/** Tests which texts of conversations a dump of PostgreSQL contains. */
+/** Tests which conversation texts a PostgreSQL dump contains. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -17,7 +17,10 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   const databaseUrl = await createTestDatabase()
   const app = await harness.start({ ...env, DATABASE_URL: databaseUrl }, { clock })
   const { agent_id: id } = await app.createAgent(STORING)
-  /** Sends the canary as a chat and as a response, which the model repeats; returns the paths of what is stored. */
+  /**
+   * Sends the canary, which the model repeats, in a chat and in a response; returns the paths of the stored
+   * data.
+   */
   const send = async (more: object = {}) => {
     const input = `${CANARY} {{up:tool f {"a":"${CANARY}"}}}`
     const model = `agent/${id}`
@@ -44,7 +47,7 @@ async function dumpContains(databaseUrl: string): Promise<boolean> {
   return stdout.includes(CANARY) || stdout.includes(Buffer.from(CANARY).toString('hex'))
 }
 
-test('a dump contains a stored text until its conversation and its response are deleted', async () => {
+test('a database dump contains stored text only until its conversation and response are deleted', async () => {
   const { app, send, hasCanary } = await start()
   const [conversation, response] = await send()
   for (const path of [conversation, response]) {
@@ -54,7 +57,7 @@ test('a dump contains a stored text until its conversation and its response are 
   expect(await hasCanary()).toBe(false)
 })
 
-test('a dump contains a stored text until it expires', async () => {
+test('a database dump contains stored text only until it expires', async () => {
   const { app, clock, send, hasCanary } = await start()
   await send()
   expect(await hasCanary()).toBe(true)
@@ -63,7 +66,7 @@ test('a dump contains a stored text until it expires', async () => {
   expect(await hasCanary()).toBe(false)
 })
 
-test('a dump contains no text of a request with `store: false`, or if the operator forbids storage', async () => {
+test('a database dump contains no text from requests with `store: false` or while the operator forbids storage', async () => {
   const unstored = await start()
   await unstored.send({ store: false })
   expect(await unstored.hasCanary()).toBe(false)

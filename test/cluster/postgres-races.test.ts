@@ -132,15 +132,15 @@ describe('concurrent key and user requests', () => {
   })
 })
 
-describe('limits under concurrency', () => {
-  test('on stored bytes are not exceeded by concurrent uploads', async () => {
+describe('limits on concurrent requests', () => {
+  test('prevent concurrent uploads from exceeding the storage quota', async () => {
     const apps = await startTwo({ PARLEY_STORAGE_QUOTA_BYTES: '1000' })
     const answers = await byTurns(apps, 10, (app) => postUpload(app, { size: 300 }))
     const statuses = answers.map(({ status }) => status)
     expect([count(statuses, 201), count(statuses, 413)]).toEqual([3, 7])
   })
 
-  test('on tokens are not exceeded by concurrent calls, and all calls are recorded', async () => {
+  test('prevent concurrent calls from exceeding the token budget, and all calls are recorded', async () => {
     const apps = await startTwo()
     const { deps } = apps[0].service
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
@@ -179,7 +179,7 @@ describe('limits under concurrency', () => {
     expect(timed.reduce((sum, one) => sum + one, 0)).toBe(10)
   })
 
-  test('on tokens are not merged when they are set concurrently', async () => {
+  test('are replaced as a whole, not merged, when they are set concurrently', async () => {
     const apps = await startTwo()
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     const budgets = [{ day: 10 }, { month: 20 }]

@@ -104,7 +104,7 @@ describe("an installation's rows", () => {
     expect(await listTables(url)).toEqual([])
   })
 
-  test('are copied only to an empty database with a known schema', async () => {
+  test('are copied only to an empty database without unknown migrations', async () => {
     const url = await createTestDatabase()
     await query(url, `insert into parent_keys values ('mine', '', '', 1)`)
     expect(await startupErrorOf(copyToPostgres(source, url))).toContain(

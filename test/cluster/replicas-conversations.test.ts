@@ -76,7 +76,7 @@ async function dumpTurns(databaseUrl: string): Promise<string> {
 }
 
 describe.each(sharedStores)('two replicas with %s', (store) => {
-  test('show the same events of a running response, and either of them cancels it', async () => {
+  test('return the same events of a running response, and either replica can cancel it', async () => {
     const { one, other, key } = await startStoringReplicas(store)
     const short = await startResponse(one.url, key, '{{up:chunks 300}}{{up:delay 5}}', 'w50 ')
     const [direct, followed] = await Promise.all([short.whole, followResponse(other.url, key, short.id)])
@@ -94,7 +94,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect((await followResponse(other.url, key, long.id)).text).toBe(ended.text)
   })
 
-  test('cancel and continue the turns of the other replica by their id', async () => {
+  test("can cancel and continue each other's turns by id", async () => {
     const { one, other, key, parentKey } = await startStoringReplicas(store)
     const { whole } = await startResponse(one.url, key, SLOW, 'w20 ')
     const list = (path: string) => callServer(other.url, 'GET', path, parentKey)
@@ -111,7 +111,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(messages.some(({ content }) => content.startsWith('w0 w1 '))).toBe(true)
   })
 
-  test('end the turns of a killed replica with a prefix of the answer, which a continuation sends once', async () => {
+  test("end a killed replica's turns with the text stored so far, which a continuation sends to the model once", async () => {
     const { one, other, key } = await startStoringReplicas(store)
     const { id, whole } = await startResponse(one.url, key, SLOW, 'w99 ')
     const reader = followResponse(other.url, key, id)
@@ -132,7 +132,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     await checkContinuation(upstream, other.url, key, id)
   })
 
-  test('store nothing of a replica that continues after its lease has expired', async () => {
+  test('store no data from a replica that resumes after its lease has expired', async () => {
     const { one, other, key, databaseUrl } = await startStoringReplicas(store)
     const { id, whole } = await startResponse(one.url, key, SLOW, 'w99 ')
     const [call] = await listChats(upstream)
@@ -148,7 +148,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(await dumpTurns(databaseUrl)).toBe(before)
   })
 
-  test('keep a turn running while a client reads it from the other replica, and cancel it when that client leaves', async () => {
+  test('keep a turn running while a client reads it from the other replica, and cancel it after the client disconnects', async () => {
     const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '2' })
     const { key } = await createStoringAgent(one.url, parentKey, { conversations: { keep: '1d' } })
     const request = { path: chatApi.path, key, body: chatApi.body(SLOW) }
@@ -166,7 +166,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
     expect(await upstream.waitForEnd(call?.id as number)).toMatchObject({ endedBy: 'client' })
   })
 
-  test('run one turn at a time for 64 clients of a conversation, and one turn for 100 requests with the same idempotency key', async () => {
+  test('run one turn at a time for 64 clients of a conversation, and only one turn for 100 requests with the same idempotency key', async () => {
     const { one, other, parentKey, agent, key } = await startStoringReplicas(store)
     const created = await callServer(one.url, 'POST', '/v1/conversations', parentKey, {})
     expect(created.status).toBe(200)
@@ -202,7 +202,7 @@ describe.each(sharedStores)('two replicas with %s', (store) => {
 })
 
 test.each(sharedStores)(
-  'a reader on another replica keeps a turn alive until it leaves, with %s',
+  'with %s, a turn continues until its reader on another replica disconnects',
   async (store) => {
     const { one, other, parentKey } = await startStoringReplicas(store, { PARLEY_RECONNECT_SECONDS: '0' })
     const { key } = await createStoringAgent(one.url, parentKey, {
@@ -227,7 +227,7 @@ test.each(sharedStores)(
   },
 )
 
-test('a reader on another replica keeps a turn alive while Redis is unavailable', async () => {
+test('a turn continues for a reader on another replica while Redis is unavailable', async () => {
   const redis = await startRedis()
   const more = { REDIS_URL: redis.url, PARLEY_RECONNECT_SECONDS: '0' }
   const { one, other, parentKey } = await startStoringReplicas('PostgreSQL', more)
@@ -242,7 +242,7 @@ test('a reader on another replica keeps a turn alive while Redis is unavailable'
   expect(completeEvents(text).at(-1)).toContain('event: response.completed\n')
 })
 
-test('a replica stores nothing more of a response that was deleted on the other replica', async () => {
+test('a replica stops storing a response after another replica deletes it', async () => {
   const { one, other, parentKey, agent, databaseUrl } = await startStoringReplicas('PostgreSQL')
   const { body: conversation } = await callServer(one.url, 'POST', '/v1/conversations', parentKey, {})
   const more = { model: `agent/${agent.id}`, conversation: conversation.id }
@@ -262,7 +262,7 @@ test('a replica stores nothing more of a response that was deleted on the other 
   for (const text of ['canary7733', 'w50 ', id]) expect(dump).not.toContain(text)
 })
 
-test('a replica without readers of a turn ends its upstream call, except for `continue` and background', async () => {
+test('a replica aborts the model call of a turn without readers unless onDisconnect is continue or it is a background response', async () => {
   const { one, parentKey, key } = await startStoringReplicas('PostgreSQL', { PARLEY_RECONNECT_SECONDS: '1' })
   const cancelling = await createStoringAgent(one.url, parentKey, { conversations: { keep: '1d' } })
   const text = '{{up:chunks 500}}{{up:delay 10}}'

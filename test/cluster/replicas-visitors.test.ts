@@ -1,4 +1,4 @@
-/** Tests that visitors follow and cancel turns on other replicas than the one that runs them. */
+/** Tests that visitors can follow and cancel turns that run on another replica. */
 import { describe, expect, test, vi } from 'vitest'
 import { makeFolder, startServer } from '../support/process.ts'
 import { createReplicaSettings, sharedStores } from '../support/replicas.ts'
@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 180_000 })
 const upstream = await shareUpstream()
 
 describe.each(sharedStores)('with %s, a visitor', (store) => {
-  test('follows, cancels and continues a turn of another replica', async () => {
+  test('can follow, cancel and continue a turn that runs on another replica', async () => {
     await upstream.clear()
     const folder = await makeFolder()
     const shared = await createReplicaSettings(store)

@@ -100,7 +100,7 @@ class Load {
   }
 }
 
-test('a backup of a busy server contains all data acknowledged before it started and a file for each row', async () => {
+test('a backup of a busy server contains a file for each row and all data acknowledged before the backup started', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder, env })
   const key = server.key as string

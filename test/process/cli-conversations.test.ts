@@ -87,7 +87,7 @@ const listAudit = (action: string) =>
   }[]
 
 describe('conversations list', () => {
-  test('prints the conversations of all keys, newest first, with filters', async () => {
+  test('prints the conversations of all keys, newest first, and can filter them', async () => {
     const [one, two] = [await createAgent(), await createAgent()]
     for (const agent of [one, one, two]) await respond(agent, CANARY)
     const all = await parleyJson('list')
@@ -113,11 +113,11 @@ describe('conversations list', () => {
       false,
       'There are more conversations; the list ends after 2.\n',
     ])
-    // A title is a part of the text.
+    // A title contains part of the text.
     expect(stdout).not.toContain(CANARY)
   })
 
-  test('prints an empty list before the first stored turn, and creates no file', async () => {
+  test('prints an empty list before the first turn is stored and does not create a file', async () => {
     expect(await parleyJson('list')).toEqual([])
     expect(await exportLines()).toEqual([{ object: 'export.end', turns: 0 }])
     expect(await parleyJson('prune')).toEqual({ conversations: 0, event_logs: 0, idempotency_keys: 0 })
@@ -134,7 +134,7 @@ describe('conversations list', () => {
 })
 
 describe('conversations show', () => {
-  test('prints the last turns with their texts, and is recorded in the audit log', async () => {
+  test('prints the last turns with their texts and adds an audit row', async () => {
     const agent = await createAgent()
     const first = await respond(agent, `\u001b[31m${CANARY}\nand more`)
     await respond(agent, 'And then?', { previous_response_id: first })
@@ -170,7 +170,7 @@ describe('conversations show', () => {
 })
 
 describe('conversations export', () => {
-  test('prints one line per turn with all that belongs to it, and the number of turns', async () => {
+  test('prints one line per turn with all its data, and the number of turns', async () => {
     const agent = await createAgent()
     const first = await respond(agent, CANARY, { metadata: { guest: 'ada' } })
     await respond(agent, 'And then?', { previous_response_id: first })
@@ -196,7 +196,7 @@ describe('conversations export', () => {
       { object: 'conversation.items', conversation: { id: created.id }, items: [{ role: 'user' }] },
       { object: 'export.end', turns: 2 },
     ])
-    // With a response's id, a visitor could read the response.
+    // A visitor who knows a response's id could read the response.
     expect(JSON.stringify(lines)).not.toContain('resp_')
     expect((await exportLines('--limit', '1')).map(({ object }) => object)).toEqual(['turn', 'export.end'])
     expect((await exportLines('--agent', 'agent-00000000000000000000')).at(-1)).toEqual({
@@ -208,7 +208,7 @@ describe('conversations export', () => {
     expect(JSON.stringify(listAudit('conversation.export'))).not.toContain(CANARY)
   })
 
-  test('needs less memory than it prints', async () => {
+  test('uses less memory than the size of its output', async () => {
     await respond(await createAgent(), 'x'.repeat(1_000_000))
     await server.stop()
     // The heap of the command would be too small for all of the copies.
@@ -224,7 +224,7 @@ describe('conversations export', () => {
 })
 
 describe('conversations delete', () => {
-  test('deletes a conversation next to a running server, is audited, and needs --yes', async () => {
+  test('deletes a conversation while a server runs, adds an audit row, and requires --yes', async () => {
     const agent = await createAgent()
     await respond(agent, CANARY)
     const [{ id }] = await parleyJson('list')
@@ -242,7 +242,7 @@ describe('conversations delete', () => {
     expect((await parley('delete', id, '--yes')).code).toBe(1)
   })
 
-  test('cancels a running turn of the conversation', async () => {
+  test('cancels the running turn of the conversation', async () => {
     const agent = await createAgent()
     const { body } = await call('POST', '/v1/responses', {
       model: `agent/${agent}`,
@@ -271,7 +271,7 @@ test('conversations prune deletes expired conversations and records their number
   const expired = 'update conversations set last_at = 1, expires_at = 2 where title like ?'
   conversations.prepare(expired).run('%old%')
   conversations.close()
-  // A separate process, which must not exit before the deletion has ended.
+  // Uses a separate process, which must not exit before the deletion has ended.
   const pruned = await runParley(['conversations', 'prune', '--json'], { folder })
   expect([pruned.code, pruned.stderr]).toEqual([0, ''])
   expect(JSON.parse(pruned.stdout)).toMatchObject({ conversations: 2 })

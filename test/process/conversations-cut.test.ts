@@ -66,7 +66,7 @@ describe('a client whose connections are cut at random bytes', () => {
     ['chat completions with Last-Event-ID', chatApi, nextChat],
     ['responses with starting_after', responsesApi, nextResponse],
   ] as const)(
-    'reads the same events as an uncut client, from one upstream call: %s',
+    'reads the same events as an uninterrupted client, and the model is called only once: %s',
     async (_, api, next) => {
       await upstream.clear()
       const folder = await makeFolder()

@@ -1,4 +1,4 @@
-/** Tests that a restart ends the turns of a killed server with what it had stored. */
+/** Tests that a restart ends a killed server's turns and keeps the text stored so far. */
 import { describe, expect, test, vi } from 'vitest'
 import {
   checkContinuation,
@@ -33,7 +33,7 @@ async function startStoring(more: Readonly<Record<string, string>> = {}) {
 }
 
 describe('a server that is killed in the middle of an answer', () => {
-  test('has stored a prefix of it, which the model reads once when the client continues the response', async () => {
+  test('has stored the text up to then, which the model receives once when the client continues the response', async () => {
     const { server, parentKey, restart } = await startStoring()
     const { key } = await createStoringAgent(server.url, parentKey)
     const { id, whole } = await startResponse(server.url, key, SLOW, 'w300 ')
@@ -46,7 +46,7 @@ describe('a server that is killed in the middle of an answer', () => {
     await checkContinuation(upstream, url, key, id)
   })
 
-  test('reports to a chat client which of its events is the last stored one', async () => {
+  test('reports the last stored event to a chat client', async () => {
     const { server, parentKey, restart } = await startStoring({ PARLEY_FLUSH_MS: '2000' })
     const { key } = await createStoringAgent(server.url, parentKey)
     const cut = await readStream(
@@ -72,11 +72,11 @@ describe('a server that is killed in the middle of an answer', () => {
   })
 })
 
-test('a tool that was running when its server was killed is not called again, and the model reads that the outcome is unknown', async () => {
+test('a tool that was running when the server was killed is not called again, and its outcome is reported to the model as unknown', async () => {
   const mcp = await startMcpHttpServer()
   const { server, parentKey, restart } = await startStoring(await withMcp({ near: { url: mcp.url } }))
   const { key } = await createStoringAgent(server.url, parentKey, { tools: ['echo', 'wait'] })
-  // Until the server has listed the tools, their calls are the client's.
+  // Until the server has listed the tools, it treats them as the client's tools.
   const readMe = async () => (await callServer(server.url, 'GET', '/v1/agents/me', key)).body
   const hasTools = async () => JSON.stringify(await readMe()).includes('Repeats the text.')
   expect(await eventually(hasTools, true)).toBe(true)

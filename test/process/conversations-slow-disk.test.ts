@@ -22,7 +22,7 @@ const hasCompiler = spawnSync('cc', ['--version']).status === 0
 const upstream = await shareUpstream()
 
 test.runIf(hasCompiler)(
-  'the main thread syncs no file of conversations while 20 turns are stored',
+  'the main thread does not sync any conversation file while 20 turns are stored',
   async () => {
     const folder = await makeFolder()
     const library = join(folder, 'slow-sync.so')

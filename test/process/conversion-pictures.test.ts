@@ -47,7 +47,7 @@ function repeatScan(jpeg: Buffer, times: number): Buffer {
   return Buffer.concat([jpeg.subarray(0, start), ...Array<Buffer>(times).fill(scan), jpeg.subarray(-2)])
 }
 
-/** Converts a picture; returns the CPU seconds of the processes that this took. */
+/** Converts a picture; returns the CPU seconds of the processes that it started. */
 async function cpuSecondsOf(picture: Buffer): Promise<number> {
   const before = await readEndedSeconds()
   await convertPicture(picture)
@@ -140,7 +140,7 @@ describe('an image is rejected', () => {
     expect(left).toEqual([])
   })
 
-  test('when it exceeds 50 megapixels, and is reported as a decompression bomb if its file is also tiny', async () => {
+  test('when it exceeds 50 megapixels, and as a decompression bomb if its file is also very small', async () => {
     const bomb = makeBlankPng(16_384, 16_384)
     expect(bomb.length).toBeLessThan(40_000)
     expect(await convertPicture(bomb)).toMatchObject({

@@ -114,7 +114,7 @@ describe('a project archive', () => {
     expect(await zip({ name: 'thing', data: '/etc/passwd', mode })).toMatch(/^dangerous: .* a link/)
   })
 
-  test('is accepted when a folder has the mode -1, which some Java programs write', async () => {
+  test('is accepted if a folder has the mode -1, which some Java programs write', async () => {
     const members = [
       { name: 'org/', data: '', mode: 0o177777 },
       { name: 'org/a.txt', data: 'a' },
@@ -134,7 +134,7 @@ describe('a project archive', () => {
     ['an unknown compression method', { name: 'a', method: 14 }, /unsupported compression method/],
     ['a password', { name: 'a', data: 'a', flags: 0x801 }, /encrypted/],
   ]
-  test.each(broken)('is rejected with %s', async (_what, member, sentence) => {
+  test.each(broken)('is rejected if it contains %s', async (_what, member, sentence) => {
     const refused = await zip(member)
     expect(refused).toMatch(/^unconvertible: /)
     expect(refused).toMatch(sentence)

@@ -83,7 +83,7 @@ test('doctor warns about interrupted turns, overdue deletions, a full quota and 
   })
 })
 
-test('doctor fails for a damaged file of conversations', async () => {
+test('doctor fails if conversations.db is damaged', async () => {
   await store('Hello')
   await app.close()
   const path = join(folder, 'data/conversations.db')

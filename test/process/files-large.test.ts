@@ -52,7 +52,7 @@ const stores: [what: string, start: () => Promise<Record<string, string>>][] = [
 ]
 
 test.skipIf(!existsSync('/proc/self/clear_refs')).each(stores)(
-  'storing and serving a 128 MiB file in %s uses less than 64 MiB of extra memory',
+  'storing and serving a 128 MiB file in %s uses less than 64 MiB of additional memory',
   { timeout: 120_000 },
   async (_what, startStore) => {
     const folder = await makeFolder()

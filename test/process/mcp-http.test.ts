@@ -67,7 +67,7 @@ describe.each([
     expect(await resultOf(app, 'near__gone')).toBe("Error: the tool 'near__gone' does not exist")
   })
 
-  test('handles the next call after a large result is truncated and a huge one is rejected', async () => {
+  test('handles further calls after a large result is truncated and a huge one is rejected', async () => {
     const app = await startWithMcp(harness, config(await startMcpHttpServer(words)), ['big', 'huge'])
     expect(await resultOf(app, 'big')).toMatch(/^b{65000,}\n\[The result was truncated: it has 1048576 bytes/)
     expect(await resultOf(app, 'huge')).toBe("Error: this tool's server did not respond")

@@ -66,7 +66,7 @@ describe('an invalid setting', () => {
     )
   })
 
-  test('results only in a warning with a suggestion if its name is unknown', async () => {
+  test('causes only a warning, with a suggestion, if its name is unknown', async () => {
     const server = await startServer({ folder: await makeFolder(), env: { PARLEY_DATADIR: '/elsewhere' } })
     expect(server.stderr).toBe(
       'warning: PARLEY_DATADIR is not a setting and is ignored; did you mean PARLEY_DATA_DIR?\n',

@@ -161,7 +161,7 @@ describe('the setup', () => {
       expect(await setUp(folder, ...options)).toEqual({ code: 0, output: '' })
   })
 
-  test('omits type declarations and source maps until a command needs them', async () => {
+  test('installs type declarations and source maps only when a command needs them', async () => {
     const folder = await makeCheckout()
     const files = ['typed/index.js', 'typed/index.d.ts', 'typed/index.js.map']
     await mkdir(join(folder, 'typed'))
@@ -329,7 +329,7 @@ describe('the check of paths in the docs', () => {
   })
 })
 
-describe('the wording check', () => {
+describe('the prose check', () => {
   const check = async (source: string) => {
     const folder = await makeFolder({ 'README.md': '# Parley', 'src/file.ts': source })
     return runNode(folder, [join(repository, 'scripts/check-prose.ts')])

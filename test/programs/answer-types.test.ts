@@ -1,4 +1,4 @@
-/** Tests that answers about stored conversations have the types of OpenAI's official client, as the compiler sees them. */
+/** Compiles responses about stored conversations against the types of OpenAI's official client. */
 import { describe, expect, test, vi } from 'vitest'
 import { ResponseEvent } from '../../src/conversations/response-schema.ts'
 import { readEvents, startApp, type TestApp } from '../support/app.ts'
@@ -91,7 +91,7 @@ async function collectResponses({ app, respond }: Started): Promise<unknown[]> {
 const statuses = ['cancelled', 'completed', 'failed', 'in_progress', 'incomplete', 'queued']
 
 describe('the compiler accepts as types of the official client', () => {
-  test('responses of every status, the deletion of one and its input items', async () => {
+  test('responses of every status, a deleted response, and the input items of a response', async () => {
     const started = await start()
     const responses = await collectResponses(started)
     const found = new Set((responses as { status: string }[]).map(({ status }) => status))
@@ -117,7 +117,7 @@ describe('the compiler accepts as types of the official client', () => {
     ).toBe('')
   })
 
-  test('every event of a response, also after PARLEY_REPLAY_HOURS', async () => {
+  test('every event of a response, even after PARLEY_REPLAY_HOURS', async () => {
     const started = await start({ PARLEY_REPLAY_HOURS: '1' })
     const events = await collectEvents(started)
     const types = ResponseEvent.options.map(({ shape }) => shape.type.value)
@@ -136,7 +136,7 @@ describe('the compiler accepts as types of the official client', () => {
     expect(await compileAnswers(typed('ResponseEvent', ...events, ...short))).toBe('')
   })
 
-  test('conversations, their items of every type, and their deletion', async () => {
+  test('conversations, items of every type, and deleted conversations', async () => {
     const { app, respond } = await start()
     const items = [
       { type: 'message', role: 'user', content: 'Hello.' },
@@ -182,7 +182,7 @@ describe('the compiler accepts as types of the official client', () => {
   })
 })
 
-test('the compiler reports a field that is missing, unknown or of another type', async () => {
+test('the compiler reports a field that is missing or unknown or has the wrong type', async () => {
   const { app, respond } = await start()
   const created = await read(app, '/v1/conversations', 'POST', {})
   const { id: _, ...missing } = created

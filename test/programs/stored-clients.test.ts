@@ -86,7 +86,7 @@ describe('the AI SDK with @ai-sdk/openai', () => {
     },
   )
 
-  test('sends the whole history with `store: false`', async () => {
+  test('can send the whole history with `store: false`', async () => {
     const started = await start()
     const request = { model: modelOf(started), providerOptions: { openai: { store: false } } }
     const messages = TWO_TURNS.map(([role, content]) => ({ role, content }))
@@ -102,7 +102,7 @@ describe('the AI SDK with @ai-sdk/openai', () => {
     expect([await result.text, await result.finishReason]).toEqual(['Hello Ada.', 'stop'])
   })
 
-  test('does not report a cancelled response as one that the model ended', async () => {
+  test('does not report that the model finished a cancelled response', async () => {
     const started = await start()
     const prompt = '{{up:hang-after 3}}'
     const result = streamText({ model: modelOf(started), prompt, include: { rawChunks: true } })
@@ -165,7 +165,7 @@ describe("OpenAI's agents library", () => {
   })
 
   test.each([false, true])(
-    'continues with conversationId, also after a tool (stream: %s)',
+    'continues with conversationId, even after a tool call (stream: %s)',
     async (stream) => {
       const started = await start()
       const { id: conversationId } = await started.owner.conversations.create()
@@ -211,7 +211,7 @@ describe("LangChain's ChatOpenAI", () => {
     expect(await lastHeard()).toEqual(TWO_TURNS)
   })
 
-  test('sends earlier answers again as input', async () => {
+  test('can send earlier answers as input', async () => {
     const model = modelOf(await start())
     const asked = new HumanMessage(FIRST)
     await model.invoke([asked, await model.invoke([asked]), new HumanMessage(SECOND)])
@@ -220,7 +220,7 @@ describe("LangChain's ChatOpenAI", () => {
 })
 
 describe('eventsource-client', () => {
-  test('resumes a chat that it sent with POST after each cut, and receives each event once', async () => {
+  test('resumes a chat request after each lost connection and receives each event once', async () => {
     const { app, baseURL, apiKey, model } = await start()
     const cutter = await startAnswerCutter(app.url, () =>
       cutter.cuts < 3 ? 1_500 : Number.POSITIVE_INFINITY,

@@ -26,7 +26,7 @@ async function listHeard(): Promise<string[][]> {
 }
 
 describe('the official client', () => {
-  test('continues a response, reads its input items, and deletes it', async () => {
+  test('can continue a response, read its input items, and delete it', async () => {
     const { visitor } = await start()
     const first = await visitor.responses.create({ input: '{{up:text One.}} a' })
     const second = await visitor.responses.create({ input: 'b', previous_response_id: first.id })
@@ -39,7 +39,7 @@ describe('the official client', () => {
     expect((await visitor.responses.retrieve(first.id)).output_text).toBe('One.')
   })
 
-  test('adds responses to a conversation, and reads, changes and deletes it', async () => {
+  test('can add responses to a conversation and read, change and delete it', async () => {
     const { owner, model } = await start()
     const { id } = await owner.conversations.create({ metadata: { topic: 'a' } })
     await owner.conversations.items.create(id, { items: [{ role: 'user', content: 'before' }] })
@@ -65,7 +65,7 @@ describe('the official client', () => {
     expect(await failureOf(owner.conversations.retrieve(id))).toMatchObject({ status: 404 })
   })
 
-  test('polls a background response to its end', async () => {
+  test('can poll a background response until it ends', async () => {
     const { visitor } = await start()
     const input = '{{up:chunks 5}}{{up:delay 200}}'
     let response = await visitor.responses.create({ input, background: true })
@@ -78,7 +78,7 @@ describe('the official client', () => {
     expect(response.output_text).toBe('w0 w1 w2 w3 w4 ')
   })
 
-  test('continues the stream of a background response after the last event that it received', async () => {
+  test('can resume the stream of a background response after the last received event', async () => {
     const { visitor } = await start()
     const input = '{{up:reasoning Hm.}}{{up:chunks 40}}{{up:delay 5}}'
     const started = await visitor.responses.create({ input, background: true, stream: true })
@@ -94,7 +94,7 @@ describe('the official client', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('cancels a background response, whose stream then ends as incomplete', async () => {
+  test('can cancel a background response, whose stream then ends as incomplete', async () => {
     const { visitor } = await start()
     const { id } = await visitor.responses.create({ input: '{{up:hang-after 3}}', background: true })
     const events: OpenAI.Responses.ResponseStreamEvent[] = []
@@ -109,7 +109,7 @@ describe('the official client', () => {
   })
 
   test.each(['responses', 'chat completions'])(
-    'repeats a request of %s whose connection broke, and the model is called once',
+    'repeats a request for %s after a lost connection, and the model is called once',
     async (what) => {
       const { app, visitor } = await start()
       const cutter = await startAnswerCutter(app.url, () =>
@@ -130,7 +130,7 @@ describe('the official client', () => {
     },
   )
 
-  test('streams a stored chat with its usage', async () => {
+  test('can stream a stored chat with its usage', async () => {
     const { visitor } = await start()
     const messages = [{ role: 'user' as const, content: '{{up:text One two.}}' }]
     const request = { model: 'up-chat', messages, stream_options: { include_usage: true } }

@@ -1,4 +1,4 @@
-/** Starts responses whose server stops before the model has finished, and checks what is stored of them. */
+/** Starts responses whose server stops before the model has finished, and checks the stored text. */
 import { expect } from 'vitest'
 import { callServer } from './process.ts'
 import type { SeenRequest, Upstream } from './start-upstream.ts'

@@ -35,7 +35,7 @@ export interface MeteredProvider {
   charged: number
 }
 
-/** Calls `plan` for each request, before anything is charged. */
+/** Calls `plan` for each request before it charges tokens. */
 export async function startMeteredProvider(
   plan: (body: ChatBody) => Plan | Promise<Plan>,
 ): Promise<MeteredProvider> {

@@ -1,4 +1,4 @@
-/** Checks JSON answers with the compiler against the types of OpenAI's official client. */
+/** Compiles JSON responses against the types of OpenAI's official client. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -55,7 +55,7 @@ export interface TypedAnswer {
   readonly json: unknown
 }
 
-/** Returns what the compiler reports about the answers, which is empty if they have their types; also rejects unknown fields. */
+/** Returns the compiler's errors; empty if all answers match their types and have no unknown fields. */
 export async function compileAnswers(answers: readonly TypedAnswer[]): Promise<string> {
   // Below node_modules, so that the compiler finds the client's types.
   const parent = join(repository, 'node_modules/.cache')

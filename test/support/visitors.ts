@@ -14,7 +14,7 @@ export interface TestVisitor {
   readonly visitor: Client['visitor']
 }
 
-/** Starts a session with an agent's key, as the visitor of a token or as a new one. */
+/** Starts a session with an agent's key: for the visitor of a token, or for a new visitor. */
 export async function beginSession(app: TestApp, key: string, token?: string): Promise<TestVisitor> {
   const session = await asVisitor(app, key, token).session.mutate({})
   return { id: session.visitor.id, token: session.token, visitor: asVisitor(app, key, session.token) }
@@ -40,7 +40,7 @@ export function say(
   return visitor.send.mutate({ client_id: randomUUID(), text, ...more })
 }
 
-/** Reads the feed until an event fulfils the condition; returns the events with it. */
+/** Reads the feed until an event fulfils the condition; returns all events, including this one. */
 export async function followUntil(
   { visitor }: Pick<TestVisitor, 'visitor'>,
   query: { readonly conversation: string; readonly cursor?: string },
@@ -59,7 +59,6 @@ export async function followUntil(
   return events
 }
 
-/** Whether an event ends a turn. */
 export function isEnd(event: FeedEvent): boolean {
   return event.event === 'conversation.turn.ended'
 }
@@ -75,7 +74,7 @@ export async function sayAndWait(
   return { sent, events: await followUntil(one, { conversation: conversation.id, cursor }, isEnd) }
 }
 
-/** The text that the deltas of a feed add up to. */
+/** Returns the joined text of a feed's deltas. */
 export function deltaText(events: readonly FeedEvent[]): string {
   return events
     .map((event) => (event.event === 'conversation.turn.delta' ? (event.data.text ?? '') : ''))

@@ -50,7 +50,7 @@ describe.each([
     expect(await answer(beyond)).toBe('protocol')
   })
 
-  test('is rejected if its nesting would overflow the stack of a recursive function', async () => {
+  test('is rejected if it is nested so deeply that a recursive function would overflow the stack', async () => {
     const extra = '['.repeat(200_000) + ']'.repeat(200_000)
     expect(await answerText(`{"choices":[{"message":{"content":"a"},"extra":${extra}}]}`)).toBe('protocol')
   })

@@ -73,7 +73,7 @@ describe('a SubRip file', () => {
     ['1\n00:60:01,000 --> 00:61:01,000\na\n', /Line 2: the times are invalid/],
     [`${one('a')}\n2\n00:00:03 --> 00:00:04\nb\n`, /Line 6: the times are invalid/],
     ['1\n00:00:01,000 --> 00:00:02,000\n\n', /contain no text/],
-  ])('with the content %j is rejected with a reason', (content, sentence) => {
+  ])('is rejected, and the error explains why: %j', (content, sentence) => {
     expect(convert(content)).toMatch(/^unconvertible: /)
     expect(convert(content)).toMatch(sentence)
   })
@@ -136,7 +136,7 @@ describe('a WebVTT file', () => {
     ['WEBVTT\n\n00:02.000 --> 00:01.000\na', /Line 3: the cue must end after it starts/],
     ['WEBVTT\n\na\nb\nc', /Line 4: a cue must start with its times/],
     ['WEBVTT\n\n00:aa --> 00:bb\na', /Line 3: a cue must start with its times/],
-  ])('with the content %j is rejected with a reason', (content, sentence) => {
+  ])('is rejected, and the error explains why: %j', (content, sentence) => {
     expect(convert(content)).toMatch(sentence)
   })
 })

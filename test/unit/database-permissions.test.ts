@@ -21,13 +21,16 @@ test('the permission check accepts a new data directory and memory mode', async 
   expect(await listLoosePermissions(':memory:')).toEqual([])
 })
 
-test.each([0o770, 0o707, 0o777])('the permission check reports a directory with mode %o', async (mode) => {
-  const dataDir = await createDataDirectory()
-  await chmod(dataDir, mode)
-  expect(await listLoosePermissions(dataDir)).toEqual([
-    `other users of this machine can write to ${dataDir}; run \`chmod 700\` on it`,
-  ])
-})
+test.each([0o770, 0o707, 0o777])(
+  'the permission check reports a directory that other users can access (case %#)',
+  async (mode) => {
+    const dataDir = await createDataDirectory()
+    await chmod(dataDir, mode)
+    expect(await listLoosePermissions(dataDir)).toEqual([
+      `other users of this machine can write to ${dataDir}; run \`chmod 700\` on it`,
+    ])
+  },
+)
 
 test('the permission check reports a readable file if other users can access its directory', async () => {
   const dataDir = await createDataDirectory()

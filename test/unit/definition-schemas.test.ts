@@ -96,7 +96,7 @@ describe('an invalid input schema', () => {
     expectDefinitionError(definitionErrorOf(text), message)
   })
 
-  test('is rejected if the schema library cannot compare its enum values', () => {
+  test('is rejected if its enum contains values that the schema library cannot compare', () => {
     const draft = '$schema: "http://json-schema.org/draft-07/schema"'
     const text = withSchema(`{ ${draft}, enum: [{ valueOf: 1 }, { valueOf: 2 }] }`)
     expectDefinitionError(

@@ -45,8 +45,8 @@ async function readStream(texts: readonly string[], after: number): Promise<stri
   return sent
 }
 
-describe('a run of entries', () => {
-  test('decodes to the same entries', () => {
+describe('a segment of log entries', () => {
+  test('contains the same entries after encoding and decoding', () => {
     fc.assert(
       fc.property(entries, (list) => {
         expect(decode(encode(list))).toEqual(list)
@@ -54,7 +54,7 @@ describe('a run of entries', () => {
     )
   })
 
-  test('decodes to the same entries if it is a view of a larger buffer', () => {
+  test('can be decoded from a view of a larger buffer', () => {
     fc.assert(
       fc.property(entries, fc.nat(9), (list, offset) => {
         const larger = Buffer.concat([Buffer.alloc(offset, 1), encode(list), Buffer.alloc(3, 2)])
@@ -64,7 +64,7 @@ describe('a run of entries', () => {
     )
   })
 
-  test('decodes entries that are longer than a two-byte length', () => {
+  test('can contain entries longer than 65,535 bytes', () => {
     const long = Buffer.alloc(70_000, 'x')
     const list: LogEntry[] = [
       { kind: 'chat', bytes: long },
@@ -74,7 +74,7 @@ describe('a run of entries', () => {
     expect(decode(encode(list))).toEqual(list)
   })
 
-  test('needs at most 10 more bytes for each repetition of an event', () => {
+  test('grows by at most 10 bytes for each repetition of an event', () => {
     const one: LogEntry = { kind: 'chat', bytes: Buffer.alloc(5_000, 'abc') }
     const growth = encode([one, one, one]).length - encode([one]).length
     expect(growth).toBeLessThanOrEqual(20)
@@ -82,7 +82,7 @@ describe('a run of entries', () => {
 })
 
 describe('a stream of events', () => {
-  test('has the ids 0, 1, 2 and so on, which steps of the server do not use up', async () => {
+  test('numbers its events from 0 without gaps, ignoring server-side steps', async () => {
     await fc.assert(
       fc.asyncProperty(events, async (texts) => {
         expect(await readStream(texts, -1)).toEqual([
@@ -93,7 +93,7 @@ describe('a stream of events', () => {
     )
   })
 
-  test('continues after each event with the same bytes', async () => {
+  test('can be resumed after any event with the same bytes', async () => {
     await fc.assert(
       fc.asyncProperty(events, async (texts) => {
         const whole = await readStream(texts, -1)
@@ -103,7 +103,7 @@ describe('a stream of events', () => {
     )
   })
 
-  test('is refused after an event that it does not have', async () => {
+  test('cannot be resumed after an event that it does not contain', async () => {
     await fc.assert(
       fc.asyncProperty(events, fc.nat(5), async (texts, beyond) => {
         const refused = await readStream(texts, texts.length + beyond).catch(({ code }) => code)
@@ -112,7 +112,7 @@ describe('a stream of events', () => {
     )
   })
 
-  test('splits into the events that it was joined from', () => {
+  test('can be split into its original events', () => {
     fc.assert(
       fc.property(events, (texts) => {
         const run = toChatRun(Buffer.from(texts.join('')))
@@ -125,7 +125,7 @@ describe('a stream of events', () => {
 describe('an event id', () => {
   const capabilities = fc.stringMatching(/^[0-9A-Za-z]{22}$/)
 
-  test('is read as it was written', () => {
+  test('is parsed into its capability and number', () => {
     fc.assert(
       fc.property(capabilities, fc.nat(999_999_999), (name, number) => {
         expect(parseEventId(`${name}.${number}`)).toEqual({ capability: name, number })
@@ -133,7 +133,7 @@ describe('an event id', () => {
     )
   })
 
-  test('has one spelling only', () => {
+  test('has only one valid spelling', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'aZ09.-+ \n'), maxLength: 30 }), (text) => {
         const id = parseEventId(text)

@@ -54,8 +54,8 @@ const reduce = (...actions: ViewAction[]): View => actions.reduce(reduceView, em
 const entriesOf = (...actions: ViewAction[]) => createEntryRenderer()(reduce(...actions))
 const replyOf = (...actions: ViewAction[]) => entriesOf(...actions).at(-1) as Reply
 
-describe('the view of a conversation', () => {
-  test('shows a message at once, and only once when its item arrives', () => {
+describe('the conversation view', () => {
+  test('shows a message immediately, and does not repeat it when its item arrives', () => {
     expect(entriesOf(sends)).toMatchObject([
       { kind: 'user', id: clientId, text: 'Hello' },
       { kind: 'reply', status: 'streaming' },
@@ -67,7 +67,7 @@ describe('the view of a conversation', () => {
     ])
   })
 
-  test('replaces streamed text with the item', () => {
+  test('replaces streamed text with the stored item', () => {
     const streamed = [
       arrives(question),
       starts('turn_1'),
@@ -82,7 +82,7 @@ describe('the view of a conversation', () => {
     })
   })
 
-  test('appends a continued answer to the text that was interrupted', () => {
+  test('appends a continued answer to the interrupted text', () => {
     const cut = [
       arrives(question),
       starts('turn_1'),
@@ -99,7 +99,7 @@ describe('the view of a conversation', () => {
     expect(continued.continuable).toBeUndefined()
   })
 
-  test('keeps a turn ended when an older response arrives later', () => {
+  test('ignores an older status of a turn that has ended', () => {
     const reply = replyOf(arrives(question), starts('turn_1'), ends(turnOf('turn_1', 'completed')), {
       type: 'turn',
       turn: turnOf('turn_1', 'in_progress'),
@@ -107,7 +107,7 @@ describe('the view of a conversation', () => {
     expect(reply.status).not.toBe('streaming')
   })
 
-  test('keeps a message that the server has not received when it reads the conversation again', () => {
+  test('keeps an unsent message when the conversation is reloaded', () => {
     const failure = { code: 'offline' } as const
     const conversation = {
       id: 'conv_1',
@@ -122,7 +122,7 @@ describe('the view of a conversation', () => {
     expect(entries).toMatchObject([{ text: 'Hello' }, { status: 'failed', failure }])
   })
 
-  test('shows a call as unknown if the service completed it, and as failed if its result is an error', () => {
+  test("shows a call's outcome as unknown if the service supplied the result, and as failed if the result is an error", () => {
     const call = itemOf('fc_1', { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' })
     const output = (author: VisitorItem['author'], text: string) =>
       arrives(itemOf('fco_1', { type: 'function_call_output', call_id: 'call_1', author, output: text }))
@@ -134,7 +134,7 @@ describe('the view of a conversation', () => {
     expect(statusOf(output('service', 'The outcome is unknown.'))).toBe('unknown')
   })
 
-  test('returns the same entries for messages that have not changed', () => {
+  test('returns the same objects for messages that have not changed', () => {
     const render = createEntryRenderer()
     const second = itemOf('msg_3', { author: 'visitor', turn_id: 'turn_2', text: 'More' })
     const view = reduce(arrives(question), arrives(itemOf('msg_2', { text: 'Hi' })), arrives(second))
@@ -180,7 +180,7 @@ describe('the feed', () => {
     feed.stop()
   })
 
-  test('reconnects immediately when it is woken', async () => {
+  test('reconnects immediately when the page requests it', async () => {
     const feed = openFeed(fails)
     await vi.advanceTimersByTimeAsync(10_000)
     const { length } = cursors
@@ -190,7 +190,7 @@ describe('the feed', () => {
     feed.stop()
   })
 
-  test('continues after the last event when the connection is silent for 40 seconds', async () => {
+  test('reconnects after the last received event if no data arrives for 40 seconds', async () => {
     const feed = openFeed(async (_id, cursor, signal, onByte) => {
       cursors.push(cursor)
       onByte()

@@ -227,7 +227,7 @@ async function connect(publishCall: PublishCall) {
 }
 
 describe('a page tool that does not answer', () => {
-  test('ends with an error for the model after 29 seconds, and its late result is dropped', async () => {
+  test('returns an error to the model after 29 seconds, and its late result is ignored', async () => {
     let sendResult: (result: unknown) => void = () => {}
     const { client, toFrame } = await connect((call) => {
       sendResult = call.sendResult
@@ -243,7 +243,7 @@ describe('a page tool that does not answer', () => {
     expect(toFrame).toHaveLength(received)
   })
 
-  test('ends at once when the visitor stops the answer', async () => {
+  test('ends immediately when the visitor stops the answer', async () => {
     const { client } = await connect(() => {})
     const stop = new AbortController()
     const outcome = client.call('postMessage_find', {}, stop.signal)

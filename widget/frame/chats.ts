@@ -1,4 +1,4 @@
-/** Keeps the conversation where the agent wants it: in the browser or on the server. */
+/** Stores the conversation in the browser or on the server, as the agent requires. */
 import type { FrameOptions } from '../options.ts'
 import type { Store } from './app-state.ts'
 import { type Chat, type ChatParts, createLocalChat } from './chat/chat.ts'
@@ -20,13 +20,13 @@ export interface Chats {
   }
   readonly configure: (options: FrameOptions, language: Language, pageOrigin: string) => void
   readonly setContext: (context: Readonly<Record<string, unknown>>) => void
-  /** Starts a new conversation, also if the agent is not known yet. */
+  /** Starts a new conversation, even if the agent is still unknown. */
   readonly startNewWhenKnown: () => void
   /** Deletes everything that the browser stores about conversations with this agent. */
   readonly forget: () => void
-  /** The window has been opened or closed. */
+  /** Must be called when the window has opened or closed. */
   readonly onVisibility: () => void
-  /** The network is available again. */
+  /** Must be called when the network is available again. */
   readonly onOnline: () => void
 }
 
@@ -56,7 +56,10 @@ export function createChats({ store, operator, toolRunner, onFailure }: ChatsPar
     if (store.get().home !== 'browser') throw new ChatFailure(failure ?? { code: 'server' })
   }
 
-  /** Sends a message on the server that the visitor wrote before the agent was known. */
+  /**
+   * Sends the message that the visitor wrote before the agent was known, if the server stores the
+   * conversation.
+   */
   async function settleHome(agent: AgentSelf | undefined): Promise<void> {
     const home = agent?.conversations?.stored === true ? 'server' : 'browser'
     const waiting = home === 'server' ? local.handOver() : undefined

@@ -58,7 +58,7 @@ function toCells(row: ConversationRow): string[] {
   return [row.id, row.tenant, row.agent_id || '-', String(row.turns), ...times]
 }
 
-/** Conversations as in the API, each with the id of the parent key that owns it. */
+/** Renders conversations as in the API, and adds the id of the parent key that owns each one. */
 async function renderRows(database: ConversationDatabase | undefined, rows: readonly ConversationRow[]) {
   if (database === undefined) return []
   const rendered = await renderConversations(database, rows)
@@ -141,7 +141,7 @@ export function remove(id: string, { yes, json = false }: { yes?: boolean; json?
   })
 }
 
-/** Does now what a server does every ten minutes. */
+/** Runs the maintenance that a server runs every ten minutes. */
 export function prune(isJson: boolean): Promise<void> {
   return withStorage(async ({ deps, config, storage }) => {
     const { conversations, eventLogs, idempotencyKeys } = await maintainConversations({

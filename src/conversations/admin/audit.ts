@@ -55,7 +55,7 @@ export class ReadAudit {
   }
 }
 
-/** Another process may have recorded the reading, or this one before its last start. */
+/** Checks the audit log, because another process, or this one before a restart, may have recorded it. */
 async function recordUnlessRecent(
   deps: AuditDeps,
   actor: Actor,

@@ -30,8 +30,8 @@ export type ExportLine =
   | { readonly object: 'export.end'; readonly turns: number }
 
 /**
- * Yields the turns of each conversation in order, tenant by tenant, at most `limit`, then the end. Rows that change
- * during the export appear as they were before or after the change.
+ * Yields at most `limit` turns, ordered by tenant and conversation, then the end. Rows that change during the
+ * export appear as they were before or after the change.
  */
 export async function* exportTurns(
   database: ConversationDatabase,

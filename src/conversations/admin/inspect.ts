@@ -1,4 +1,4 @@
-/** Counts what an operator should know about the stored conversations. */
+/** Reports the number, size and problems of the stored conversations to operators. */
 import type { ConversationDb } from '../../db/open.ts'
 import type { FindAgentRetention } from '../retention/maintenance.ts'
 import { listAgentsOfConversations } from '../retention/rows.ts'
@@ -16,7 +16,7 @@ export interface Inspected {
   readonly abandonedTurns: number
   /** Conversations that should have been deleted an hour ago. */
   readonly overdue: number
-  /** Bytes of the tenant that has stored most; undefined without conversations. */
+  /** The tenant with the most stored bytes; undefined if there are no conversations. */
   readonly largest: { readonly tenantId: string; readonly bytes: number } | undefined
 }
 
@@ -52,7 +52,10 @@ export async function inspectConversations(db: ConversationDb, nowSeconds: numbe
   return { conversations, overdue, runningTurns: running - abandoned, abandonedTurns: abandoned, largest }
 }
 
-/** Returns the agents of conversations that the main database does not know, as after a restore of only one database. */
+/**
+ * Returns the agents that have conversations but are missing from the main database, for example after only
+ * one database was restored.
+ */
 export async function listUnknownAgents(
   db: ConversationDb,
   findAgentRetention: FindAgentRetention,

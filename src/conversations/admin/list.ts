@@ -13,7 +13,7 @@ export interface ConversationFilter {
   readonly to?: number | undefined
 }
 
-/** Lists a page of conversations by the time of their creation. */
+/** Lists a page of conversations by creation time. */
 export function listAnyConversations(
   db: ConversationDb,
   { tenantId, agentId, from, to }: ConversationFilter,

@@ -22,7 +22,10 @@ import {
   listItemsBetween,
 } from './rows.ts'
 
-/** A position in the feed. Everything before it stays the same, so a reader continues without gap or repeat. */
+/**
+ * A position in the feed. Everything before it stays the same, so a reader can continue without gaps or
+ * duplicates.
+ */
 export interface Cursor {
   /** Position of the last item. */
   readonly position: number
@@ -45,7 +48,7 @@ export type FeedEvent<Type extends ItemRow['type'] = ItemRow['type']> = { readon
   | { readonly event: 'conversation.turn.ended'; readonly data: { readonly turn: ShownTurn } }
 )
 
-/** Longest wait for a notification in an idle conversation, if one was lost. */
+/** Polling interval of an idle conversation; a poll finds changes whose notification was lost. */
 const IDLE_POLL_MS = 10_000
 const ITEMS_AT_ONCE = 100
 /** The largest value of the column in PostgreSQL. */
@@ -81,7 +84,7 @@ export async function* followConversation(followed: Followed): AsyncGenerator<Fe
   const reading = new Reading(followed, read)
   let revision: number | undefined
   while (!signal.aborted) {
-    // Begins before the rows are read, so that no change is missed.
+    // Starts to wait before it reads the rows, so that it misses no change.
     const change = conversations.waitForChange(conversationId, signal, IDLE_POLL_MS)
     try {
       const current = await findRevision(read, conversationId)
@@ -136,7 +139,7 @@ class Reading {
     const { conversations, conversationId, signal } = this.followed
     let turn = await findTurnFrom(this.db, conversationId, this.at.turn)
     while (turn?.number === this.at.turn) {
-      // Begins before the log is read, because another process may end the turn in between.
+      // Starts to wait before it reads the log, because another process may end the turn in between.
       const change = conversations.waitForChange(turn.id, signal)
       try {
         yield* this.deltas(turn)
@@ -148,7 +151,7 @@ class Reading {
         change.cancel()
       }
     }
-    // A turn that was deleted has no end.
+    // A deleted turn has no end event.
     const ended = turn?.number === this.at.turn ? turn : undefined
     if (ended !== undefined) yield* this.itemsUpTo(await findLastPosition(this.db, ended.id, 'turn'))
     this.at = { ...this.at, next: 'end' }
@@ -160,7 +163,10 @@ class Reading {
       }
   }
 
-  /** Yields what the log adds to the answer. A log that is no longer stored adds nothing: the items have the answer. */
+  /**
+   * Yields the text and calls in the log. If the log is no longer stored, yields nothing, because the items
+   * contain the answer.
+   */
   private async *deltas(turn: TurnRow): AsyncGenerator<FeedEvent, void, void> {
     const { conversations, signal } = this.followed
     try {
@@ -172,7 +178,7 @@ class Reading {
         yield { id: renderCursor(this.at), event: 'conversation.turn.delta', data }
       }
     } catch (error) {
-      // The turn failed before its first event; its row says why.
+      // The turn failed before its first event; its row contains the reason.
       if (!(error instanceof ServiceError)) throw error
     }
   }

@@ -68,7 +68,7 @@ function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
   }
 }
 
-/** Joins the texts of a message's parts. The text of a model is one text, even in several parts. */
+/** Joins the texts of a message's parts; a model's parts form one continuous text. */
 function textOf(content: unknown, separator: string): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -87,7 +87,7 @@ export function toStartedTurn({ id }: TurnRow): ShownTurn {
   return { id, status: 'in_progress', reason: null, error_code: null }
 }
 
-/** Returns what an entry adds to the answer; undefined if visitors see nothing of it. */
+/** Returns the text and calls in an entry; undefined if it contains none that visitors may see. */
 export function toShownDelta(entry: LogEntry): ShownDelta | undefined {
   const choice = pieceOf(entry)?.choices[0]
   if (choice === undefined) return undefined

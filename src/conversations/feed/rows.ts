@@ -51,7 +51,7 @@ export function findVisitorConversation(
   return ofVisitor(db, visitor).where('id', '=', id).executeTakeFirst()
 }
 
-/** Lists a visitor's conversations, those with the latest activity first. */
+/** Lists a visitor's conversations, latest activity first. */
 export function listVisitorConversations(
   db: ConversationDb,
   visitor: VisitorKey,

@@ -1,4 +1,4 @@
-/** Deletes stored data whose time is over, and applies changes of agents to their conversations. */
+/** Deletes expired data, and applies changes to agents to their conversations. */
 import type { ConversationDatabase, ConversationDb, ConversationStorage } from '../../db/open.ts'
 import { type Clock, createDeletionTime } from '../../lib/clock.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -19,7 +19,7 @@ const BATCH = 200
 /** Milliseconds between batches, so that running turns can be stored. */
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
-/** A visitor without conversations is forgotten when the token of their last turn has expired. */
+/** Lifetime of a visitor's token, after which a visitor without conversations is deleted. */
 const VISITOR_SECONDS = 30 * DAY_SECONDS
 
 /** The tenant of an agent and its retention time; undefined if it no longer stores conversations. */
@@ -28,7 +28,7 @@ export interface AgentRetention {
   readonly keepSeconds: number | undefined
 }
 
-/** Returns the agents among `ids` that exist or were deleted; any other agent is unknown to the database. */
+/** Returns which of `ids` are existing or deleted agents; all others are missing from the database. */
 export type FindAgentRetention = (
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, AgentRetention | 'deleted'>>
@@ -82,7 +82,10 @@ export function startConversationMaintenance(
   }
 }
 
-/** Runs once, in small transactions. If another replica runs it at the same time, each batch is done by one of them. */
+/**
+ * Runs once, in small transactions. If two replicas run it at the same time, each batch runs on only one of
+ * them.
+ */
 export async function maintainConversations(
   deps: MaintenanceDependencies,
   signal?: AbortSignal,

@@ -148,7 +148,7 @@ export async function moveConversations(
   return Number(moved.numUpdatedRows)
 }
 
-/** Applies a retention time to up to `limit` conversations of an agent that still have another one. */
+/** Applies a retention time to up to `limit` conversations of an agent that still have a different one. */
 export async function applyKeepTime(
   trx: ConversationDb,
   { tenant, agentId, keepSeconds }: { tenant: string; agentId: string; keepSeconds: number },

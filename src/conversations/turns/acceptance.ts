@@ -1,4 +1,4 @@
-/** Stores new turns, and rejects those for which a conversation has no place. */
+/** Stores new turns, and rejects those that a conversation cannot accept. */
 import { hash } from 'node:crypto'
 import type { Insertable } from 'kysely'
 import type { ConversationTable } from '../../db/open.ts'
@@ -22,12 +22,18 @@ export interface TurnPlan {
   readonly agentVersion: number | undefined
   /** Seconds after the last activity for which the conversation is stored. */
   readonly keepSeconds: number
-  /** An existing conversation, in which no other turn may run; undefined: that of `previous`, or a new one. */
+  /**
+   * An existing conversation, in which no other turn may run; if undefined, the turn uses the conversation of
+   * `previous`, or a new one.
+   */
   readonly conversationId: string | undefined
   /** The revision of the conversation from which the history was read; undefined if the turn has no stored history. */
   readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
-  /** The visitor who started the turn. Such a turn runs only if it is stored, and alone in its conversation. */
+  /**
+   * The visitor who started the turn. Such a turn must be stored, and no other turn may run in its
+   * conversation.
+   */
   readonly visitorId?: string
   /** The number that the turn must have, because its input was built from the turns before it. */
   readonly number?: number
@@ -208,7 +214,7 @@ export function conversationFull(): ServiceError {
   )
 }
 
-/** @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in all */
+/** @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in total */
 export function assertInputSize({
   input,
   inputField: { name, first },

@@ -31,7 +31,8 @@ export function announceReader(
   }
   function announce(): void {
     bus.publish('read-turn', turn.id)
-    // While the bus brings no changes of the turn, it may be unavailable.
+    // Uses the database too if the bus has delivered nothing since the last time, because it may be
+    // unavailable.
     if (!hasHeard) void store()
     hasHeard = false
   }
@@ -41,7 +42,7 @@ export function announceReader(
   return () => {
     clearInterval(timer)
     changes.off(turn.id, onChange)
-    // The time without a reader begins now.
+    // Announces the reader once more, so that the time without a reader is counted from now.
     announce()
   }
 }

@@ -1,4 +1,4 @@
-/** Stores how turns end. */
+/** Stores the ends of turns. */
 import type { ConversationDb } from '../../db/open.ts'
 import type { Usage } from '../../providers/chat-api.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'

@@ -1,6 +1,7 @@
 /**
- * Selects the stored items that precede a turn's input. The main line of a conversation has its first turn and those
- * that name the conversation; a response that names a previous response is a branch (ADR 0056).
+ * Selects the stored items that precede a turn's input. The main line of a conversation consists of its first
+ * turn and of the turns that name the conversation; a response that names a previous response is a branch
+ * (ADR 0056).
  */
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
@@ -27,7 +28,10 @@ const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stoppe
 
 export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string }
 
-/** The items of a chain of turns that ends with `previous`, and those added before it outside of a turn, oldest first. */
+/**
+ * Returns the items of the chain of turns that ends with `previous`, and the items that clients added before
+ * it outside a turn, oldest first.
+ */
 export async function readChain(
   db: ConversationDb,
   previous: TurnRow,
@@ -41,7 +45,7 @@ export async function readChain(
   return select(db, all, limits)
 }
 
-/** The items of a conversation's main line, oldest first. */
+/** Returns the items of a conversation's main line, oldest first. */
 export async function readConversation(
   db: ConversationDb,
   conversationId: string,
@@ -51,8 +55,9 @@ export async function readConversation(
 }
 
 /**
- * The items of a visitor's conversation, oldest first, without the messages of failed turns: the visitor sends them
- * again, and a message that a provider rejects would make every later turn fail.
+ * Returns the items of a visitor's conversation, oldest first. Omits the messages of failed turns, because
+ * the visitor sends them again, and because a message that a provider rejects would make every later turn
+ * fail.
  */
 export async function readVisitorConversation(
   db: ConversationDb,
@@ -76,7 +81,7 @@ async function select(
   rows: readonly ItemHead[],
   { turns, tokens }: HistoryLimits,
 ): Promise<StoredItem[]> {
-  // The arguments of a call that broke off are not valid JSON, which providers reject.
+  // The arguments of an interrupted call are not valid JSON, so providers would reject them.
   const isUsable = (row: ItemHead) =>
     row.for_model === 1 && !(row.type === 'function_call' && row.status === 'incomplete')
   const groups = groupByTurn(rows.filter(isUsable))
@@ -125,7 +130,7 @@ function withOutcomes(rows: readonly ItemRow[]): StoredItem[] {
   })
 }
 
-/** A turn and those before it in its chain, newest first. */
+/** Lists a turn and the turns before it in its chain, newest first. */
 async function listChain(
   db: ConversationDb,
   turnId: string,

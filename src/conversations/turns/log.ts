@@ -2,7 +2,7 @@
 import { decodeSegment, type LogRun, SegmentEncoder, skipEntries } from './segments.ts'
 import type { ToolDataFilter } from './tool-data.ts'
 
-/** The model is not read further while this many bytes of a turn wait to be stored. */
+/** Reading from the model pauses while this many bytes of a turn wait to be stored. */
 const MAX_WAITING_BYTES = 1024 * 1024
 /** A turn with this many bytes is stored without waiting for the next flush. */
 const FLUSH_AT_BYTES = 64 * 1024

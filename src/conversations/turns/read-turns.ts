@@ -5,7 +5,7 @@ import { findOwn, type OperationsDependencies, wrongAfter } from '../requests.ts
 import type { TurnDetails, TurnList, TurnObject } from '../schema.ts'
 import { findTurn, listTurnPage, type TurnRow } from '../store.ts'
 
-/** @throws ServiceError `invalid_value` when `after` names no turn of the conversation */
+/** @throws ServiceError `invalid_value` if `after` is not the id of a turn in the conversation */
 export async function listTurns(
   deps: OperationsDependencies,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** Runs one turn independently of its readers, which may come and go. */
+/** Runs one turn independently of its readers, which may connect and disconnect at any time. */
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { Usage } from '../../providers/chat-api.ts'
@@ -31,9 +31,9 @@ export type RunModel = (signal: AbortSignal, reports: TurnReports) => AsyncGener
 export interface RunningTurnOptions {
   readonly id: string
   readonly isStream: boolean
-  /** Milliseconds that the turn continues without a reader; undefined: until its end. */
+  /** Milliseconds that the turn continues without a reader; if undefined, it always runs to its end. */
   readonly lonelyMs: number | undefined
-  /** Returns when another replica last stored that it reads the turn, in Unix seconds. */
+  /** Returns the time (Unix seconds) at which another replica last recorded that it reads the turn. */
   readonly findLastRead: () => Promise<number | undefined>
   /** Whether the arguments and results of tools are stored, or only their names. */
   readonly toolData: 'full' | 'names'
@@ -48,7 +48,7 @@ export interface RunningTurnOptions {
   readonly readStored: (from: number) => Promise<readonly LogRun[]>
 }
 
-/** Time for which a reader of another replica counts, unless it announces itself again. */
+/** Milliseconds for which a reader on another replica counts after it announces itself. */
 const ANNOUNCED_MS = 5_000
 
 /** Why a turn is stopped before the model has finished. */
@@ -83,14 +83,14 @@ export class RunningTurn {
   readonly accepted = Promise.withResolvers<boolean>()
   /** Resolves at the end of the turn; the last events may not be stored yet. */
   readonly ended: Promise<TurnEnd>
-  /** The failure of a turn without any event, which its readers throw. */
+  /** The failure of a turn without events; its readers throw this error. */
   private failure: ServiceError | undefined
   private readonly options: RunningTurnOptions
   private readonly controller = new AbortController()
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
   private lonely: NodeJS.Timeout | undefined
-  /** When the last announced reader of another replica no longer counts, on the monotonic clock. */
+  /** Monotonic time until which the last announced reader on another replica counts. */
   private announcedUntilMs = 0
   private stopped: StopReason | undefined
   private isOver = false
@@ -230,7 +230,7 @@ export class RunningTurn {
     return toEndEntry({ at, ...interruption, failure: { code, message } })
   }
 
-  /** Counts a reader of another replica, which calls this every two seconds. */
+  /** Counts a reader on another replica; must be called again every two seconds while it reads. */
   onAnnounced(): void {
     this.announcedUntilMs = this.options.clock.monotonic() + ANNOUNCED_MS
     if (this.readers === 0) this.onLonely()
@@ -247,12 +247,12 @@ export class RunningTurn {
     this.lonely = setTimeout(() => void this.stopUnlessRead(), ms)
   }
 
-  /** Looks for readers that could not announce themselves over the bus, then stops the turn. */
+  /** Stops the turn unless the database shows a reader that could not announce itself over the bus. */
   private async stopUnlessRead(): Promise<void> {
     const { findLastRead, lonelyMs = 0, clock } = this.options
     const timer = this.lonely
     const readAt = await findLastRead().catch(() => undefined)
-    // A reader has come, and perhaps left again.
+    // A reader has connected in between, and may have disconnected again.
     if (this.readers > 0 || this.lonely !== timer || this.isOver) return
     const untilMs = readAt === undefined ? 0 : (readAt + 1) * 1000 + Math.max(lonelyMs, ANNOUNCED_MS)
     const leftMs = untilMs - clock.now()

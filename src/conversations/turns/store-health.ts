@@ -1,11 +1,11 @@
-/** Tracks whether turns can be stored, from their failures and by a probe after a failure. */
+/** Tracks whether turns can be stored, based on failures and on probes after a failure. */
 import { mapConstraintError } from '../../db/open.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { UnstoredReason } from '../../telemetry/conversation-metrics.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { TurnWriter } from './writer.ts'
 
-/** While the store fails, a probe runs at most once in this time. */
+/** Minimum time between two probes while the store fails. */
 const PROBE_EVERY_MS = 1_000
 
 type HealthDependencies = Pick<Dependencies, 'storage' | 'clock'> & {
@@ -39,7 +39,7 @@ export class StoreHealth {
     )
   }
 
-  /** After a failure, writes to the store, because no turn may follow that shows its recovery. */
+  /** After a failure, writes to the store to check whether it has recovered, because no turn may follow. */
   async check(): Promise<'up' | 'down'> {
     const nowMs = this.deps.clock.monotonic()
     if (this.hasFailed && nowMs - this.probedAtMs >= PROBE_EVERY_MS) {

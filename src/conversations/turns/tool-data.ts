@@ -52,7 +52,7 @@ export class ToolDataFilter {
   }
 
   private toPart(place: string, call: JsonObject, sent: string): string {
-    // A call with an id is a new one, also if an earlier one had the same place.
+    // A call with an id is a new call, even if an earlier call had the same position.
     if (call.id !== undefined) this.begun.delete(place)
     if (sent === '') return ''
     const isFirst = !this.begun.has(place)

@@ -49,7 +49,7 @@ export class TurnWriter {
   private writing: Promise<void> | undefined
   private isScheduled = false
   private isFailing = false
-  /** Stays true between attempts. */
+  /** Remains true until a retry succeeds. */
   private hasFailed = false
   private readonly renewing: NodeJS.Timeout
 

@@ -60,7 +60,7 @@ function withConversations(db: Database): ConversationDb {
   return db.withTables<ConversationTables>()
 }
 
-/** PostgreSQL needs no SQLite, so it is loaded with the first file. */
+/** Loads SQLite on first use, because servers on PostgreSQL do not need it. */
 async function openLazily(path: string): Promise<OpenedFile> {
   const { openFile } = await import('./file.ts')
   return openFile(path)

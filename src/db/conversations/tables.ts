@@ -10,9 +10,9 @@ export interface ConversationTable {
   mode: Generated<'model' | 'waiting' | 'person'>
   mode_since: number
   assignee: string | null
-  /** The turn that runs in this conversation, of which there is at most one at a time. */
+  /** The running turn of this conversation; there is at most one. */
   busy_turn: string | null
-  /** The first 80 characters of the first message; null before it. */
+  /** The first 80 characters of the first message; null without a message. */
   title: string | null
   /** JSON: at most 16 pairs of strings. */
   metadata: Generated<string>
@@ -46,7 +46,7 @@ export interface TurnTable {
   number: number
   /** The turn whose items precede this one's input; null for the first turn of a chain. */
   previous_id: string | null
-  /** 1 for a turn that continues a response without its conversation; the conversation's history does not contain it. */
+  /** 1 for a branch, which is not part of the conversation's history. */
   is_branch: Generated<number>
   response_id: string | null
   /** SHA-256 of the capability in the event ids of a chat stream. */

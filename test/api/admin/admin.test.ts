@@ -116,7 +116,7 @@ describe('listing users', () => {
     expect(answer.text).not.toContain(automatic)
   })
 
-  test('returns the same order on pages of any size, even if users were created in the same second', async () => {
+  test('returns users in the same order for any page size, even if they were created in the same second', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     const emails = [1, 2, 3, 4, 5].map((count) => `user-${count}@example.org`)
@@ -170,7 +170,7 @@ describe('listing keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test('returns when each key was last used, and the same order on pages of any size', async () => {
+  test("returns each key's last use, and the same order for any page size", async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')

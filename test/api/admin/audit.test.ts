@@ -108,7 +108,7 @@ describe('the audit log records', () => {
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('each change of a model policy and, in a separate row, of its budget', async () => {
+  test('each change to a model policy and, in a separate row, to its budget', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
@@ -146,7 +146,7 @@ describe('the audit log records', () => {
       expect(row).toMatchObject({ actor: publicIdOf(app.key), request_id: 'my-request' })
   })
 
-  test('each change that the service or the host application makes outside of a request', async () => {
+  test('each change that the service or the host application makes outside a request', async () => {
     const app = await start()
     const { deps } = app.service
     const first = publicIdOf(app.key)

@@ -53,7 +53,7 @@ describe("a user's audit log", () => {
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('records what a claim moved and omits repeated and rejected claims', async () => {
+  test('records the data that each claim moved but not repeated or rejected claims', async () => {
     const app = await startApp(behindProxy)
     const yaml = 'name: Guide\ninstructions: Help.\n'
     await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
@@ -251,7 +251,7 @@ describe('the usage report for all keys', () => {
     ])
   })
 
-  test('matches the usage that a key can read itself when filtered by that key', async () => {
+  test('returns, for one key, the same usage that the key itself can read', async () => {
     const { app, usage, first, second, other } = await startWithUsage()
     for (const [id, key] of [
       [first, app.key],

@@ -127,7 +127,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('returns 404 for another tenant’s agent, whose key remains valid', async () => {
+  test('returns 404 for another tenant’s agent and does not change its key', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const key = await createTenant(app)

@@ -106,7 +106,7 @@ describe('the onConversionEnd handler', () => {
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', outcome: { moved: true } })
   })
 
-  test('is not called for an upload that is deleted before its last byte', async () => {
+  test('is not called for an upload that is deleted before its last byte arrives', async () => {
     const { app, events } = await startHost()
     const { id } = await createUpload(app, { size: 10 })
     await app.call('DELETE', `/artifacts/${id}`)

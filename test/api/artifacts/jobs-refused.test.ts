@@ -98,7 +98,7 @@ describe('a server without disk space for a converted file', () => {
     return { app, advance, disk, id, untilFailed, lines }
   }
 
-  test('converts the upload once there is space, regardless of how often the conversion failed before', async () => {
+  test('converts the upload once there is space, even after many failed attempts', async () => {
     const { app, advance, disk, id, untilFailed, lines } = await startWithFullDisk()
     for (const failures of [2, 3, 4]) {
       advance(600)

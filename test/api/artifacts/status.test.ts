@@ -70,7 +70,7 @@ describe("an artifact's status", () => {
     })
   })
 
-  test('includes an acknowledgement only after the host’s handler returns', async () => {
+  test('includes an acknowledgement only after the host application’s handler returns', async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
@@ -122,7 +122,7 @@ describe("reading an artifact's status", () => {
     expect(answer.body.bytesReceived).toBe(3)
   })
 
-  test('with Prefer: wait counts as an open stream of the address', async () => {
+  test('counts as an open stream of the client address if the request has Prefer: wait', async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
     const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body
     const { artifact_id: id, view_token: key } = reserved

@@ -52,7 +52,7 @@ async function startSlowUploadToBucket() {
   return { server, app, ...upload, readLater }
 }
 
-test('the status of a slow upload reports bytes that are not in the bucket yet', async () => {
+test('the status of a slow upload includes bytes that the server has not yet sent to the bucket', async () => {
   const { server, app, begun, connection, readReceived, readLater } = await startSlowUploadToBucket()
   server.fail('PutObject', 'hang')
   expect(await eventually(readLater, 5)).toBe(5)

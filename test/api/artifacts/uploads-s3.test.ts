@@ -110,7 +110,7 @@ describe('an unfinished upload in a bucket', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('is deleted later if the bucket is unavailable, as are the leftover parts of a finished upload', async () => {
+  test('is deleted later if the bucket is unavailable, and so are leftover parts of a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)

@@ -103,7 +103,7 @@ describe('a backup of a running server', () => {
     expect(existsSync(join(target, 'conversations.db'))).toBe(false)
   })
 
-  test('without conversations has the format of earlier versions', async () => {
+  test('that omits conversations has the format of earlier versions', async () => {
     await start()
     expect((await backUp(dataDir, archive)).conversations).toBe('none')
     const entries = await readEntries(archive)
@@ -112,7 +112,7 @@ describe('a backup of a running server', () => {
   })
 })
 
-test('an archive of an earlier version, which does not mention conversations, can be restored', async () => {
+test('an archive from an earlier version, which has no entry for conversations, can be restored', async () => {
   const app = await start()
   await app.createAgent(STORING)
   await backUp(dataDir, archive)
@@ -129,7 +129,7 @@ test('an archive of an earlier version, which does not mention conversations, ca
 })
 
 describe('restoring an archive is rejected if', () => {
-  test('the directory contains conversations of another installation', async () => {
+  test("the directory contains another installation's conversations", async () => {
     const app = await start()
     await backUp(dataDir, archive)
     const { agent_id: id } = await app.createAgent(STORING)
@@ -159,7 +159,7 @@ describe('restoring an archive is rejected if', () => {
 })
 
 describe('when parley.db is older than conversations.db, maintenance', () => {
-  test('keeps the conversations of agents that the database does not know, until they expire', async () => {
+  test('keeps the conversations of agents that are missing from the database until they expire', async () => {
     const app = await start()
     await backUp(dataDir, archive)
     const { agent_id: id } = await app.createAgent(STORING)

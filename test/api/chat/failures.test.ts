@@ -91,7 +91,7 @@ describe.each(kinds)('%s', (_kind, stream) => {
     expect(answer).toMatchObject({ status, body: { error: { message: 'No.', code } } })
   })
 
-  test("fails with 429 and the backend's Retry-After and is not retried if the wait is long", async () => {
+  test("fails with 429 and the backend's Retry-After, without a retry, if the wait is long", async () => {
     const app = await harness.start()
     const body = chatRequest('{{up:status 429}}{{up:retry-after 33}}', { stream })
     const answer = await app.call('POST', path, { body })

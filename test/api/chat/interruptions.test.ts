@@ -68,7 +68,7 @@ describe('a failing stream', () => {
   })
 })
 
-describe('a stream ends normally when the backend, after the finish reason,', () => {
+describe('a stream ends normally if, after the finish reason, the backend', () => {
   test.each([
     ['resets the connection', '{{up:reset-after 4}}', {}],
     ['cuts off the body', '{{up:cut-off 4}}', {}],

@@ -55,7 +55,7 @@ describe('a request with an agent key', () => {
       /^response_format\.type$/,
       { response_format: { type: 'grammar' } },
     ],
-  ])('is rejected with %s', async (_what, param, request) => {
+  ])('returns 400 if it contains %s', async (_what, param, request) => {
     const { answer, body } = await ask(request)
     expect(answer.status).toBe(400)
     expect(answer.body.error.param).toMatch(param)
@@ -92,7 +92,7 @@ describe('a request with an agent key', () => {
         },
       },
     ],
-  ])('is rejected with %s', async (_what, param, request) => {
+  ])('returns 400 if it contains %s', async (_what, param, request) => {
     const { answer, body } = await ask(request)
     expect(answer).toMatchObject({ status: 400, body: { error: { param } } })
     expect(body).toBe(undefined)

@@ -87,7 +87,7 @@ describe("a user's own keys", () => {
 })
 
 describe('previewing a claim', () => {
-  test('reports what the claim would move but does not move it', async () => {
+  test('reports the data that the claim would move but does not move it', async () => {
     const app = await startApp(behindProxy)
     const client = consoleOf(app)
     await client.agents.create.mutate({ yaml: 'name: A\ninstructions: B\n' })

@@ -107,7 +107,7 @@ describe('a one-time sign-in link', () => {
   )
 
   test.each(['REST', 'tRPC'])(
-    'over %s is charged as a failed authentication if it is invalid',
+    'counts as a failed authentication if it is invalid and sent over %s',
     async (api) => {
       const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '2' })
       const options = { key: null, headers: consoleHeaders }
@@ -193,7 +193,7 @@ describe('a console session', () => {
     }
   })
 
-  test('is rejected with an unknown cookie, two session cookies or an additional key', async () => {
+  test('is rejected if the request has an unknown cookie, two session cookies or an additional key', async () => {
     const { app, cookie } = await startSession()
     expect(await statusOf(app, 'parley_session=unknown')).toBe(401)
     expect(await statusOf(app, `${cookie}; parley_session=unknown`)).toBe(401)

@@ -32,7 +32,7 @@ describe('a conversation', () => {
     expect(await failureOf(client.conversations.retrieve(id))).toMatchObject({ status: 404 })
   })
 
-  test('lists items of every type in pages of both orders', async () => {
+  test('lists items of every type page by page, in either order', async () => {
     const client = (await startApp()).openai()
     const { id } = await client.conversations.create()
     const added = await client.conversations.items.create(id, { items })

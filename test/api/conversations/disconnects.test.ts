@@ -40,21 +40,21 @@ async function endOfTurn(app: TestApp) {
 describe.each([
   ['that is streamed', { stream: true }],
   ['that is not streamed', {}],
-])('a stored response %s and whose client disconnects', (_what, more) => {
+])('after its client disconnects, a stored response %s', (_what, more) => {
   test('is aborted with `onDisconnect: cancel`', async () => {
     const { app, key } = await start('cancel')
     await leave(app, key, { input: '{{up:hang-after 3}}', ...more })
     expect(await endOfTurn(app)).toEqual(['client', 'incomplete'])
   })
 
-  test('runs to its end with `onDisconnect: continue`', async () => {
+  test('continues to its end with `onDisconnect: continue`', async () => {
     const { app, key } = await start('continue')
     await leave(app, key, { input: SLOW, ...more })
     expect(await endOfTurn(app)).toEqual(['answer', 'completed'])
   })
 })
 
-test('a background response runs to its end without readers, also after one has disconnected', async () => {
+test('a background response continues to its end without readers, even after a reader disconnects', async () => {
   const { app, key } = await start('cancel')
   await leave(app, key, { input: SLOW, background: true, stream: true })
   expect(await endOfTurn(app)).toEqual(['answer', 'completed'])

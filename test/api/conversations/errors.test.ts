@@ -48,7 +48,7 @@ describe('while a response runs', () => {
     await owner.responses.cancel(id)
   })
 
-  test('another response of its conversation returns 409 conversation_locked with Retry-After', async () => {
+  test('another response in its conversation returns 409 conversation_locked with Retry-After', async () => {
     const { owner, model } = await start()
     const { id: conversation } = await owner.conversations.create()
     const { id } = await owner.responses.create({ model, conversation, ...running })
@@ -86,14 +86,14 @@ describe('a full conversation', () => {
   test.each([
     ['turns', 1_000],
     ['items', 10_000],
-  ] as const)('rejects responses above the limit of %s with 409 conversation_full', async (column, count) => {
+  ] as const)('returns 409 conversation_full for a response above the limit of %s', async (column, count) => {
     const { owner, model, conversation, id } = await fill(column, count)
     await expectFull(owner.responses.create({ model, input: 'b', conversation }))
     await expectFull(owner.responses.create({ model, input: 'b', previous_response_id: id }))
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('rejects items above the limit with 409 conversation_full, and stores none of them', async () => {
+  test('returns 409 conversation_full for items above the limit and stores none of them', async () => {
     const { owner, conversation } = await fill('items', 9_999)
     const before = (await owner.conversations.items.list(conversation)).data.length
     await expectFull(owner.conversations.items.create(conversation, { items: [message('a'), message('b')] }))

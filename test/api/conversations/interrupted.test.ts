@@ -1,4 +1,4 @@
-/** Tests answers that break off, and how they continue. */
+/** Tests interrupted answers and how they are continued. */
 import type OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { startChatHarness } from '../../support/chat-harness.ts'
@@ -21,8 +21,8 @@ const breaks = [
   ['the model stalls', '{{up:hang-after 3}}', 'backend_timeout'],
 ] as const
 
-describe.each(breaks)('a response during which %s', (_what, script, code) => {
-  test('is incomplete, has the text so far, and can be continued', async () => {
+describe.each(breaks)('a response that is interrupted because %s', (_what, script, code) => {
+  test('is marked incomplete, keeps the text received so far, and can be continued', async () => {
     const app = await harness.start({ PARLEY_BACKEND_IDLE_SECONDS: '0.3' })
     const { owner, model } = await createKeeper(app)
     const stream = await owner.responses.create({ model, input: BROKEN + script, stream: true })
@@ -49,7 +49,7 @@ describe.each(breaks)('a response during which %s', (_what, script, code) => {
   })
 })
 
-test('a response that fails before its first output is failed and has the error code', async () => {
+test('a response that fails before its first output has the status failed and the error code', async () => {
   const app = await harness.start({ PARLEY_BACKEND_ATTEMPTS: '1' })
   const { owner, model } = await createKeeper(app)
   const { id } = await owner.responses.create({ model, input: '{{up:status 500}}', background: true })
@@ -61,7 +61,7 @@ test('a response that fails before its first output is failed and has the error 
   expect(await listTurns(app)).toMatchObject([{ status: 'failed', error_code: 'backend_error' }])
 })
 
-test('a completion whose model fails after a tool has run returns the error', async () => {
+test('a chat completion returns an error if the model fails after a tool has run', async () => {
   const weather = tool(async () => {
     await harness.upstream.script('/v1/chat/completions', '{{up:status 500}}')
     return 'Rain'
@@ -74,7 +74,7 @@ test('a completion whose model fails after a tool has run returns the error', as
   expect(await listTurns(app)).toMatchObject([{ status: 'incomplete', error_code: 'backend_error' }])
 })
 
-test('a turn that a shutdown ends is incomplete and has the text so far', async () => {
+test('a turn that a shutdown interrupts is marked incomplete and keeps the text received so far', async () => {
   const folder = `${await makeFolder()}/data`
   const app = await harness.start({ PARLEY_DATA_DIR: folder })
   const { agent_id: id, agent_key: key } = await app.createAgent(STORING)

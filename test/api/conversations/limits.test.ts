@@ -45,7 +45,7 @@ describe('PARLEY_CONVERSATIONS_MAX_BYTES', () => {
     expect(statuses).toEqual([200, 200, 200, 200, 507, 507])
   })
 
-  test('counts items that were added within the last seconds, and metadata', async () => {
+  test('counts metadata, and items that were added in the last few seconds', async () => {
     const app = await startApp({ PARLEY_CONVERSATIONS_MAX_BYTES: '20000' }, { clock: createFakeClock() })
     const { id } = await app.openai().conversations.create()
     const statuses: number[] = []
@@ -58,7 +58,7 @@ describe('PARLEY_CONVERSATIONS_MAX_BYTES', () => {
   })
 })
 
-test('the title of a conversation is the start of its first message, however long that is', async () => {
+test('the title of a conversation is the start of its first message, even if that message is very long', async () => {
   const app = await startApp()
   const client = app.openai()
   const items = [message(`${' '.repeat(5_000)}Hello   \n world ${'x'.repeat(500 * KILOBYTE)}`)]

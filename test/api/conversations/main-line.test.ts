@@ -22,7 +22,7 @@ async function lastTexts(): Promise<string[]> {
 const say = (text: string) => `{{up:text ${text}!}} ${text}`
 
 describe('a conversation', () => {
-  test('does not contain the branches that previous_response_id has started from it', async () => {
+  test('does not include branches that start with previous_response_id', async () => {
     const { app, owner, model } = await start()
     const { id } = await owner.conversations.create()
     const first = await owner.responses.create({ model, conversation: id, input: say('one') })
@@ -40,7 +40,7 @@ describe('a conversation', () => {
     )
   })
 
-  test('precedes a response that continues one of its turns', async () => {
+  test('is sent to the model only up to the response from which a branch starts', async () => {
     const { owner, model } = await start()
     const { id } = await owner.conversations.create({ items: [{ role: 'user', content: 'before' }] })
     await owner.responses.create({ model, conversation: id, input: say('one') })
@@ -50,7 +50,7 @@ describe('a conversation', () => {
     expect(await lastTexts()).toEqual(['before', say('one'), 'one!', say('two'), 'two!', 'aside'])
   })
 
-  test('stays the same when the turn before a branch is deleted', async () => {
+  test('does not include a branch even after the turn before the branch is deleted', async () => {
     const { owner, model } = await start()
     const { id } = await owner.conversations.create()
     const first = await owner.responses.create({ model, conversation: id, input: say('one') })
@@ -61,7 +61,7 @@ describe('a conversation', () => {
     expect(await lastTexts()).toEqual([say('two'), 'two!', 'three'])
   })
 
-  test('contains the rest of its newest answer, also if that was continued by its response id', async () => {
+  test('includes the rest of an interrupted answer that was continued with previous_response_id', async () => {
     const { owner, model } = await start()
     const { id } = await owner.conversations.create()
     const input = 'one {{up:usage never}}{{up:reset-after 3}}'
@@ -73,7 +73,7 @@ describe('a conversation', () => {
     expect((await lastTexts()).slice(-2)).toEqual(['the rest', 'two'])
   })
 
-  test('is read again if another turn ends between reading and locking it', async () => {
+  test('is read again if another turn ends after the server has read it and before it is locked', async () => {
     const { app, owner, model } = await start()
     const { id } = await owner.conversations.create()
     const { reader } = app.service.deps.conversations
@@ -130,7 +130,7 @@ describe('a response with `store: false`', () => {
     expect(response).toMatchObject({ conversation: { id } })
   })
 
-  test('can continue an interrupted response and refer to items', async () => {
+  test('can refer to an item of an interrupted response', async () => {
     const { visitor } = await start()
     const one = await visitor.responses.create({ input: say('one'), max_output_tokens: 1 })
     const item = { type: 'item_reference' as const, id: (one.output[0] as { id: string }).id }
@@ -138,7 +138,7 @@ describe('a response with `store: false`', () => {
     expect(await lastTexts()).toEqual(['one!', 'b'])
   })
 
-  test('returns the same errors as a stored one', async () => {
+  test('returns the same errors as a stored response', async () => {
     const { app, visitor } = await start()
     const send = (more: object) =>
       failureOf(visitor.responses.create({ input: 'a', store: false, ...more } as never))

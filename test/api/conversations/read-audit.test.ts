@@ -66,7 +66,7 @@ describe('reading the items of a conversation', () => {
     expect(JSON.stringify(await listAuditRows(app))).not.toContain(CANARY)
   })
 
-  test('is not recorded again after a restart, and not if the conversation does not exist', async () => {
+  test('is not recorded again after a restart, or at all if the conversation does not exist', async () => {
     const clock = createFakeClock()
     const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data') }
     const app = await harness.start(env, { clock })

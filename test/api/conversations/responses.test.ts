@@ -20,7 +20,7 @@ async function lastMessages(): Promise<{ role: string; content: string }[]> {
 }
 
 describe('a stored response', () => {
-  test('can be retrieved as it was returned', async () => {
+  test('is returned unchanged when it is retrieved', async () => {
     const { visitor } = await start()
     const created = await visitor.responses.create({ input: '{{up:text Hello.}}' })
     expect(created).toMatchObject({ store: true, status: 'completed', output_text: 'Hello.' })
@@ -29,7 +29,7 @@ describe('a stored response', () => {
     expect(read).toEqual(first)
   })
 
-  test('replays the uncut stream after any event', async () => {
+  test('can be streamed again from any event, with the same events', async () => {
     const { visitor } = await start()
     const input = '{{up:reasoning Hm.}}{{up:text One two.}}{{up:tool f {"a":1}}}'
     const uncut = await collect(await visitor.responses.create({ input, stream: true }))
@@ -56,7 +56,7 @@ describe('a stored response', () => {
     expect(cut).toMatchObject({ status: 400, code: 'stream_expired', param: 'starting_after' })
   })
 
-  test('is deleted with its items, and later responses continue the one before it', async () => {
+  test('is deleted with its items, and later responses continue from the response before it', async () => {
     const { visitor } = await start()
     const one = await visitor.responses.create({ input: 'one' })
     const two = await visitor.responses.create({ input: 'two', previous_response_id: one.id })
@@ -72,7 +72,7 @@ describe('a stored response', () => {
     expect(said).toEqual(['one', 'three', 'four'])
   })
 
-  test('lists the items of this request in pages', async () => {
+  test('lists only its new input items, page by page', async () => {
     const { visitor } = await start()
     const first = await visitor.responses.create({ input: 'before' })
     const input = ['a', 'b', 'c'].map((content) => ({ role: 'user' as const, content }))
@@ -88,7 +88,7 @@ describe('a stored response', () => {
 })
 
 describe('previous_response_id', () => {
-  test('puts the earlier input and output before the new input, without the instructions', async () => {
+  test('sends earlier input and output before the new input, but not earlier instructions', async () => {
     const { visitor } = await start()
     const one = await visitor.responses.create({ input: '{{up:text One.}} a', instructions: 'Be brief.' })
     for (const text of ['b', 'c']) {
@@ -101,7 +101,7 @@ describe('previous_response_id', () => {
     }
   })
 
-  test('ignores a reference to an item of the chain and resolves another', async () => {
+  test('allows references to items, and does not repeat items that the chain already contains', async () => {
     const { visitor } = await start()
     const [one, other] = [
       await visitor.responses.create({ input: '{{up:text One.}}' }),
@@ -117,7 +117,7 @@ describe('previous_response_id', () => {
     expect(wrong).toMatchObject({ status: 400, param: 'input[0].id' })
   })
 
-  test('names the input item of an output without a call', async () => {
+  test('returns 400 with the position of a tool output that has no matching call', async () => {
     const { visitor } = await start()
     const one = await visitor.responses.create({ input: 'a' })
     const output = { type: 'function_call_output' as const, call_id: 'x', output: 'y' }
@@ -125,7 +125,7 @@ describe('previous_response_id', () => {
     expect(await failureOf(request)).toMatchObject({ status: 400, param: 'input[0].call_id' })
   })
 
-  test('is rejected if it is unknown, of another agent or tenant, or too old for an agent key', async () => {
+  test('is rejected if it is unknown, belongs to another agent, or is too old for an agent key', async () => {
     const { app, visitor, owner, model, clock } = await start()
     const { id } = await visitor.responses.create({ input: 'a' })
     const other = await createKeeper(app)
@@ -149,7 +149,7 @@ describe('previous_response_id', () => {
     })
   })
 
-  test('is rejected together with a conversation', async () => {
+  test('is rejected if the request also contains a conversation', async () => {
     const { owner, model } = await start()
     const both = { previous_response_id: 'resp_x', conversation: 'conv_x', model }
     const failure = await failureOf(owner.responses.create({ input: 'a', ...both }))
@@ -158,7 +158,7 @@ describe('previous_response_id', () => {
 })
 
 describe('a background response', () => {
-  test('can be polled to its end', async () => {
+  test('can be polled until it ends', async () => {
     const { visitor } = await start()
     const queued = await visitor.responses.create({ input: '{{up:text Done.}}', background: true })
     expect(queued).toMatchObject({ status: 'queued', background: true, output: [] })
@@ -170,7 +170,7 @@ describe('a background response', () => {
     })
   })
 
-  test('reports a failure before the first event', async () => {
+  test('has the status failed if the model fails before the first event', async () => {
     const { visitor } = await start()
     const queued = await visitor.responses.create({ input: '{{up:status 400}}', background: true })
     const events = await collect(await visitor.responses.retrieve(queued.id, { stream: true }))
@@ -199,7 +199,7 @@ describe('a background response', () => {
     expect(messages[2]?.content).toContain('interrupted')
   })
 
-  test('cannot be cancelled or continued without input after its end', async () => {
+  test('cannot be cancelled, or continued without input, after it has completed', async () => {
     const { visitor } = await start()
     const { id } = await visitor.responses.create({ input: 'a' })
     expect(await failureOf(visitor.responses.cancel(id))).toMatchObject({
@@ -211,8 +211,8 @@ describe('a background response', () => {
   })
 })
 
-describe('a conversation of responses', () => {
-  test('precedes the input, belongs to its first agent, and admits one turn at a time', async () => {
+describe('a conversation that responses use', () => {
+  test('is sent before the input, belongs to its first agent, and allows one turn at a time', async () => {
     const { app, owner, model } = await start()
     const { id } = await owner.conversations.create()
     const one = await owner.responses.create({ input: '{{up:text One.}}', model, conversation: id })

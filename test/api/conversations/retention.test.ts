@@ -50,7 +50,7 @@ describe('maintenance', () => {
     expect(await maintain(app)).toMatchObject({ conversations: 1 })
   })
 
-  test('lets conversations expire when their agent no longer stores', async () => {
+  test('deletes expired conversations even if their agent no longer stores conversations', async () => {
     const clock = createFakeClock()
     const app = await harness.start({}, { clock })
     const { agent_id: id } = await app.createAgent(STORING)
@@ -62,7 +62,7 @@ describe('maintenance', () => {
     expect(await maintain(app)).toMatchObject({ conversations: 1 })
   })
 
-  test('deletes the events of old turns, whose responses remain readable', async () => {
+  test('deletes the events of old turns but not their responses', async () => {
     const clock = createFakeClock()
     const app = await harness.start({ PARLEY_REPLAY_HOURS: '1' }, { clock })
     const { agent_id: id } = await app.createAgent(STORING)
@@ -76,7 +76,7 @@ describe('maintenance', () => {
     expect(await maintain(app)).toMatchObject({ eventLogs: 0 })
   })
 
-  test('frees idempotency keys after a day, and keeps the events of their turns until then', async () => {
+  test('deletes idempotency keys after a day, and the events of their turns not before then', async () => {
     const clock = createFakeClock()
     const app = await harness.start({ PARLEY_REPLAY_HOURS: '1' }, { clock })
     const { agent_id: id } = await app.createAgent(STORING)
@@ -93,7 +93,7 @@ describe('maintenance', () => {
     expect(await maintain(app)).toMatchObject({ eventLogs: 1, idempotencyKeys: 1 })
   })
 
-  test('keeps an expired conversation while a turn runs in it', async () => {
+  test('keeps an expired conversation until its running turn ends', async () => {
     const clock = createFakeClock()
     const app = await harness.start({}, { clock })
     const { agent_id: id } = await app.createAgent(STORING)
@@ -106,8 +106,8 @@ describe('maintenance', () => {
   })
 })
 
-describe('deleting an agent', () => {
-  test('deletes its conversations and no others', async () => {
+describe("an agent's conversations", () => {
+  test('are deleted with the agent, without affecting other conversations', async () => {
     const app = await harness.start()
     const [one, two] = [await app.createAgent(STORING), await app.createAgent(STORING)]
     await storeChat(app, one.agent_id, 'Hello')
@@ -117,7 +117,7 @@ describe('deleting an agent', () => {
     expect(body.data.map(({ id }: { id: string }) => id)).toEqual([other])
   })
 
-  test('is completed by maintenance when the server stopped after it', async () => {
+  test('are deleted by maintenance if the server stopped just after it deleted the agent', async () => {
     const app = await harness.start()
     const { agent_id: id } = await app.createAgent(STORING)
     await storeChat(app, id, 'Hello')
@@ -127,7 +127,7 @@ describe('deleting an agent', () => {
     expect(await maintain(app)).toMatchObject({ conversations: 1 })
   })
 
-  test('is not assumed by maintenance when the database does not know the agent', async () => {
+  test('are not deleted by maintenance if the agent is missing from the database but was never deleted', async () => {
     const app = await harness.start()
     const { agent_id: id } = await app.createAgent(STORING)
     await storeChat(app, id, 'Hello')
@@ -148,7 +148,7 @@ test('claiming a key moves the conversations of the automatic key', async () => 
   expect(body.data).toHaveLength(2)
 })
 
-test('maintenance moves the conversations of an agent to the tenant of the agent', async () => {
+test("maintenance moves an agent's conversations to the agent's current tenant", async () => {
   const app = await harness.start()
   const { agent_id: id } = await app.createAgent(STORING)
   await storeChat(app, id, 'Hello')
@@ -159,7 +159,7 @@ test('maintenance moves the conversations of an agent to the tenant of the agent
   expect((await app.call('GET', '/v1/conversations')).body.data).toHaveLength(1)
 })
 
-test('the quota counts stored conversations, and deleting them frees it', async () => {
+test('stored conversations use the quota until they are deleted', async () => {
   const app = await harness.start({ PARLEY_CONVERSATIONS_MAX_BYTES: '1000' })
   const { agent_id: id } = await app.createAgent(STORING)
   const conversation = await storeChat(app, id, 'x'.repeat(2000))
@@ -172,7 +172,7 @@ test('the quota counts stored conversations, and deleting them frees it', async 
   expect((await send()).headers.get('x-parley-stored')).toBe('true')
 })
 
-test('an owner who deletes a conversation is recorded in the audit log without its text', async () => {
+test('the audit log records that an owner deleted a conversation but does not contain its text', async () => {
   const app = await harness.start()
   const { agent_id: id } = await app.createAgent(STORING)
   const conversation = await storeChat(app, id, CANARY)

@@ -25,7 +25,7 @@ async function isStored(app: TestApp, agentId: string): Promise<string | null> {
   return headers.get('x-parley-stored')
 }
 
-test('a server whose conversation store is down still answers, reports itself as degraded, and recovers with the store', async () => {
+test('a server whose conversation store is down still answers and reports degraded until the store recovers', async () => {
   const clock = createFakeClock()
   const dataDir = join(await makeFolder(), 'data')
   const app = await harness.start({ PARLEY_DATA_DIR: dataDir }, { clock })
@@ -51,7 +51,7 @@ test('a server whose conversation store is down still answers, reports itself as
   expect((await scrape(app.url)).sum('parley_conversation_store_up')).toBe(1)
 })
 
-test('a turn over the quota counts as unstored, but the store is up', async () => {
+test('a turn over the quota is counted as unstored, and the store is still reported as up', async () => {
   const clock = createFakeClock()
   const app = await harness.start({ PARLEY_CONVERSATIONS_MAX_BYTES: '1000' }, { clock })
   const { agent_id: id } = await app.createAgent(STORING)
@@ -91,7 +91,7 @@ test('the metrics count running turns, ended turns by status, and resumed stream
   expect(metrics.sum('parley_turn_bytes_waiting')).toBe(0)
 })
 
-test('the metrics report the events that wait while another process locks the database', async () => {
+test('the metrics report the events that wait to be stored while another process locks the database', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const app = await harness.start({ PARLEY_DATA_DIR: dataDir })
   const { agent_id: id, agent_key: key } = await app.createAgent(STORING)

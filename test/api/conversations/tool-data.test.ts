@@ -93,7 +93,7 @@ describe('an agent with `toolData: names`', () => {
     },
   )
 
-  test('sends the arguments of a page tool to the client, and stores neither them nor the result', async () => {
+  test("sends a page tool's arguments to the client but stores neither the arguments nor the result", async () => {
     const { app, folder, visitor } = await start()
     const { response, call } = await streamCall(visitor)
     await answerBriefly(false)
@@ -105,7 +105,7 @@ describe('an agent with `toolData: names`', () => {
     for (const text of [SENT, RETURNED]) expect(await findText(app, folder, text)).toEqual([])
   })
 
-  test('replays as many events with the same numbers, with empty arguments', async () => {
+  test('replays the same events with the same numbers but with empty arguments', async () => {
     const { visitor } = await start()
     const { live, response } = await streamCall(visitor)
     const replayed = await collect(await visitor.responses.retrieve(response.id, { stream: true }))
@@ -117,7 +117,7 @@ describe('an agent with `toolData: names`', () => {
     expect([call.name, JSON.parse(call.arguments)]).toEqual([PAGE_TOOL, {}])
   })
 
-  test('resumes a chat stream with the same ids', async () => {
+  test('resumes a chat stream with the same event ids but without the arguments', async () => {
     const { app, key } = await start()
     await callPageTool()
     const { name, parameters } = pageTool
@@ -129,7 +129,7 @@ describe('an agent with `toolData: names`', () => {
     expect(JSON.stringify(resumed)).not.toContain('quokka')
   })
 
-  test('sends the calls with a note instead of their results to the model in later turns', async () => {
+  test('sends the model a note instead of each tool result in later turns', async () => {
     const { visitor } = await start()
     await harness.answerWith(toolCallResponse('whole', [{ name: 'weather', args }]), 1)
     const first = await visitor.responses.create({ input: 'hello' })

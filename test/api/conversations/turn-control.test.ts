@@ -29,7 +29,7 @@ const send = (app: TestApp, turn: string, verb: 'cancel' | 'continue', key?: str
 
 describe('POST /v1/turns/{id}/cancel', () => {
   test.each(['parent', 'agent'])(
-    'stops the turn with the key of the %s, and can be repeated',
+    'stops the turn when it is sent with the key of the %s, and can be repeated',
     async (who) => {
       const { app, key } = await start()
       const { stream, turn } = await startEndless(app, { key })
@@ -81,7 +81,7 @@ describe.each(['cancel', 'continue'] as const)('POST /v1/turns/{id}/%s', (verb) 
 })
 
 describe('POST /v1/turns/{id}/continue', () => {
-  test('continues the answer of a chat with its key, as a response of the same conversation', async () => {
+  test("continues a chat's answer as a response in the same conversation", async () => {
     const { app, key, model } = await start()
     const { turn } = await startEndless(app, { key })
     await send(app, turn, 'cancel', key)
@@ -110,7 +110,7 @@ describe('POST /v1/turns/{id}/continue', () => {
     expect((await sendChat(app, 'hello', next)).status).toBe(200)
   })
 
-  test('uses the settings of the response, and those in the body instead', async () => {
+  test('uses the settings of the interrupted response unless the body overrides them', async () => {
     const { app, model } = await start()
     const message = { role: 'assistant', content: 'one' }
     await harness.answerWith({ choices: [{ message, finish_reason: 'length' }] }, 1)
@@ -158,7 +158,7 @@ describe('POST /v1/turns/{id}/continue', () => {
     await send(app, running.turn, 'cancel')
   })
 
-  test('returns 400 for a field that cannot be set, and when the agent no longer stores', async () => {
+  test('returns 400 for a field that cannot be set, or if the agent no longer stores conversations', async () => {
     const { app, key, id } = await start()
     const { turn } = await startEndless(app, { key })
     await send(app, turn, 'cancel')

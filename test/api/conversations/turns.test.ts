@@ -42,14 +42,14 @@ describe('a turn', () => {
     expect(text).not.toContain(responseId)
   })
 
-  test('has the reason why it is incomplete', async () => {
+  test('has a reason if it is incomplete', async () => {
     const { app, agent_key } = await startKeeper()
     const { turn } = await runTurn(app, agent_key, 'one two three four', { max_output_tokens: 2 })
     const { body } = await app.call('GET', `/v1/turns/${turn}`)
     expect(body).toMatchObject({ status: 'incomplete', reason: 'max_output_tokens' })
   })
 
-  test('is not found for another tenant, for an agent key, or if it does not exist', async () => {
+  test('cannot be read by another tenant or with an agent key', async () => {
     const { app, agent_key } = await startKeeper()
     const { turn, conversation } = await runTurn(app, agent_key, 'Hello')
     const other = await startApp()
@@ -81,7 +81,7 @@ describe('the turns of a conversation', () => {
     expect([wrong.status, wrong.body.error.param]).toEqual([400, 'after'])
   })
 
-  test('name the authors of its items, and its list entry has the status of the last one', async () => {
+  test("are linked to the items with their authors, and the last one's status is in the conversation list", async () => {
     const { app, agent_key } = await startKeeper()
     const first = await runTurn(app, agent_key, '[[tool:weather {"city":"Oslo"}]]')
     const { conversation } = first
@@ -106,7 +106,7 @@ describe('the turns of a conversation', () => {
     expect(one.body.parley).toMatchObject({ turns: 2, last_status: 'failed' })
   })
 
-  test('have no last status before the first one', async () => {
+  test('have no last status in a new conversation', async () => {
     const app = await startApp()
     const created = await app.call('POST', '/v1/conversations', { body: {} })
     expect(created.body.parley).toMatchObject({ turns: 0, last_status: null })

@@ -36,7 +36,7 @@ const idempotent = { headers: { 'Idempotency-Key': CANARY } }
 const storing = storingAgent()
 const withoutAgent = (setting: string) => ({ env: { PARLEY_STORE_WITHOUT_AGENT: setting } })
 
-describe('a response leaves no byte and cannot be retrieved if', () => {
+describe('a response is not stored and cannot be retrieved if', () => {
   test.each<[what: string, unstored: Unstored]>([
     ['its agent does not store', { yaml: GREETER }],
     ['its agent does not store and it asks for storage', { yaml: GREETER, more: { store: true } }],

@@ -47,7 +47,7 @@ describe('a storage quota', () => {
   test.each([
     ['of known length', (form: Buffer) => form],
     ['of unknown length', (form: Buffer) => toChunkStream(form)],
-  ])('allows uploads up to the last byte in forms %s', async (_how, toBody) => {
+  ])('allows uploads up to exactly its size in forms %s', async (_how, toBody) => {
     const { app, dataDir } = await startWithQuota(1_000)
     const send = async (sizeBytes: number) => {
       const { status, body } = await postFiles(app, toBody(toForm([partOf(sizeBytes), purpose])))

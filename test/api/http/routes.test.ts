@@ -51,7 +51,7 @@ describe.each(paths)('the route %s', (path) => {
     }
   })
 
-  test('does not match a trailing slash, capitals or a doubled slash', async () => {
+  test('does not match paths with a trailing slash, capital letters or a double slash', async () => {
     const app = await startApp()
     const statuses = await Promise.all(
       [`${filled(path)}/`, filled(path).toUpperCase(), `/${filled(path)}`].map(async (other) => {

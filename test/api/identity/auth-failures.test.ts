@@ -69,7 +69,7 @@ describe('failed authentications', () => {
     },
   )
 
-  test('return the same response from an unknown procedure as valid keys do', async () => {
+  test('get the same response from an unknown procedure as requests with valid keys', async () => {
     const { app } = await start(2)
     const body = { json: { text: 'a'.repeat(600 * 1024) } }
     const [good, bad] = await Promise.all(

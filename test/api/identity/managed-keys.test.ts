@@ -242,7 +242,7 @@ describe('a managed key', () => {
     expect([await statusOf(app, key), await statusOf(app, body.key)]).toEqual([401, 200])
   })
 
-  test('survives the revocation of its manager but can no longer be managed', async () => {
+  test('remains valid after its manager is revoked but can no longer be managed', async () => {
     const { app } = await startWithManager()
     const { id, key } = await createKey(app)
     const { deps } = app.service
@@ -254,7 +254,7 @@ describe('a managed key', () => {
   })
 })
 
-test('a revocation with created keys also revokes the keys that the key and those keys created', async () => {
+test('revoking a key together with its created keys also revokes the keys that those keys created', async () => {
   const { app } = await startWithManager()
   const [child, other] = [await createKey(app), await createKey(app)]
   await updateManagedKey(app.service.deps, serviceActor, { kind: 'command' }, child.id, {

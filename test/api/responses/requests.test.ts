@@ -159,7 +159,7 @@ describe('the input of a Responses API request', () => {
     expect(await messagesOf(input)).toEqual(messages)
   })
 
-  test('follows the instructions', async () => {
+  test('is placed after the instructions', async () => {
     const system = { role: 'system', content: 'Be brief.' }
     expect(await messagesOf('hello', { instructions: 'Be brief.' })).toEqual([system, user])
   })

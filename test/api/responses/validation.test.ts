@@ -160,7 +160,7 @@ describe('an invalid Responses API request', () => {
     expect(body.error.message).toBe(`background: must be false, because ${reason}`)
   })
 
-  test('returns 400 for a background response of an agent that stores no conversations', async () => {
+  test('returns 400 for a background response if the agent does not store conversations', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const { body } = await respond(app, { input: 'hello', background: true }, agent_key)

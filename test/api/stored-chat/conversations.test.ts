@@ -1,4 +1,4 @@
-/** Tests what a chat turn stores, and turns of one conversation, which X-Parley-Conversation names. */
+/** Tests which items a chat turn stores, and how X-Parley-Conversation adds turns to a conversation. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
@@ -36,7 +36,7 @@ const textsOf = (items: readonly { content: { text: string }[] }[]) =>
   items.map(({ content }) => content.map(({ text }) => text).join(''))
 
 describe('a stored turn', () => {
-  test('has the messages after the last assistant message and the answer', async () => {
+  test('contains the messages after the last assistant message, and the answer', async () => {
     const { app, key } = await startStoring()
     const messages = [
       { role: 'user', content: 'old' },
@@ -49,7 +49,7 @@ describe('a stored turn', () => {
     expect(textsOf(items)).toEqual(['new', 'Upstream heard: new'])
   })
 
-  test('has the result of a page tool that follows the last assistant message', async () => {
+  test('contains the result of a page tool that follows the last assistant message', async () => {
     const { app, key } = await startStoring()
     const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }
     const messages = [
@@ -63,7 +63,7 @@ describe('a stored turn', () => {
     expect(rest).toMatchObject([{ type: 'message', role: 'assistant' }])
   })
 
-  test('has the calls and results of server tools, which use no event ids', async () => {
+  test('contains the calls and results of server tools, which do not use event ids', async () => {
     const app = await harness.start({}, { tools: { weather: tool(() => 'Rain') } })
     const definition = { ...JSON.parse(agentWith(['weather'])), conversations: { keep: '30d' } }
     const { agent_key: key } = await app.createAgent(JSON.stringify(definition))
@@ -91,7 +91,7 @@ describe('a stored turn', () => {
     expect(await harness.listChats()).toHaveLength(2)
   })
 
-  test.each([true, false])('is completed and has its usage (stream: %s)', async (stream) => {
+  test.each([true, false])('has the status completed and its usage (stream: %s)', async (stream) => {
     const { app, key } = await startStoring()
     await sendChat(app, 'hello', { key, more: { stream } })
     const [turn] = await listTurns(app)
@@ -134,7 +134,7 @@ describe('X-Parley-Conversation', () => {
   })
 
   test.each(['conv_aaaaaaaaaaaaaaaaaaaaaaaa', 'nonsense', "x' or 1=1"])(
-    'returns 404 for the unknown id "%s"',
+    'returns 404 if the id is unknown: "%s"',
     async (id) => {
       const { app, model } = await startStoring()
       await startConversation(app, model)
@@ -156,7 +156,7 @@ describe('X-Parley-Conversation', () => {
     expect((await sendChat(app, 'again', { ...next, more, key: tenant })).status).toBe(404)
   })
 
-  test('returns 400 agent_mismatch for the conversation of another agent', async () => {
+  test("returns 400 agent_mismatch for another agent's conversation", async () => {
     const { app, model } = await startStoring()
     const { next } = await startConversation(app, model)
     const { agent_id } = await app.createAgent(storingAgent())

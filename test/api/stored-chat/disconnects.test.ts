@@ -41,14 +41,14 @@ async function endedTurn(app: Awaited<ReturnType<typeof startStoring>>['app']) {
 }
 
 describe('a stored stream whose client disconnects', () => {
-  test('aborts the model after PARLEY_RECONNECT_SECONDS with `onDisconnect: cancel`', async () => {
+  test('is aborted after PARLEY_RECONNECT_SECONDS with `onDisconnect: cancel`', async () => {
     const { app, key } = await startStoring('0', 'cancel')
     await leaveStream(app, key, ENDLESS)
     expect(await endOfChat()).toBe('client')
     expect(await endedTurn(app)).toMatchObject({ status: 'incomplete', reason: 'interrupted' })
   })
 
-  test('keeps what the model has written when it is aborted', async () => {
+  test('keeps the text that the model has sent when it is aborted', async () => {
     const { app, key } = await startStoring('0', 'cancel')
     const events = await leaveStream(app, key, ENDLESS)
     await endedTurn(app)
@@ -61,7 +61,7 @@ describe('a stored stream whose client disconnects', () => {
     })
   })
 
-  test('reports to a client that returns too late that the answer was interrupted', async () => {
+  test('returns an error event to a client that reconnects too late', async () => {
     const { app, key } = await startStoring('0', 'cancel')
     const events = await leaveStream(app, key, ENDLESS)
     await endedTurn(app)
@@ -71,7 +71,7 @@ describe('a stored stream whose client disconnects', () => {
     expect(last?.text).toContain('"code":"stream_interrupted"')
   })
 
-  test('continues if the client returns in time', async () => {
+  test('continues if the client reconnects in time', async () => {
     const { app, key } = await startStoring('60', 'cancel')
     const events = await leaveStream(app, key, SLOW)
     const { text } = await resume(app, key, events[1]?.id as string)
@@ -95,7 +95,7 @@ describe('a stored stream whose client disconnects', () => {
     expect(await endOfChat()).toBe('answer')
   })
 
-  test('runs to its end with `onDisconnect: continue`', async () => {
+  test('continues to its end with `onDisconnect: continue`', async () => {
     const { app, key } = await startStoring('0', 'continue')
     const events = await leaveStream(app, key, SLOW)
     expect(await endOfChat()).toBe('answer')

@@ -50,7 +50,7 @@ describe('a chat above PARLEY_CONVERSATIONS_MAX_BYTES', () => {
   })
 })
 
-test('a chat with more than 4 MiB of new messages returns 413 if it depends on its storage', async () => {
+test('a chat with more than 4 MiB of new messages returns 413 if it must be stored', async () => {
   const { app, model } = await startStoring({ PARLEY_MAX_BODY_BYTES: String(16 * MIB) })
   const messages = Array.from({ length: 8 }, () => ({ role: 'user', content: 'x'.repeat(MIB / 2) }))
   const headers = { 'Idempotency-Key': 'k' }

@@ -22,17 +22,20 @@ function turnOf({ headers }: Pick<Answer, 'headers'>): string | null {
 }
 
 describe('a repeated request with the same idempotency key', () => {
-  test.each([true, false])('returns the answer of the ended turn (stream: %s)', async (stream) => {
-    const { app, key } = await startStoring()
-    const options = { key, headers: KEY, more: { stream } }
-    const first = await sendChat(app, 'hello', options)
-    const second = await sendChat(app, 'hello', options)
-    expect([second.status, second.text, turnOf(second)]).toEqual([200, first.text, turnOf(first)])
-    expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'))
-    expect(await harness.listChats()).toHaveLength(1)
-  })
+  test.each([true, false])(
+    'returns the same answer after the turn has ended (stream: %s)',
+    async (stream) => {
+      const { app, key } = await startStoring()
+      const options = { key, headers: KEY, more: { stream } }
+      const first = await sendChat(app, 'hello', options)
+      const second = await sendChat(app, 'hello', options)
+      expect([second.status, second.text, turnOf(second)]).toEqual([200, first.text, turnOf(first)])
+      expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'))
+      expect(await harness.listChats()).toHaveLength(1)
+    },
+  )
 
-  test('follows the running turn from its first event', async () => {
+  test('returns the stream of the running turn from its first event', async () => {
     const { app, key } = await startStoring()
     const options = { key, headers: KEY }
     const text = '{{up:chunks 12}}{{up:delay 20}}'
@@ -43,7 +46,7 @@ describe('a repeated request with the same idempotency key', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('follows the running turn of a whole completion', async () => {
+  test('waits for the running turn if the completion is not streamed', async () => {
     const { app, key } = await startStoring()
     const text = 'hello {{up:slow-head 300}}'
     const options = { key, headers: KEY, more: { stream: false } }
@@ -55,7 +58,7 @@ describe('a repeated request with the same idempotency key', () => {
   })
 
   test.each([true, false])(
-    'calls the model once if 100 requests arrive at the same time (stream: %s)',
+    'calls the model only once even if 100 requests arrive at the same time (stream: %s)',
     async (stream) => {
       const { app, key } = await startStoring({
         PARLEY_RATE_LIMIT_AGENT_ADDRESS: '1000',
@@ -97,18 +100,21 @@ describe('a repeated request with the same idempotency key', () => {
     expect(await harness.listChats()).toHaveLength(2)
   })
 
-  test.each([true, false])('runs again if the turn failed before its answer (stream: %s)', async (stream) => {
-    const { app, key } = await startStoring({ PARLEY_BACKEND_ATTEMPTS: '1' })
-    const options = { key, headers: KEY, more: { stream } }
-    const text = 'hello {{up:status 500}}{{up:first 1}}'
-    const first = await sendChat(app, text, options)
-    expect([first.status, first.body.error.code]).toEqual([502, 'backend_error'])
-    const second = await sendChat(app, text, options)
-    expect(second.status).toBe(200)
-    expect(await harness.listChats()).toHaveLength(2)
-  })
+  test.each([true, false])(
+    'calls the model again if the turn failed before the answer started (stream: %s)',
+    async (stream) => {
+      const { app, key } = await startStoring({ PARLEY_BACKEND_ATTEMPTS: '1' })
+      const options = { key, headers: KEY, more: { stream } }
+      const text = 'hello {{up:status 500}}{{up:first 1}}'
+      const first = await sendChat(app, text, options)
+      expect([first.status, first.body.error.code]).toEqual([502, 'backend_error'])
+      const second = await sendChat(app, text, options)
+      expect(second.status).toBe(200)
+      expect(await harness.listChats()).toHaveLength(2)
+    },
+  )
 
-  test('returns the same broken stream if the turn failed in mid-answer', async () => {
+  test('returns the same interrupted stream if the turn failed mid-answer', async () => {
     const { app, key } = await startStoring()
     const text = 'a b c {{up:usage never}}{{up:reset-after 3}}'
     const first = await sendChat(app, text, { key, headers: KEY })
@@ -135,7 +141,7 @@ describe('an idempotency key', () => {
     expect(new Set(answers.map(turnOf)).size).toBe(4)
   })
 
-  test('is not stored as it was sent', async () => {
+  test('is not stored in plain text', async () => {
     const { app, key } = await startStoring()
     await sendChat(app, 'hello', { key, headers: KEY })
     expect(JSON.stringify(await listTurns(app))).not.toContain('order-7')

@@ -1,4 +1,4 @@
-/** Tests the event ids of stored chat streams, and streams that continue after one of them. */
+/** Tests the event ids of stored chat streams, and how clients resume a stream after one of them. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, readEvents } from '../../support/app.ts'
@@ -35,14 +35,14 @@ describe('the events of a stored stream', () => {
     expect(headers.get('x-parley-conversation')).toBeNull()
   })
 
-  test('equal those of a stream that is not stored, except for the ids', async () => {
+  test('equal the events of an unstored stream, except for the ids', async () => {
     const { app, key } = await startStoring()
     const stored = await sendChat(app, 'one two', { key })
     const { text } = await sendChat(app, 'one two', { key, more: { store: false } })
     expect(stored.text.replaceAll(/^id: .*\n/gm, '')).toBe(text)
   })
 
-  test('have ids that occur in no other stream', async () => {
+  test('have ids that no other stream uses', async () => {
     const { app, key } = await startStoring()
     const first = splitStream((await sendChat(app, 'hello', { key })).text)
     const second = splitStream((await sendChat(app, 'hello', { key })).text)
@@ -102,7 +102,7 @@ describe('a request with Last-Event-ID', () => {
     },
   )
 
-  test('returns the headers of the turn', async () => {
+  test('returns the same headers as the original request', async () => {
     const { app, key } = await startStoring()
     const first = await sendChat(app, 'hello', { key })
     const [{ id = '' } = {}] = splitStream(first.text)
@@ -119,7 +119,7 @@ describe('a request with Last-Event-ID', () => {
     ['malformed JSON', '{"messages": '],
     ['no text', ''],
     ['no body', undefined],
-  ])('ignores its body and starts no turn (%s)', async (_what, body) => {
+  ])('ignores its body and does not start a turn (%s)', async (_what, body) => {
     const { app, key } = await startStoring()
     const events = splitStream((await sendChat(app, 'hello', { key })).text)
     const headers = { 'Last-Event-ID': events[0]?.id as string, 'Content-Type': 'application/json' }
@@ -134,20 +134,20 @@ describe('a request with Last-Event-ID', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('contains only [DONE] after the last event', async () => {
+  test('returns only [DONE] after the last event', async () => {
     const { app, key } = await startStoring()
     const last = splitStream((await sendChat(app, 'hello', { key })).text).at(-2)
     expect((await resume(app, key, last?.id as string)).text).toBe(DONE)
   })
 
-  test('needs a key', async () => {
+  test('requires a key', async () => {
     const { app } = await startStoring()
     const headers = { 'Last-Event-ID': idOf('a'.repeat(22), 0) }
     const answer = await app.call('POST', '/v1/chat/completions', { key: null, body: {}, headers })
     expect(answer.status).toBe(401)
   })
 
-  test('counts as a request', async () => {
+  test('counts toward the request limit', async () => {
     const { app, key } = await startStoring({ PARLEY_RATE_LIMIT_AGENT: '2' })
     const [{ id = '' } = {}] = splitStream((await sendChat(app, 'hello', { key })).text)
     const statuses = [await resume(app, key, id), await resume(app, key, id)].map(({ status }) => status)
@@ -201,7 +201,7 @@ describe('a request with Last-Event-ID', () => {
     expect(answer.body.error.last_event_id).toBe(ids.at(-1))
   })
 
-  test('returns 404 stream_not_found when PARLEY_REPLAY_HOURS have passed since the end', async () => {
+  test('returns 404 stream_not_found if the stream ended more than PARLEY_REPLAY_HOURS ago', async () => {
     const { app, key, clock } = await startStoring({ PARLEY_REPLAY_HOURS: '2' })
     const [{ id = '' } = {}] = splitStream((await sendChat(app, 'hello', { key })).text)
     clock.advance(2 * 3600)
@@ -255,7 +255,7 @@ describe('a stored stream whose model fails', () => {
   })
 })
 
-test('continued streams count towards the limit of open streams', async () => {
+test('resumed streams count toward the limit on open streams', async () => {
   const { app, key } = await startStoring({ PARLEY_MAX_STREAMS_ADDRESS: '2' })
   const stream = await openStream(app, '{{up:chunks 5}}{{up:hang-after 2}}', { key })
   const [first] = splitStream(await stream.readEvents(1))

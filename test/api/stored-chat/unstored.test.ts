@@ -36,7 +36,7 @@ async function sendBoth(app: TestApp, options: ChatOptions): Promise<string[]> {
   )
 }
 
-describe('a chat leaves no byte and has no storage headers or event ids if', () => {
+describe('a chat is not stored and has no storage headers or event ids if', () => {
   test.each<[what: string, yaml: string, env: Record<string, string>, options: ChatOptions]>([
     ['its agent does not store chats', GREETER, {}, {}],
     ['its agent does not store chats and it asks for storage', GREETER, {}, { more: { store: true } }],
@@ -68,11 +68,14 @@ describe('a chat leaves no byte and has no storage headers or event ids if', () 
     ['on_request', {}],
     ['on_request', { store: false }],
     ['default', {}],
-  ])('it has no agent, PARLEY_STORE_WITHOUT_AGENT is %s and the request adds %o', async (setting, more) => {
-    const { app, dataDir } = await startOnDisk({ PARLEY_STORE_WITHOUT_AGENT: setting })
-    expect(await sendBoth(app, { more })).toEqual([])
-    expect(await findText(app, dataDir, CANARY)).toEqual([])
-  })
+  ])(
+    'it has no agent, PARLEY_STORE_WITHOUT_AGENT is %s and it contains the fields %j',
+    async (setting, more) => {
+      const { app, dataDir } = await startOnDisk({ PARLEY_STORE_WITHOUT_AGENT: setting })
+      expect(await sendBoth(app, { more })).toEqual([])
+      expect(await findText(app, dataDir, CANARY)).toEqual([])
+    },
+  )
 })
 
 describe('a chat is stored if', () => {

@@ -229,7 +229,7 @@ describe('a metrics scrape', () => {
     },
   )
 
-  test("is rejected with another site's Host header, as in a DNS rebinding attack", async () => {
+  test('is rejected if its Host header names another site, as in a DNS rebinding attack', async () => {
     const statusOf = async (host: string, app: TestApp) => {
       const answer = await exchange(app, toRequest('GET /metrics', [`Host: ${host}`, 'Connection: close']))
       return Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1])
@@ -250,7 +250,7 @@ describe('a metrics scrape', () => {
     expect(await statusOf('parley.internal:3000', named)).toBe(200)
   })
 
-  test('is rejected with a wrong token or an API key, even from this machine', async () => {
+  test('is rejected if it contains a wrong token or an API key, even if it comes from this machine', async () => {
     const app = await startApp({ PARLEY_METRICS_TOKEN: TOKEN })
     const { agent_key: agentKey } = await app.createAgent()
     for (const key of [app.key, agentKey, 'something-else-entirely']) {

@@ -52,7 +52,7 @@ describe('six concurrent calls without max_tokens', () => {
   test.each([
     ['complete', {}],
     ['streamed', { stream: true }],
-  ])('use at most the budget, although each wants all of it (%s)', async (_how, more) => {
+  ])('use at most the budget, even if each of them could use all of it (%s)', async (_how, more) => {
     const release = Promise.withResolvers<void>()
     let decided = 0
     const { app, provider } = await startMetered(10_000, async () => {
@@ -77,7 +77,7 @@ describe('six concurrent calls without max_tokens', () => {
 })
 
 describe('the token limit of a request to a provider', () => {
-  test('is the grant if the client sets none, and the smaller one otherwise', async () => {
+  test("is the grant, or the client's own limit if that is smaller", async () => {
     const { app, provider } = await startMetered(100_000, () => ({}))
     for (const more of [{}, { max_tokens: 7 }, { max_completion_tokens: 900_000 }, { max_tokens: 900_000 }])
       await sendChat(app, 'hi', { ...MODEL, ...more })
@@ -179,7 +179,7 @@ describe('an answer whose usage the provider', () => {
 })
 
 describe('a failed request to a provider', () => {
-  test('is charged with its whole grant if its connection is lost after it was sent', async () => {
+  test('is charged its whole grant if the connection is lost after it was sent', async () => {
     const { app } = await startMetered(50_000, () => ({ isLost: true }), { PARLEY_BACKEND_ATTEMPTS: '1' })
     expect((await sendChat(app, 'hi', { ...MODEL, max_tokens: 300 })).status).toBe(503)
     const { used, reserved } = await readCounter(app)

@@ -1,4 +1,4 @@
-/** Tests who can reach the conversations of visitors, and with which token. */
+/** Tests which callers can access visitors' conversations, and with which token. */
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { withoutKeys } from '../../../src/lib/api-key.ts'
@@ -38,7 +38,7 @@ function callsOn({ visitor }: TestVisitor, conversation: string, turn: string): 
 }
 
 describe('a visitor token', () => {
-  test('keeps its visitor when a session is begun with it', async () => {
+  test('identifies the same visitor in a new session', async () => {
     const { app, key, one } = await startVisit()
     expect((await beginSession(app, key, one.token)).id).toBe(one.id)
     expect((await beginSession(app, key)).id).not.toBe(one.id)
@@ -55,7 +55,7 @@ describe('a visitor token', () => {
     expect((await beginSession(app, key, one.token)).id).not.toBe(one.id)
   })
 
-  test('is required and must not be changed in any character', async () => {
+  test('is required and is rejected if any character is changed', async () => {
     const { app, key, one } = await startVisit()
     const changed = [...one.token].map((character, at) => {
       const other = character === '0' ? '1' : '0'
@@ -67,7 +67,7 @@ describe('a visitor token', () => {
     }
   })
 
-  test('is shortened in the log', async () => {
+  test('is truncated in the log', async () => {
     const { one } = await startVisit()
     const [id, ...rest] = one.token.split('.')
     expect(rest).toHaveLength(2)
@@ -82,7 +82,7 @@ describe('a visitor token', () => {
     await expect(listing).rejects.toMatchObject(denied(403, 'visitor_required'))
   })
 
-  test('stays valid after the secret of the installation has changed if the former one is set', () => {
+  test('remains valid after the server secret changes if the old secret is still configured', () => {
     const clock = createFakeClock()
     const random = (count: number) => new Uint8Array(count).fill(7)
     const secret = (name: string) => Buffer.from(name.padEnd(32))
@@ -99,8 +99,8 @@ describe('a visitor token', () => {
   })
 })
 
-describe('a conversation of a visitor', () => {
-  test('does not exist for other visitors, agents and tenants', async () => {
+describe("a visitor's conversation", () => {
+  test('is hidden from other visitors, agents and tenants', async () => {
     const { app, key, one } = await startVisit()
     const { conversation, turn } = await say(one, 'Secret.')
     const colleague = await app.createAgent(storingAgent())
@@ -114,7 +114,7 @@ describe('a conversation of a visitor', () => {
     expect((await one.visitor.conversations.query({})).data).toMatchObject([{ id: conversation.id }])
   })
 
-  test('is not reachable with the agent key alone, by any API', async () => {
+  test('cannot be read with only the agent key, in any API', async () => {
     const { app, key, one } = await startVisit()
     const { conversation, turn } = await say(one, 'Secret.')
     const path = `/v1/conversations/${conversation.id}`
@@ -134,7 +134,7 @@ describe('a conversation of a visitor', () => {
     expect((await app.call('GET', `/v1/turns/${turn.id}`, { key })).status).toBe(403)
   })
 
-  test('is readable with the agent key and the token of its visitor', async () => {
+  test("can be read with the agent key and the visitor's token", async () => {
     const { app, key, one } = await startVisit()
     const { conversation, turn } = await say(one, 'Mine.')
     await expect
@@ -159,7 +159,7 @@ describe('a conversation of a visitor', () => {
     expect((await app.call('GET', path, options)).status).toBe(404)
   })
 
-  test('belongs to its owner, too', async () => {
+  test("can also be read by the agent's owner", async () => {
     const { app, one, agentId } = await startVisit()
     const { conversation } = await say(one, 'Hello.')
     const { body } = await app.call('GET', `/v1/conversations/${conversation.id}`)
@@ -167,8 +167,8 @@ describe('a conversation of a visitor', () => {
   })
 })
 
-describe('the settings of the agent', () => {
-  test('decide whether visitors list and delete', async () => {
+describe("the agent's settings", () => {
+  test('determine whether visitors can list and delete conversations', async () => {
     const { app, key, one } = await startVisit({ visitor: { list: false, delete: false } })
     const { conversation } = await say(one, 'Hello.')
     const deleting = one.visitor.delete.mutate({ conversation: conversation.id })
@@ -179,7 +179,7 @@ describe('the settings of the agent', () => {
     expect([listed.status, listed.body.error.code]).toEqual([403, 'not_allowed'])
   })
 
-  test('decide how long a session continues the last conversation', async () => {
+  test('determine how long a new session continues the last conversation', async () => {
     const { app, clock, key, one } = await startVisit({ visitor: { resume: '2h' } })
     const { conversation } = await say(one, 'Hello.')
     const open = () => one.visitor.open.query({ conversation: conversation.id })
@@ -191,7 +191,7 @@ describe('the settings of the agent', () => {
     expect((await session()).conversation).toBeNull()
   })
 
-  test('are readable with the agent key', async () => {
+  test('can be read with the agent key', async () => {
     const notice = { text: 'We store this.', url: 'https://example.org/privacy' }
     const { app, key } = await startVisit({ notice, visitor: { delete: false } })
     const { body } = await app.call('GET', '/v1/agents/me', { key })
@@ -201,7 +201,7 @@ describe('the settings of the agent', () => {
   })
 })
 
-describe('visitors of an agent that stores nothing', () => {
+describe('a visitor of an agent that does not store conversations', () => {
   async function expectNothing(app: TestApp, key: string) {
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.conversations).toMatchObject({ stored: false, notice: null })
@@ -209,19 +209,19 @@ describe('visitors of an agent that stores nothing', () => {
     await expect(session).rejects.toMatchObject(denied(400, 'conversations_off'))
   }
 
-  test('get no session', async () => {
+  test('cannot start a session', async () => {
     const app = await startApp()
     await expectNothing(app, (await app.createAgent()).agent_key)
   })
 
-  test('get no session if the operator forbids storing', async () => {
+  test('cannot start a session if the operator forbids storage', async () => {
     const app = await startApp({ PARLEY_CONVERSATIONS: 'forbidden' })
     await expectNothing(app, (await app.createAgent(storingAgent())).agent_key)
   })
 })
 
 describe('a page', () => {
-  test('whose origin the agent does not list cannot act for a visitor', async () => {
+  test('cannot act for a visitor if the agent does not list its origin', async () => {
     const app = await startApp()
     const yaml = JSON.stringify({
       ...JSON.parse(storingAgent()),
@@ -239,7 +239,7 @@ describe('a page', () => {
   })
 })
 
-describe('the data of a visitor', () => {
+describe("a visitor's data", () => {
   test('is stored with the first message, and deleted 30 days after the last conversation', async () => {
     const { app, clock, one } = await startVisit({ keep: '1d' })
     const db = await openConversations(app)
@@ -256,7 +256,7 @@ describe('the data of a visitor', () => {
     expect(await visitors()).toEqual([])
   })
 
-  test('is needed for a turn: a message is rejected while the store fails', async () => {
+  test('must be stored for each turn, so messages are rejected while the store fails', async () => {
     const { app, one } = await startVisit()
     const db = await openConversations(app)
     await sql`alter table turns rename to lost_turns`.execute(db)

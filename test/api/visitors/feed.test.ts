@@ -1,4 +1,4 @@
-/** Tests that the feed of a conversation has no gap and no repeat, for visitors and owners. */
+/** Tests that a conversation's feed has no gaps or duplicates, for visitors and owners. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -33,8 +33,8 @@ async function startVisit(env: Readonly<Record<string, string>> = {}) {
 const endings = (count: number) => (_: FeedEvent, events: readonly FeedEvent[]) =>
   events.filter(isEnd).length === count
 
-describe('a feed that is cut at random events', () => {
-  test('equals the feed that is not cut, while turns run and after them', async () => {
+describe('a feed that is interrupted at random events', () => {
+  test('equals an uninterrupted feed, both during turns and after them', async () => {
     const { one } = await startVisit()
     const { sent } = await sayAndWait(one, 'First. {{up:chunks 12}}{{up:delay 1}}')
     const conversation = sent.conversation.id
@@ -70,8 +70,8 @@ describe('a feed that is cut at random events', () => {
   })
 })
 
-describe('opening a conversation', () => {
-  test('returns a cursor that replays the running answer', async () => {
+describe('the cursor of a conversation', () => {
+  test('is returned when the conversation is opened, and the feed replays the running answer from there', async () => {
     const { one } = await startVisit()
     const { conversation } = await say(one, 'Hello. {{up:chunks 8}}{{up:delay 5}}')
     const opened = await one.visitor.open.query({ conversation: conversation.id })
@@ -83,7 +83,7 @@ describe('opening a conversation', () => {
     expect(deltaText(events)).toBe(items.at(-1)?.text)
   })
 
-  test('rejects a cursor that is not one', async () => {
+  test('is rejected if it is malformed', async () => {
     const { one } = await startVisit()
     const { conversation } = await say(one, 'Hello.')
     for (const cursor of ['x', '1.1', '-1.0.0', '1.1.1.1']) {
@@ -103,7 +103,7 @@ describe('the feed over REST', () => {
     return { status, events: text.split('\n\n').filter((event) => event.startsWith('id: ')), text }
   }
 
-  test('has the events of the typed feed, and continues after Last-Event-ID', async () => {
+  test('contains the same events as the typed feed and continues after Last-Event-ID', async () => {
     const { app, key, one } = await startVisit()
     const { sent } = await sayAndWait(one, 'Hello. {{up:chunks 4}}')
     const conversation = sent.conversation.id
@@ -123,7 +123,7 @@ describe('the feed over REST', () => {
     expect(rest.events).toEqual(events.slice(3))
   })
 
-  test('is open to the owner of the conversation only', async () => {
+  test("can be read by the conversation's owner but not by other tenants", async () => {
     const { app, one } = await startVisit()
     const { sent } = await sayAndWait(one, 'Hello.')
     const path = `/v1/conversations/${sent.conversation.id}/events?cursor=${START}`
@@ -134,7 +134,7 @@ describe('the feed over REST', () => {
   })
 })
 
-test('shows a visitor what the owner adds to an idle conversation', async () => {
+test('the feed contains items that the owner adds to an idle conversation', async () => {
   const { app, one } = await startVisit()
   const { sent } = await sayAndWait(one, 'Hello.')
   const conversation = sent.conversation.id
@@ -146,7 +146,7 @@ test('shows a visitor what the owner adds to an idle conversation', async () => 
 })
 
 describe('open feeds', () => {
-  test('are limited per client address', async () => {
+  test('are limited for each client address', async () => {
     const { app, key, one } = await startVisit({ PARLEY_MAX_FOLLOWERS_ADDRESS: '1' })
     const sent = await say(one, 'Hello.')
     const query = { conversation: sent.conversation.id, cursor: START }

@@ -34,7 +34,7 @@ async function listMessages(): Promise<SentMessage[][]> {
 
 const names = (events: readonly FeedEvent[]) => events.map(({ event }) => event)
 
-describe('a message of a visitor', () => {
+describe("a visitor's message", () => {
   test('starts a conversation whose answer arrives through the feed', async () => {
     const { one } = await startVisit()
     const { sent, events } = await sayAndWait(one, 'Hello {{up:chunks 5}}')
@@ -49,7 +49,7 @@ describe('a message of a visitor', () => {
     expect(events.at(-1)?.data).toMatchObject({ turn: { id: sent.turn.id, status: 'completed' } })
   })
 
-  test('reaches the model with the conversation before it', async () => {
+  test('is sent to the model after the earlier messages of its conversation', async () => {
     const { one } = await startVisit()
     const { sent } = await sayAndWait(one, 'First. {{up:text One.}}')
     await sayAndWait(one, 'Second.', { conversation: sent.conversation.id })
@@ -61,7 +61,7 @@ describe('a message of a visitor', () => {
     ])
   })
 
-  test('has the same result when it is sent again', async () => {
+  test('returns the same turn and item when it is sent again with the same client id', async () => {
     const { one } = await startVisit()
     const client_id = randomUUID()
     const first = await say(one, 'Once.', { client_id })
@@ -86,8 +86,8 @@ describe('a message of a visitor', () => {
   })
 })
 
-describe('the text of the page', () => {
-  test('reaches the model as untrusted text before the message, and is not stored', async () => {
+describe('page context in a message', () => {
+  test('is sent to the model as untrusted text before the message and is not stored', async () => {
     const { app, one } = await startVisit()
     const { sent } = await sayAndWait(one, 'First.', { context: 'CANARY' })
     await sayAndWait(one, 'Second.', { conversation: sent.conversation.id })
@@ -102,7 +102,7 @@ describe('the text of the page', () => {
 })
 
 describe('an interrupted answer', () => {
-  test('is continued by the model, which reads it first', async () => {
+  test('is sent to the model when the visitor continues it', async () => {
     const { one } = await startVisit()
     const { conversation, turn, cursor } = await say(one, 'Explain. {{up:hang-after 3}}')
     await followUntil(one, { conversation: conversation.id, cursor }, (_, { length }) => length === 2)
@@ -122,7 +122,7 @@ describe('an interrupted answer', () => {
 })
 
 describe('a failed turn', () => {
-  test('ends with its error, and its message does not reach the model again', async () => {
+  test('ends with an error, and later requests to the model omit its message', async () => {
     const { one } = await startVisit()
     const { sent, events } = await sayAndWait(one, 'Bad. {{up:status 400}}')
     expect(events.at(-1)?.data).toMatchObject({ turn: { status: 'failed', error_code: expect.any(String) } })
@@ -132,7 +132,7 @@ describe('a failed turn', () => {
   })
 })
 
-describe('a call of a page tool', () => {
+describe('a call to a page tool', () => {
   const tools = [{ type: 'function' as const, function: { name: 'postMessage_cart', parameters: {} } }]
   const CALL = 'Look. {{up:tool postMessage_cart {"a":1}}}'
 
@@ -144,7 +144,7 @@ describe('a call of a page tool', () => {
     return { app, one, sent, callId: called?.call_id as string }
   }
 
-  test('is answered by the page in the next turn, once', async () => {
+  test('receives its result from the page once, in the next turn', async () => {
     const { one, sent, callId } = await startCall()
     const input = {
       turn: sent.turn.id,
@@ -170,7 +170,7 @@ describe('a call of a page tool', () => {
     await expect(late).rejects.toMatchObject({ data: { httpStatus: 409, code: 'turn_not_last' } })
   })
 
-  test('must be one of the turn', async () => {
+  test('accepts a result only in the turn that contains the call', async () => {
     const { one, sent } = await startCall()
     const wrong = one.visitor.toolResults.mutate({
       turn: sent.turn.id,
@@ -193,7 +193,7 @@ describe('a call of a page tool', () => {
 })
 
 describe('the feed', () => {
-  test('gives two followers the same events', async () => {
+  test('contains the same events for two followers', async () => {
     const { one } = await startVisit()
     const { sent } = await sayAndWait(one, 'First.')
     const { conversation } = sent

@@ -38,7 +38,7 @@ export interface StoredConversations {
   /** If false, the browser stores the conversation. */
   readonly stored: boolean
   readonly keep_days: number | null
-  /** Replaces the notice in the visitor's language. */
+  /** Replaces the default notice. */
   readonly notice: { readonly text: string | null; readonly url: string | null } | null
   /** Whether the visitor can list earlier conversations. */
   readonly list: boolean

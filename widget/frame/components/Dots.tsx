@@ -1,4 +1,4 @@
-/** Shows that an answer or a conversation is on its way. */
+/** Shows that an answer or a conversation is loading. */
 
 export function Dots({ label }: { label: string }) {
   return (

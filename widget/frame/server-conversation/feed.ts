@@ -1,4 +1,4 @@
-/** Follows a conversation's feed over connections that break. */
+/** Follows a conversation's feed, and reconnects after failures. */
 import type { FeedEvent } from '../../../src/visitors/schema.ts'
 
 /** Waiting times in milliseconds. */
@@ -6,7 +6,7 @@ export interface FeedTiming {
   /** Before the first attempt to reconnect; each further attempt waits twice as long. */
   readonly firstMs: number
   readonly longestMs: number
-  /** The connection is considered lost after this time without a byte; the server sends some every 15 s. */
+  /** The connection is considered lost after this time without a byte; the server sends a ping every 15 s. */
   readonly silenceMs: number
   /** Returns a number from 0 to 1, so that not all clients reconnect at the same time. */
   readonly random: () => number
@@ -37,7 +37,7 @@ export interface Feed {
   /** Follows this conversation after `cursor`, instead of any other. */
   readonly follow: (conversation: string, cursor: string) => void
   readonly stop: () => void
-  /** Connects again immediately; `isLost` also replaces a connection that seems to work. */
+  /** Reconnects immediately; `isLost` also replaces a connection that seems to work. */
   readonly wake: (isLost: boolean) => void
   /** The conversation that the feed follows. */
   readonly following: () => string | undefined
@@ -70,7 +70,7 @@ export function createFeed({ connect, onEvent, onFailure, timing = feedTiming }:
         silence.end()
       }
       if (Date.now() - startedAtMs > timing.longestMs) failures = 0
-      // A connection that was given up here is replaced at once.
+      // Reconnects without a pause after this code has closed the connection.
       if (!either.aborted) await pause(delayOf(failures, timing), signal)
     }
   }
@@ -112,7 +112,7 @@ export function createFeed({ connect, onEvent, onFailure, timing = feedTiming }:
   }
 }
 
-/** Returns the wait before the next attempt: between half of and the full doubled time. */
+/** Returns the wait before the next attempt: a random time between half and all of the doubled wait. */
 function delayOf(failures: number, { firstMs, longestMs, random }: FeedTiming): number {
   const fullMs = Math.min(longestMs, firstMs * 2 ** Math.min(failures, 10))
   return fullMs * (0.5 + random() / 2)

@@ -131,7 +131,7 @@ export class ServerConversation implements Chat {
     this.shown.updateFeed()
   }
 
-  /** Connects again immediately. `isLost`: the connection was interrupted. */
+  /** Reconnects immediately. `isLost`: the connection was interrupted. */
   wake(isLost: boolean): void {
     this.shown.wake(isLost)
   }
@@ -155,7 +155,7 @@ export class ServerConversation implements Chat {
 
   private onOtherTab({ token, conversation }: VisitorRecord): void {
     if (token === undefined) this.shown.leave()
-    // Shows what the visitor writes in the other tab, if the visitor has not used this one.
+    // Shows the conversation of the other tab if the visitor has not used this tab.
     else if (!this.isUsed && conversation !== undefined) this.showEarlier(conversation)
   }
 }

@@ -103,7 +103,7 @@ export class ShownConversation {
     this.updateFeed()
   }
 
-  /** Keeps the feed open while the visitor can see the conversation, and while an answer is written. */
+  /** Keeps the feed open while the visitor can see the conversation and while the model writes an answer. */
   updateFeed(): void {
     const { isOpen, conversation } = this.parts.store.get()
     const id = this.id()
@@ -112,7 +112,7 @@ export class ShownConversation {
     else if (this.feed.following() !== id) this.feed.follow(id, this.cursor)
   }
 
-  /** Connects again immediately. `isLost`: the connection was interrupted. */
+  /** Reconnects immediately. `isLost`: the connection was interrupted. */
   wake(isLost: boolean): void {
     this.feed.wake(isLost)
   }

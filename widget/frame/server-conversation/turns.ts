@@ -45,7 +45,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     return canSend
   }
 
-  /** Sends again what could not be sent, or asks a question again whose turn has failed. */
+  /** Sends unsent messages or results again, or repeats the question of a failed turn. */
   retry(): void {
     if (!this.canStart()) return
     const view = this.shown.view.get()

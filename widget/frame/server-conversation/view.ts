@@ -21,7 +21,7 @@ export interface View {
   readonly drafts: ReadonlyMap<string, string>
   /** The turn that belongs to the newest message. */
   readonly newestTurnId: string | undefined
-  /** The progress of calls in this tab, and calls whose result is overdue, by call id. */
+  /** The progress of this tab's calls and of overdue calls, by call id. */
   readonly calls: ReadonlyMap<string, Partial<ToolCall>>
   /** The turn whose calls run in this tab. A failure means that their results could not be sent. */
   readonly tools: { readonly turnId: string; readonly state: 'running' | 'stopped' | Failure } | undefined
@@ -69,7 +69,7 @@ export function reduceView(view: View, action: ViewAction): View {
   }
 }
 
-/** Replaces everything that the server stores; keeps messages that it has not received. */
+/** Replaces everything that the server has stored; keeps messages that the server has not received. */
 function openView(view: View, { items, turn }: OpenResult): View {
   const known = new Set(items.map(({ client_id }) => client_id))
   const unsent = view.lines.filter(({ sending, client_id }) => sending !== undefined && !known.has(client_id))

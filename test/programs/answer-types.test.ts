@@ -57,6 +57,7 @@ async function collectEvents({ respond }: Started): Promise<{ type: string }[]> 
   await harness.answerWith(REFUSAL, 1)
   all.push((await respond('refuse', { stream: true })).events)
   all.push((await respond('{{up:error-frame 2}}', { stream: true })).events)
+  all.push((await respond('{{up:status 400}}', { stream: true, background: true })).events)
   await harness.answerWith([chunk({ content: 'One' }), chunk({}, 'length')], 1)
   all.push((await respond('cut', { stream: true })).events)
   return all.flat()

@@ -34,7 +34,14 @@ describe('without environment variables', () => {
     expect(await parseConfig({})).toEqual({
       warnings: [],
       config: {
-        server: { port: 3000, host: '127.0.0.1', publicUrl: undefined, allowedHosts: [], trustedProxies: [] },
+        server: {
+          port: 3000,
+          host: '127.0.0.1',
+          publicUrl: undefined,
+          isDevelopment: false,
+          allowedHosts: [],
+          trustedProxies: [],
+        },
         forwardedAuth: undefined,
         adminEmails: [],
         logLevel: 'info',

@@ -12,7 +12,7 @@ import { reserveArtifact, setArtifact, setConverted, statusPagePath } from '../.
 
 const tenBytes = Buffer.from('0123456789')
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 async function readPage(app: TestApp, id: string): Promise<string> {
   const { status, text } = await app.call('GET', `/artifacts/${id}/watch`)
@@ -42,17 +42,17 @@ describe('the status page', () => {
   test('links to assets whose URLs contain a content hash', async () => {
     const app = await startApp()
     const page = await readPage(app, crypto.randomUUID())
-    const names = [...page.matchAll(/(?:src|href)="\.\.\/((?:status|icon)-[0-9a-f]{16}\.\w+)"/g)].map(
-      ([, name]) => name,
-    )
-    expect(names).toHaveLength(3)
-    for (const name of names) {
-      const { status, headers } = await app.call('GET', `/artifacts/${name}`, { key: null })
+    const own = [...page.matchAll(/(?:src|href)="\.\.\/(status-[0-9a-f]{16}\.\w+)"/g)]
+    const shared = [...page.matchAll(/href="(\/design\/(?:style|mark)-[0-9a-f]{16}\.\w+)"/g)]
+    const paths = [...own.map(([, name]) => `/artifacts/${name}`), ...shared.map(([, path]) => String(path))]
+    expect(paths).toHaveLength(4)
+    for (const path of paths) {
+      const { status, headers } = await app.call('GET', path, { key: null })
       expect(status).toBe(200)
-      expect(headers.get('content-type')).toMatch(/^(text\/(css|javascript)|image\/svg\+xml); charset=utf-8$/)
+      expect(headers.get('content-type')).toMatch(/^(text\/(css|javascript); charset=utf-8|image\/svg\+xml)$/)
       expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
       expect(headers.get('x-content-type-options')).toBe('nosniff')
-      expect((await app.call('POST', `/artifacts/${name}`, { key: null })).status).toBe(405)
+      expect((await app.call('POST', path, { key: null })).status).toBe(405)
     }
   })
 

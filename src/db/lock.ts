@@ -9,6 +9,9 @@ export const lockName = '.lock'
 /** Milliseconds to wait for the lock, which commands and starting servers hold briefly. */
 const PATIENCE_MS = 1_000
 
+/** Prevents the collection of a connection that nothing else refers to, which would release its lock. */
+const heldConnections = new Set<SqliteDatabase>()
+
 export interface DirectoryLock {
   release(): void
 }
@@ -37,7 +40,13 @@ export function acquireLock(dataDir: string): DirectoryLock {
     throw rejection
   }
   const held = connection
-  return { release: () => held.close() }
+  heldConnections.add(held)
+  return {
+    release() {
+      heldConnections.delete(held)
+      held.close()
+    },
+  }
 }
 
 function toRejection(cause: unknown, connection: SqliteDatabase | undefined, dataDir: string): StartupError {

@@ -11,7 +11,12 @@ const resourceLimits = { maxOldGenerationSizeMb: 32 }
 /** Returns the digest in hexadecimal. @throws the signal's reason, or the error of a file that cannot be read */
 export async function digestFile(path: string, signal: AbortSignal): Promise<string> {
   signal.throwIfAborted()
-  const worker = new Worker(new URL(import.meta.url), { workerData: { digestPath: path }, resourceLimits })
+  const worker = new Worker(new URL(import.meta.url), {
+    workerData: { digestPath: path },
+    resourceLimits,
+    // Options of the main program, such as `--input-type`, would prevent the thread from starting.
+    execArgv: [],
+  })
   try {
     // `once` rejects if the thread fails.
     const [digest] = await once(worker, 'message', { signal })

@@ -117,7 +117,8 @@ export class WriteThread {
   }
 
   private async start(): Promise<Worker> {
-    const worker = new Worker(threadFile, { workerData: { path: this.path } })
+    // Options of the main program, such as `--input-type`, would prevent the thread from starting.
+    const worker = new Worker(threadFile, { workerData: { path: this.path }, execArgv: [] })
     worker.unref()
     worker.on('message', (answer: unknown) => this.waiting.shift()?.resolve(answer as never))
     const onEnd = (error: unknown) => {

@@ -6,12 +6,13 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
-import { lastDaysQuery } from './agents/queries.ts'
+import { agentPageQuery } from './agents/queries.ts'
 import { queryClient } from './api.ts'
 import { Loading } from './components/QueryStates.tsx'
 import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
   parseAdminSearch,
+  parseAgentsSearch,
   parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
@@ -62,11 +63,11 @@ const start = createRoute({
 const agents = createRoute({
   getParentRoute: () => shell,
   path: '/agents',
-  validateSearch: ({ q }: Record<string, unknown>): { q?: string } =>
-    typeof q === 'string' && q !== '' ? { q } : {},
-  loader: () => {
+  validateSearch: parseAgentsSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ deps }) => {
     prefetchFirstRun()
-    void queryClient.prefetchQuery(lastDaysQuery)
+    void queryClient.prefetchQuery(agentPageQuery(deps))
   },
   component: lazyRouteComponent(() => import('./agents/AgentsPage.tsx'), 'AgentsPage'),
 })

@@ -99,6 +99,9 @@ export function BudgetState({ budget }: Pick<AdminKey, 'budget'>) {
 
 export interface TabProps {
   readonly search: AdminSearch
+  /** Changes some values of the address. */
+  readonly change: (changes: Readonly<Record<string, string | undefined>>) => void
+  /** Replaces the address. */
   readonly go: (search: AdminSearch) => void
 }
 

@@ -14,7 +14,7 @@ import { Icon } from '../shell/icons.tsx'
 import { showDone } from '../shell/toast.ts'
 import { exportDefinition } from './definition-files.ts'
 import { changeDefinition } from './definition-text.ts'
-import { agentQuery } from './queries.ts'
+import { agentQuery, refreshAgentLists } from './queries.ts'
 
 export function AgentPage() {
   const { agentId } = useParams({ from: '/shell/agents/$agentId' })
@@ -133,7 +133,7 @@ function DuplicateDialog({ agent, isOpen, onClose }: AgentDialogProps) {
   async function duplicate(): Promise<void> {
     const yaml = changeDefinition(text, format, ['name'], name)
     const { agent_id: agentId } = await api.agents.create.mutate({ yaml, format })
-    await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+    await refreshAgentLists(queries)
     await navigate({ to: '/agents/$agentId', params: { agentId } })
   }
   return (
@@ -157,7 +157,7 @@ function DeleteDialog({ agent, isOpen, onClose }: AgentDialogProps) {
     await api.agents.delete.mutate({ agent_id: agent.agent_id })
     await navigate({ to: '/agents', ignoreBlocker: true })
     queries.removeQueries({ queryKey: ['agents', agent.agent_id] })
-    await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+    await refreshAgentLists(queries)
     showDone('Agent deleted')
   }
   return (

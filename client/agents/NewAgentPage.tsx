@@ -12,6 +12,7 @@ import { type ImportedDefinition, importDefinition } from './definition-files.ts
 import { Editor } from './edit/Editor.tsx'
 import { useStoredDraft } from './edit/stored-draft.ts'
 import { type Draft, useCheck, useDraft } from './edit/use-editor.ts'
+import { refreshAgentLists } from './queries.ts'
 import { templates } from './templates.ts'
 import './editor.css'
 
@@ -169,7 +170,7 @@ function useCreate({ text: yaml, format }: Draft, isDirty: { current: boolean })
     mutationFn: () => api.agents.create.mutate({ yaml, format }),
     onSuccess: async ({ agent_id: agentId }) => {
       isDirty.current = false
-      await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+      await refreshAgentLists(queries)
       await navigate({ to: '/agents/$agentId', params: { agentId }, replace: true })
       showDone('Agent created')
     },

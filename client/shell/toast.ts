@@ -10,3 +10,15 @@ export function showDone(message: string): void {
     closeButtonProps: { 'aria-label': 'Close' },
   })
 }
+
+/** Shows why an action failed; does nothing without a message. */
+export function showProblem(message: string | undefined): void {
+  if (message === undefined) return
+  notifications.show({
+    message,
+    color: 'red',
+    withBorder: true,
+    autoClose: false,
+    closeButtonProps: { 'aria-label': 'Close' },
+  })
+}

@@ -25,6 +25,8 @@ import {
   AgentDetail,
   AgentList,
   AgentListQuery,
+  AgentNames,
+  AgentNamesQuery,
   AgentReference,
   AgentSelf,
   AgentUpdated,
@@ -40,6 +42,7 @@ import {
   renderAgentUpdated,
   renderVersionList,
 } from './schema.ts'
+import { listNamesOf } from './store.ts'
 
 const notFound = { 404: 'Agent not found.' }
 
@@ -75,6 +78,12 @@ export const agentsOperations = {
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
       renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
+  }),
+
+  names: query({
+    input: AgentNamesQuery,
+    output: AgentNames,
+    run: ({ context: { deps, caller }, input }) => listNamesOf(deps.db, caller.tenantId, input.ids),
   }),
 
   me: query({

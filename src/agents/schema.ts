@@ -1,6 +1,6 @@
 /** Defines the request and response schemas for agents, and renders agents into them. */
 import { z } from 'zod'
-import { longText, reference } from '../lib/schema-bounds.ts'
+import { longText, reference, searchText } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
@@ -52,8 +52,19 @@ export const AgentListQuery = z.object({
   order: z
     .enum(['asc', 'desc'])
     .optional()
-    .meta({ default: 'desc', description: 'Sort order by creation time; `desc` returns the newest first.' }),
+    .meta({ default: 'desc', description: 'Sort order; `desc` returns the newest agents first.' }),
+  sort: z
+    .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
+    .optional()
+    .meta({ default: 'created', description: 'What the list is sorted by.' }),
+  q: searchText().optional().meta({
+    description: 'Returns only agents whose name or id contains this text.',
+  }),
 })
+
+export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })
+
+export const AgentNames = z.array(z.strictObject({ id: agentId, name: z.string() }))
 
 const wrongVersion = 'must be a whole number, 1 or more'
 

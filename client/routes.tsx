@@ -13,6 +13,7 @@ import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
   parseAdminSearch,
   parseAgentsSearch,
+  parseBinSearch,
   parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
@@ -166,6 +167,13 @@ const files = createRoute({
   component: lazyRouteComponent(() => import('./files/page.tsx'), 'FilesPage'),
 })
 
+const bin = createRoute({
+  getParentRoute: () => shell,
+  path: '/bin',
+  validateSearch: parseBinSearch,
+  component: lazyRouteComponent(() => import('./bin/page.tsx'), 'BinPage'),
+})
+
 const admin = createRoute({
   getParentRoute: () => shell,
   path: '/admin',
@@ -195,6 +203,7 @@ const tree = root.addChildren([
     usage,
     uploads,
     files,
+    bin,
     admin,
     ...('development' in document.documentElement.dataset ? [design] : []),
     unknown,

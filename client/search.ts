@@ -180,3 +180,7 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
     artifact: textOf(raw.artifact),
   })
 }
+
+export function parseBinSearch({ after }: RawSearch): { readonly after?: string | undefined } {
+  return present({ after: textOf(after) })
+}

@@ -7,7 +7,7 @@ import { api } from '../api.ts'
 import { DialogForm } from '../components/Dialog.tsx'
 import { renderNumber } from '../format.ts'
 import type { AdminSearch } from '../search.ts'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 
 interface BudgetFormProps {
   readonly adminKey: AdminKey

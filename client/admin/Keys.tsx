@@ -10,7 +10,7 @@ import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { KeyState } from '../keys/KeyState.tsx'
 import { Icon } from '../shell/icons.tsx'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 import type { AdminKey, TabProps } from './Budget.tsx'
 import { BudgetForm, BudgetState } from './Budget.tsx'
 

@@ -1,6 +1,6 @@
 /** Lists the agents, with a search field and each agent's last day of use. */
 import { Button, Menu } from '@mantine/core'
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import type { ComponentProps } from 'react'
 import type { AgentListItem } from '../api.ts'
@@ -9,12 +9,14 @@ import { ListView } from '../components/list/ListView.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { problemOf } from '../failure.ts'
 import { Checklist } from '../first-run/Checklist.tsx'
 import { countSteps, STEPS, useFirstRun, useStoredFirstRun } from '../first-run/first-run.ts'
 import { renderCount, renderDay } from '../format.ts'
 import { type AgentsSearch, changeSearch } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
-import { showDone } from '../shell/toast.ts'
+import { showDone, showProblem } from '../shell/toast.tsx'
+import { binAgents } from './agent-bin.ts'
 import { agentPageQuery, lastDaysQuery } from './queries.ts'
 
 export function AgentsPage() {
@@ -73,6 +75,7 @@ interface AgentListProps {
 
 function AgentList({ query, search, hasAction }: AgentListProps) {
   const navigate = useNavigate({ from: '/agents' })
+  const queries = useQueryClient()
   const ids = query.data?.data.map(({ id }) => id) ?? []
   const { data: lastDays } = useQuery(lastDaysQuery(ids))
   const columns: readonly Column<AgentListItem>[] = [
@@ -94,7 +97,25 @@ function AgentList({ query, search, hasAction }: AgentListProps) {
       }
       sorting={{ sort: 'created', order: 'desc' }}
       placeholder="Search by name or ID"
-      menu={(agent) => <AgentMenuItems agent={agent} />}
+      bulk={[
+        {
+          label: 'Delete',
+          isDangerous: true,
+          run: (agents) =>
+            binAgents(
+              queries,
+              agents.map(({ id }) => id),
+            ),
+        },
+      ]}
+      menu={(agent) => (
+        <AgentMenuItems
+          agent={agent}
+          onDelete={() =>
+            void binAgents(queries, [agent.id]).catch((thrown) => showProblem(problemOf(thrown)))
+          }
+        />
+      )}
       empty={<NoAgents hasAction={hasAction} />}
       onPhone="same"
       hasRowLinks
@@ -102,7 +123,12 @@ function AgentList({ query, search, hasAction }: AgentListProps) {
   )
 }
 
-function AgentMenuItems({ agent: { id, agent_key: key } }: { readonly agent: AgentListItem }) {
+interface AgentMenuItemsProps {
+  readonly agent: AgentListItem
+  readonly onDelete: () => void
+}
+
+function AgentMenuItems({ agent: { id, agent_key: key }, onDelete }: AgentMenuItemsProps) {
   return (
     <>
       <Menu.Item
@@ -115,6 +141,9 @@ function AgentMenuItems({ agent: { id, agent_key: key } }: { readonly agent: Age
       </Menu.Item>
       <Menu.Item onClick={() => void copyText(id, 'Agent ID copied')}>Copy agent ID</Menu.Item>
       <Menu.Item onClick={() => void copyText(key, 'Agent key copied')}>Copy agent key</Menu.Item>
+      <Menu.Item className="danger-text" onClick={onDelete}>
+        Delete
+      </Menu.Item>
     </>
   )
 }

@@ -13,7 +13,7 @@ import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderSize } from '../format.ts'
 import { changeSearch } from '../search.ts'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 
 type StoredFile = Outputs['files']['list']['data'][number]
 const PAGE_SIZE = 25

@@ -15,7 +15,7 @@ import { Icon, type IconName } from './icons.tsx'
 import { useChooseKey } from './KeySwitch.tsx'
 import { entries, keysAndAdministration } from './navigation.ts'
 import { palette, paletteStore } from './palette.ts'
-import { showDone } from './toast.ts'
+import { showDone } from './toast.tsx'
 import { useMe } from './use-me.ts'
 
 /** Waiting time after the last key before agents are searched, in milliseconds. */

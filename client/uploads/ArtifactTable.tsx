@@ -7,7 +7,7 @@ import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderShare, renderSize } from '../format.ts'
 import { artifactKinds, artifactStates, type UploadsSearch } from '../search.ts'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 import { type Artifact, addressOf, kindNames, shareOf, titleOf } from './artifacts.ts'
 
 const stateNames = {

@@ -9,12 +9,12 @@ import { AgentConversations, toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 
-const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
+export const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
 const agentKey = z.string().meta({ description: 'Agent key; safe to publish on a web page.' })
 const parentKey = z
   .string()
   .meta({ description: 'Public part of the parent key that owns the agent, never its secret.' })
-const createdAt = z.int().meta({ description: 'Unix seconds.' })
+export const createdAt = z.int().meta({ description: 'Unix seconds.' })
 const tools = z.array(AgentTool)
 /** Higher than the HTTP server's limit for all headers together, so that this limit never applies. */
 const MAX_HEADER_LENGTH = 65_536

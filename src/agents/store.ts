@@ -44,7 +44,12 @@ export async function findAgent(db: Database, tenantId: string, id: string): Pro
 
 /** Finds an agent by its key's public id in all tenants, because the id does not identify the tenant. */
 export async function findAgentByKey(db: Database, keyId: string): Promise<AgentRow | undefined> {
-  return db.selectFrom('agents').selectAll().where('key_id', '=', keyId).executeTakeFirst()
+  return db
+    .selectFrom('agents')
+    .selectAll()
+    .where('key_id', '=', keyId)
+    .where('binned_at', 'is', null)
+    .executeTakeFirst()
 }
 
 export async function listAgentRows(
@@ -91,6 +96,7 @@ export async function listAgentNames(db: Database, tenantId: string): Promise<Ag
     .selectFrom('agents')
     .select(['id', 'created_at'])
     .where('parent_key_id', '=', tenantId)
+    .where('binned_at', 'is', null)
     .orderBy('position', 'desc')
     .execute()
 }
@@ -107,12 +113,42 @@ export async function updateUnversioned(
     .set(changes)
     .where('id', '=', id)
     .where('parent_key_id', '=', tenantId)
+    .where('binned_at', 'is', null)
     .executeTakeFirst()
   return result.numUpdatedRows > 0n
 }
 
+/** Selects the tenant's agents that are not in the bin. */
 function ownAgents(db: Database, tenantId: string) {
+  return agentsOf(db, tenantId).where('binned_at', 'is', null)
+}
+
+export function binnedAgents(db: Database, tenantId: string) {
+  return agentsOf(db, tenantId).where('binned_at', 'is not', null)
+}
+
+function agentsOf(db: Database, tenantId: string) {
   return db.selectFrom('agents').selectAll().where('parent_key_id', '=', tenantId)
+}
+
+/**
+ * Moves an agent to the bin, or out of it if `at` is null. Returns undefined if the tenant has no such agent, or
+ * if it is already there.
+ */
+export function setBinned(
+  db: Database,
+  tenantId: string,
+  id: string,
+  at: number | null,
+): Promise<AgentRow | undefined> {
+  return db
+    .updateTable('agents')
+    .set({ binned_at: at })
+    .where('id', '=', id)
+    .where('parent_key_id', '=', tenantId)
+    .where('binned_at', at === null ? 'is not' : 'is', null)
+    .returningAll()
+    .executeTakeFirst()
 }
 
 export function selectVersions(db: Database, tenantId: string, id: string) {
@@ -121,6 +157,10 @@ export function selectVersions(db: Database, tenantId: string, id: string) {
     .selectAll()
     .where('agent_id', '=', id)
     .where('agent_id', 'in', (query) =>
-      query.selectFrom('agents').select('id').where('parent_key_id', '=', tenantId),
+      query
+        .selectFrom('agents')
+        .select('id')
+        .where('parent_key_id', '=', tenantId)
+        .where('binned_at', 'is', null),
     )
 }

@@ -21,6 +21,8 @@ export const auditActions = [
   'agent_key.rotate',
   'agent.create',
   'agent.update',
+  'agent.bin',
+  'agent.restore',
   'agent.delete',
   'file.delete',
   'artifact.delete',

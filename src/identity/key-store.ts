@@ -22,6 +22,7 @@ export async function findCredential(db: Database, digest: string): Promise<Foun
     .where('credentials.digest', '=', digest)
     .where('parent_keys.revoked_at', 'is', null)
     .where('parent_keys.disabled_at', 'is', null)
+    .where('credentials.suspended_at', 'is', null)
     .select(['credentials.digest', 'credentials.parent_key_id', 'agent_id', 'valid_until'])
     .select(['parent_keys.expires_at', 'requests_per_minute', 'max_streams'])
     .executeTakeFirst()
@@ -220,4 +221,9 @@ export async function moveAgentKeys(db: Database, fromTenantId: string, toTenant
     .where('parent_key_id', '=', fromTenantId)
     .where('agent_id', 'is not', null)
     .execute()
+}
+
+/** Rejects an agent's keys from now on, or accepts them again if `at` is null. Runs in the caller's transaction. */
+export async function suspendAgentKeys(trx: Database, agentId: string, at: number | null): Promise<void> {
+  await trx.updateTable('credentials').set({ suspended_at: at }).where('agent_id', '=', agentId).execute()
 }

@@ -23,7 +23,7 @@ import {
   selectNewestFirst,
 } from './key-store.ts'
 
-export { type ParentKeyRow, stateOf } from './key-store.ts'
+export { type ParentKeyRow, stateOf, suspendAgentKeys } from './key-store.ts'
 
 export type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: { invalidate(): void } }
 
@@ -210,6 +210,7 @@ export async function insertSecret(
     agent_id: owner.agentId,
     valid_until: null,
     created_at: createdAt,
+    suspended_at: null,
   }
   await db.insertInto('credentials').values(row).execute()
 }

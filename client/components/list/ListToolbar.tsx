@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { problemOf } from '../../failure.ts'
 import { renderCount } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
-import { showProblem } from '../../shell/toast.ts'
+import { showProblem } from '../../shell/toast.tsx'
 import type { Column } from './column.ts'
 import { type ColumnChoice, isHideable } from './list-state.ts'
 

@@ -20,6 +20,7 @@ import * as addArrivedBytes from './0017_add_arrived_bytes.ts'
 import * as addArtifactEndings from './0018_add_artifact_endings.ts'
 import * as addConversionEvents from './0019_add_conversion_events.ts'
 import * as indexSortedLists from './0024_index_sorted_lists.ts'
+import * as addAgentBin from './0025_add_agent_bin.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -42,4 +43,5 @@ export const migrations: Record<string, Migration> = {
   '0018_add_artifact_endings': addArtifactEndings,
   '0019_add_conversion_events': addConversionEvents,
   '0024_index_sorted_lists': indexSortedLists,
+  '0025_add_agent_bin': addAgentBin,
 }

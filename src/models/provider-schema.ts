@@ -71,7 +71,10 @@ export const Provider = z
     status: z.enum(['up', 'down', 'checking', 'unused']).meta({
       description: '`unused` if the server cannot use the stored provider; `problem` states the reason.',
     }),
-    problem: z.string().nullable().meta({ description: 'What is wrong and what to do; null if nothing is.' }),
+    problem: z
+      .string()
+      .nullable()
+      .meta({ description: 'The problem and its solution; null without a problem.' }),
     latency_ms: z.int().nullable().meta({ description: 'Duration of the last request for the model list.' }),
     checked_at: seconds.nullable(),
     models: z.int().meta({ description: 'Number of models that the provider lists.' }),
@@ -103,7 +106,7 @@ export const ProviderTestResult = z
     problem: z
       .string()
       .nullable()
-      .meta({ description: 'What is wrong and what to do; null after a success.' }),
+      .meta({ description: 'The problem and its solution; null after a success.' }),
     model_count: z.int(),
     models: z.array(z.strictObject({ id: z.string(), chats: z.boolean() })).meta({
       description: `The first ${MOST_LISTED_MODELS} models; \`chats\` is false for embedding models.`,

@@ -8,7 +8,7 @@ export interface ProviderTest {
   readonly latencyMs: number
   /** Undefined after a failure. */
   readonly models: readonly BackendModel[] | undefined
-  /** What is wrong and what to do; undefined after a success. */
+  /** The problem and its solution; undefined after a success. */
   readonly problem: string | undefined
 }
 

@@ -3,6 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
 import { countExternalBytes } from '../lib/external-memory.ts'
 import { createGuardedConnector, type Reach } from '../lib/net.ts'
+import { toNetworkFailure } from './failures.ts'
 import { BackendFailure } from './provider.ts'
 
 /** Timeouts of a call. undici checks them about twice a second, so they may fire up to a second late. */
@@ -262,28 +263,6 @@ function isMediaType(header: Header, mediaType: string): boolean {
   const end = header.indexOf(';')
   const found = end === -1 ? header : header.slice(0, end)
   return found === mediaType || found.trim().toLowerCase() === mediaType
-}
-
-const timeoutCodes = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-  'ETIMEDOUT',
-])
-
-function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
-  const code = typeof cause.code === 'string' ? cause.code : ''
-  if (timeoutCodes.has(code))
-    return new BackendFailure('timeout', 'The provider did not respond in time.', { cause })
-  // A truncated body means that the connection was lost; only llhttp's message distinguishes this from a
-  // protocol error.
-  const isProtocolError = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
-  if (isProtocolError || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    // Drops the original error, because it contains bytes that may be part of a model's response.
-    const reason = new Error(cause.message)
-    return new BackendFailure('protocol', 'The provider sent an invalid HTTP response.', { cause: reason })
-  }
-  return new BackendFailure('unreachable', 'The connection to the provider failed.', { cause })
 }
 
 abstract class JsonHandler<Body> extends ResponseHandler<Body> {

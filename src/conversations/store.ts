@@ -66,7 +66,7 @@ export function findTurn(
     .executeTakeFirst()
 }
 
-/** Renews the leases of the owner's turns in `ids` that still run, and returns these turns. */
+/** Renews the leases of those turns in `ids` that are still running, and returns these turns. */
 export async function renewLeases(
   db: ConversationDb,
   owner: string,

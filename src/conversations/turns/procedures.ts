@@ -32,7 +32,7 @@ export type NewTurnRow = Omit<Insertable<TurnTable>, 'number'>
 interface NewTurn {
   readonly expiredKey: { readonly digest: string; readonly createdBefore: number } | undefined
   readonly visitor: { readonly id: string; readonly tenantId: string; readonly agentId: string } | undefined
-  /** The conversation that begins with this turn, which it already counts and, with `locks`, names as running. */
+  /** A new conversation, whose row already counts this turn and, with `locks`, names it as the running turn. */
   readonly conversation: Insertable<ConversationTable> | undefined
   /** Whether the conversation admits no other turn until this one ends. */
   readonly locks: boolean

@@ -268,13 +268,15 @@ describe('keys revoke --with-created', () => {
     const { url } = await startServer({ folder })
     const managing = (await keys(folder, 'create', '--name', 'boss', '--manage-keys')).trim()
     const unrelated = await createKey(folder)
-    const create = async (name: string) => (await callServer(url, 'POST', '/v1/keys', managing, { name })).body.key
+    const create = async (name: string) =>
+      (await callServer(url, 'POST', '/v1/keys', managing, { name })).body.key
     const created: string[] = [await create('one'), await create('two')]
     const text = await keys(folder, 'revoke', publicIdOf(managing), '--with-created')
     const [first, ...others] = text.trim().split('\n')
     expect(first).toBe(`revoked ${publicIdOf(managing)}`)
     expect(others.toSorted()).toEqual(created.map((key) => `revoked ${publicIdOf(key)}`).toSorted())
-    for (const key of [managing, ...created]) expect(await eventually(() => validate(url, key), 401)).toBe(401)
+    for (const key of [managing, ...created])
+      expect(await eventually(() => validate(url, key), 401)).toBe(401)
     expect(await validate(url, unrelated)).toBe(200)
   })
 

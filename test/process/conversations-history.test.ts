@@ -41,7 +41,11 @@ function insertLargeItems(dataDir: string): void {
   const columns = (db.pragma('table_info(items)') as { name: string }[])
     .map(({ name }) => name)
     .filter((name) => name !== 'n')
-  const large = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'x'.repeat(ITEM_BYTES) }] }
+  const large = {
+    type: 'message',
+    role: 'user',
+    content: [{ type: 'input_text', text: 'x'.repeat(ITEM_BYTES) }],
+  }
   const body = JSON.stringify(large)
   const values: Readonly<Record<string, string>> = {
     id: `id || '-' || @at`,

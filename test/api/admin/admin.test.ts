@@ -212,7 +212,11 @@ describe('revoking a key as an administrator', () => {
   })
 
   test.each([
-    ['with `with_created_keys`, also revokes the keys that the key created', { with_created_keys: true }, 401],
+    [
+      'with `with_created_keys`, also revokes the keys that the key created',
+      { with_created_keys: true },
+      401,
+    ],
     ['without `with_created_keys`, leaves the keys that the key created', {}, 200],
   ])('%s', async (_what, body, status) => {
     const app = await startAdminApp()

@@ -280,7 +280,7 @@ describe('keys revoke --with-created', () => {
     expect(await validate(url, unrelated)).toBe(200)
   })
 
-  test('lists the ids of the created keys as JSON with --json, which is empty if there are none', async () => {
+  test('prints an empty list of created keys with --json for a key that has created no keys', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const result = JSON.parse(await keys(folder, 'revoke', key, '--with-created', '--json'))

@@ -24,6 +24,10 @@ export const actionNames = {
   'conversation.export': 'Conversations exported',
   'conversation.delete': 'Conversation deleted',
   'conversation.expire': 'Conversations expired',
+  'provider.create': 'Provider added',
+  'provider.update': 'Provider changed',
+  'provider.delete': 'Provider deleted',
+  'provider.test': 'Provider tested',
   'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const
@@ -54,6 +58,10 @@ export const actionGroups = [
   {
     group: 'Conversations',
     actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire'],
+  },
+  {
+    group: 'Providers',
+    actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
   },
   { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: string; actions: readonly Action[] }[]

@@ -201,7 +201,7 @@ test('the browser skips the layout of the parts of a long reply that are not vis
   const isLaidOut = (index: number) =>
     paragraph(index).evaluate((element) => element.checkVisibility({ contentVisibilityAuto: true }))
   await expect.poll(() => isLaidOut(200)).toBe(true)
-  expect(await isLaidOut(2)).toBe(false)
+  await expect.poll(() => isLaidOut(2)).toBe(false)
   await paragraph(2).evaluate((element) => element.scrollIntoView())
   await expect.poll(() => isLaidOut(2)).toBe(true)
   const texts = await opened.frame.locator('article.reply p').allTextContents()

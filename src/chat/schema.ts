@@ -6,6 +6,11 @@ import { ChatChunk, ChatRequest } from '../providers/chat-api.ts'
 /** The playground's options. Agent keys, which are public, cannot use them. */
 const PlaygroundOptions = z.strictObject({
   draft: DefinitionBody.optional().meta({ description: 'Definition to use instead of the saved one.' }),
+  model: z
+    .string()
+    .max(200)
+    .optional()
+    .meta({ description: "Model to use instead of the agent's default; its model policy must allow it." }),
   is_traced: z
     .boolean()
     .default(false)

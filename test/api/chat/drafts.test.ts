@@ -61,6 +61,19 @@ describe('a draft', () => {
     expect(textOf(chunks)).toBe('You said: hi')
   })
 
+  test('runs with another model that the model policy allows', async () => {
+    const { app, id } = await startAgent({ allowed_models: [defaultModel, fallbackModel] })
+    const ask = (model: string) =>
+      runDraft(app, {
+        model: `agent/${id}`,
+        messages: userMessage('hi'),
+        trial: { draft: { yaml: yaml({ model: 'up-chat' }) }, model, is_traced: true },
+      })
+    const [answering] = stepsOf(await ask('up-small')).filter(({ type }) => type === 'answering')
+    expect(answering).toMatchObject(fallbackModel)
+    await expect(ask('mock/mock')).rejects.toThrow("may not use the model 'mock/mock'")
+  })
+
   test('with an invalid definition is rejected with the position of the error', async () => {
     const app = await startApp()
     const draft = { yaml: 'name: A\ninstructions: 7\n' }

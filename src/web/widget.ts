@@ -126,7 +126,7 @@ function renderFramePolicy(connections: string, ancestors: string): string {
 /** The console's trial calls the model for the frame, so the frame itself connects to no server (ADR 0063). */
 const trialPolicy = renderFramePolicy("'none'", "'self'")
 
-/** Renders the attributes that tell the frame the operator's settings. */
+/** Renders the attributes with the operator's settings. */
 function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget']): string {
   const origins = escapeAttribute(connectOrigins.join(' '))
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`

@@ -149,7 +149,7 @@ describe('the trial of a definition', () => {
     await first.getByRole('button', { name: 'Save as a test question' }).click()
     await first.getByRole('button', { name: 'Edit and resend' }).click()
     await page.getByRole('textbox', { name: 'Edit the message' }).fill('Changed')
-    await page.getByRole('button', { name: 'Resend' }).click()
+    await page.getByRole('button', { name: 'Resend', exact: true }).click()
     await playgroundFrame(page).getByText('You said: Changed', { exact: true }).waitFor()
     expect(await playgroundFrame(page).getByText('Second').count()).toBe(0)
     expect(

@@ -43,14 +43,8 @@ export function createChats({ store, operator, trial, toolRunner, onFailure }: C
   const local = createLocalChat({ ...parts, waitForHome })
   const stored = new ServerConversation(parts)
   const history = createHistorySync(store)
-  const connection = createConnection({
-    store,
-    operator,
-    trial,
-    onTransport: local.setTransport,
-    onAgent: settleHome,
-    onFailure,
-  })
+  const listeners = { onTransport: local.setTransport, onAgent: settleHome, onFailure }
+  const connection = createConnection({ store, operator, trial, ...listeners })
   const current = () => (store.get().home === 'server' ? stored : local)
 
   /** @throws ChatFailure if the agent cannot be read, or if its conversations belong on the server */

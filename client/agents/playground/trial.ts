@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react'
 import type { Entry } from '../../../widget/frame/conversation.ts'
 import type { TraceTurn } from './trace.ts'
 
-/** What a chat tries: the draft, the saved version, or the draft with another model (`model:<id>`). */
+/** The subject of a chat: the draft, the saved version, or the draft with another model (`model:<id>`). */
 export type Choice = 'draft' | 'saved' | `model:${string}`
 
 /** A call to a page tool that waits for the tester's result. */

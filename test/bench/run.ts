@@ -81,7 +81,7 @@ async function createStand(
     startOurs: isSelfCheck ? startBarePassThrough : () => startService(upstreamPort, isPinned, dataDir),
     startOursEmpty: isSelfCheck
       ? startBareWithKey
-      : () => startService(upstreamPort, isPinned, mkdtempSync(join(folder, 'empty-'))),
+      : (more) => startService(upstreamPort, isPinned, mkdtempSync(join(folder, 'empty-')), more),
     plan: async (plan: StreamPlan) => {
       await fetch(`http://127.0.0.1:${upstreamPort}/plan`, { method: 'POST', body: JSON.stringify(plan) })
     },

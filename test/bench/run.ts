@@ -13,7 +13,7 @@ import type { StreamPlan } from './upstream.ts'
 
 const usage = `npm run bench -- [options]
 
-  --quick          run fewer and shorter rounds: under 2 minutes, less exact
+  --quick          run fewer and shorter rounds: under 4 minutes, less exact
   --only <groups>  run only these groups, separated by commas: ${Object.keys(groups).join(', ')}
   --self-check     compare bare with bare, without the service: every ratio must be about 1
   --json           print one JSON object instead of the table

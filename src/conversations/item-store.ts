@@ -1,7 +1,7 @@
 /** Reads and writes the items of conversations. */
 import type { Selectable } from 'kysely'
 import { type ConversationDb, type ItemTable, insertRow } from '../db/open.ts'
-import { type DataPlace, markDeletedData, type NewData, toDataRow } from './data/data-rows.ts'
+import { type DataPlace, markDeletedData, type NewData, toDataRow } from './inline-data/data-rows.ts'
 import type { PageOptions } from './store.ts'
 
 const TITLE_LENGTH = 80

@@ -1,8 +1,8 @@
 /** Reads stored turns and items on behalf of the modules that run turns. */
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import type { ItemData } from './data/item-data.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ItemData } from './inline-data/item-data.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
 import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'

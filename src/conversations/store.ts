@@ -1,7 +1,7 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
-import { markDeletedData } from './data/data-rows.ts'
+import { markDeletedData } from './inline-data/data-rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>

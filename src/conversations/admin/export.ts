@@ -1,6 +1,6 @@
 /** Exports stored turns with their items and diagnostics, a few rows at a time. */
 import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
-import type { ItemData } from '../data/item-data.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
 import { listItemsOfTurns } from '../item-store.ts'
 import { renderConversations, toOwnedItem } from '../requests.ts'
 import type { ConversationObject, ListedItem, TurnObject } from '../schema.ts'

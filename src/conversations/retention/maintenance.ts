@@ -1,8 +1,8 @@
 /** Deletes expired data, and applies changes to agents to their conversations. */
 import type { ConversationDatabase, ConversationDb, ConversationStorage } from '../../db/open.ts'
 import { type Clock, createDeletionTime } from '../../lib/clock.ts'
-import type { ItemData } from '../data/item-data.ts'
 import type { Dependencies } from '../dependencies.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
 import { IDEMPOTENCY_SECONDS } from '../turns/acceptance.ts'
 import {
   applyKeepTime,

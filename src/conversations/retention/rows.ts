@@ -1,7 +1,7 @@
 /** Deletes and changes the rows of many conversations, a limited number per statement. */
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
-import { markDeletedData } from '../data/data-rows.ts'
+import { markDeletedData } from '../inline-data/data-rows.ts'
 
 /** Selects the conversations to delete: an agent's, or those that expired before a time (Unix seconds). */
 export type Doomed =

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import type { Insertable } from 'kysely'
 import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import type { ItemData } from '../data/item-data.ts'
 import type { Dependencies } from '../dependencies.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
 import {
   type EncodedItem,
   type EncodedItems,

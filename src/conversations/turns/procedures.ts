@@ -8,8 +8,8 @@ import {
   type TurnTable,
 } from '../../db/open.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
-import type { NewData } from '../data/data-rows.ts'
 import { recordVisitor } from '../feed/rows.ts'
+import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, insertDataRows, insertItemRows } from '../item-store.ts'
 import {
   expireIdempotencyKey,

@@ -1,5 +1,4 @@
 /** Opens and connects a service's components (the composition root). */
-import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import { createAgentDirectory } from '../agents/cache.ts'
@@ -18,8 +17,10 @@ import { StorageQuota } from '../files/quota.ts'
 import { createTokens } from '../identity/artifact-tokens.ts'
 import { createAuthenticator, createKeyDirectory, createUserDirectory } from '../identity/authenticate.ts'
 import { type Clock, createPositions } from '../lib/clock.ts'
-import type { Random } from '../lib/ids.ts'
+import { type Random, systemRandom } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
+import { followProviders } from '../models/live-providers.ts'
+import { resealProviderKeys } from '../models/sealed-provider-keys.ts'
 import { AddressSharing } from '../operations/address-sharing.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
@@ -54,20 +55,20 @@ export async function createDeps(
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { backgroundDb, dbFor = () => opened.db, postgres, isOnlyServer } = opened
-  const { config, clock = opened.clock, random = randomBytes, log } = options
+  const { config, clock = opened.clock, random = systemRandom, log } = options
   const db = dbFor('uploads')
   // Runs first, because a server with the wrong database must not change anything.
   await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
-  await resealAgentKeys({ db, sealer, log })
+  await resealKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
   // Runs before background work starts, because opening the stores may fail.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
   // Runs after the stores are open; otherwise, a failure to open them would leave the providers running.
   const backends = await createBackends(config, { clock, random })
-  const models = new ModelCatalogue(backends, { config, log })
+  const models = new ModelCatalogue(backends, { config, log, clock })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
   const replicas = await openReplicas(config, postgres, { db: backgroundDb, clock, random, log })
@@ -94,8 +95,8 @@ export async function createDeps(
     ...createVisitors({ sealer, clock, random }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
-    backends,
-    models,
+    ...{ backends, models },
+    providers: createProviders(bus, backends, { config, db: backgroundDb, log, sealer, models }),
     breakers: new Breakers(config.breaker, clock),
     shared,
     usage: broadcastInvalidation(
@@ -109,7 +110,7 @@ export async function createDeps(
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
-      { config, clock, random, log, bus, nextPosition, isOnlyServer, metrics: metrics.conversations },
+      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs },
       { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),
@@ -122,14 +123,28 @@ export async function createDeps(
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
 }
 
+async function resealKeys(deps: Parameters<typeof resealAgentKeys>[0]): Promise<void> {
+  await resealAgentKeys(deps)
+  await resealProviderKeys(deps)
+}
+
+/** Adds the stored providers, which other replicas load again after a message on the bus. */
+function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>) {
+  return broadcastInvalidation(bus, 'providers', followProviders(...given))
+}
+
 function createConversations(
-  deps: Omit<ConstructorParameters<typeof Conversations>[0], 'storage' | 'capabilityKey' | 'config'> &
-    Pick<Deps, 'config'>,
+  deps: Pick<Deps, 'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'> & {
+    readonly bus: Bus
+    readonly isOnlyServer: boolean
+  },
   database: Parameters<typeof createConversationStorage>[0],
   sealer: Deps['sealer'],
 ) {
   const conversations = new Conversations({
     ...deps,
+    metrics: deps.metrics.conversations,
+    openBlobs: async () => deps.fileBlobs,
     storage: createConversationStorage(database, deps.config.dataDir, deps.clock),
     capabilityKey: sealer.derive('parley stream capability key', 32),
   })

@@ -216,7 +216,7 @@ export function createConsoleRouter() {
     routeTree: tree,
     basepath: '/console',
     defaultPreload: 'intent',
-    defaultPendingComponent: () => <Loading what="the page" />,
+    defaultPendingComponent: () => <Loading what="page" />,
     defaultPendingMs: 200,
     defaultErrorComponent: BrokenPage,
     defaultNotFoundComponent: UnknownPage,

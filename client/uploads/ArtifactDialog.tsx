@@ -35,11 +35,9 @@ export function ArtifactDialog({ id, artifacts, onClose }: ArtifactDialogProps) 
           It may have been deleted, or it may belong to another key.
         </Empty>
       ) : null}
-      {artifact === undefined && error === null ? (
-        <Loading what="the artifact" rows={1} height={240} />
-      ) : null}
+      {artifact === undefined && error === null ? <Loading what="artifact" rows={1} height={240} /> : null}
       {artifact === undefined && error !== null ? (
-        <Failed error={error} what="The artifact" retry={() => void refetch()} />
+        <Failed error={error} what="artifact" retry={() => void refetch()} />
       ) : null}
     </Dialog>
   )

@@ -52,7 +52,7 @@ export function UsagePicker({
       {isAdministrator && (!isAllKeys || key !== undefined) ? (
         <Whose search={search} onSearch={onSearch} isAll={isAll} isAllKeys={isAllKeys} />
       ) : null}
-      <Group ml="auto">{children}</Group>
+      <Group ms="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
     </Group>
   )

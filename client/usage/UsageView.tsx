@@ -35,8 +35,8 @@ export function UsageView(props: UsageViewProps) {
           Download CSV
         </Button>
       </UsagePicker>
-      {error !== null ? <Failed error={error} what="The usage" retry={() => void refetch()} /> : null}
-      {data === undefined && error === null ? <Loading what="the usage" rows={3} height={180} /> : null}
+      {error !== null ? <Failed error={error} what="usage" retry={() => void refetch()} /> : null}
+      {data === undefined && error === null ? <Loading what="usage" rows={3} height={180} /> : null}
       {data === undefined || error !== null ? null : (
         <div aria-busy={isPlaceholderData}>
           <UsageContent usage={data} />
@@ -57,7 +57,7 @@ function UsageContent({ usage }: { readonly usage: ShownUsage }) {
   return (
     <Stack gap="md">
       <Figures total={usage.total} />
-      <Suspense fallback={<Loading what="the charts" rows={2} height={240} />}>
+      <Suspense fallback={<Loading what="charts" rows={2} height={240} />}>
         <Charts {...usage} />
         <UsageTable {...usage} />
       </Suspense>

@@ -1,5 +1,7 @@
 /** Defines the widget's options, their defaults, and which of them the frame receives. */
 
+import type { Appearance } from './appearance.ts'
+
 /** A page tool in the chat API's format. */
 export interface PageTool {
   readonly type: 'function'
@@ -22,7 +24,7 @@ export interface ToolAnnotations {
 }
 
 /** The options that the frame receives, through the port and never in an address. */
-export interface FrameOptions {
+export interface FrameOptions extends Appearance {
   /** An agent key; public, but stored only in memory. */
   readonly apiKey?: string
   /** Must be the id of the agent that the key belongs to. */
@@ -34,9 +36,8 @@ export interface FrameOptions {
   /** Shown at the top of an empty chat. */
   readonly welcomeMessage?: string
   readonly title?: string
-  readonly theme: 'light' | 'dark' | 'auto'
-  /** Any CSS color without `var()`. */
-  readonly primaryColor: string
+  /** Default: the color scheme of the agent's theme. */
+  readonly theme?: 'light' | 'dark' | 'auto'
   /** Shown as the assistant's first message, but not sent to the model. */
   readonly greeting?: string
   /** Default: the frame's text in the visitor's language. */
@@ -61,10 +62,6 @@ export interface FrameOptions {
 
 /** All options that a page can set. */
 export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
-  readonly position: 'bottom-right' | 'bottom-left'
-  /** Pixels if it is a number. */
-  readonly width: string | number
-  readonly height: string | number
   readonly autoOpen: boolean
   /** Sent with each turn. Pass a new object to change it. */
   readonly context: Readonly<Record<string, unknown>>
@@ -80,11 +77,6 @@ export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
 }
 
 export const defaultOptions = {
-  theme: 'auto',
-  position: 'bottom-right',
-  primaryColor: '#4f46e5',
-  width: '360px',
-  height: '420px',
   autoOpen: false,
   context: {},
   tools: [],

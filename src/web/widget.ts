@@ -4,6 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { AgentDefinition } from '../agents/definition.ts'
+import type { AgentTheme } from '../agents/theme.ts'
 import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
 import { matchesTag } from '../http/ranges.ts'
@@ -95,30 +97,37 @@ ${designHead}
 `
 }
 
-/**
- * Returns the origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. The
- * frame itself reports an invalid key.
- */
-async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
+/** Returns `embed` of the key's agent; undefined if the key is not valid, which the frame itself reports. */
+async function findEmbed(deps: Dependencies, publicKey: string): Promise<AgentDefinition['embed']> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
   const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
-  const origins = isLive ? (agent.definition.embed?.origins ?? []) : []
+  return isLive ? agent.definition.embed : undefined
+}
+
+/** Returns the sources for `frame-ancestors`: every page if the agent lists none. */
+function renderAncestors(origins: readonly string[] = []): string {
   return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
 }
 
-function renderFramePolicy(connectOrigins: readonly string[], ancestors: string): string {
+/** Returns the origins of the theme's images that are not `data:` URLs. */
+function listImageOrigins({ avatar, logo }: AgentTheme = {}): string[] {
+  const urls = [avatar, logo].filter((url) => url?.startsWith('https:'))
+  return [...new Set(urls.map((url) => new URL(url as string).origin))]
+}
+
+function renderFramePolicy(connectOrigins: readonly string[], embed: AgentDefinition['embed']): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data: blob:",
+    `img-src ${["'self'", 'data:', 'blob:', ...listImageOrigins(embed?.theme)].join(' ')}`,
     "font-src 'self'",
     `connect-src ${["'self'", ...connectOrigins].join(' ')}`,
     "form-action 'none'",
     "base-uri 'none'",
     "object-src 'none'",
-    `frame-ancestors ${ancestors}`,
+    `frame-ancestors ${renderAncestors(embed?.origins)}`,
     "require-trusted-types-for 'script'",
   ].join('; ')
 }
@@ -126,9 +135,10 @@ function renderFramePolicy(connectOrigins: readonly string[], ancestors: string)
 function renderFrame(
   widget: WidgetAssets,
   { connectOrigins, isProviderKeyAllowed }: Config['widget'],
+  theme: AgentTheme | undefined,
 ): string {
   return `<!doctype html>
-<html lang="en" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}">
+<html lang="en" data-agent-theme="${escapeAttribute(JSON.stringify(theme ?? {}))}" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}">
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -161,7 +171,7 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
-    ['/embed/frame', framePage(deps, renderFrame(widget, deps.config.widget))],
+    ['/embed/frame', framePage(deps, widget)],
     ['/demo', documentPage(renderDemo(widget), demoPolicy)],
   ])
 }
@@ -197,12 +207,12 @@ const embeddable: Headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 }
 
-function framePage(deps: Dependencies, html: string): Page {
-  const body = Buffer.from(html)
+function framePage(deps: Dependencies, widget: WidgetAssets): Page {
   return async (request, response) => {
     const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-    const ancestors = await listFrameAncestors(deps, key)
-    const policy = renderFramePolicy(deps.config.widget.connectOrigins, ancestors)
+    const embed = await findEmbed(deps, key)
+    const policy = renderFramePolicy(deps.config.widget.connectOrigins, embed)
+    const body = Buffer.from(renderFrame(widget, deps.config.widget, embed?.theme))
     const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }

@@ -187,7 +187,7 @@ test('the widget works on a page whose CSP allows only the loader script and the
   await opened.frame.getByRole('textbox').press('Enter')
   await opened.frame.getByText('You said: Good evening').waitFor()
   const { width } = (await opened.page.locator('parley-chat .window').boundingBox()) ?? {}
-  expect([width, opened.complaints]).toEqual([360, []])
+  expect([width, opened.complaints]).toEqual([400, []])
   expect(new Set(requests)).toEqual(new Set([harness.app.url]))
   await opened.page.close()
 })

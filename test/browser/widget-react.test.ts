@@ -81,7 +81,7 @@ test('the component applies changed props and restores the default of a removed 
   expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
   await show(opened, '{ autoOpen: true, title: "Second", tools: [], headers: {} }')
   await opened.frame.getByRole('heading', { name: 'Second' }).waitFor()
-  expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(1000 - 20 - 360)
+  expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(1000 - 20 - 400)
   await show(opened, '{ autoOpen: true }')
   await opened.frame.getByRole('heading', { name: 'Helper' }).waitFor()
   expect(await namesHeard(opened)).toEqual(['onReady', 'onOpen'])

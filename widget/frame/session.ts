@@ -13,13 +13,14 @@ import { type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createSharing, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
-import { accentOf } from './theme.ts'
+import { resolveTheme, type Theme } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner } from './tools/tool-runner.ts'
 
 /** The actions that the page and the visitor can take. */
 export type Session = Chats['actions'] & {
   readonly store: Store
+  readonly themeOf: (options: FrameOptions) => Theme
   readonly receive: (message: PageMessage, channel: Channel) => void
   readonly decide: (callId: string, isAllowed: boolean) => void
   readonly insert: (text: string) => void
@@ -61,7 +62,7 @@ export function createSession(operator: Operator): Session {
     for (const problem of problems) reportMistake(problem)
     const language = chooseLanguage([options.language, ...navigator.languages])
     chats.configure(options, language, pageOrigin)
-    announceReady(renderLauncher(options, language))
+    announceReady(renderLauncher(resolveTheme(options, operator.theme), language))
     if (before === undefined) pageTools.start()
   }
 
@@ -70,6 +71,7 @@ export function createSession(operator: Operator): Session {
 
   return {
     store,
+    themeOf: (options) => resolveTheme(options, operator.theme),
     receive(message, from) {
       channel = from
       if (store.get().options?.debug) logName('from the page', message.type)
@@ -130,10 +132,9 @@ function createAnnouncer(post: (message: FrameMessage) => void): (words: Launche
   }
 }
 
-function renderLauncher({ primaryColor }: FrameOptions, { strings }: Language): LauncherWords {
+function renderLauncher({ accent }: Theme, { strings }: Language): LauncherWords {
   const { openChat, closeChat, defaultTitle } = strings
-  const color = accentOf(primaryColor)
-  return { open: openChat, close: closeChat, window: defaultTitle, color, iconColor: textOn(color) }
+  return { open: openChat, close: closeChat, window: defaultTitle, color: accent, iconColor: textOn(accent) }
 }
 
 /**

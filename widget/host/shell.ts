@@ -80,10 +80,10 @@ export function createShell(
   const observer = new MutationObserver(attach)
   return {
     frame,
-    paint({ defaultUI, position, theme, width, height }) {
+    paint({ defaultUI, position, theme, width = '400px', height = '720px' }) {
       hasLauncher = defaultUI
       layout.classList.toggle('left', position === 'bottom-left')
-      layout.style.colorScheme = theme === 'auto' ? 'light dark' : theme
+      layout.style.colorScheme = theme === undefined || theme === 'auto' ? 'light dark' : theme
       const variables = { width, height, above: defaultUI ? '72px' : '0px' }
       for (const [name, value] of Object.entries(variables)) layout.style.setProperty(`--${name}`, `${value}`)
       refresh()

@@ -112,9 +112,9 @@ export interface ParleyChatProps {
   position?: 'bottom-right' | 'bottom-left' | undefined
   /** Any CSS color. @defaultValue '#4f46e5' */
   primaryColor?: string | undefined
-  /** Width of the window, in pixels or as a CSS length. @defaultValue 360 */
+  /** Width of the window, in pixels or as a CSS length. @defaultValue 400 */
   width?: string | number | undefined
-  /** Height of the window, in pixels or as a CSS length. @defaultValue 420 */
+  /** Height of the window, in pixels or as a CSS length. @defaultValue 720 */
   height?: string | number | undefined
   /** @defaultValue false */
   autoOpen?: boolean | undefined

@@ -13,7 +13,14 @@ import { Question } from './Question.tsx'
 /** The dialog that the menu has opened. */
 type OpenDialog = 'new' | 'list' | 'delete' | undefined
 
-export function Header({ title, state }: { title: string; state: AppState }) {
+interface HeaderProps {
+  readonly title: string
+  /** URL of the image that replaces the title. */
+  readonly logo: string | undefined
+  readonly state: AppState
+}
+
+export function Header({ title, logo, state }: HeaderProps) {
   const { session, language } = useFrame()
   const { strings } = language
   const [dialog, setDialog] = useState<OpenDialog>()
@@ -29,9 +36,7 @@ export function Header({ title, state }: { title: string; state: AppState }) {
   return (
     <>
       <header className="header">
-        <h1>
-          <bdi>{title}</bdi>
-        </h1>
+        <Face title={title} logo={logo} />
         {canShowNotice && (
           <button
             type="button"
@@ -78,6 +83,29 @@ export function Header({ title, state }: { title: string; state: AppState }) {
       {dialog === 'delete' && state.conversationId !== undefined && (
         <DeleteQuestion id={state.conversationId} onEnd={closeDialog} />
       )}
+    </>
+  )
+}
+
+/** Shows the avatar and the title, or the logo. */
+function Face({ title, logo }: Pick<HeaderProps, 'title' | 'logo'>) {
+  // The logo for which loading has failed.
+  const [broken, setBroken] = useState<string>()
+  if (logo !== undefined && logo !== broken)
+    return (
+      <h1 className="logo">
+        <img src={logo} alt={title} height={28} onError={() => setBroken(logo)} />
+      </h1>
+    )
+  const [initial = ''] = title
+  return (
+    <>
+      <span className="face" aria-hidden="true">
+        {initial.toLocaleUpperCase()}
+      </span>
+      <h1>
+        <bdi>{title}</bdi>
+      </h1>
     </>
   )
 }

@@ -22,7 +22,7 @@ export const ar: Strings = {
   thinking: 'جارٍ كتابة الرد…',
   answerReady: 'اكتمل الرد.',
   stopped: 'لقد أوقفت هذا الرد.',
-  scrollDown: 'رسائل جديدة',
+  jumpToLatest: 'الانتقال إلى الأحدث',
   startersLabel: 'اقتراحات',
 
   openChat: 'فتح المحادثة',

@@ -15,7 +15,7 @@ export const de: Strings = {
   thinking: 'Eine Antwort wird geschrieben …',
   answerReady: 'Die Antwort ist vollständig.',
   stopped: 'Sie haben diese Antwort angehalten.',
-  scrollDown: 'Neue Nachrichten',
+  jumpToLatest: 'Zum neuesten Beitrag',
   startersLabel: 'Vorschläge',
 
   openChat: 'Chat öffnen',

@@ -15,7 +15,7 @@ export const en = {
   thinking: 'Writing an answer…',
   answerReady: 'The answer is complete.',
   stopped: 'You stopped this answer.',
-  scrollDown: 'New messages',
+  jumpToLatest: 'Jump to latest',
   startersLabel: 'Suggestions',
 
   openChat: 'Open chat',

@@ -15,7 +15,7 @@ export const es: Strings = {
   thinking: 'Escribiendo una respuesta…',
   answerReady: 'La respuesta está completa.',
   stopped: 'Has detenido esta respuesta.',
-  scrollDown: 'Mensajes nuevos',
+  jumpToLatest: 'Ir a lo más reciente',
   startersLabel: 'Sugerencias',
 
   openChat: 'Abrir el chat',

@@ -15,7 +15,7 @@ export const fr: Strings = {
   thinking: 'Réponse en cours de rédaction…',
   answerReady: 'La réponse est complète.',
   stopped: 'Vous avez arrêté cette réponse.',
-  scrollDown: 'Nouveaux messages',
+  jumpToLatest: 'Aller au plus récent',
   startersLabel: 'Suggestions',
 
   openChat: 'Ouvrir la discussion',

@@ -15,7 +15,7 @@ export const he: Strings = {
   thinking: 'נכתבת תשובה…',
   answerReady: 'התשובה הושלמה.',
   stopped: 'עצרת את התשובה הזו.',
-  scrollDown: 'הודעות חדשות',
+  jumpToLatest: 'מעבר להודעה האחרונה',
   startersLabel: 'הצעות',
 
   openChat: 'פתיחת הצ׳אט',

@@ -15,7 +15,7 @@ export const ja: Strings = {
   thinking: '回答を作成しています…',
   answerReady: '回答が完了しました。',
   stopped: 'この回答は停止されました。',
-  scrollDown: '新着メッセージ',
+  jumpToLatest: '最新のメッセージへ',
   startersLabel: '質問の候補',
 
   openChat: 'チャットを開く',

@@ -15,7 +15,7 @@ export const pt: Strings = {
   thinking: 'Escrevendo uma resposta…',
   answerReady: 'A resposta está completa.',
   stopped: 'Você parou esta resposta.',
-  scrollDown: 'Mensagens novas',
+  jumpToLatest: 'Ir para o mais recente',
   startersLabel: 'Sugestões',
 
   openChat: 'Abrir o chat',

@@ -15,7 +15,7 @@ export const zh: Strings = {
   thinking: '正在撰写回答…',
   answerReady: '回答已完成。',
   stopped: '你已停止此回答。',
-  scrollDown: '新消息',
+  jumpToLatest: '跳到最新消息',
   startersLabel: '建议',
 
   openChat: '打开聊天',

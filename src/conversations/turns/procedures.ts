@@ -120,8 +120,8 @@ export const storeTurns: Procedure<Changes, OwnTurn[]> = {
     }))
     for (const { turnId, segments, end } of turns) {
       if (end === undefined) continue
-      const hasEarlier = segments[0]?.firstSeq !== 0
-      const earlier = hasEarlier ? await readSegments(trx, turnId) : []
+      const firstSeq = segments[0]?.firstSeq
+      const earlier = firstSeq === 0 ? [] : await readSegments(trx, turnId, firstSeq)
       const all = [...earlier, ...segments.map(({ body }) => body)]
       const status = await storeEnd(trx, { turnId, owner }, all, end)
       if (status !== undefined) alive.push({ id: turnId, isCancelRequested: false, status })

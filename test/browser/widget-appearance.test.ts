@@ -100,7 +100,7 @@ describe('the theme of the agent', () => {
 })
 
 describe('a long answer', () => {
-  const question = `Tell me more. ${'It is a long story. '.repeat(300)}`
+  const question = `Explain it. ${'It is a long story. '.repeat(300)}`
   const topOf = (opened: Opened, selector: string) =>
     opened.frame
       .locator(selector)

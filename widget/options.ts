@@ -1,6 +1,7 @@
 /** Defines the widget's options, their defaults, and which of them the frame receives. */
 
 import type { Appearance } from './appearance.ts'
+import type { ProactiveRule } from './host/extras.ts'
 
 /** A page tool in the chat API's format. */
 export interface PageTool {
@@ -72,6 +73,15 @@ export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
   readonly defaultUI: boolean
   /** Id of an element that contains the widget, instead of a window above the page. */
   readonly containerId?: string
+  /** Whether the frame loads when the visitor opens the chat or points at the launcher, or when the page is idle. */
+  readonly load: 'open' | 'idle'
+  /** Whether the window is open again on the next page of the same tab. */
+  readonly rememberOpen: boolean
+  readonly rules: readonly ProactiveRule[]
+  /** Whether a short tone announces unread messages. */
+  readonly sound: boolean
+  /** Whether the page's title shows the number of unread messages. */
+  readonly titleBadge: boolean
   /** Whether the script mounts the widget automatically. */
   readonly autoMount: boolean
 }
@@ -83,5 +93,10 @@ export const defaultOptions = {
   debug: false,
   defaultUI: true,
   history: true,
+  load: 'open',
+  rememberOpen: true,
+  rules: [],
+  sound: false,
+  titleBadge: false,
   autoMount: true,
 } as const satisfies Partial<WidgetOptions>

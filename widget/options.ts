@@ -1,7 +1,6 @@
 /** Defines the widget's options, their defaults, and which of them the frame receives. */
 
 import type { Appearance } from './appearance.ts'
-import type { ProactiveRule } from './host/extras.ts'
 
 /** A page tool in the chat API's format. */
 export interface PageTool {
@@ -22,6 +21,22 @@ export interface ToolAnnotations {
   readonly readOnlyHint?: boolean
   readonly destructiveHint?: boolean
   readonly requiresApproval?: boolean
+}
+
+/** Opens the chat or shows a teaser once, when its condition is met. */
+export interface ProactiveRule {
+  /** Seconds after the widget has started. */
+  readonly after?: number
+  /** Scroll position in percent of the page. */
+  readonly scroll?: number
+  /** When the pointer leaves through the top of the page. */
+  readonly exitIntent?: boolean
+  /** Paths on which the rule applies; `/rooms/*` also matches everything below. Default: every page. */
+  readonly pages?: readonly string[]
+  /** Opens the chat. */
+  readonly open?: boolean
+  /** Shows this text above the launcher. */
+  readonly teaser?: string
 }
 
 /** The options that the frame receives, through the port and never in an address. */

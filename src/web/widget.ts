@@ -240,7 +240,10 @@ function writeScript(request: IncomingMessage, response: ServerResponse, body: B
 function compress(name: string, encoding: 'br' | 'gzip', body: Buffer): Buffer {
   const known = compressed.get(name)
   if (known !== undefined) return known
-  const made = encoding === 'br' ? brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }) : gzipSync(body)
+  const made =
+    encoding === 'br'
+      ? brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+      : gzipSync(body)
   compressed.set(name, made)
   return made
 }

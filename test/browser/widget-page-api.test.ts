@@ -117,7 +117,9 @@ describe('the functions of the page', () => {
     await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
     await run(opened, "ParleyChat.sendMessage('Hello from the page')")
     await opened.frame.getByText('You said: Hello from the page').waitFor()
-    await expect.poll(() => run(opened, 'heard')).toEqual([{ role: 'user' }, { role: 'assistant', status: 'done' }])
+    await expect
+      .poll(() => run(opened, 'heard'))
+      .toEqual([{ role: 'user' }, { role: 'assistant', status: 'done' }])
     await opened.page.close()
   })
 

@@ -3,9 +3,9 @@
  * when the page uses one of them.
  */
 import type { ExtraOptions, ExtrasPage } from '../host/extras.ts'
-import styles from './extras.css?inline'
 import { watchAttention } from './attention.ts'
 import { showDebugPanel } from './debug-panel.ts'
+import styles from './extras.css?inline'
 import { runRules } from './rules.ts'
 import { showTeaser } from './teaser.ts'
 

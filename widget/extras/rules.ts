@@ -1,5 +1,6 @@
 /** Runs the page's proactive rules: after a time, a scroll position, or when the pointer leaves the page. */
-import type { ExtrasPage, ProactiveRule } from '../host/extras.ts'
+import type { ExtrasPage } from '../host/extras.ts'
+import type { ProactiveRule } from '../options.ts'
 
 /** Applies each rule at most once. Rules of other pages are ignored. */
 export function runRules(

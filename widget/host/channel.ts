@@ -63,7 +63,13 @@ export function openChannel(
   }
 
   function receiveHello({ source, origin, data }: MessageEvent<unknown>): void {
-    if (!frame.src || source !== frame.contentWindow || origin !== originOf() || port !== undefined || !isRecord(data))
+    if (
+      !frame.src ||
+      source !== frame.contentWindow ||
+      origin !== originOf() ||
+      port !== undefined ||
+      !isRecord(data)
+    )
       return
     if (data.protocol !== PROTOCOL || data.type !== 'frame-hello' || data.session !== session) return
     clearTimeout(timer)

@@ -18,7 +18,7 @@ export interface WidgetError extends Error {
 /** A message in the conversation; the page never receives its text. */
 export interface ChatMessageEvent {
   readonly role: 'user' | 'assistant'
-  /** How an answer has ended. */
+  /** The answer's final status, such as `done` or `stopped`. */
   readonly status?: string | undefined
 }
 

@@ -62,7 +62,7 @@ export function mountWidget(
   let memory = options.rememberOpen && !isInline ? recallOpen() : undefined
   let wantsOpen = isInline || (memory === undefined ? options.autoOpen : memory !== 'closed')
   /** Messages for the frame from before it has loaded. */
-  let waiting: PageMessage[] = []
+  const waiting: PageMessage[] = []
   /** Whether the input receives the focus when the frame is connected. */
   let wantsFocus = false
   const webMcpTools = recordWebMcp()
@@ -89,7 +89,7 @@ export function mountWidget(
   )
   let extras: Promise<Extras> | undefined
   let tools: Promise<ReturnType<Extras['createToolServer']>> | undefined
-  const useExtras = () => {
+  const loadExtrasOnce = () => {
     extras ??= loadExtras()
     return extras
   }
@@ -106,7 +106,7 @@ export function mountWidget(
     if (type === 'ready') setConnected(message.words)
     else if (type === 'close') close()
     else if (type === 'expand') setExpanded(memory !== 'expanded')
-    else if (type === 'mcp') useTools((server) => server.receive(message.message))
+    else if (type === 'mcp') withTools((server) => server.receive(message.message))
     else if (type === 'message') notify(type, detail as ChatMessageEvent)
     else if (type === 'error') reportFailure(message)
     else if (type === 'share') {
@@ -121,8 +121,17 @@ export function mountWidget(
     }
   }
 
-  function reportFailure({ code, message, reason, status, requestId }: FrameMessage & { type: 'error' }): void {
-    notify('error', createError(code, message, reason === undefined ? undefined : { reason, status, requestId }))
+  function reportFailure({
+    code,
+    message,
+    reason,
+    status,
+    requestId,
+  }: FrameMessage & { type: 'error' }): void {
+    notify(
+      'error',
+      createError(code, message, reason === undefined ? undefined : { reason, status, requestId }),
+    )
   }
 
   /** Shows the launcher. The frame loads later, when the visitor needs it. */
@@ -147,7 +156,7 @@ export function mountWidget(
     const { teaser, teaserDelay, rules, sound, titleBadge, debug } = withTheme(options)
     const isPanel = debug && isLocal(location.hostname)
     if (isInline || !(teaser || rules.length || sound || titleBadge || isPanel)) return
-    void useExtras().then((loaded) =>
+    void loadExtrasOnce().then((loaded) =>
       loaded.startExtras(
         {
           layout: shell.layout,
@@ -164,8 +173,8 @@ export function mountWidget(
   }
 
   /** Tool messages wait until the second script has loaded. */
-  function useTools(act: (server: ReturnType<Extras['createToolServer']>) => void): void {
-    tools ??= useExtras().then(({ createToolServer, hostPageTools }) =>
+  function withTools(act: (server: ReturnType<Extras['createToolServer']>) => void): void {
+    tools ??= loadExtrasOnce().then(({ createToolServer, hostPageTools }) =>
       createToolServer(
         () => listTools(hostPageTools),
         (message) => channel.post({ type: 'mcp', message }),

@@ -1,11 +1,17 @@
 /** Provides the React component, which renders nothing and keeps the page's widget in sync with its props. */
 import { useEffect, useRef, useState } from 'react'
-import type { ChatMessageEvent, Insertion, SendResult, Share, WidgetCallbacks, WidgetError } from '../host/events.ts'
-import type { ProactiveRule } from '../host/extras.ts'
-import type { Widget } from '../host/page.ts'
 import * as extras from '../extras/main.ts'
+import type {
+  ChatMessageEvent,
+  Insertion,
+  SendResult,
+  Share,
+  WidgetCallbacks,
+  WidgetError,
+} from '../host/events.ts'
+import type { Widget } from '../host/page.ts'
 import { mountWidget } from '../host/widget.ts'
-import type { PageTool } from '../options.ts'
+import type { PageTool, ProactiveRule } from '../options.ts'
 
 /**
  * Callbacks whose presence changes the widget's behavior, so they are passed on only if the page sets them.

@@ -197,7 +197,9 @@ describe('the theme in the loader', () => {
     const response = await get(app, `/embed/parley.js?key=${key}`)
     const loader = await (await get(app, '/embed/parley.js')).text()
     const theme = '{"primaryColor":"#0f766e","theme":"dark"}'
-    expect(await response.text()).toBe(`(window[Symbol.for('parley.agents')]??={})["${key}"]=${theme};\n${loader}`)
+    expect(await response.text()).toBe(
+      `(window[Symbol.for('parley.agents')]??={})["${key}"]=${theme};\n${loader}`,
+    )
     expect(response.headers.get('cache-control')).toBe('public, max-age=300')
     const again = await get(app, `/embed/parley.js?key=${key}`, {
       headers: { 'If-None-Match': response.headers.get('etag') ?? '' },
@@ -205,7 +207,7 @@ describe('the theme in the loader', () => {
     expect(again.status).toBe(304)
   })
 
-  test('is also a script of its own, which is empty for an unknown key', async () => {
+  test('is also a separate script, which is empty for an unknown key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
     const read = async (key: string) => (await get(app, `/embed/agent.js?key=${key}`)).text()
@@ -219,7 +221,9 @@ describe('the theme in the loader', () => {
     const { agent_key } = await app.createAgent(THEMED)
     const policy = async (key: string) =>
       (await get(app, `/embed/frame?key=${key}`)).headers.get('content-security-policy')
-    expect(await policy(publicPartOf(agent_key))).toContain("img-src 'self' data: blob: https://images.example;")
+    expect(await policy(publicPartOf(agent_key))).toContain(
+      "img-src 'self' data: blob: https://images.example;",
+    )
     expect(await policy('')).toContain("img-src 'self' data: blob:;")
   })
 })

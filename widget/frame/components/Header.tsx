@@ -5,7 +5,16 @@ import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { DeleteQuestion } from './DeleteQuestion.tsx'
 import { EarlierConversations } from './EarlierConversations.tsx'
-import { CloseIcon, DeleteIcon, InfoIcon, ExpandIcon, ListIcon, NewIcon, ShareIcon, ShrinkIcon } from './icons.tsx'
+import {
+  CloseIcon,
+  DeleteIcon,
+  ExpandIcon,
+  InfoIcon,
+  ListIcon,
+  NewIcon,
+  ShareIcon,
+  ShrinkIcon,
+} from './icons.tsx'
 import { Menu, type MenuItem } from './Menu.tsx'
 import { Notice } from './Notice.tsx'
 import { Question } from './Question.tsx'

@@ -47,10 +47,11 @@ const frameAliases = [
 
 /**
  * Property names that the build shortens in the loader. They must not occur in messages, options,
- * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`).
+ * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`) or
+ * the second script (`widget/host/extras.ts`).
  */
 const internalNames =
-  /^(attach|load|post|receive|reset|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/
+  /^(attach|onApproach|post|onConnect|onEscape|onSilence|onToggle|paint|publishCall|setExpanded|setOpen|setUnread|setWords|showHint)$/
 
 async function bundle(
   entry: string,
@@ -118,9 +119,22 @@ function styleOf({ style }: BuiltCode): Uint8Array {
 }
 
 async function writeAll(folder: string): Promise<object> {
+  const extras = await write(
+    folder,
+    'extras',
+    'js',
+    (
+      await bundle(
+        'extras/main.ts',
+        { build: { rolldownOptions: { preserveEntrySignatures: 'strict' } } },
+        { format: 'es' },
+      )
+    ).script,
+  )
   const loader = await bundle(
     'loader/main.ts',
-    {},
+    // Relative to the loader's address.
+    { define: { EXTRAS_FILE: JSON.stringify(extras.file) } },
     {
       format: 'iife',
       minify: { compress: true, mangle: true, codegen: true, mangleProps: { include: internalNames } },
@@ -130,6 +144,7 @@ async function writeAll(folder: string): Promise<object> {
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   return {
+    extras,
     loader: await write(folder, 'parley', 'js', loader.script),
     frameScript: await write(folder, 'frame', 'js', frame.script),
     frameStyle: await write(folder, 'frame', 'css', styleOf(frame)),

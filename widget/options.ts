@@ -23,6 +23,22 @@ export interface ToolAnnotations {
   readonly requiresApproval?: boolean
 }
 
+/** Opens the chat or shows a teaser once, when its condition is met. */
+export interface ProactiveRule {
+  /** Seconds after the widget has started. */
+  readonly after?: number
+  /** Scroll position in percent of the page. */
+  readonly scroll?: number
+  /** When the pointer leaves through the top of the page. */
+  readonly exitIntent?: boolean
+  /** Paths on which the rule applies; `/rooms/*` also matches everything below. Default: every page. */
+  readonly pages?: readonly string[]
+  /** Opens the chat. */
+  readonly open?: boolean
+  /** Shows this text above the launcher. */
+  readonly teaser?: string
+}
+
 /** The options that the frame receives, through the port and never in an address. */
 export interface FrameOptions extends Appearance {
   /** An agent key; public, but stored only in memory. */
@@ -72,6 +88,15 @@ export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
   readonly defaultUI: boolean
   /** Id of an element that contains the widget, instead of a window above the page. */
   readonly containerId?: string
+  /** Whether the frame loads when the visitor opens the chat or points at the launcher, or when the page is idle. */
+  readonly load: 'open' | 'idle'
+  /** Whether the window is open again on the next page of the same tab. */
+  readonly rememberOpen: boolean
+  readonly rules: readonly ProactiveRule[]
+  /** Whether a short tone announces unread messages. */
+  readonly sound: boolean
+  /** Whether the page's title shows the number of unread messages. */
+  readonly titleBadge: boolean
   /** Whether the script mounts the widget automatically. */
   readonly autoMount: boolean
 }
@@ -83,5 +108,10 @@ export const defaultOptions = {
   debug: false,
   defaultUI: true,
   history: true,
+  load: 'open',
+  rememberOpen: true,
+  rules: [],
+  sound: false,
+  titleBadge: false,
   autoMount: true,
 } as const satisfies Partial<WidgetOptions>

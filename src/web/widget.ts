@@ -1,7 +1,10 @@
 /** Serves the widget's files, frame and demo page under `/embed`. */
+import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { AgentDefinition } from '../agents/definition.ts'
@@ -23,6 +26,7 @@ const Part = z.object({
 
 /** The manifest that `scripts/build-widget.ts` writes. */
 const Manifest = z.object({
+  extras: Part,
   loader: Part,
   frameScript: Part,
   frameStyle: Part,
@@ -170,10 +174,78 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   const parts = Object.values(widget)
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
-    ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
+    ['/embed/parley.js', loaderPage(deps, widget.loader)],
+    ['/embed/agent.js', themePage(deps)],
     ['/embed/frame', framePage(deps, widget)],
     ['/demo', documentPage(renderDemo(widget), demoPolicy)],
   ])
+}
+
+/** Serves the loader; with the key in the address, the script also contains the agent's theme. */
+function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
+  const plain = filePage(loader, `public, max-age=${LOADER_AGE_SECONDS}`)
+  return async (request, response) => {
+    const key = keyOf(request)
+    if (key === '') return plain(request, response)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.concat([Buffer.from(renderTheme(key, embed?.theme)), loader.body]))
+  }
+}
+
+/** Serves the agent's theme for loaders without the key in their address. */
+function themePage(deps: Dependencies): Page {
+  return async (request, response) => {
+    const key = keyOf(request)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)))
+  }
+}
+
+function keyOf({ url }: IncomingMessage): string {
+  const key = new URLSearchParams(url?.split('?', 2)[1]).get('key') ?? ''
+  return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
+}
+
+/** Returns code that stores the fields of the theme that concern the page (`widget/host/theme.ts`). */
+function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentTheme = {}): string {
+  const { avatar, ...others } = theme
+  const shown = {
+    ...others,
+    ...(colorScheme !== undefined && { theme: colorScheme }),
+    ...(theme.launcherIcon === 'avatar' && avatar !== undefined && { avatar }),
+  }
+  return `(window[Symbol.for('parley.agents')]??={})[${JSON.stringify(key)}]=${JSON.stringify(shown)};\n`
+}
+
+/** Compressed scripts by their text; themes rarely change. */
+const compressed = new LRUCache<string, Buffer>({ max: 200 })
+
+function writeScript(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  const digest = hash('sha256', body, 'hex').slice(0, 16)
+  const encoding = (['br', 'gzip'] as const).find((name) => acceptsEncoding(request, name))
+  const entityTag = `"${digest}-${encoding ?? 'identity'}"`
+  const headers = {
+    ...crossOriginHeaders,
+    'Content-Type': 'text/javascript; charset=utf-8',
+    'Cache-Control': `public, max-age=${LOADER_AGE_SECONDS}`,
+    ETag: entityTag,
+    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+  }
+  const known = request.headers['if-none-match']
+  if (known !== undefined && matchesTag(known, entityTag)) return void response.writeHead(304, headers).end()
+  const sent = encoding === undefined ? body : compress(entityTag, encoding, body)
+  writePage(request, response, headers, sent)
+}
+
+function compress(name: string, encoding: 'br' | 'gzip', body: Buffer): Buffer {
+  const known = compressed.get(name)
+  if (known !== undefined) return known
+  const made =
+    encoding === 'br'
+      ? brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+      : gzipSync(body)
+  compressed.set(name, made)
+  return made
 }
 
 function filePage({ path, body, encoded, integrity }: WidgetPart, cacheControl: string): Page {
@@ -209,8 +281,7 @@ const embeddable: Headers = {
 
 function framePage(deps: Dependencies, widget: WidgetAssets): Page {
   return async (request, response) => {
-    const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-    const embed = await findEmbed(deps, key)
+    const embed = await findEmbed(deps, new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? '')
     const policy = renderFramePolicy(deps.config.widget.connectOrigins, embed)
     const body = Buffer.from(renderFrame(widget, deps.config.widget, embed?.theme))
     const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }

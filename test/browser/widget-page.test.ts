@@ -36,7 +36,8 @@ describe('the launcher', () => {
     expect(await button.getAttribute('aria-expanded')).toBe('false')
     await button.focus()
     await opened.page.keyboard.press('Enter')
-    await opened.page.getByRole('button', { name: 'Close chat', expanded: true }).waitFor()
+    await opened.frame.getByRole('button', { name: 'Close chat' }).waitFor()
+    expect(await opened.launcher.getAttribute('aria-expanded')).toBe('true')
     expect(await opened.page.locator('parley-chat iframe').getAttribute('title')).not.toBe('')
   })
 
@@ -148,7 +149,7 @@ describe('the chat window', () => {
       x: 1000 - 20 - 480,
       y: 20,
       width: 480,
-      height: 700 - 40 - 72,
+      height: 700 - 40,
     })
   })
 
@@ -207,6 +208,7 @@ describe('an agent restricted to certain origins', () => {
 
   test('shows only a hint for developers on other origins', async () => {
     const opened = await openLocked('https://elsewhere.example')
+    await opened.launcher.click()
     expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
     const hint = opened.page.getByRole('alert')
     await hint.waitFor()

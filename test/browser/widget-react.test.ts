@@ -146,13 +146,13 @@ test('a second component logs a warning and does not render a widget', async () 
   expect(opened.complaints).toEqual([expect.stringContaining('already_mounted')])
 })
 
-test("the hook's sendMessage logs a warning and does not send a message", async () => {
+test("the hook's sendMessage sends a message in the visitor's name", async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true }')
   await opened.event('opened')
   await opened.page.evaluate('chat.sendMessage("private words")')
-  expect(opened.complaints).toEqual([expect.stringMatching(/sendMessage is not implemented/)])
-  expect(opened.complaints.join()).not.toContain('private words')
+  await opened.frame.getByText('You said: private words').waitFor()
+  expect(opened.complaints).toEqual([])
 })
 
 test('the component can be rendered on a server', async () => {

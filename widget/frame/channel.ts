@@ -128,7 +128,9 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
 const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<string, unknown>) => boolean>> = {
   configure: ({ options }) => isRecord(options) && hasOptions(options),
   context: ({ context }) => isRecord(context),
-  visibility: ({ isOpen }) => isFlag(isOpen),
+  visibility: ({ isOpen, isExpanded }) => isFlag(isOpen) && optional(isFlag)(isExpanded),
+  send: ({ text }) => isText(text),
+  prefill: ({ text }) => isText(text),
   focus: () => true,
   logout: () => true,
   newConversation: () => true,

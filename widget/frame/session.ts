@@ -27,6 +27,8 @@ export type Session = Chats['actions'] & {
   readonly shareMessage: (text: string) => Promise<ShareOutcome>
   readonly shareConversation: () => void
   readonly close: () => void
+  /** Switches between the window and the side panel. */
+  readonly toggleExpanded: () => void
 }
 
 /** Creates the session between the frame and its host page; must be called once per frame. */
@@ -46,9 +48,10 @@ export function createSession(operator: Operator): Session {
   }
 
   function reportFailure(failure: Failure): void {
-    const { code, detail } = failure
+    const { code, detail, status, requestId } = failure
     if (detail !== undefined) logMistake(detail)
-    post({ type: 'error', code: toWidgetErrorCode(code), message: detail ?? en.failures[code] })
+    const message = detail ?? en.failures[code]
+    post({ type: 'error', code: toWidgetErrorCode(code), message, reason: code, status, requestId })
     if (isLasting(failure)) dispatch({ type: 'blocked', failure })
   }
 
@@ -66,8 +69,14 @@ export function createSession(operator: Operator): Session {
     if (before === undefined) pageTools.start()
   }
 
+  /** The text is put into the input if it cannot be sent now. */
+  function sendFromPage(text: string): void {
+    if (text !== '' && !chats.actions.send(text)) dispatch({ type: 'prefill', text })
+  }
+
   watchNetwork(store, chats.onOnline)
   postUnread(store, post)
+  postMessages(store, post)
 
   return {
     store,
@@ -80,9 +89,11 @@ export function createSession(operator: Operator): Session {
       if (message.type === 'focus') return dispatch({ type: 'focus' })
       if (message.type === 'logout') return chats.forget()
       if (message.type === 'newConversation') return chats.startNewWhenKnown()
+      if (message.type === 'prefill') return dispatch({ type: 'prefill', text: message.text })
+      if (message.type === 'send') return sendFromPage(message.text.trim())
       if (message.type === 'share') return sharing.settle(message.isReceived)
       if (message.type === 'configure') return configure(message.options, from.origin)
-      dispatch({ type: 'visibility', isOpen: message.isOpen })
+      dispatch({ type: 'visibility', isOpen: message.isOpen, isExpanded: message.isExpanded })
       chats.onVisibility()
     },
     ...chats.actions,
@@ -95,6 +106,7 @@ export function createSession(operator: Operator): Session {
       void sharing.share('conversation', renderTranscript(conversation.entries, language))
     },
     close: () => post({ type: 'close' }),
+    toggleExpanded: () => post({ type: 'expand' }),
   }
 }
 
@@ -119,6 +131,26 @@ function postUnread(store: Store, post: (message: FrameMessage) => void): void {
     if (unread === posted) return
     posted = unread
     post({ type: 'unread', count: unread, label: unread === 0 ? '' : countIn(language, unread) })
+  })
+}
+
+/** Posts, without its text, each question that is sent and each answer that has ended. */
+function postMessages(store: Store, post: (message: FrameMessage) => void): void {
+  let streaming: string | undefined
+  let asked: string | undefined
+  store.subscribe(() => {
+    const { entries } = store.get().conversation
+    const last = entries.at(-1)
+    const reply = entries.findLast(({ id }) => id === streaming)
+    if (reply?.kind === 'reply' && reply.status !== 'streaming') {
+      streaming = undefined
+      post({ type: 'message', role: 'assistant', status: reply.status })
+    }
+    if (last?.kind !== 'reply' || last.status !== 'streaming' || last.id === streaming) return
+    streaming = last.id
+    const question = entries.findLast(({ kind }) => kind === 'user')?.id
+    if (question !== asked) post({ type: 'message', role: 'user' })
+    asked = question
   })
 }
 

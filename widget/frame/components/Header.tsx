@@ -5,7 +5,16 @@ import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { DeleteQuestion } from './DeleteQuestion.tsx'
 import { EarlierConversations } from './EarlierConversations.tsx'
-import { CloseIcon, DeleteIcon, InfoIcon, ListIcon, NewIcon, ShareIcon } from './icons.tsx'
+import {
+  CloseIcon,
+  DeleteIcon,
+  ExpandIcon,
+  InfoIcon,
+  ListIcon,
+  NewIcon,
+  ShareIcon,
+  ShrinkIcon,
+} from './icons.tsx'
 import { Menu, type MenuItem } from './Menu.tsx'
 import { Notice } from './Notice.tsx'
 import { Question } from './Question.tsx'
@@ -51,6 +60,17 @@ export function Header({ title, logo, state }: HeaderProps) {
           </button>
         )}
         <Menu items={items} buttonRef={menuButton} />
+        {state.isExpanded !== undefined && (
+          <button
+            type="button"
+            className="plain-button"
+            aria-label={state.isExpanded ? strings.shrink : strings.expand}
+            title={state.isExpanded ? strings.shrink : strings.expand}
+            onClick={session.toggleExpanded}
+          >
+            {state.isExpanded ? <ShrinkIcon /> : <ExpandIcon />}
+          </button>
+        )}
         {state.options?.isInline === false && (
           <button
             type="button"

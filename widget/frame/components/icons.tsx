@@ -32,6 +32,8 @@ export const DeleteIcon = icon(
 )
 export const InfoIcon = icon('M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16', 'M12 11.5v4.5', 'M12 8h.01')
 export const BackIcon = icon('M15 5l-7 7 7 7')
+export const ExpandIcon = icon('M14 5h5v5', 'M10 19H5v-5', 'M19 5l-6 6', 'M5 19l6-6')
+export const ShrinkIcon = icon('M20 10h-5.5V4.5', 'M4 14h5.5v5.5', 'M14.5 10L20 4.5', 'M9.5 14L4 19.5')
 export const DownIcon = icon('M12 5v14', 'M6 13l6 6 6-6')
 export const WarnIcon = icon('M12 8v5', 'M12 16.5h.01', 'M12 3.5L2.8 19.5h18.4z')
 export const ToolIcon = icon(

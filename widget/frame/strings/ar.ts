@@ -27,6 +27,8 @@ export const ar: Strings = {
 
   openChat: 'فتح المحادثة',
   closeChat: 'إغلاق المحادثة',
+  expand: 'تكبير',
+  shrink: 'تصغير',
   menu: 'إجراءات أخرى',
   newConversation: 'محادثة جديدة',
   shareConversation: 'مشاركة المحادثة',

@@ -20,6 +20,8 @@ export const de: Strings = {
 
   openChat: 'Chat öffnen',
   closeChat: 'Chat schließen',
+  expand: 'Vergrößern',
+  shrink: 'Verkleinern',
   menu: 'Weitere Aktionen',
   newConversation: 'Neue Unterhaltung',
   shareConversation: 'Unterhaltung teilen',

@@ -20,6 +20,8 @@ export const en = {
 
   openChat: 'Open chat',
   closeChat: 'Close chat',
+  expand: 'Expand',
+  shrink: 'Reduce',
   menu: 'More actions',
   newConversation: 'New conversation',
   shareConversation: 'Share conversation',

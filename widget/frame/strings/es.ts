@@ -20,6 +20,8 @@ export const es: Strings = {
 
   openChat: 'Abrir el chat',
   closeChat: 'Cerrar el chat',
+  expand: 'Ampliar',
+  shrink: 'Reducir',
   menu: 'Más acciones',
   newConversation: 'Nueva conversación',
   shareConversation: 'Compartir la conversación',

@@ -20,6 +20,8 @@ export const fr: Strings = {
 
   openChat: 'Ouvrir la discussion',
   closeChat: 'Fermer la discussion',
+  expand: 'Agrandir',
+  shrink: 'Réduire',
   menu: 'Autres actions',
   newConversation: 'Nouvelle conversation',
   shareConversation: 'Partager la conversation',

@@ -20,6 +20,8 @@ export const he: Strings = {
 
   openChat: 'פתיחת הצ׳אט',
   closeChat: 'סגירת הצ׳אט',
+  expand: 'הגדלה',
+  shrink: 'הקטנה',
   menu: 'פעולות נוספות',
   newConversation: 'שיחה חדשה',
   shareConversation: 'שיתוף השיחה',

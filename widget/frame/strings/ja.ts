@@ -20,6 +20,8 @@ export const ja: Strings = {
 
   openChat: 'チャットを開く',
   closeChat: 'チャットを閉じる',
+  expand: '拡大',
+  shrink: '縮小',
   menu: 'その他の操作',
   newConversation: '新しい会話',
   shareConversation: '会話を共有',

@@ -20,6 +20,8 @@ export const pt: Strings = {
 
   openChat: 'Abrir o chat',
   closeChat: 'Fechar o chat',
+  expand: 'Ampliar',
+  shrink: 'Reduzir',
   menu: 'Mais ações',
   newConversation: 'Nova conversa',
   shareConversation: 'Compartilhar a conversa',

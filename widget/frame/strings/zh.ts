@@ -20,6 +20,8 @@ export const zh: Strings = {
 
   openChat: '打开聊天',
   closeChat: '关闭聊天',
+  expand: '展开',
+  shrink: '收起',
   menu: '更多操作',
   newConversation: '新对话',
   shareConversation: '分享对话',

@@ -120,29 +120,43 @@ function listImageOrigins({ avatar, logo }: AgentTheme = {}): string[] {
   return [...new Set(urls.map((url) => new URL(url as string).origin))]
 }
 
-function renderFramePolicy(connectOrigins: readonly string[], embed: AgentDefinition['embed']): string {
+function renderFramePolicy(
+  connections: string,
+  ancestors: string,
+  imageOrigins: readonly string[] = [],
+): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    `img-src ${["'self'", 'data:', 'blob:', ...listImageOrigins(embed?.theme)].join(' ')}`,
+    `img-src ${["'self'", 'data:', 'blob:', ...imageOrigins].join(' ')}`,
     "font-src 'self'",
-    `connect-src ${["'self'", ...connectOrigins].join(' ')}`,
+    `connect-src ${connections}`,
     "form-action 'none'",
     "base-uri 'none'",
     "object-src 'none'",
-    `frame-ancestors ${renderAncestors(embed?.origins)}`,
+    `frame-ancestors ${ancestors}`,
     "require-trusted-types-for 'script'",
   ].join('; ')
 }
 
-function renderFrame(
-  widget: WidgetAssets,
-  { connectOrigins, isProviderKeyAllowed }: Config['widget'],
-  theme: AgentTheme | undefined,
-): string {
+/** The console's trial calls the model for the frame, so the frame itself connects to no server (ADR 0063). */
+const trialPolicy = renderFramePolicy("'none'", "'self'")
+
+/** Renders the attributes with the operator's settings. */
+function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget']): string {
+  const origins = escapeAttribute(connectOrigins.join(' '))
+  return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
+}
+
+/** Renders the attribute with the theme of the agent whose key is in the address. */
+function renderThemeAttribute(theme: AgentTheme = {}): string {
+  return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
+}
+
+function renderFrame(widget: WidgetAssets, attributes: string): string {
   return `<!doctype html>
-<html lang="en" data-agent-theme="${escapeAttribute(JSON.stringify(theme ?? {}))}" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}">
+<html lang="en" ${attributes}>
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -177,6 +191,7 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
     ['/embed/parley.js', loaderPage(deps, widget.loader)],
     ['/embed/agent.js', themePage(deps)],
     ['/embed/frame', framePage(deps, widget)],
+    ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
     ['/demo', documentPage(renderDemo(widget), demoPolicy)],
   ])
 }
@@ -282,8 +297,14 @@ const embeddable: Headers = {
 function framePage(deps: Dependencies, widget: WidgetAssets): Page {
   return async (request, response) => {
     const embed = await findEmbed(deps, new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? '')
-    const policy = renderFramePolicy(deps.config.widget.connectOrigins, embed)
-    const body = Buffer.from(renderFrame(widget, deps.config.widget, embed?.theme))
+    const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
+    const policy = renderFramePolicy(
+      connections,
+      renderAncestors(embed?.origins),
+      listImageOrigins(embed?.theme),
+    )
+    const attributes = `${renderOperator(deps.config.widget)} ${renderThemeAttribute(embed?.theme)}`
+    const body = Buffer.from(renderFrame(widget, attributes))
     const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }

@@ -6,6 +6,8 @@ export interface ParleyChatHandle extends WidgetState {
   open(): void
   close(): void
   toggle(): void
+  /** Shows an empty conversation. */
+  newConversation(): void
   /** Opens the window and sends a message in the visitor's name. */
   sendMessage(text: string): void
   /** Opens the window and puts text into the input. */
@@ -24,6 +26,7 @@ const actions = {
   open: () => sharedPage().widget?.open(),
   close: () => sharedPage().widget?.close(),
   toggle: () => sharedPage().widget?.toggle(),
+  newConversation: () => sharedPage().widget?.newConversation(),
   logout: () => sharedPage().widget?.logout(),
   sendMessage: (text: string) => sharedPage().widget?.sendMessage(text),
   prefill: (text: string) => sharedPage().widget?.prefill(text),

@@ -57,10 +57,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   }
 
   function reportFailure(failure: Failure): void {
-    const { code, detail, status, requestId } = failure
-    if (detail !== undefined) logMistake(detail)
-    const message = detail ?? en.failures[code]
-    post({ type: 'error', code: toWidgetErrorCode(code), message, reason: code, status, requestId })
+    post(renderFailure(failure))
     if (isLasting(failure)) dispatch({ type: 'blocked', failure })
   }
 
@@ -76,11 +73,6 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     chats.configure(options, language, pageOrigin)
     announceReady(renderLauncher(resolveTheme(options, operator.theme), language))
     if (before === undefined) pageTools.start()
-  }
-
-  /** The text is put into the input if it cannot be sent now. */
-  function sendFromPage(text: string): void {
-    if (text !== '' && !chats.actions.send(text)) dispatch({ type: 'prefill', text })
   }
 
   watchNetwork(store, chats.onOnline)
@@ -99,7 +91,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
       if (message.type === 'logout') return chats.forget()
       if (message.type === 'newConversation') return chats.startNewWhenKnown()
       if (message.type === 'prefill') return dispatch({ type: 'prefill', text: message.text })
-      if (message.type === 'send') return sendFromPage(message.text.trim())
+      if (message.type === 'send') return sendOrPrefill(message.text.trim(), chats, store)
       if (message.type === 'share') return sharing.settle(message.isReceived)
       if (message.type === 'configure') return configure(message.options, from.origin)
       dispatch({ type: 'visibility', isOpen: message.isOpen, isExpanded: message.isExpanded })
@@ -117,6 +109,18 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     close: () => post({ type: 'close' }),
     toggleExpanded: () => post({ type: 'expand' }),
   }
+}
+
+/** Puts the text into the input if it cannot be sent now. */
+function sendOrPrefill(text: string, { actions }: Chats, { dispatch }: Store): void {
+  if (text !== '' && !actions.send(text)) dispatch({ type: 'prefill', text })
+}
+
+/** Logs the detail for the page's developer, and returns the message for the page. */
+function renderFailure({ code, detail, status, requestId }: Failure): FrameMessage {
+  if (detail !== undefined) logMistake(detail)
+  const message = detail ?? en.failures[code]
+  return { type: 'error', code: toWidgetErrorCode(code), message, reason: code, status, requestId }
 }
 
 function watchNetwork({ dispatch }: Store, onOnline: () => void): void {

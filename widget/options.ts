@@ -57,10 +57,14 @@ export interface FrameOptions {
   readonly user?: string
   /** Whether the widget is inline, inside a container of the page. An inline widget has no close button. */
   readonly isInline: boolean
+  /** Whether the page has `onInsert`. Absent from older versions of the React component, which may have it. */
+  readonly canInsert?: boolean
+  /** Whether the page has `onUserShare`. */
+  readonly canShare?: boolean
 }
 
 /** All options that a page can set. */
-export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
+export interface WidgetOptions extends Omit<FrameOptions, 'isInline' | 'canInsert' | 'canShare'> {
   readonly position: 'bottom-right' | 'bottom-left'
   /** Pixels if it is a number. */
   readonly width: string | number

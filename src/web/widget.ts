@@ -23,11 +23,14 @@ const Part = z.object({
 const Manifest = z.object({
   loader: Part,
   frameScript: Part,
+  frameWorker: Part,
   frameStyle: Part,
   demoScript: Part,
   demoStyle: Part,
+  /** The parts of the frame and its worker that they load when they need them. */
+  frameChunks: z.array(Part),
 })
-type PartName = keyof z.infer<typeof Manifest>
+type PartName = Exclude<keyof z.infer<typeof Manifest>, 'frameChunks'>
 
 interface WidgetPart {
   /** Contains a content hash, so the file at this path never changes. */
@@ -38,27 +41,33 @@ interface WidgetPart {
   readonly encoded: readonly (readonly [encoding: 'br' | 'gzip', body: Buffer])[]
 }
 
-export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
+export type WidgetAssets = Readonly<Record<PartName, WidgetPart>> & {
+  readonly frameChunks: readonly WidgetPart[]
+}
 
 const builtFolder = new URL('../../dist/widget/', import.meta.url)
 
 export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
   try {
-    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
-    const parts = Object.entries(manifest).map(async ([name, { file, integrity }]) => {
-      const read = (extension: string) => readFile(new URL(file + extension, folder))
-      const encoded: WidgetPart['encoded'] = [
-        ['br', await read('.br')],
-        ['gzip', await read('.gz')],
-      ]
-      const part: WidgetPart = { path: `/embed/${file}`, integrity, body: await read(''), encoded }
-      return [name, part] as const
-    })
-    return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
+    const { frameChunks, ...named } = Manifest.parse(
+      JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')),
+    )
+    const parts = Object.entries(named).map(async ([name, part]) => [name, await loadPart(folder, part)])
+    const chunks = await Promise.all(frameChunks.map((part) => loadPart(folder, part)))
+    return { ...Object.fromEntries(await Promise.all(parts)), frameChunks: chunks } as WidgetAssets
   } catch (cause) {
     const path = fileURLToPath(folder)
     throw new StartupError(`The chat widget has not been built in ${path}; run \`npm run build\`.`, { cause })
   }
+}
+
+async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>): Promise<WidgetPart> {
+  const read = (extension: string) => readFile(new URL(file + extension, folder))
+  const encoded: WidgetPart['encoded'] = [
+    ['br', await read('.br')],
+    ['gzip', await read('.gz')],
+  ]
+  return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
 /** The strictest policy that still allows a page to embed the widget. */
@@ -128,7 +137,7 @@ function renderFrame(
   { connectOrigins, isProviderKeyAllowed }: Config['widget'],
 ): string {
   return `<!doctype html>
-<html lang="en" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}">
+<html lang="en" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}" data-worker="${widget.frameWorker.path}">
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -157,7 +166,8 @@ const crossOriginHeaders: Headers = {
 }
 
 export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): ReadonlyMap<string, Page> {
-  const parts = Object.values(widget)
+  const { frameChunks, ...named } = widget
+  const parts = [...Object.values(named), ...frameChunks]
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],

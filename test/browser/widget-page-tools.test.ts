@@ -125,7 +125,7 @@ describe('a tool call', () => {
     await say(opened, '[[tool:postMessage_remove {"id":7}]]')
     await opened.frame.locator('article.reply').getByText('"id": 7').waitFor()
     expect(await called(opened)).toEqual([])
-    await opened.frame.getByRole('button', { name: 'Allow', exact: true }).click()
+    await opened.frame.getByRole('button', { name: 'Allow once' }).click()
     await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
     expect(await called(opened)).toEqual([['remove', { id: 7 }]])
   })

@@ -107,6 +107,8 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
   history: isFlag,
   user: optional(isText),
   isInline: isFlag,
+  canInsert: optional(isFlag),
+  canShare: optional(isFlag),
 }
 
 const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<string, unknown>) => boolean>> = {

@@ -50,7 +50,7 @@ export function createShell(
     if (key === 'Escape') onEscape()
   }
   const frame = dom.createElement('iframe')
-  frame.allow = 'clipboard-write'
+  frame.allow = 'clipboard-write;web-share;microphone'
   const pane = make('div', 'window', frame)
   pane.id = 'window'
   const isInline = containerId !== undefined

@@ -1,4 +1,5 @@
 /** Defines the elements for rendered Markdown, which load no external resources. */
+import type { ElementContent } from 'hast'
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
@@ -88,8 +89,7 @@ function CodeBlock({ node }: ExtraProps) {
   const { strings } = useFrame().language
   const code = node?.children[0]
   if (code?.type !== 'element') return null
-  const [first] = code.children
-  const text = first?.type === 'text' ? first.value : ''
+  const text = textIn(code)
   const { className } = code.properties
   const language = Array.isArray(className)
     ? String(className[0])
@@ -104,10 +104,22 @@ function CodeBlock({ node }: ExtraProps) {
       </div>
       <ScrollBox kind="code">
         <pre>
-          <code>{text}</code>
+          <code>{code.children.map(renderColored)}</code>
         </pre>
       </ScrollBox>
     </div>
+  )
+}
+
+/** Renders a part of code: text, or an element with the classes of its color. */
+function renderColored(part: ElementContent, index: number): ReactNode {
+  if (part.type === 'text') return part.value
+  if (part.type !== 'element') return null
+  const { className } = part.properties
+  return (
+    <span key={index} className={Array.isArray(className) ? className.join(' ') : undefined}>
+      {part.children.map(renderColored)}
+    </span>
   )
 }
 

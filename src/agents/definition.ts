@@ -9,6 +9,7 @@ import { findSchemaFault, findSizeProblem, type JsonSchema, Text } from '../lib/
 import { offsetOf, readYaml, reject, type YamlMapping } from '../lib/formats/yaml.ts'
 import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
 import { AgentConversations, listOf, mappingOf, withoutNulls } from './definition-parts.ts'
+import { AgentTheme } from './theme.ts'
 
 const longestLabel = 200
 
@@ -101,12 +102,13 @@ const AgentEmbed = mappingOf(
       greeting: FilledText.optional(),
       title: Label.optional(),
       starters: listOf(FilledText).optional(),
+      theme: AgentTheme.optional(),
     },
     { error: 'must be a mapping' },
   ),
 )
 
-/** Ignores unknown keys, except under `conversations`; the stored text still contains them. */
+/** Ignores unknown keys, except under `conversations` and `embed.theme`; the stored text still contains them. */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,

@@ -8,6 +8,7 @@ import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './d
 import { AgentConversations, toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
+import { ThemeView } from './theme.ts'
 
 const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
 const agentKey = z.string().meta({ description: 'Agent key; safe to publish on a web page.' })
@@ -195,6 +196,9 @@ export const AgentSelf = z
     greeting: z.string().nullable(),
     title: z.string().nullable(),
     starters: z.array(z.string()),
+    theme: ThemeView.meta({
+      description: 'Appearance of the widget; contains only fields that the definition sets.',
+    }),
     conversations: z.strictObject({
       stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
       keep_days: z
@@ -306,6 +310,7 @@ export function renderAgentSelf(
     greeting: definition.embed?.greeting ?? null,
     title: definition.embed?.title ?? null,
     starters: definition.embed?.starters ?? [],
+    theme: definition.embed?.theme ?? {},
     conversations: renderStorage(deps.config.conversations, definition),
   }
 }

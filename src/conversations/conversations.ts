@@ -62,7 +62,7 @@ export interface StartedTurn {
   /** False if the store has failed; the turn then runs but is not stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
-  /** Like `read`, in batches, which cost less. */
+  /** Like `read`, but yields batches, which is cheaper. */
   readRuns(from: number, signal?: AbortSignal): AsyncGenerator<readonly LogRun[], void, void>
 }
 
@@ -128,7 +128,7 @@ export class Conversations {
       isStream: plan.isStream,
       isBackground: plan.isBackground,
       toolData: plan.toolData,
-      lonelyMs: continues ? undefined : config.conversations.reconnectMs,
+      reconnectMs: continues ? undefined : config.conversations.reconnectMs,
       findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
       renderFailure: plan.renderFailure,
@@ -148,7 +148,7 @@ export class Conversations {
       nowSeconds: createdAt,
     })
     this.storeHealth.observe(accepting)
-    // Registers the turn first, because a repeated request that finds its row must find the turn.
+    // Registers the turn first, because a repeated request that finds its row must also find the running turn.
     this.running.set(id, turn)
     if (needsStore(plan))
       await accepting.catch((error) => {
@@ -169,12 +169,12 @@ export class Conversations {
     }
   }
 
-  /** Follows a turn on any process from the entry `from` on. @throws ServiceError */
+  /** Follows a turn that any process runs, starting at entry `from`. @throws ServiceError */
   follow(turn: TurnRow, from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void> {
     return toEntries(this.followRuns(turn, from, signal))
   }
 
-  /** Like `follow`, in batches, which cost less. @throws ServiceError */
+  /** Like `follow`, but yields batches, which is cheaper. @throws ServiceError */
   followRuns(
     turn: TurnRow,
     from: number,
@@ -270,7 +270,7 @@ export class Conversations {
     this.stopMaintenance = startConversationMaintenance(deps)
   }
 
-  /** Whether turns can be stored; after a failure, writes to the store to find out. */
+  /** Reports whether turns can be stored; after a failure, tests this with a write to the store. */
   checkStore(): Promise<'up' | 'down'> {
     return this.storeHealth.check()
   }
@@ -321,13 +321,13 @@ export class Conversations {
     await this.closeWithin('database', this.storage.close())
   }
 
-  /** A store that is down must not keep the process running. What it has not stored is lost. */
+  /** Limits the wait, because a store that is down must not keep the process running; unstored data is lost. */
   private async closeWithin(part: string, closing: Promise<unknown>): Promise<void> {
     const { log, closeMs = CLOSE_MS } = this.deps
     await within(closeMs, closing, () => log.warn({ part }, 'conversations were not closed in time'))
   }
 
-  /** Hands a turn to the writer when its row is stored. */
+  /** Hands a turn to the writer once its row is stored. */
   private async store(turn: RunningTurn, accepting: Promise<void>, requestId: string): Promise<void> {
     try {
       await accepting

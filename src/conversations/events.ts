@@ -14,10 +14,10 @@ export interface EventId {
   readonly number: number
 }
 
-/** Returns the capability of a turn's stream, which is always the same. */
+/** Derives the capability of a turn's stream; each call for the same turn returns the same capability. */
 export function deriveCapability(key: Parameters<typeof createHmac>[1], turnId: string): string {
   let block = 0
-  // Returns new bytes for each call, because `newId` cannot use all bytes and may ask for more.
+  // Returns different bytes each time, because `newId` discards some bytes and may ask for more.
   return newId('', CAPABILITY_LENGTH, (count) =>
     createHmac('sha512', key).update(`${turnId}:${block++}`).digest().subarray(0, count),
   )
@@ -77,7 +77,7 @@ function isInterruption(run: LogRun): boolean {
   return [...entriesOf(run)].some((entry) => endOf(entry)?.interruption !== undefined)
 }
 
-/** The line break and at most nine digits. */
+/** One line break and at most nine digits. */
 const MAX_NUMBER_BYTES = 10
 
 /** Adds ids to events while it copies them to one buffer for each batch, because each write to a client is expensive. */

@@ -23,7 +23,7 @@ export function sizesOf(items: readonly NewItem[]): number[] {
   return items.map(({ body }) => Buffer.byteLength(JSON.stringify(body)))
 }
 
-/** An item as its row contains it. */
+/** An item with its body as JSON text, as the row stores it. */
 export type EncodedItem = Omit<NewItem, 'body'> & { readonly body: string; readonly bytes: number }
 
 export function encodeItem(item: NewItem): EncodedItem {
@@ -41,7 +41,7 @@ export interface ItemPlace {
   readonly nowSeconds: number
 }
 
-/** Adds items at the end of a conversation, and returns the number of items that it has had so far. */
+/** Adds items at the end of a conversation, and returns the position of the last one. */
 export async function insertItems(
   db: ConversationDb,
   place: ItemPlace,
@@ -63,7 +63,7 @@ export async function insertItems(
   return count
 }
 
-/** Inserts the last rows of a conversation that already counts them; `count` is the number of all its items. */
+/** Inserts items that the conversation's row already counts; `count` is that row's number of items. */
 export async function insertItemRows(
   db: ConversationDb,
   { conversationId, turnId, nowSeconds }: ItemPlace,
@@ -135,7 +135,7 @@ export async function listItemHeadsOutsideTurns(
     .execute()
 }
 
-/** Below the maximum number of parameters in a statement. */
+/** Fewer than the parameters that the databases accept in one statement. */
 const MOST_PARAMETERS = 500
 
 /** Returns items with their contents, in the same order. */
@@ -178,7 +178,7 @@ export function findConversationItem(
     .executeTakeFirst()
 }
 
-/** Lists the heads of one page, and of the next item. */
+/** Lists the heads of one page, and one more if there is another page. */
 export function listItemPage(
   db: ConversationDb,
   conversationId: string,
@@ -203,7 +203,7 @@ export async function deleteItemRow(db: ConversationDb, item: ItemRow): Promise<
 
 type TitledItem = Pick<NewItem, 'role' | 'author' | 'body'>
 
-/** Returns the start of the first message of a user; null without one. */
+/** Returns the start of the first user message; null without one. */
 export function titleOf(items: readonly TitledItem[]): string | null {
   const first = items.find(({ role, author }) => role === 'user' && author !== 'service')
   if (first === undefined) return null

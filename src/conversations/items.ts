@@ -96,7 +96,7 @@ export interface SentItem {
   readonly role?: string
 }
 
-/** The items of a request's input, each with an id of the service. */
+/** Converts a request's input to items with new ids. */
 export function toInputItems(input: string | readonly SentItem[], random: Random): NewItem[] {
   const items: readonly SentItem[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
   return items.map((sent) => {
@@ -123,7 +123,7 @@ function toTextPart(text: string, role: string | null): object {
 
 export type StoredRow = Pick<ItemRow, 'author' | 'for_visitor' | 'type' | 'body'>
 
-/** Returns whether an item of a turn came with the request instead of from the model or its tools. */
+/** Returns whether an item came with the turn's request rather than from the model or its tools. */
 export function isInput({ author }: Pick<StoredRow, 'author'>): boolean {
   return author !== 'model' && author !== 'tool'
 }

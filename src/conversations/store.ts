@@ -66,7 +66,7 @@ export function findTurn(
     .executeTakeFirst()
 }
 
-/** Renews the leases of the owner's turns in `ids` that still run, and returns these turns. */
+/** Renews the leases of those turns in `ids` that are still running, and returns these turns. */
 export async function renewLeases(
   db: ConversationDb,
   owner: string,
@@ -99,15 +99,18 @@ export async function insertSegments(db: ConversationDb, segments: readonly Turn
     await db
       .insertInto('turn_events')
       .values(rows.slice(at, at + ROWS_PER_STATEMENT))
+      // A transaction that was committed before its answer was lost is repeated.
+      .onConflict((conflict) => conflict.doNothing())
       .execute()
 }
 
-/** Returns all stored entries of a turn, encoded. */
-export async function readSegments(db: ConversationDb, turnId: string): Promise<Buffer[]> {
+/** Returns the stored entries of a turn before the entry `to`, encoded. */
+export async function readSegments(db: ConversationDb, turnId: string, to?: number): Promise<Buffer[]> {
   const rows = await db
     .selectFrom('turn_events')
     .select('body')
     .where('turn_id', '=', turnId)
+    .$if(to !== undefined, (query) => query.where('first_seq', '<', to as number))
     .orderBy('first_seq')
     .execute()
   return rows.map(({ body }) => body)

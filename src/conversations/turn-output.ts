@@ -72,8 +72,8 @@ export function renderOutput(turnId: string, segments: Iterable<Uint8Array>): Tu
 }
 
 /**
- * Reused for the segments of all turns, because V8 collects garbage more often the more memory buffers take. Nothing
- * in it is used after a segment.
+ * Shared by the segments of all turns, because V8 collects garbage more often when buffers take more memory. The
+ * contents are valid only while one segment is read.
  */
 const memory = { entries: Buffer.alloc(256 * 1024), text: Buffer.alloc(256 * 1024 + 2) }
 
@@ -136,7 +136,7 @@ class OutputReader {
   }
 }
 
-/** An event with one text: the bytes before it, which end with its field, the text as JSON, and the bytes after it. */
+/** Matches an event with a single text. The groups are the bytes before the text, its field, and the bytes after it. */
 const PLAIN_EVENT =
   /^(data: ?\{[^{}[\]]*"choices": ?\[\{"index": ?0, ?"delta": ?\{"(content|reasoning_content|reasoning)": ?")(?:[^"\\]|\\.)*("\}(?:, ?"logprobs": ?null)?, ?"finish_reason": ?null\}\](?:, ?"usage": ?null)?\}\n\n)$/
 
@@ -154,7 +154,7 @@ interface PlainText {
  */
 class PlainEvents {
   private readonly cursor: SegmentCursor
-  /** The bytes around the text of the event before the current one; 0 if it was not plain. */
+  /** Number of bytes before and after the text of the previous event; 0 if that event was not plain. */
   private headBytes = 0
   private tailBytes = 0
   private field = ''
@@ -167,22 +167,22 @@ class PlainEvents {
     this.joined = size > memory.text.length ? Buffer.allocUnsafe(size) : memory.text
   }
 
-  /** Takes the current event if it is plain; otherwise, the caller parses it. */
+  /** Adds the text of the current event. Returns false if the event is not plain; the caller must then parse it. */
   take(): boolean {
     const { bytes, from, to, sharedStart, sharedEnd, kind } = this.cursor
     const { headBytes, tailBytes } = this
-    // An event that repeats the one before it shares its end with the start.
+    // If the event equals the previous one, all of it counts as shared start and nothing as shared end.
     const hasTail = sharedEnd >= tailBytes || sharedStart === to - from
     if (headBytes === 0 || kind !== 'chat' || sharedStart < headBytes || !hasTail) return false
     const textFrom = from + headBytes
     const textTo = to - tailBytes
     const first = bytes[textFrom] as number
-    // The rest of a character that a provider has split would join with its start.
+    // A provider may split a character between events; joining the two halves would change the text.
     if (textTo < textFrom || (first >= 0x80 && first < 0xc0)) return false
     const { joined, at } = this
     for (let index = textFrom; index < textTo; index++) {
       const byte = bytes[index] as number
-      // A quotation mark may end the text early; an event with an escaped one is parsed, too.
+      // A quotation mark may end the text early, so the caller parses such events, even if it is escaped.
       if (byte === QUOTE) return false
       joined[at + 1 + index - textFrom] = byte
     }
@@ -190,7 +190,7 @@ class PlainEvents {
     return true
   }
 
-  /** Uses the current event as the pattern of those after it, if it has no other content than its text. */
+  /** Uses the current event as the pattern for later events if its text is its only content. */
   learn(): void {
     const { bytes, from, to } = this.cursor
     const [, head, field, tail] = PLAIN_EVENT.exec(bytes.toString('latin1', from, to)) ?? []
@@ -225,7 +225,7 @@ function toNewItem(item: OutputItem): NewItem {
     role: item.type === 'message' ? item.role : null,
     author: 'model',
     status: item.status === 'completed' ? 'completed' : 'incomplete',
-    // Arguments that are not stored end with the spaces that number their events.
+    // Arguments that are not stored consist of `{}` and one space for each further event.
     body: isPadded(item) ? { ...item, arguments: '{}' } : item,
     isForVisitor: item.type !== 'reasoning',
   }

@@ -130,7 +130,7 @@ function createConversations(
 ) {
   const conversations = new Conversations({
     ...deps,
-    storage: createConversationStorage(database, deps.config.dataDir),
+    storage: createConversationStorage(database, deps.config.dataDir, deps.clock),
     capabilityKey: sealer.derive('parley stream capability key', 32),
   })
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>

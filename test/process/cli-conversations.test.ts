@@ -1,4 +1,4 @@
-/** Tests the `parley conversations` commands next to a running server and without one. */
+/** Tests the `conversations` commands, both with and without a running server. */
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
@@ -36,7 +36,7 @@ async function respond(agentId: string, input: string, more: object = {}) {
   return body.id as string
 }
 
-/** Copies the rows of the only conversation, whose server has stopped. */
+/** Inserts copies of the only conversation's rows; the server must have stopped. */
 function copyConversation(copies: number): void {
   const db = openSqliteFile(join(folder, 'data'), 'conversations.db')
   const change = (table: string, changes: Record<string, string>) => {
@@ -142,7 +142,7 @@ describe('conversations show', () => {
     const { stdout } = await parley('show', id)
     expect(stdout).toMatch(/^Turn 1, .*, mock, completed$/m)
     expect(stdout).toMatch(/^Turn 2, /m)
-    // Control characters of a visitor could change the terminal.
+    // A visitor's control characters could manipulate the operator's terminal.
     expect(stdout).toContain(`user: ␛[31m${CANARY}\nand more\n`)
     const last = await parleyJson('show', id, '--limit', '1')
     expect(last).toMatchObject({
@@ -211,7 +211,7 @@ describe('conversations export', () => {
   test('uses less memory than the size of its output', async () => {
     await respond(await createAgent(), 'x'.repeat(1_000_000))
     await server.stop()
-    // The heap of the command would be too small for all of the copies.
+    // All of the copies together do not fit into the command's heap.
     copyConversation(100)
     const { code, stdout } = await runParley(['conversations', 'export'], {
       folder,

@@ -1,4 +1,4 @@
-/** Tests that clients whose connections are cut read a stored answer completely, each event once. */
+/** Tests that clients receive each event of a stored answer exactly once, even if their connections are cut. */
 import { describe, expect, test, vi } from 'vitest'
 import { startAnswerCutter } from '../support/answer-cutter.ts'
 import { makeFolder, startServer } from '../support/process.ts'
@@ -29,7 +29,7 @@ interface Client {
   readonly text: string
 }
 
-/** The request that continues a stream after its events so far; without any, the first request. */
+/** Returns the request that continues a stream after the events received so far, or the first request. */
 type Next = (client: Client, events: readonly string[]) => StreamRequest
 
 function first({ api, key, text }: Client): StreamRequest {

@@ -18,7 +18,7 @@ const unlimited = {
 }
 const mostCpuMs = 100
 const mostMemoryMb = 50
-/** Longer than a rejected request may keep its connection; an event stream has no end, and its status is enough. */
+/** Rejected requests must end sooner; for an event stream, which has no end, the status is enough. */
 const streamMs = 1_500
 
 /** Sends a request on its own connection; returns its status, or undefined if the connection closed without one. */
@@ -39,7 +39,7 @@ async function send(url: string, bytes: Buffer, { framing }: HostileRequest): Pr
   return status === undefined ? undefined : Number(status)
 }
 
-/** Bodies in tiny chunks, where nothing reads the body. */
+/** Bodies in tiny chunks for routes that do not read the body. */
 const knownRequests = ['/docs', '/v1/chat/completions', '/trpc/chat.stream', '/v1/files', '/upload'].map(
   (target): HostileRequest => ({
     label: 'known',
@@ -55,7 +55,7 @@ function median(costs: readonly Cost[], of: keyof Cost): number {
   return costs.map((cost) => cost[of]).sort((a, b) => a - b)[Math.floor(costs.length / 2)] as number
 }
 
-/** Sends a request again while it costs too much, so that a garbage collection does not count. */
+/** Repeats a request that costs too much, so that a garbage collection does not count. */
 async function findCost(server: RunningServer, sendOnce: () => Promise<unknown>): Promise<Cost> {
   const costs = [await measure()]
   const isOver = () => median(costs, 'cpuMs') > mostCpuMs || median(costs, 'memoryMb') > mostMemoryMb
@@ -65,7 +65,7 @@ async function findCost(server: RunningServer, sendOnce: () => Promise<unknown>)
   function measure(): Promise<Cost> {
     return measureCost(server.pid, async () => {
       await sendOnce()
-      // The server answers this after its work for a request that the client has left.
+      // The server answers this after its work for a request whose client has disconnected.
       await callServer(server.url, 'GET', '/healthz')
     })
   }
@@ -73,7 +73,7 @@ async function findCost(server: RunningServer, sendOnce: () => Promise<unknown>)
 
 const batchSize = 100
 
-/** Generates requests with their credentials, in batches, because generating takes time too. */
+/** Generates requests with their credentials, in batches, because generating takes time between requests. */
 function* generate(): Iterable<{ readonly credential: Credential; readonly request: HostileRequest }> {
   const generated = fc
     .constantFrom<Credential>('none', 'agent', 'agent', 'parent')

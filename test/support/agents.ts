@@ -29,6 +29,7 @@ embed:
   greeting: Hello there!
   title: Ask me
   starters: [What is new?, Help me]
+  theme: { primaryColor: '#0f766e', headerStyle: solid, teaser: 'Questions?' }
 unknown_key: { kept: true }
 instructions: |
   Help people.

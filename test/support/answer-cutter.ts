@@ -1,4 +1,4 @@
-/** Runs a TCP proxy that cuts each connection after a chosen number of bytes of the service's answer. */
+/** Runs a TCP proxy that cuts each connection after a chosen number of response bytes. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
@@ -9,7 +9,7 @@ export interface AnswerCutter {
   readonly cuts: number
 }
 
-/** `nextLength` returns the bytes that the next connection's client receives. */
+/** `nextLength` returns the number of bytes after which the next connection is cut. */
 export async function startAnswerCutter(target: string, nextLength: () => number): Promise<AnswerCutter> {
   const open = new Set<Socket>()
   let cuts = 0

@@ -24,8 +24,8 @@ export async function startBalancer(urls: readonly string[]): Promise<{ readonly
     outgoing.once('socket', (socket) =>
       socket.once('connect', () => {
         isSent = true
-        // Connects before it reads the body, so that it can send the request to another replica if the
-        // connection fails.
+        // Connects before reading the body, so that another replica can receive the request if the connection
+        // fails.
         if (isSafe) outgoing.end()
         else pipeline(incoming, outgoing, () => {})
       }),

@@ -29,7 +29,7 @@ export interface Conversation {
   check(text: string | null | undefined): Promise<void>
 }
 
-/** Starts a conversation; only through the gateway does the model also call the server-side tool `weather`. */
+/** Starts a conversation; with the gateway, the model also calls the server-side tool `weather`. */
 export async function startConversation(
   harness: ChatHarness,
   backend: (typeof backends)[number],

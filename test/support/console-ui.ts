@@ -46,7 +46,7 @@ export async function createWindow(
     reducedMotion: 'reduce',
     ...(headers === undefined ? {} : { extraHTTPHeaders: { ...headers } }),
   })
-  // Uses a long timeout, because browsers are slow on a busy machine.
+  // Browsers are slow on a busy machine.
   context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const complaints: string[] = []

@@ -32,6 +32,7 @@ embed:
   greeting: Hello!
   title: Lobby
   starters: [Where is A1?]
+  theme: { primaryColor: '#0f766e', radius: 8, launcherIcon: question, teaser: Questions? }
 owner: facilities
 `
 

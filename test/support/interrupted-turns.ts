@@ -14,7 +14,7 @@ import {
 } from './stored-turns.ts'
 
 const SLOW_CHUNKS = 3_000
-/** A message that the model answers for half a minute. */
+/** A message that the model takes half a minute to answer. */
 export const SLOW = `{{up:chunks ${SLOW_CHUNKS}}}{{up:delay 10}}`
 
 /** Lists the chat requests that the provider has received, oldest first. */
@@ -28,7 +28,7 @@ export async function listChatMessages(upstream: Upstream): Promise<{ role: stri
   return chats.map(({ body }) => (body as { messages: { role: string; content: unknown }[] }).messages)
 }
 
-/** Starts a response; resolves with its id, and with the promise of its stream, when the stream contains `text`. */
+/** Starts a response; resolves with its id and the promise of its stream once the stream contains `text`. */
 export async function startResponse(
   url: string,
   key: string,
@@ -52,7 +52,7 @@ export function followResponse(url: string, key: string, id: string): Promise<St
   return readStream(url, { method: 'GET', path: `/v1/responses/${id}?stream=true`, key })
 }
 
-/** Checks that a response to `SLOW` is stored as a prefix of the model's text, which a continuation sends once. */
+/** Checks that the stored response to `SLOW` is a prefix of the model's text, and that a continuation sends it once. */
 export async function checkContinuation(upstream: Upstream, url: string, key: string, id: string) {
   const { body } = await callServer(url, 'GET', `/v1/responses/${id}`, key)
   expect(body).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'interrupted' } })

@@ -8,7 +8,7 @@ const SHORTEST = 8
 const FEWEST_CHARACTERS = 5
 /** Number of a text's characters to search for, because the log may truncate the text. */
 const LONGEST = 40
-/** Maximum number of stored texts, because property tests send many. */
+/** Maximum number of texts to search for, because property tests send many. */
 const MOST_TEXTS = 50_000
 /** Maximum length of a body that is searched for messages, in characters. */
 const LARGEST_BODY = 262_144

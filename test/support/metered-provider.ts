@@ -1,4 +1,4 @@
-/** Starts a model provider that honours token limits and counts the tokens that it would charge for. */
+/** Starts a model provider that respects token limits and counts the tokens that it would charge for. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -83,7 +83,7 @@ const models = [
   { id: 'spare', object: 'model', created: 1, owned_by: 'test' },
 ]
 
-/** Counts a token for four characters, and 1,445 for an image, as a large image at OpenAI. */
+/** Counts one token per four characters, and 1,445 per image, which OpenAI charges for a large image. */
 function countInput({ messages, tools }: ChatBody): number {
   const images = messages.flatMap(({ content }) => (Array.isArray(content) ? content : [])).filter(isImage)
   const texts = JSON.stringify([messages, tools ?? []], (key, value) => (key === 'image_url' ? 0 : value))

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { repository } from './process.ts'
 
 /**
- * Types for which the client's own cannot be used unchanged. `output_text` is a field that the client adds. The client
- * declares neither `store`, the penalties nor a null `usage`, which OpenAI sends, nor the `name` of finished calls, which
- * earlier versions require. The service's own are `parley`, the reason `interrupted` and the codes of errors.
+ * Replaces the client's types where responses differ from them. The client itself adds `output_text`. It does not declare
+ * `store`, the penalties and a null `usage`, which OpenAI sends, or the `name` of finished calls, which earlier versions
+ * require. Only this service has `parley`, the reason `interrupted` and its error codes.
  */
 const PRELUDE = `
 import type OpenAI from 'openai'
@@ -57,7 +57,7 @@ export interface TypedAnswer {
 
 /** Returns the compiler's errors; empty if all answers match their types and have no unknown fields. */
 export async function compileAnswers(answers: readonly TypedAnswer[]): Promise<string> {
-  // Below node_modules, so that the compiler finds the client's types.
+  // Must be below node_modules, so that the compiler finds the client's types.
   const parent = join(repository, 'node_modules/.cache')
   await mkdir(parent, { recursive: true })
   const folder = await mkdtemp(join(parent, 'answers-'))

@@ -1,4 +1,4 @@
-/** Sends incomplete file uploads and measures what the server has stored of them. */
+/** Sends incomplete file uploads and measures how many of their bytes the server has stored. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'

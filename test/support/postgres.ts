@@ -15,7 +15,7 @@ import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
 
-/** The user id for PostgreSQL if the tests run as root, because PostgreSQL refuses to run as root. */
+/** The user id for PostgreSQL if the tests run as root, because PostgreSQL does not start as root. */
 const NOBODY = 65_534
 
 export interface PostgresServer {
@@ -169,7 +169,7 @@ async function makeBorrowable(): Promise<Borrowable> {
   })
   const url = urlOf(name)
   const client = new pg.Client({ connectionString: url })
-  // Ignores the error when the server stops before this worker.
+  // The server may stop before this worker.
   client.on('error', () => {})
   await client.connect()
   return { url, client }

@@ -1,4 +1,4 @@
-/** Reads what a process on Linux has used: CPU time of all its threads, and memory. */
+/** Measures the CPU time and memory of a Linux process. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 /** Returns the CPU nanoseconds that all threads of a process have used. */
@@ -27,7 +27,7 @@ export interface Cost {
   readonly memoryMb: number
 }
 
-/** Measures what a process uses while `act` runs. */
+/** Measures the CPU time and memory that a process uses while `act` runs. */
 export async function measureCost(pid: number, act: () => Promise<unknown>): Promise<Cost> {
   resetPeakMemory(pid)
   const beforeKb = readMemoryKb(pid, 'VmRSS')

@@ -1,4 +1,4 @@
-/** Contains responses in the exact format of Ollama and of llama.cpp's llama-server. */
+/** Provides responses in the exact format of Ollama and of llama.cpp's llama-server. */
 
 const ollamaHead = {
   id: 'chatcmpl-553',

@@ -54,7 +54,7 @@ export function resume(app: TestApp, key: string, id: string, body: unknown = {}
 /** A chat stream that a test reads step by step. */
 export interface OpenStream {
   readonly headers: Headers
-  /** Resolves with all text so far when it contains this number of events. */
+  /** Resolves with the text so far once it contains this number of events. */
   readEvents(count: number): Promise<string>
   /** Resolves with the whole text at the end of the stream. */
   readAll(): Promise<string>
@@ -100,7 +100,7 @@ export async function openStream(
   }
 }
 
-/** Opens the connection of an app's stored conversations that writes. */
+/** Opens the connection that writes an app's stored conversations. */
 export async function openConversations(app: TestApp): Promise<ConversationDb> {
   return (await app.service.deps.conversations.storage.open()).write
 }

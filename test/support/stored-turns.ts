@@ -55,7 +55,7 @@ export interface StreamAnswer {
   readonly text: string
 }
 
-/** Sends a request on its own connection; returns what arrives until the end, or until the connection breaks. */
+/** Sends a request on its own connection; returns everything received until the stream ends or the connection breaks. */
 export function readStream(
   url: string,
   { method = 'POST', path, key, headers, body }: StreamRequest,
@@ -100,7 +100,7 @@ export function dataOf(event: string): any {
   return data === undefined || data === '[DONE]' ? undefined : JSON.parse(data)
 }
 
-/** Reads a stream by an API: its event ids, its text, and how it ends. */
+/** Reads the streams of one API: the event ids, the text and the end. */
 export interface StreamApi {
   readonly path: string
   body(text: string): object

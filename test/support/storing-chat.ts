@@ -1,4 +1,4 @@
-/** Runs stored turns of an agent, and reads them as its owner. */
+/** Runs an agent's stored turns and reads them as the agent's owner. */
 import type { TestApp } from './app.ts'
 
 export const KEEPER = 'name: Keeper\ninstructions: Help people.\nconversations:\n  keep: 30d\n'

@@ -28,7 +28,7 @@ const heads = 4
 const headWidth = width / heads
 
 const endOfTurn = '<|im_end|>'
-/** The start of a tool call is a single token, because random weights would never spell it out. */
+/** The start of a tool call is a single token, because random weights would never produce it letter by letter. */
 const marks = {
   offered: '<tools>',
   answered: '<tool_response>',

@@ -2,9 +2,9 @@
  * Runs a scripted OpenAI-compatible server in a second process: `node test/support/upstream.ts [--port N]` prints
  * `listening <port>`.
  *
- * Without a script it answers correctly. Directives `{{up:name value}}` change that. They are read from the last user message
- * (or the `input` of embeddings), so that services under test pass them on; `PUT /__script` sets them for requests without
- * text. A value may contain JSON. N counts events and defaults to 0.
+ * Without a script it answers correctly. Directives of the form `{{up:name value}}` change its answers. It reads them from the
+ * last user message (or the `input` of embeddings), which services under test forward; `PUT /__script` sets them for requests
+ * without text. A value may contain JSON. N is a number of events, by default 0.
  *
  * Content of the answer
  *   text T, chunks N, reasoning T, tool NAME {json}   the text; N pieces of text; reasoning_content; a tool call (repeatable)

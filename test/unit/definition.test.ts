@@ -37,6 +37,7 @@ describe('reading a definition', () => {
         greeting: 'Hello!',
         title: 'Lobby',
         starters: ['Where is A1?'],
+        theme: { primaryColor: '#0f766e', radius: 8, launcherIcon: 'question', teaser: 'Questions?' },
       },
     })
   })

@@ -30,7 +30,7 @@ interface Reading {
 
 /** Records that an actor has read a conversation, at most once per hour for each actor and conversation. */
 export class ReadAudit {
-  /** The last recording by actor and conversation, and its time (Unix seconds). */
+  /** The last recorded read and its time (Unix seconds), by actor and conversation. */
   private readonly known = new LRUCache<string, { readonly at: number; readonly recording: Promise<void> }>({
     max: MAX_KNOWN,
   })
@@ -40,7 +40,7 @@ export class ReadAudit {
     this.clock = clock
   }
 
-  /** Resolves when the reading is recorded, by this call or an earlier one. */
+  /** Resolves when the audit log contains the read, from this call or an earlier one. */
   async record(deps: AuditDeps, actor: Actor, reading: Reading): Promise<void> {
     const key = JSON.stringify([actor.kind, actor.name, reading.conversationId])
     const nowSeconds = unixSeconds(this.clock)
@@ -55,7 +55,7 @@ export class ReadAudit {
   }
 }
 
-/** Checks the audit log, because another process, or this one before a restart, may have recorded it. */
+/** Checks the audit log first: another process, or this one before a restart, may have recorded the read. */
 async function recordUnlessRecent(
   deps: AuditDeps,
   actor: Actor,

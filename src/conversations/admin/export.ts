@@ -1,4 +1,4 @@
-/** Exports stored turns with everything that belongs to them, a few at a time. */
+/** Exports stored turns with their items and diagnostics, a few rows at a time. */
 import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
 import { listItemsOfTurns } from '../item-store.ts'
 import { renderConversations, toOwnedItem } from '../requests.ts'
@@ -9,7 +9,7 @@ import { type ConversationFilter, listAnyConversations } from './list.ts'
 
 const CONVERSATIONS_AT_ONCE = 20
 const TURNS_AT_ONCE = 10
-/** Rows may contain 2 MiB. */
+/** Low, because one row can contain 2 MiB. */
 const ITEMS_AT_ONCE = 10
 
 export type ExportedTurn = TurnObject & {
@@ -30,8 +30,8 @@ export type ExportLine =
   | { readonly object: 'export.end'; readonly turns: number }
 
 /**
- * Yields at most `limit` turns, ordered by tenant and conversation, then the end. Rows that change during the
- * export appear as they were before or after the change.
+ * Yields at most `limit` turns, ordered by tenant and conversation, then an `export.end` line. Rows that change
+ * during the export appear as they were before or after the change.
  */
 export async function* exportTurns(
   database: ConversationDatabase,
@@ -50,7 +50,7 @@ export async function* exportTurns(
   yield { object: 'export.end', turns }
 }
 
-/** Reads one tenant after the other, because the index on positions starts with the tenant. */
+/** Reads one tenant at a time, because the index on positions starts with the tenant. */
 async function* readConversations(
   db: ConversationDb,
   filter: ConversationFilter,

@@ -12,7 +12,7 @@ const OVERDUE_SECONDS = 3_600
 export interface Inspected {
   readonly conversations: number
   readonly runningTurns: number
-  /** Turns whose process has stopped, and which no server has ended. */
+  /** Running turns whose process has stopped and that no server has ended. */
   readonly abandonedTurns: number
   /** Conversations that should have been deleted an hour ago. */
   readonly overdue: number

@@ -16,7 +16,7 @@ import {
 
 const MAINTAIN_EVERY_MS = 600_000
 const BATCH = 200
-/** Milliseconds between batches, so that running turns can be stored. */
+/** Pause between batches, so that running turns can be stored. */
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
 /** Lifetime of a visitor's token, after which a visitor without conversations is deleted. */

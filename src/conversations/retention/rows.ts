@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 
-/** Limits a deletion: an agent's conversations, or those that expired before a time (Unix seconds). */
+/** Selects the conversations to delete: an agent's, or those that expired before a time (Unix seconds). */
 export type Doomed =
   | { readonly tenant: string; readonly agentId: string }
   | {

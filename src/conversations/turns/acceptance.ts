@@ -100,7 +100,7 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
   if (rejection !== undefined) throw toError(rejection, conversationId)
 }
 
-/** Whether a turn cannot run unstored. */
+/** Whether a turn must fail if it cannot be stored. */
 export function needsStore(plan: TurnPlan): boolean {
   return (
     plan.isBackground ||

@@ -23,8 +23,8 @@ export interface StoredEnd {
 }
 
 /**
- * Stores the end of a turn and what its whole log, `segments`, contains. Returns its status; undefined if the turn has
- * ended already.
+ * Stores the end of a turn and the items from its whole log (`segments`). Returns the turn's status; undefined if it
+ * has already ended.
  */
 export async function storeEnd(
   trx: ConversationDb,

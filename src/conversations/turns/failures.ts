@@ -1,4 +1,4 @@
-/** Converts failures of the store for requests that depend on it. */
+/** Converts failures of the store to errors for the requests that depend on it. */
 import { mapConstraintError } from '../../db/open.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 

@@ -6,10 +6,10 @@ import type { ToolDataFilter } from './tool-data.ts'
 const MAX_WAITING_BYTES = 1024 * 1024
 /** A turn with this many bytes is stored without waiting for the next flush. */
 const FLUSH_AT_BYTES = 64 * 1024
-/** A reader that is more bytes behind reads encoded events instead, or stored ones. */
+/** A reader that is further behind reads encoded or stored events instead. */
 const MAX_KEPT_BYTES = 64 * 1024
 
-/** No model is read further while this many bytes of all turns wait to be stored. */
+/** Reading from all models pauses while this many bytes of all turns wait to be stored. */
 const MAX_BACKLOG_BYTES = 32 * 1024 * 1024
 
 /** The bytes of all turns that wait to be stored. */
@@ -88,7 +88,7 @@ export class TurnLog {
   private changed: PromiseWithResolvers<void> | undefined
   private storedSome = Promise.withResolvers<void>()
 
-  /** With `filter`, readers of this process receive more than is stored. */
+  /** `filter` removes data before it is stored; readers of this process still receive that data. */
   constructor(turnId: string, backlog: StoreBacklog, events: LogEvents, filter?: ToolDataFilter) {
     this.turnId = turnId
     this.backlog = backlog
@@ -152,7 +152,7 @@ export class TurnLog {
     this.free(this.waitingBytes)
   }
 
-  /** Lets a turn that was stopped end, even while nothing can be stored. */
+  /** Lets a stopped turn end even while the store accepts nothing. */
   stopWaiting(): void {
     this.isStopped = true
     this.storedSome.resolve()
@@ -164,7 +164,7 @@ export class TurnLog {
     return isFull && this.isStoring && !this.isStopped
   }
 
-  /** Resolves when the model may be read further. */
+  /** Resolves when reading from the model may continue. */
   async hasRoom(): Promise<void> {
     while (this.isFull) await Promise.race([this.storedSome.promise, this.backlog.freed])
   }

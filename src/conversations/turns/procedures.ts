@@ -32,7 +32,7 @@ export type NewTurnRow = Omit<Insertable<TurnTable>, 'number'>
 interface NewTurn {
   readonly expiredKey: { readonly digest: string; readonly createdBefore: number } | undefined
   readonly visitor: { readonly id: string; readonly tenantId: string; readonly agentId: string } | undefined
-  /** The conversation that begins with this turn, which it already counts and, with `locks`, names as running. */
+  /** A new conversation, whose row already counts this turn and, with `locks`, names it as the running turn. */
   readonly conversation: Insertable<ConversationTable> | undefined
   /** Whether the conversation admits no other turn until this one ends. */
   readonly locks: boolean
@@ -120,8 +120,8 @@ export const storeTurns: Procedure<Changes, OwnTurn[]> = {
     }))
     for (const { turnId, segments, end } of turns) {
       if (end === undefined) continue
-      const hasEarlier = segments[0]?.firstSeq !== 0
-      const earlier = hasEarlier ? await readSegments(trx, turnId) : []
+      const firstSeq = segments[0]?.firstSeq
+      const earlier = firstSeq === 0 ? [] : await readSegments(trx, turnId, firstSeq)
       const all = [...earlier, ...segments.map(({ body }) => body)]
       const status = await storeEnd(trx, { turnId, owner }, all, end)
       if (status !== undefined) alive.push({ id: turnId, isCancelRequested: false, status })

@@ -7,7 +7,7 @@ import { sumTenantBytes } from '../store.ts'
 const CACHED_MS = 10_000
 const MAX_TENANTS = 1_000
 
-/** Number of bytes that a tenant has stored; grows with each change while it is cached. */
+/** Number of bytes that a tenant has stored; each change is added while the number is cached. */
 export class UsedBytes {
   bytes: number
 
@@ -46,7 +46,7 @@ export class StorageQuota {
     )
   }
 
-  /** Forgets the sums, because data was deleted or moved. */
+  /** Clears the cached numbers after data was deleted or moved. */
   forget(): void {
     this.cache.invalidate()
   }

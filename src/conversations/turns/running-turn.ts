@@ -31,8 +31,8 @@ export type RunModel = (signal: AbortSignal, reports: TurnReports) => AsyncGener
 export interface RunningTurnOptions {
   readonly id: string
   readonly isStream: boolean
-  /** Milliseconds that the turn continues without a reader; if undefined, it always runs to its end. */
-  readonly lonelyMs: number | undefined
+  /** Milliseconds that the turn waits for a reader to reconnect; if undefined, it runs to its end without readers. */
+  readonly reconnectMs: number | undefined
   /** Returns the time (Unix seconds) at which another replica last recorded that it reads the turn. */
   readonly findLastRead: () => Promise<number | undefined>
   /** Whether the arguments and results of tools are stored, or only their names. */
@@ -89,12 +89,12 @@ export class RunningTurn {
   private readonly controller = new AbortController()
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
-  private lonely: NodeJS.Timeout | undefined
+  private reconnectTimer: NodeJS.Timeout | undefined
   /** Monotonic time until which the last announced reader on another replica counts. */
   private announcedUntilMs = 0
   private stopped: StopReason | undefined
   private isOver = false
-  /** Whether the turn has an item, which another turn can continue. */
+  /** Whether the turn has produced an item that another turn can continue. */
   private hasOutput = false
 
   constructor(options: RunningTurnOptions) {
@@ -141,7 +141,7 @@ export class RunningTurn {
         this.log.append(toRun({ kind: 'failure', bytes: Buffer.from(renderFailure(failure)) }))
     }
     this.isOver = true
-    clearTimeout(this.lonely)
+    clearTimeout(this.reconnectTimer)
     if (this.failure === undefined) this.log.append(toRun(this.toEnd(failure)))
     const durationMs = clock.monotonic() - startedMs
     const end = { failure, stopped: this.stopped, route, usage, firstEventMs, durationMs }
@@ -156,7 +156,7 @@ export class RunningTurn {
   async *read(from: number, signal?: AbortSignal): AsyncGenerator<readonly LogRun[], void, void> {
     const { log } = this
     this.readers += 1
-    clearTimeout(this.lonely)
+    clearTimeout(this.reconnectTimer)
     const cursor: Cursor = { next: from }
     const close = log.open(cursor)
     const wake = () => log.wakeReaders()
@@ -179,7 +179,7 @@ export class RunningTurn {
       signal?.removeEventListener('abort', wake)
       close()
       this.readers -= 1
-      if (this.readers === 0) this.onLonely()
+      if (this.readers === 0) this.stopLater()
     }
   }
 
@@ -233,28 +233,28 @@ export class RunningTurn {
   /** Counts a reader on another replica; must be called again every two seconds while it reads. */
   onAnnounced(): void {
     this.announcedUntilMs = this.options.clock.monotonic() + ANNOUNCED_MS
-    if (this.readers === 0) this.onLonely()
+    if (this.readers === 0) this.stopLater()
   }
 
-  private onLonely(): void {
-    const { lonelyMs, clock } = this.options
-    if (lonelyMs === undefined || this.isOver) return
-    this.stopAfter(Math.max(lonelyMs, this.announcedUntilMs - clock.monotonic()))
+  private stopLater(): void {
+    const { reconnectMs, clock } = this.options
+    if (reconnectMs === undefined || this.isOver) return
+    this.stopAfter(Math.max(reconnectMs, this.announcedUntilMs - clock.monotonic()))
   }
 
   private stopAfter(ms: number): void {
-    clearTimeout(this.lonely)
-    this.lonely = setTimeout(() => void this.stopUnlessRead(), ms)
+    clearTimeout(this.reconnectTimer)
+    this.reconnectTimer = setTimeout(() => void this.stopUnlessRead(), ms)
   }
 
   /** Stops the turn unless the database shows a reader that could not announce itself over the bus. */
   private async stopUnlessRead(): Promise<void> {
-    const { findLastRead, lonelyMs = 0, clock } = this.options
-    const timer = this.lonely
+    const { findLastRead, reconnectMs = 0, clock } = this.options
+    const timer = this.reconnectTimer
     const readAt = await findLastRead().catch(() => undefined)
     // A reader has connected in between, and may have disconnected again.
-    if (this.readers > 0 || this.lonely !== timer || this.isOver) return
-    const untilMs = readAt === undefined ? 0 : (readAt + 1) * 1000 + Math.max(lonelyMs, ANNOUNCED_MS)
+    if (this.readers > 0 || this.reconnectTimer !== timer || this.isOver) return
+    const untilMs = readAt === undefined ? 0 : (readAt + 1) * 1000 + Math.max(reconnectMs, ANNOUNCED_MS)
     const leftMs = untilMs - clock.now()
     if (leftMs > 0) this.stopAfter(leftMs)
     else this.stop('left')

@@ -1,4 +1,4 @@
-/** Joins a turn's events to runs, and encodes them for storage without the parts that an event shares with the one before it (ADR 0049). */
+/** Groups a turn's events into runs, and encodes them for storage without the bytes that repeat the previous event (ADR 0049). */
 
 /**
  * `chat` is a server-sent event of the chat API, `completion` a whole answer, and `failure` the event that ends a
@@ -86,8 +86,8 @@ export function encodeSegment(runs: readonly LogRun[]): Uint8Array {
 }
 
 /**
- * Encodes entries as they arrive. Each entry is its kind, the lengths of the shared start, the shared end and the
- * rest, and the rest itself.
+ * Encodes entries as they arrive. An encoded entry has its kind, the lengths of the shared start, of the shared end
+ * and of the remaining bytes, and the remaining bytes.
  */
 export class SegmentEncoder {
   count = 0
@@ -135,7 +135,7 @@ export class SegmentEncoder {
     this.at = writeVarint(target, at, length)
   }
 
-  /** Most rests have a few bytes, for which a loop is faster than `set`. */
+  /** Usually only a few bytes remain, for which a loop is faster than `set`. */
   private writeRest(bytes: Uint8Array, from: number, to: number): void {
     const { target, at } = this
     if (to - from > 32) target.set(bytes.subarray(from, to), at)
@@ -150,7 +150,7 @@ export class SegmentEncoder {
   }
 }
 
-/** The same bytes twice, because comparing four bytes at a time takes a third of the time. */
+/** Two views of the same bytes, because comparing four bytes at a time takes a third of the time. */
 interface Bytes {
   readonly bytes: Uint8Array
   readonly words: DataView
@@ -160,7 +160,7 @@ function viewOf(bytes: Uint8Array): Bytes {
   return { bytes, words: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) }
 }
 
-/** Compares at most `most` bytes from `oneFrom` and `otherFrom` on. */
+/** Counts the equal bytes that start at `oneFrom` and `otherFrom`, up to `most`. */
 function sharedStart(one: Bytes, oneFrom: number, other: Bytes, otherFrom: number, most: number): number {
   let length = 0
   while (
@@ -172,7 +172,7 @@ function sharedStart(one: Bytes, oneFrom: number, other: Bytes, otherFrom: numbe
   return length
 }
 
-/** Compares at most `most` bytes before `oneTo` and `otherTo`. */
+/** Counts the equal bytes that end before `oneTo` and `otherTo`, up to `most`. */
 function sharedEnd(one: Bytes, oneTo: number, other: Bytes, otherTo: number, most: number): number {
   let length = 0
   while (
@@ -207,7 +207,7 @@ export function decodeSegment(segment: Uint8Array): LogRun[] {
   }))
 }
 
-/** Decodes one entry after the other. It needs no object for each, and shows what an entry shares with the one before it. */
+/** Decodes one entry at a time without an object for each, and reports how much an entry shares with the previous one. */
 export class SegmentCursor {
   kind: LogKind = 'chat'
   /** All entries so far; the current one is between `from` and `to`. */
@@ -246,7 +246,7 @@ export class SegmentCursor {
     return true
   }
 
-  /** Returns the number of bytes of all entries, so that they need only one buffer. */
+  /** Returns the size of all entries in bytes, so that one buffer can hold them. */
   private measure(): number {
     let sum = 0
     while (this.at < this.source.length) {

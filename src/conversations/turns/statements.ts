@@ -1,4 +1,4 @@
-/** The statements with which turns begin and end, compiled once. */
+/** Defines the statements that start and end turns; each is compiled once. */
 import { type Selectable, sql } from 'kysely'
 import { type ConversationDb, prepare, type TurnTable } from '../../db/open.ts'
 
@@ -15,9 +15,9 @@ export interface Claim {
   /** The number and bytes of the turn's input. */
   readonly items: number
   readonly bytes: number
-  /** The state of the conversation that the turn's history was read from; null if any state will do. */
+  /** The revision of the conversation from which the turn's history was read; null to accept any revision. */
   readonly revision: number | null
-  /** The number of turns that the conversation must have; null if any will do. */
+  /** The number of turns that the conversation must have; null to accept any number. */
   readonly turnsBefore: number | null
 }
 
@@ -48,8 +48,8 @@ function prepareClaim(locks: boolean) {
 }
 
 /**
- * Adds a turn and its input to a conversation, and returns the new numbers of both. Updates nothing if the
- * conversation is full or gone, or not in the state that the turn needs.
+ * Counts a turn and its input in a conversation, and returns its new numbers of turns and items. Updates nothing if
+ * the conversation is full or deleted, or not in the state that the turn needs.
  */
 export const claimTurn = prepareClaim(false)
 
@@ -95,7 +95,7 @@ type EndedRow = Pick<
   | 'ended_at'
 >
 
-/** Ends a running turn of an owner. Updates nothing if it has ended already; then nothing else may be written about it. */
+/** Ends a running turn of an owner. Updates nothing if the turn has already ended; the caller must then store nothing else for it. */
 export const endTurn = prepare<EndedRow & { readonly keepsKey: 0 | 1 }>((db, param) =>
   db
     .updateTable('turns')

@@ -39,7 +39,7 @@ export class StoreHealth {
     )
   }
 
-  /** After a failure, writes to the store to check whether it has recovered, because no turn may follow. */
+  /** After a failure, writes to the store to check whether it has recovered, because there may be no later turn that shows it. */
   async check(): Promise<'up' | 'down'> {
     const nowMs = this.deps.clock.monotonic()
     if (this.hasFailed && nowMs - this.probedAtMs >= PROBE_EVERY_MS) {
@@ -57,7 +57,7 @@ export class StoreHealth {
       await write.updateTable('turns').set({ owner: null }).where('id', '=', '').execute()
       this.hasFailed = false
     } catch {
-      // The state stays as it is until the next probe.
+      // The store is considered down until the next probe.
     } finally {
       this.probing = undefined
     }

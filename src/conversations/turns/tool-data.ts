@@ -23,7 +23,7 @@ export class ToolDataFilter {
   /** The calls whose arguments have begun. */
   private readonly begun = new Set<string>()
 
-  /** Returns what is stored of the entries. */
+  /** Returns the entries in the form in which they are stored. */
   apply(run: LogRun): LogRun {
     const entries = [...entriesOf(run)]
     const texts = entries.map((entry) => this.rewrite(entry))

@@ -166,7 +166,7 @@ export class TurnWriter {
     }
   }
 
-  /** Takes what a turn has to store; nothing if another process has ended it. */
+  /** Returns what the turn must store; an empty list if another process has ended the turn. */
   private take(turnId: string) {
     this.urgent.delete(turnId)
     this.changed.delete(turnId)

@@ -1,5 +1,6 @@
 /** Opens the SQLite file of stored conversations, with one connection to read and one to write. */
 import { Kysely, sql } from 'kysely'
+import type { Clock } from '../../lib/clock.ts'
 import { createPrivateFile } from '../../lib/files.ts'
 import { applyMigrations, listPendingMigrations } from '../migrate.ts'
 import { disableBlockingWaits, openSqlite, toKysely } from '../sqlite.ts'
@@ -11,7 +12,7 @@ import { ThreadDialect } from './thread-dialect.ts'
 
 export type OpenedFile = ConversationDatabase & { close(): Promise<void> }
 
-export async function openFile(path: string): Promise<OpenedFile> {
+export async function openFile(path: string, clock: Pick<Clock, 'monotonic'>): Promise<OpenedFile> {
   if (path !== ':memory:') createPrivateFile(path)
   const connection = openSqlite(path)
   try {
@@ -26,7 +27,7 @@ export async function openFile(path: string): Promise<OpenedFile> {
         ...{ read: db, write: db, run: runDirectly(db), scrub: async () => true, lockMaintenance, vacuum },
         close: () => db.destroy(),
       }
-    const thread = new WriteThread(path)
+    const thread = new WriteThread(path, clock)
     const write = new Kysely<ConversationTables>({ dialect: new ThreadDialect(thread) })
     return {
       read: db,
@@ -47,7 +48,7 @@ export async function openFile(path: string): Promise<OpenedFile> {
   }
 }
 
-/** Copies the write-ahead log to the database and empties it. Does not wait for readers of other processes. */
+/** Copies the write-ahead log to the database and empties it. Does not wait for readers in other processes. */
 async function truncateLog(write: ConversationDb): Promise<boolean> {
   return write.connection().execute(async (connection) => {
     const { rows: before } = await sql<{ timeout: number }>`pragma busy_timeout`.execute(connection)

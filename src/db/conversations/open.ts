@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
+import { type Clock, systemClock } from '../../lib/clock.ts'
 import type { Database } from '../database.ts'
 import type { OpenedFile } from './file.ts'
 import { runDirectly } from './procedure.ts'
@@ -20,6 +21,7 @@ export interface ConversationStorage {
 export function createConversationStorage(
   { db, databaseUrl }: { readonly db: Database; readonly databaseUrl: string | undefined },
   dataDir: string,
+  clock: Pick<Clock, 'monotonic'> = systemClock,
 ): ConversationStorage {
   if (databaseUrl !== undefined) {
     const shared = withConversations(db)
@@ -33,7 +35,7 @@ export function createConversationStorage(
   const path = dataDir === ':memory:' ? dataDir : join(dataDir, conversationsFile)
   let opening: Promise<OpenedFile> | undefined
   const open = () => {
-    opening ??= openLazily(path).catch((error) => {
+    opening ??= openLazily(path, clock).catch((error) => {
       opening = undefined
       throw error
     })
@@ -61,7 +63,7 @@ function withConversations(db: Database): ConversationDb {
 }
 
 /** Loads SQLite on first use, because servers on PostgreSQL do not need it. */
-async function openLazily(path: string): Promise<OpenedFile> {
+async function openLazily(path: string, clock: Pick<Clock, 'monotonic'>): Promise<OpenedFile> {
   const { openFile } = await import('./file.ts')
-  return openFile(path)
+  return openFile(path, clock)
 }

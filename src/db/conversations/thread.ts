@@ -1,6 +1,7 @@
 /** Starts the thread that writes to the SQLite file of conversations, and sends it statements and procedures. */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
+import type { Clock } from '../../lib/clock.ts'
 import type { RunProcedure } from './tables.ts'
 import type { BatchAnswer, FailedAnswer, StatementAnswer, ThreadRequest } from './write-thread.ts'
 
@@ -30,9 +31,28 @@ interface Call extends Waiting {
   readonly input: unknown
 }
 
+/** The thread has ended, so the state of its transaction is unknown. */
+class ThreadEnded extends Error {
+  constructor(cause: unknown) {
+    super('the write thread of conversations has ended unexpectedly', { cause })
+  }
+}
+
+/** Wait before the second start of a thread that ends before it answers; doubles with each further start. */
+const FIRST_WAIT_MS = 100
+const LONGEST_WAIT_MS = 10_000
+
 export class WriteThread {
   private readonly path: string
+  private readonly clock: Pick<Clock, 'monotonic'>
   private worker: Promise<Worker> | undefined
+  /** The thread that executes the statements of the holder of the connection. */
+  private held: Worker | undefined
+  private isClosed = false
+  /** The number of starts since the last answer. */
+  private starts = 0
+  private startAgainAtMs = Number.NEGATIVE_INFINITY
+  private lastError: unknown
   private readonly waiting: Waiting[] = []
   /** The procedures that wait for the next transaction. */
   private calls: Call[] = []
@@ -40,8 +60,9 @@ export class WriteThread {
   /** Resolves when the connection is free. */
   private lastUse: Promise<void> = Promise.resolve()
 
-  constructor(path: string) {
+  constructor(path: string, clock: Pick<Clock, 'monotonic'>) {
     this.path = path
+    this.clock = clock
   }
 
   /** Waits until the connection is free, and returns the function that frees it again. */
@@ -50,6 +71,7 @@ export class WriteThread {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.lastUse = promise
     await previous
+    this.held = undefined
     return resolve
   }
 
@@ -75,13 +97,16 @@ export class WriteThread {
 
   /** Asks the thread to close its connection, because terminating it could leave the log of SQLite behind. */
   async close(): Promise<void> {
-    if (this.worker === undefined) return
     const release = await this.acquire()
-    const worker = await this.worker
-    const exited = once(worker, 'exit')
-    worker.ref()
-    worker.postMessage('close' satisfies ThreadRequest)
-    await exited
+    this.isClosed = true
+    // A thread that could not start has no connection.
+    const worker = await this.worker?.catch(() => undefined)
+    if (worker !== undefined) {
+      const exited = once(worker, 'exit')
+      worker.ref()
+      worker.postMessage('close' satisfies ThreadRequest)
+      await exited
+    }
     release()
   }
 
@@ -108,27 +133,59 @@ export class WriteThread {
   }
 
   private async send<Answer>(request: ThreadRequest): Promise<Answer> {
-    this.worker ??= this.start()
-    const worker = await this.worker
+    const worker = await this.ready()
+    // A new thread has not begun the transaction that this statement belongs to.
+    if (this.held !== undefined && this.held !== worker) throw new ThreadEnded(this.lastError)
+    this.held = worker
     return new Promise((resolve, reject) => {
       this.waiting.push({ resolve, reject })
       worker.postMessage(request)
     })
   }
 
+  /** Returns the thread, and starts one if the last one has ended. */
+  private ready(): Promise<Worker> {
+    if (this.worker !== undefined) return this.worker
+    if (this.isClosed || this.clock.monotonic() < this.startAgainAtMs)
+      return Promise.reject(new ThreadEnded(this.lastError))
+    this.starts += 1
+    const starting = this.start()
+    this.worker = starting
+    starting.catch((error) => {
+      if (this.worker === starting) this.onEnd(error)
+    })
+    return starting
+  }
+
   private async start(): Promise<Worker> {
     // Options of the main program, such as `--input-type`, would prevent the thread from starting.
     const worker = new Worker(threadFile, { workerData: { path: this.path }, execArgv: [] })
     worker.unref()
-    worker.on('message', (answer: unknown) => this.waiting.shift()?.resolve(answer as never))
-    const onEnd = (error: unknown) => {
-      for (const { reject } of this.waiting.splice(0)) reject(error)
-      this.worker = Promise.reject(error)
-      this.worker.catch(() => {})
-    }
-    worker.on('error', onEnd)
-    worker.on('exit', () => onEnd(new Error('the write thread has ended')))
-    await once(worker, 'online')
-    return worker
+    worker.on('message', (answer: unknown) => {
+      this.starts = 0
+      this.waiting.shift()?.resolve(answer as never)
+    })
+    const started = Promise.withResolvers<Worker>()
+    let error: unknown
+    worker.on('error', (thrown) => {
+      error = thrown
+    })
+    worker.on('online', () => started.resolve(worker))
+    // Not at the error, because the connection of the thread is closed only now.
+    worker.on('exit', (code) => {
+      error ??= new Error(`exit code ${code}`)
+      this.onEnd(error)
+      started.reject(error)
+    })
+    return started.promise
+  }
+
+  /** Rejects the requests of a thread that has ended; their transactions may have been committed. */
+  private onEnd(cause: unknown): void {
+    this.worker = undefined
+    this.lastError = cause
+    const waitMs = this.starts === 0 ? 0 : FIRST_WAIT_MS * 2 ** (this.starts - 1)
+    this.startAgainAtMs = this.clock.monotonic() + Math.min(waitMs, LONGEST_WAIT_MS)
+    for (const { reject } of this.waiting.splice(0)) reject(new ThreadEnded(cause))
   }
 }

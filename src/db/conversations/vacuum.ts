@@ -4,7 +4,7 @@ import { toClientConfig } from '../postgres.ts'
 
 const tables = ['conversations', 'turns', 'items', 'turn_events']
 
-/** A large table can take long. After a disconnect, PostgreSQL ends the statement at this timeout at the latest. */
+/** The timeout is long because a table can be large; it also ends the statement if this process disconnects. */
 const settings = { statement_timeout: '30min', lock_timeout: '30s', synchronous_commit: 'off' }
 
 /**

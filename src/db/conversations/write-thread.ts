@@ -79,7 +79,7 @@ async function runCalls(calls: readonly ProcedureCall[]): Promise<BatchAnswer> {
   }
 }
 
-/** Uses no savepoints, because SQLite then copies every page that it changes. */
+/** Uses no savepoints, because with them SQLite copies every page that it changes. */
 async function inTransaction(calls: readonly ProcedureCall[]): Promise<unknown[]> {
   const found = await Promise.all(calls.map(findProcedure))
   return db.connection().execute(async (trx) => {

@@ -179,6 +179,7 @@ describe('/v1/agents/me', () => {
       greeting: 'Hello there!',
       title: 'Ask me',
       starters: ['What is new?', 'Help me'],
+      theme: { primaryColor: '#0f766e', headerStyle: 'solid', teaser: 'Questions?' },
       conversations: notStored,
     })
     expect(text).not.toContain('Help people')
@@ -198,6 +199,7 @@ describe('/v1/agents/me', () => {
       greeting: null,
       title: null,
       starters: [],
+      theme: {},
       conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Sends the head of a `PATCH` with ten bytes, and the first five of them, while the timers of the server stand still. */
+/** Sends the headers of a ten-byte `PATCH` and its first five bytes, with the server's timers paused. */
 async function startSlowUpload(app: TestApp) {
   const begun = await createUpload(app, { size: 10 })
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })

@@ -11,7 +11,7 @@ import { findText } from '../../support/stored-chats.ts'
 const harness = await startChatHarness()
 const DAY = 86_400
 const CANARY = 'quokka7731'
-/** The model repeats the canary in its reasoning, its text and a call. */
+/** Makes the model repeat the canary in its reasoning, its text and a tool call. */
 const REPEATED = `{{up:reasoning ${CANARY}}}{{up:text ${CANARY} ${'and more '.repeat(900)}}}{{up:tool f {"a":"${CANARY}"}}}`
 const METADATA = { note: CANARY }
 

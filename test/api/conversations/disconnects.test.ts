@@ -13,7 +13,7 @@ async function start(onDisconnect: 'cancel' | 'continue') {
   return { app, key }
 }
 
-/** Disconnects from a request when the model has received it; from a stream after its first event. */
+/** Disconnects once the model has received the request, or after a stream's first event. */
 async function leave(app: TestApp, key: string, body: object): Promise<void> {
   const controller = new AbortController()
   const request = fetch(`${app.url}/v1/responses`, {

@@ -1,4 +1,4 @@
-/** Tests the errors of stored responses and conversations that depend on limits, locks and running turns. */
+/** Tests the errors of stored responses and conversations for limits, locks and running turns. */
 import type OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { startChatHarness } from '../../support/chat-harness.ts'

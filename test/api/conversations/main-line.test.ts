@@ -1,4 +1,4 @@
-/** Tests which stored turns the model reads before a new one: those of a conversation's main line, or of a chain. */
+/** Tests which stored turns the model receives with a new one: those of a conversation's main line, or of a chain. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
@@ -98,7 +98,7 @@ describe('a conversation', () => {
 describe('a response with `store: false`', () => {
   const CANARY = 'quokka-4471'
 
-  /** Expects that the request reads the stored history, and that nothing of it is stored. */
+  /** Expects that the model receives the stored history and that the server stores nothing of the request. */
   async function expectUnstored(app: TestApp, folder: string, send: () => Promise<object>) {
     const before = [await listTurns(app), await listItems(app)]
     const response = await send()

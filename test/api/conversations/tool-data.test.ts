@@ -19,7 +19,7 @@ conversations: { keep: 30d, toolData: names }
 const PAGE_TOOL = 'postMessage_look'
 const pageTool = { type: 'function' as const, name: PAGE_TOOL, strict: false, parameters: {} }
 
-/** Makes the model answer without repeating what it has read. */
+/** Makes the model answer without repeating its input. */
 function answerBriefly(stream: boolean): Promise<void> {
   const names = { id: 'a', created: 1, model: 'up-chat' }
   const choice = { index: 0, finish_reason: 'stop' }

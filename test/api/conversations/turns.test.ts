@@ -1,4 +1,4 @@
-/** Tests the turns that the owner of a conversation reads. */
+/** Tests which turns the owner of a conversation can read. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { KEEPER, runTurn } from '../../support/storing-chat.ts'

@@ -1,4 +1,4 @@
-/** Tests the warnings about a client address that many agent keys or visitors share. */
+/** Tests the warnings about client addresses that many agent keys or visitors share. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'

@@ -1,4 +1,4 @@
-/** Tests chats that the store does not accept: above a limit, or while it fails. */
+/** Tests chats that cannot be stored, because they exceed a limit or the store fails. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'

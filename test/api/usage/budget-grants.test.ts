@@ -1,4 +1,4 @@
-/** Tests that calls cannot use more tokens than a budget has, because each request to a provider has a limit. */
+/** Tests that calls never use more tokens than their budget has, because each provider request gets a token limit. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'

@@ -161,11 +161,13 @@ describe('an answer', () => {
   })
 
   test('has no Insert and Share buttons if the page does not listen', async () => {
-    const opened = await harness.open({ options: { canInsert: false, canShare: false } })
+    const opened = await harness.open({ options: { given: [] } })
     await askAll(opened, 'hello')
-    const names = await opened.frame.locator('article.reply').last().getByRole('button').evaluateAll((all) =>
-      all.map((button) => button.getAttribute('aria-label')),
-    )
+    const names = await opened.frame
+      .locator('article.reply')
+      .last()
+      .getByRole('button')
+      .evaluateAll((all) => all.map((button) => button.getAttribute('aria-label')))
     expect(names).toEqual(['Copy answer', 'Answer again'])
     await opened.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await opened.frame.getByRole('button', { name: 'More actions' }).click()
@@ -176,7 +178,7 @@ describe('an answer', () => {
   })
 
   test('is shared through the browser if the page does not listen', async () => {
-    const opened = await harness.open({ options: { canInsert: false, canShare: false } })
+    const opened = await harness.open({ options: { given: [] } })
     await askAll(opened, 'hello')
     await opened.frame.evaluate(() => {
       const shared: unknown[] = []
@@ -187,9 +189,9 @@ describe('an answer', () => {
     await askAll(opened, 'share this')
     await opened.frame.getByRole('button', { name: 'Share', exact: true }).last().click()
     await opened.frame.getByRole('button', { name: 'Shared' }).waitFor()
-    expect(await opened.frame.evaluate(() => (globalThis as unknown as { shared: unknown[] }).shared)).toEqual([
-      { text: 'You said: share this' },
-    ])
+    expect(
+      await opened.frame.evaluate(() => (globalThis as unknown as { shared: unknown[] }).shared),
+    ).toEqual([{ text: 'You said: share this' }])
     expect((await opened.said()).filter(({ type }) => type === 'share')).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 /** Shares text with the page, or else through the browser's own sharing. */
 import type { FrameMessage } from '../messages.ts'
-import type { FrameOptions } from '../options.ts'
+import { type FrameOptions, hasCallback } from '../options.ts'
 import { copyText } from './copy-text.ts'
 
 type Share = Extract<FrameMessage, { type: 'share' }>
@@ -12,7 +12,7 @@ export type ShareTarget = 'page' | 'app' | 'clipboard'
 
 /** Returns the best target that exists. Older pages do not report whether they receive shared text. */
 export function findShareTarget(options: FrameOptions | undefined): ShareTarget {
-  if (options?.canShare !== false) return 'page'
+  if (options !== undefined && hasCallback(options, 'onUserShare')) return 'page'
   return navigator.canShare?.({ text: ' ' }) === true ? 'app' : 'clipboard'
 }
 

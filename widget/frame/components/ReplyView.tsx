@@ -1,5 +1,6 @@
 /** Shows a reply: its text, tool calls, failure and actions. */
 import { memo } from 'react'
+import { hasCallback } from '../../options.ts'
 import { type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
@@ -94,7 +95,7 @@ function ReplyActions({ reply, canRegenerate }: { reply: Reply; canRegenerate: b
       {text !== '' && (
         <>
           <CopyButton text={text} name={strings.copyMessage} />
-          {options?.canInsert !== false && (
+          {options !== undefined && hasCallback(options, 'onInsert') && (
             <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
           )}
           {findShareTarget(options) !== 'clipboard' && <ShareButton text={text} />}

@@ -3,6 +3,7 @@ import { toSeconds } from '../agents/definition-parts.ts'
 import {
   digestOf,
   type LogEntry,
+  type RunModel,
   type StartedTurn,
   type TurnPlan,
   type TurnReports,
@@ -89,9 +90,7 @@ export async function chatStored(
     requestId: metadata.requestId,
     renderFailure: (failure) => renderLogged(context, failure),
   }
-  const started = await deps.conversations
-    .start(plan, (signal, reports) => run(context, stored, signal, reports))
-    .catch((error) => findWinner(context, idempotency, error))
+  const started = await startOrJoin(context, plan, (signal, reports) => run(context, stored, signal, reports))
   if (!('read' in started)) return attach(context, started, turn.isStream, client)
   return turn.isStream
     ? toStream(startedEvents(context, started, client))
@@ -246,16 +245,35 @@ export async function findEarlier(
   )
 }
 
-/** Returns the turn that another request with the same key has started at the same time. @throws `error` otherwise */
-export async function findWinner(
+/**
+ * Starts a turn, or returns the turn that another request with the same idempotency key has started at the same
+ * time. `field` names the key in errors.
+ * @throws ServiceError
+ */
+export async function startOrJoin(
   context: Context,
-  idempotency: Idempotency | undefined,
-  error: unknown,
-): Promise<TurnRow> {
-  const winner =
-    mapConstraintError(error) === 'unique' && idempotency && (await findEarlier(context, idempotency))
-  if (!winner) throw error
-  return winner
+  plan: TurnPlan,
+  model: RunModel,
+  field?: string,
+): Promise<StartedTurn | TurnRow> {
+  const { conversations } = context.deps
+  const { idempotency } = plan
+  if (idempotency === undefined) return conversations.start(plan, model)
+  const start = () => conversations.start(plan, model)
+  for (;;) {
+    try {
+      const started = await conversations.keyedStarts.run(idempotency.digest, start)
+      // The other turn's key is free again if the turn has failed before its first event.
+      const found = started ?? (await findEarlier(context, idempotency, field))
+      if (found !== undefined) return found
+    } catch (error) {
+      // Another process has stored a turn with this key.
+      const isTaken = mapConstraintError(error) === 'unique'
+      const winner = isTaken ? await findEarlier(context, idempotency, field) : undefined
+      if (winner === undefined) throw error
+      return winner
+    }
+  }
 }
 
 /** Answers with the turn of an earlier request, running or ended. */

@@ -9,6 +9,7 @@ import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
 import { updateTitle } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
+import { endAbandonedTurns } from './retention/abandoned.ts'
 import {
   deleteAgentConversations,
   type FindAgentRetention,
@@ -16,19 +17,17 @@ import {
   startConversationMaintenance,
 } from './retention/maintenance.ts'
 import { deleteConversationRows, moveConversations } from './retention/rows.ts'
+import { deleteTurn, findTurn, listRunningTurns, readEvents, requestCancel, type TurnRow } from './store.ts'
 import {
-  deleteTurn,
-  findTurn,
-  listAbandonedTurns,
-  listRunningTurns,
-  readEvents,
-  requestCancel,
-  type TurnRow,
-} from './store.ts'
-import { acceptTurn, assertInputSize, needsStore, type TurnPlan } from './turns/acceptance.ts'
+  acceptTurn,
+  assertInputSize,
+  inputSizeOf,
+  KeyedStarts,
+  needsStore,
+  type TurnPlan,
+} from './turns/acceptance.ts'
 import { toStoreFailure } from './turns/failures.ts'
 import { StoreBacklog } from './turns/log.ts'
-import { endAbandoned } from './turns/procedures.ts'
 import { StorageQuota, type UsedBytes } from './turns/quota.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
 import { entriesOf, type LogEntry, type LogRun } from './turns/segments.ts'
@@ -44,7 +43,7 @@ export {
 } from './retention/maintenance.ts'
 export type { TurnRow } from './store.ts'
 export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
-export type { TurnReports } from './turns/running-turn.ts'
+export type { RunModel, TurnReports } from './turns/running-turn.ts'
 export type { LogEntry, LogRun } from './turns/segments.ts'
 
 const ID_LENGTH = 24
@@ -72,6 +71,7 @@ export class Conversations {
   readonly storage: ConversationStorage
   readonly reads: ReadAudit
   readonly quota: StorageQuota
+  readonly keyedStarts = new KeyedStarts()
   private readonly deps: Dependencies
   private readonly capabilityKey: KeyObject
   /** Identifies this process, and changes with each start. */
@@ -288,17 +288,14 @@ export class Conversations {
   /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
+    if (this.isClosed) return
+    const sweeper = { owner: this.owner, isOnly: isStart, nowSeconds: unixSeconds(clock) }
     try {
-      const opened = await this.storage.find()
-      if (opened === undefined || this.isClosed) return
-      const owner = isStart ? this.owner : undefined
-      for (const turn of await listAbandonedTurns(opened.read, unixSeconds(clock), owner)) {
-        if (!(await opened.run(endAbandoned, { turn, owner: this.owner, nowSeconds: unixSeconds(clock) })))
-          continue
+      await endAbandonedTurns(this.storage, sweeper, (turn) => {
         metrics.turnEnded('incomplete')
         this.notify(turn.id)
         this.notify(turn.conversation_id)
-      }
+      })
     } catch (error) {
       log.warn({ err: error }, 'could not end the turns of a stopped process')
     }
@@ -362,7 +359,7 @@ export class Conversations {
     const { failure, ...end } = await turn.run(model)
     const isStored = await turn.accepted.promise
     // The cached sum does not include this turn.
-    getUsed()?.add(sizeOf(plan) + turn.log.bytes)
+    getUsed()?.add(inputSizeOf(plan) + turn.log.bytes)
     if (isStored && end.stopped !== 'lost') {
       const status = await this.writer.end(turn.id, {
         ...end,
@@ -389,10 +386,6 @@ export class Conversations {
   waitForChange(id: string, signal: AbortSignal | undefined, mostMs?: number) {
     return this.stored.waitForChange(id, signal, mostMs)
   }
-}
-
-function sizeOf({ input }: TurnPlan): number {
-  return input.reduce((sum, { body }) => sum + Buffer.byteLength(JSON.stringify(body)), 0)
 }
 
 async function* toEntries(batches: AsyncIterable<readonly LogRun[]>): AsyncGenerator<LogEntry, void, void> {

@@ -6,13 +6,14 @@ import { findTurnAgent, prepareTurn } from '../chat/prepare-turn.ts'
 import {
   findEarlier,
   findStoring,
-  findWinner,
   nameTurn,
   readIdempotency,
   type Storing,
+  startOrJoin,
 } from '../chat/stored-chat.ts'
 import {
   ConversationChanged,
+  type RunModel,
   type StartedTurn,
   type TurnPlan,
   type TurnRow,
@@ -74,16 +75,16 @@ export async function respondStored(
     const prepared = await prepare(context, request, agent, turn)
     const chat = await prepareTurn(context, prepared.chat)
     const plan = toPlan(context, request, { agent, storing, idempotency, prepared })
-    const started = await context.deps.conversations
-      .start(plan, (signal, reports) => runTurn(context, chat, signal, reports))
-      .catch((error: unknown) => {
-        chat.endSpan(error)
-        // The history must be read again, because another turn has extended it.
-        if (error instanceof ConversationChanged && starts < MAX_STARTS) return undefined
-        return findWinner(context, idempotency, error)
-      })
+    const run: RunModel = (signal, reports) => runTurn(context, chat, signal, reports)
+    const started = await startOrJoin(context, plan, run).catch((error: unknown) => {
+      chat.endSpan(error)
+      // The history must be read again, because another turn has extended it.
+      if (error instanceof ConversationChanged && starts < MAX_STARTS) return undefined
+      throw error
+    })
     if (started === undefined) continue
     if ('read' in started) return answer(context, { request, plan, started }, client)
+    chat.endSpan(undefined)
     return attach(context, started, request, client)
   }
 }

@@ -1,8 +1,14 @@
 /** Starts and stops the turns of visitors. */
 import { runTurn } from '../chat/chat.ts'
 import { prepareTurn } from '../chat/prepare-turn.ts'
-import { findEarlier, findWinner } from '../chat/stored-chat.ts'
-import { conversationLocked, digestOf, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
+import { findEarlier, startOrJoin } from '../chat/stored-chat.ts'
+import {
+  conversationLocked,
+  digestOf,
+  type RunModel,
+  type TurnPlan,
+  type TurnRow,
+} from '../conversations/conversations.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
 import type { StoredItem } from '../conversations/reader.ts'
@@ -162,9 +168,10 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
       return Buffer.alloc(0)
     },
   }
-  const started = await deps.conversations
-    .start(plan, (signal, reports) => runTurn(context, turn, signal, reports))
-    .catch((error) => joinWinner(context, idempotency, error))
+  const run: RunModel = (signal, reports) => runTurn(context, turn, signal, reports)
+  const started = await startOrJoin(context, plan, run, 'client_id').catch((error) =>
+    joinWinner(context, idempotency, error),
+  )
   return 'read' in started ? findOwnTurn(context, started.id) : started
 }
 
@@ -178,7 +185,8 @@ async function joinWinner(
     error instanceof ServiceError && error.reason === 'conflict' && idempotency !== undefined
       ? await findEarlier(context, idempotency, 'client_id')
       : undefined
-  return winner ?? findWinner(context, idempotency, error)
+  if (winner === undefined) throw error
+  return winner
 }
 
 async function readHistory(

@@ -227,6 +227,26 @@ test.each(sharedStores)(
   },
 )
 
+test('replicas return an error to all requests with one idempotency key if the turn fails before its first event', async () => {
+  const { one, other, key } = await startStoringReplicas('PostgreSQL', { PARLEY_BACKEND_ATTEMPTS: '1' })
+  const headers = { 'Idempotency-Key': 'once' }
+  const request = {
+    path: chatApi.path,
+    key,
+    body: chatApi.body('{{up:slow-head 4000}}{{up:status 500}}'),
+    headers,
+  }
+  const first = readStream(one.url, request)
+  await upstream.waitForRequest('slow-head')
+  const answers = await Promise.all([
+    first,
+    ...[one, other, other].map(({ url }) => readStream(url, request)),
+  ])
+  expect(answers.map(({ status }) => status)).toEqual([502, 502, 502, 502])
+  for (const { text } of answers) expect(JSON.parse(text).error.code).toBe('backend_error')
+  expect(await listChats(upstream)).toHaveLength(1)
+})
+
 test('a turn continues for a reader on another replica while Redis is unavailable', async () => {
   const redis = await startRedis()
   const more = { REDIS_URL: redis.url, PARLEY_RECONNECT_SECONDS: '0' }

@@ -1,4 +1,6 @@
 /** Tests that a restart ends a killed server's turns and keeps the text stored so far. */
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { describe, expect, test, vi } from 'vitest'
 import {
   checkContinuation,
@@ -29,14 +31,31 @@ async function startStoring(more: Readonly<Record<string, string>> = {}) {
   const folder = await makeFolder()
   const env = { ...storingEnv(upstream), ...more }
   const server = await startServer({ folder, env })
-  return { server, parentKey: server.key as string, restart: () => startServer({ folder, env }) }
+  return {
+    server,
+    parentKey: server.key as string,
+    restart: () => startServer({ folder, env }),
+    countStored: () => countStored(folder),
+  }
+}
+
+/** Returns the number of events that are stored in the server's database. */
+function countStored(folder: string): number {
+  const db = new Sqlite(join(folder, 'data', 'conversations.db'), { readonly: true })
+  try {
+    const sum = 'select coalesce(sum(last_seq - first_seq + 1), 0) as events from turn_events'
+    return db.prepare<[], { events: number }>(sum).get()?.events ?? 0
+  } finally {
+    db.close()
+  }
 }
 
 describe('a server that is killed in the middle of an answer', () => {
   test('has stored the text up to then, which the model receives once when the client continues the response', async () => {
-    const { server, parentKey, restart } = await startStoring()
+    const { server, parentKey, restart, countStored } = await startStoring()
     const { key } = await createStoringAgent(server.url, parentKey)
     const { id, whole } = await startResponse(server.url, key, SLOW, 'w300 ')
+    await expect.poll(countStored, { timeout: 20_000 }).toBeGreaterThan(3)
     await server.crash()
     await whole
     const { url } = await restart()
@@ -47,13 +66,13 @@ describe('a server that is killed in the middle of an answer', () => {
   })
 
   test('reports the last stored event to a chat client', async () => {
-    const { server, parentKey, restart } = await startStoring({ PARLEY_FLUSH_MS: '2000' })
+    const { server, parentKey, restart, countStored } = await startStoring({ PARLEY_FLUSH_MS: '2000' })
     const { key } = await createStoringAgent(server.url, parentKey)
     const cut = await readStream(
       server.url,
       { path: chatApi.path, key, body: chatApi.body(SLOW) },
       (text) => {
-        if (text.includes('w300 ')) server.kill('SIGKILL')
+        if (text.includes('w300 ') && countStored() > 0) server.kill('SIGKILL')
       },
     )
     await server.ended

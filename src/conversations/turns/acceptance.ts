@@ -243,3 +243,32 @@ export function assertItemSizes(sizes: readonly number[], name: string, first = 
 export function digestOf(text: string): string {
   return hash('sha256', text, 'base64url')
 }
+
+/** Returns the size in bytes of a turn's input. */
+export function inputSizeOf({ input }: Pick<TurnPlan, 'input'>): number {
+  return sizesOf(input).reduce((total, size) => total + size, 0)
+}
+
+/** Makes requests with the same idempotency key that arrive at the same time start one turn in this process. */
+export class KeyedStarts {
+  private readonly starting = new Map<string, Promise<unknown>>()
+
+  /**
+   * Runs `start`, and returns its result. If a start with this key is already running, waits for it instead and
+   * returns undefined; then the caller can find its turn. Rejects like the start that it ran or waited for.
+   */
+  async run<Started>(key: string, start: () => Promise<Started>): Promise<Started | undefined> {
+    const running = this.starting.get(key)
+    if (running !== undefined) {
+      await running
+      return undefined
+    }
+    const started = start()
+    this.starting.set(key, started)
+    try {
+      return await started
+    } finally {
+      this.starting.delete(key)
+    }
+  }
+}

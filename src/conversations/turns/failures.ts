@@ -1,6 +1,7 @@
 /** Converts failures of the store to errors for the requests that depend on it. */
 import { mapConstraintError } from '../../db/open.ts'
-import { ServiceError, toServiceError } from '../../lib/errors.ts'
+import { type Reason, reasons, ServiceError, toServiceError } from '../../lib/errors.ts'
+import type { TurnRow } from '../store.ts'
 
 /** Returns violated constraints and errors with a known cause unchanged. */
 export function toStoreFailure(thrown: unknown): unknown {
@@ -11,4 +12,12 @@ export function toStoreFailure(thrown: unknown): unknown {
     retryAfterSeconds: 1,
     cause: thrown,
   })
+}
+
+/** Returns the failure of a turn that another process has ended before its first event; undefined for other turns. */
+export function findFailure({ status, last_seq, error_code }: TurnRow): ServiceError | undefined {
+  if (status !== 'failed' || last_seq >= 0) return undefined
+  const code = error_code ?? 'backend_error'
+  const reason = Object.hasOwn(reasons, code) ? (code as Reason) : 'backend_error'
+  return new ServiceError(reason, 'The turn failed before the answer began; try again.', { code })
 }

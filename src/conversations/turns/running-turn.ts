@@ -50,6 +50,8 @@ export interface RunningTurnOptions {
 
 /** Milliseconds for which a reader on another replica counts after it announces itself. */
 const ANNOUNCED_MS = 5_000
+/** Minimum milliseconds until a new turn needs a reader, because visitors follow a turn only after they have started it. */
+const FIRST_READER_MS = 5_000
 
 /** Why a turn is stopped before the model has finished. */
 export type StopReason = 'cancelled' | 'left' | 'lost' | 'shutdown'
@@ -116,6 +118,7 @@ export class RunningTurn {
     let route: TurnEnd['route']
     let usage: Usage | undefined
     let failure: ServiceError | undefined
+    if (this.readers === 0) this.stopLater(FIRST_READER_MS)
     try {
       const pieces = model(this.controller.signal, {
         begun: (chosen) => {
@@ -199,6 +202,7 @@ export class RunningTurn {
   /** Ends a turn that was not accepted and therefore never runs. */
   discard(): void {
     this.isOver = true
+    clearTimeout(this.reconnectTimer)
     this.accepted.resolve(false)
     this.log.end()
     this.finished.resolve({
@@ -236,10 +240,10 @@ export class RunningTurn {
     if (this.readers === 0) this.stopLater()
   }
 
-  private stopLater(): void {
+  private stopLater(leastMs = 0): void {
     const { reconnectMs, clock } = this.options
     if (reconnectMs === undefined || this.isOver) return
-    this.stopAfter(Math.max(reconnectMs, this.announcedUntilMs - clock.monotonic()))
+    this.stopAfter(Math.max(reconnectMs, leastMs, this.announcedUntilMs - clock.monotonic()))
   }
 
   private stopAfter(ms: number): void {

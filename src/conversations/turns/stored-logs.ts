@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events'
 import type { Dependencies } from '../dependencies.ts'
 import { findTurn, readEvents, type TurnRow } from '../store.ts'
 import { announceReader, POLL_MS } from './announce-reader.ts'
+import { findFailure } from './failures.ts'
 import { countEntries, type LogRun } from './segments.ts'
 
 const ROWS_PER_READ = 16
@@ -32,7 +33,10 @@ export class StoredLogs {
     return readEvents(read, turnId, from, ROWS_PER_READ)
   }
 
-  /** Follows a turn from the entry `from` on; returns at its end or when the signal aborts. */
+  /**
+   * Follows a turn from the entry `from` on; returns at its end or when the signal aborts.
+   * @throws ServiceError if the turn failed before its first event
+   */
   async *follow(
     turn: TurnRow,
     from: number,
@@ -52,6 +56,8 @@ export class StoredLogs {
             next += countEntries(runs)
             runs = await this.read(turn.id, next)
           }
+          const failure = isEnded && next === 0 && current ? findFailure(current) : undefined
+          if (failure !== undefined) throw failure
           if (isEnded || signal?.aborted) return
           await change.promise
         } finally {

@@ -167,6 +167,16 @@ describe("a visitor's conversation", () => {
   })
 })
 
+test("an agent key without a visitor token cannot use the ids of a visitor's turn or items", async () => {
+  const { app, key, one } = await startVisit()
+  const { item, turn } = await say(one, 'Hello.')
+  const input = [{ type: 'item_reference', id: item.id }]
+  const referred = await app.call('POST', '/v1/responses', { key, body: { input } })
+  expect([referred.status, referred.body.error.param]).toEqual([400, 'input[0].id'])
+  for (const verb of ['cancel', 'continue'])
+    expect((await app.call('POST', `/v1/turns/${turn.id}/${verb}`, { key })).status).toBe(404)
+})
+
 describe("the agent's settings", () => {
   test('determine whether visitors can list and delete conversations', async () => {
     const { app, key, one } = await startVisit({ visitor: { list: false, delete: false } })
@@ -177,6 +187,17 @@ describe("the agent's settings", () => {
     const headers = { 'X-Parley-Visitor': one.token }
     const listed = await app.call('GET', '/v1/conversations', { key, headers })
     expect([listed.status, listed.body.error.code]).toEqual([403, 'not_allowed'])
+  })
+
+  test('let visitors who may not list open a conversation whose id they have', async () => {
+    const { app, key, one } = await startVisit({ visitor: { list: false, delete: false } })
+    const { conversation } = await say(one, 'Hello.')
+    const opened = await one.visitor.open.query({ conversation: conversation.id })
+    expect(opened.items[0]).toMatchObject({ text: 'Hello.' })
+    const other = await beginSession(app, key)
+    await expect(other.visitor.open.query({ conversation: conversation.id })).rejects.toMatchObject(
+      denied(404),
+    )
   })
 
   test('determine how long a new session continues the last conversation', async () => {

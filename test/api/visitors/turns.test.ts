@@ -16,8 +16,8 @@ import {
 
 const harness = await startChatHarness()
 
-async function startVisit(conversations: object = {}) {
-  const app = await harness.start({}, { clock: systemClock })
+async function startVisit(conversations: object = {}, env: Readonly<Record<string, string>> = {}) {
+  const app = await harness.start(env, { clock: systemClock })
   const agent = await app.createAgent(storingAgent(conversations))
   return { app, key: agent.agent_key, one: await beginSession(app, agent.agent_key) }
 }
@@ -75,6 +75,25 @@ describe("a visitor's message", () => {
     })
     expect(await harness.listChats()).toHaveLength(1)
   })
+
+  test.each([
+    ['cancel', 'client', 'incomplete'],
+    ['continue', 'answer', 'completed'],
+  ])(
+    'runs a turn that no client follows according to `onDisconnect: %s`',
+    async (onDisconnect, endedBy, status) => {
+      const { one } = await startVisit({ onDisconnect }, { PARLEY_RECONNECT_SECONDS: '0' })
+      // The answer takes longer than a new turn may run without a reader.
+      const { conversation } = await say(one, 'Hello {{up:chunks 70}}{{up:delay 100}}')
+      await harness.upstream.waitForPath('/v1/chat/completions')
+      const [chat] = await harness.listChats()
+      expect(await harness.upstream.waitForEnd(chat?.id ?? -1)).toMatchObject({ endedBy })
+      const readStatus = async () =>
+        (await one.visitor.open.query({ conversation: conversation.id })).turn?.status
+      await expect.poll(readStatus, { timeout: 10_000 }).toBe(status)
+    },
+    30_000,
+  )
 
   test('is rejected while another turn runs', async () => {
     const { one } = await startVisit()

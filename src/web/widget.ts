@@ -157,7 +157,6 @@ const LOADER_AGE_SECONDS = 300
 /** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 const crossOriginHeaders: Headers = {
   ...commonHeaders,
-  'Content-Security-Policy': filePolicy,
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Access-Control-Allow-Origin': '*',
   // The frame's worker needs the same policy as the frame.
@@ -170,16 +169,25 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   const parts = [...Object.values(named), ...frameChunks]
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
+    [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
     ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
     ['/embed/frame', framePage(deps, renderFrame(widget, deps.config.widget))],
     ['/demo', documentPage(renderDemo(widget), demoPolicy)],
   ])
 }
 
-function filePage({ path, body, encoded, integrity }: WidgetPart, cacheControl: string): Page {
+/** A worker has the policy of its own response, which must allow it to load its chunks. */
+const workerPolicy = "default-src 'none'; script-src 'self'"
+
+function filePage(
+  { path, body, encoded, integrity }: WidgetPart,
+  cacheControl: string,
+  policy = filePolicy,
+): Page {
   const mediaType = path.endsWith('.css') ? 'text/css' : 'text/javascript'
   const headers = {
     ...crossOriginHeaders,
+    'Content-Security-Policy': policy,
     'Content-Type': `${mediaType}; charset=utf-8`,
     'Cache-Control': cacheControl,
   }

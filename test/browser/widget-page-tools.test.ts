@@ -125,7 +125,11 @@ describe('a tool call', () => {
   test("to a destructive tool waits for the user's approval", async () => {
     const opened = await open([tool('remove', { destructiveHint: true })], answering)
     await say(opened, '[[tool:postMessage_remove {"id":7}]]')
-    await opened.frame.locator('article.reply').getByText('"id": 7').waitFor()
+    await opened.frame
+      .locator('article.reply')
+      .getByRole('definition')
+      .getByText('7', { exact: true })
+      .waitFor()
     expect(await called(opened)).toEqual([])
     await opened.frame.getByRole('button', { name: 'Allow once' }).click()
     await opened.frame.locator('article.reply').getByText('"done":true').waitFor()

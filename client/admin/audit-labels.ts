@@ -22,6 +22,10 @@ export const actionNames = {
   'conversation.export': 'Conversations exported',
   'conversation.delete': 'Conversation deleted',
   'conversation.expire': 'Conversations expired',
+  'provider.create': 'Provider added',
+  'provider.update': 'Provider changed',
+  'provider.delete': 'Provider deleted',
+  'provider.test': 'Provider tested',
   'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const
@@ -52,6 +56,10 @@ export const actionGroups = [
   {
     group: 'Conversations',
     actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire'],
+  },
+  {
+    group: 'Providers',
+    actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
   },
   { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: string; actions: readonly Action[] }[]

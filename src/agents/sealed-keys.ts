@@ -1,6 +1,6 @@
 /**
- * Loads the installation's secret, checks that it decrypts the stored agent keys, and re-encrypts them after
- * the secret changes.
+ * Loads the installation's secret, checks that it decrypts the stored keys of agents and providers, and re-encrypts
+ * the agents' keys after the secret changes.
  */
 
 import type { Config } from '../config/config.ts'
@@ -9,6 +9,7 @@ import type { Database } from '../db/database.ts'
 import { assertSharedSecret } from '../db/installation.ts'
 import { StartupError } from '../lib/errors.ts'
 import { createSealer, type Sealer, sealedPrefix } from '../lib/sealer.ts'
+import { hasProviderKeyOfOtherSecret } from '../models/sealed-provider-keys.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentRow } from './store.ts'
 
@@ -17,26 +18,28 @@ const BATCH = 500
 type SealedKey = Pick<AgentRow, 'id' | 'key_sealed'>
 
 /**
- * Loads the installation's secret, or creates one if no agent keys are stored.
- * @throws StartupError if the secret is missing or cannot decrypt the stored agent keys.
+ * Loads the installation's secret, or creates one if no keys are stored.
+ * @throws StartupError if the secret is missing or cannot decrypt the stored keys.
  */
 export async function loadSealer(
   { dataDir, secret: given, formerSecrets }: Pick<Config, 'dataDir' | 'secret' | 'formerSecrets'>,
   { db, random }: Pick<Dependencies, 'db' | 'random'>,
 ): Promise<Sealer> {
   const [sealed] = await listSealedKeys(db, [], 1)
-  if (sealed !== undefined && given === undefined && !(await hasSecret(dataDir))) {
+  const hasKeys = sealed !== undefined || (await hasProviderKeyOfOtherSecret(db, []))
+  if (hasKeys && given === undefined && !(await hasSecret(dataDir))) {
     throw new StartupError(
-      `The file ${dataDir}/secret is missing, but the agent keys in the database are encrypted with it. Restore the file, or set PARLEY_SECRET if this or another server used that setting.`,
+      `The file ${dataDir}/secret is missing, but the ${sealed === undefined ? 'provider' : 'agent'} keys in the database are encrypted with it. Restore the file, or set PARLEY_SECRET if this or another server used that setting.`,
     )
   }
   const sealer = createSealer(given ?? (await loadOrCreateSecret(dataDir, random)), random, formerSecrets)
   await assertSharedSecret({ db }, sealer)
-  const known = [sealer.keyId, ...sealer.formerKeyIds].map(sealedPrefix)
-  if ((await listSealedKeys(db, known, 1)).length === 0) return sealer
+  const keyIds = [sealer.keyId, ...sealer.formerKeyIds]
+  const isOtherAgentKey = (await listSealedKeys(db, keyIds.map(sealedPrefix), 1)).length > 0
+  if (!isOtherAgentKey && !(await hasProviderKeyOfOtherSecret(db, keyIds))) return sealer
   const source = given === undefined ? `the file ${dataDir}/secret` : 'PARLEY_SECRET'
   throw new StartupError(
-    `The agent keys in the database are encrypted with a different secret than the one in ${source}. Restore the previous secret, or add it to PARLEY_SECRET_PREVIOUS.`,
+    `The ${isOtherAgentKey ? 'agent' : 'provider'} keys in the database are encrypted with a different secret than the one in ${source}. Restore the previous secret, or add it to PARLEY_SECRET_PREVIOUS.`,
   )
 }
 

@@ -30,6 +30,7 @@ function createProgram(): Command {
   addServerCommands(program)
   addKeysCommands(program.command('keys').description('create, list, change, rotate and revoke parent keys'))
   addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
+  addProvidersCommands(program.command('providers').description('list, add, delete and test model providers'))
   addConversationsCommands(
     program.command('conversations').description('list, show, export, delete and prune stored conversations'),
   )
@@ -153,6 +154,27 @@ const fileNamingHelp = `
 Each file is named after the agent's name and id, such as
 guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. If an existing file has different
 content or a different name, nothing is written without --force.`
+
+function addProvidersCommands(providers: Command): void {
+  const load = () => import('./commands/providers.ts')
+  withJson(providers.command('list'))
+    .description('list the model providers of the environment and of the console')
+    .action(async ({ json }) => (await load()).list(json))
+  withJson(providers.command('add <name>'))
+    .description('add a model provider, which running servers use without a restart')
+    .option('--preset <id>', 'known provider, such as openai, anthropic, google, openrouter, ollama or vllm')
+    .option('--url <url>', 'base URL, such as https://api.openai.com/v1')
+    .option('--local', 'the server is Ollama or llama-server')
+    .option('--key-file <path>', 'file that contains the API key (- for standard input)')
+    .action(async (name, options) => (await load()).add(name, options))
+  withJson(providers.command('remove <name>'))
+    .description('delete a model provider and its key')
+    .option('--yes', 'confirm the deletion')
+    .action(async (name, { yes, json }) => (await load()).remove(name, yes === true, json))
+  withJson(providers.command('test <name>'))
+    .description('list the models of a provider; fails if it does not answer')
+    .action(async (name, { json }) => (await load()).test(name, json))
+}
 
 function addConversationsCommands(conversations: Command): void {
   const load = () => import('./commands/conversations.ts')

@@ -14,12 +14,18 @@ export type ProviderConfig =
   | {
       readonly kind: 'gateway'
       readonly name: string
-      /** Ends in `/v1`. */
+      /** Ends in `/v1`, unless an administrator added the provider. */
       readonly url: string
       readonly apiKey: string | undefined
     }
   /** A local model server such as Ollama; its `url` ends in `/v1`. */
-  | { readonly kind: 'local'; readonly name: string; readonly url: string }
+  | {
+      readonly kind: 'local'
+      readonly name: string
+      readonly url: string
+      /** Only for a provider that an administrator added. */
+      readonly apiKey?: string | undefined
+    }
   | LocalModelConfig
 
 export interface LocalModelConfig {
@@ -82,6 +88,7 @@ export function toConfig(
     formerSecrets: settings.PARLEY_SECRET_PREVIOUS ?? [],
     parentKey: settings.PARLEY_PARENT_KEY,
     providers,
+    consoleProviders: settings.PARLEY_CONSOLE_PROVIDERS,
     defaultModel: settings.PARLEY_DEFAULT_MODEL,
     defaultEmbeddingModel: settings.PARLEY_DEFAULT_EMBEDDING_MODEL,
     mcp,

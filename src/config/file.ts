@@ -124,7 +124,8 @@ function listNameFaults(section: string, value: unknown, findProblem: (name: str
   })
 }
 
-function findNameProblem(name: string): string | undefined {
+/** Returns the rule that a provider's or MCP server's name breaks. */
+export function findNameProblem(name: string): string | undefined {
   if (/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name)) return undefined
   return 'a name must be 1 to 32 lowercase letters, digits, - and _, and start with a letter or digit'
 }

@@ -233,6 +233,11 @@ const backend = {
     .describe(
       "Context size of PARLEY_LOCAL_MODEL per response, in tokens. Defaults to the model's maximum, but at most 8192.",
     ),
+  PARLEY_CONSOLE_PROVIDERS: oneOf('any', 'public', 'off')
+    .prefault('any')
+    .describe(
+      'Providers that administrators may add in the console: any (also on this machine and in private networks), public (only at public addresses) or off. Link-local and cloud metadata addresses are never allowed.',
+    ),
   PARLEY_DEFAULT_MODEL: printable('a model id')
     .optional()
     .describe(

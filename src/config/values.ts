@@ -72,6 +72,9 @@ export const gatewayUrl = () =>
     url.endsWith('/v1') ? url : undefined,
   )
 
+/** The base URL of any provider; not all end in `/v1`. */
+export const baseUrl = () => httpUrlSuchAs('https://api.openai.com/v1')
+
 /** Ollama's default base URL, which serves an OpenAI-compatible API. */
 export const LOCAL_URL = 'http://127.0.0.1:11434/v1'
 

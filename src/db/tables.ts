@@ -259,13 +259,28 @@ export interface AuditEventTable {
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user'
+  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */
   request_id: string | null
   client_address: string | null
   details: string
+}
+
+/** A model provider that an administrator added; those of the environment are not stored. */
+export interface ProviderTable {
+  name: string
+  kind: 'gateway' | 'local'
+  base_url: string
+  /** The provider's encrypted API key; null without one. */
+  key_sealed: string | null
+  /** The last characters of the API key; null without a key, or if it is too short to show a part of it. */
+  key_hint: string | null
+  /** Random; a new value after each change, so that servers notice the change. */
+  revision: string
+  created_at: number
+  updated_at: number
 }
 
 interface InstallationTable {
@@ -315,6 +330,7 @@ export interface Tables {
   sign_in_links: SecretTable
   sessions: SecretTable
   audit_events: AuditEventTable
+  providers: ProviderTable
   installation: InstallationTable
   rate_windows: RateWindowTable
   stream_slots: StreamSlotTable
@@ -339,6 +355,7 @@ export const tableOwners = {
   budget_counters: 'usage',
   budget_reservations: 'usage',
   files: 'files',
+  providers: 'models',
   artifacts: 'artifacts',
   artifact_endings: 'artifacts',
   jobs: 'artifacts',

@@ -30,6 +30,10 @@ export const auditActions = [
   'conversation.expire',
   'budget.set',
   'policy.set',
+  'provider.create',
+  'provider.update',
+  'provider.delete',
+  'provider.test',
   'session.offer',
   'session.begin',
 ] as const
@@ -37,7 +41,7 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: {
-    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user'
+    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider'
     readonly id: string
   }
   /** The parent key that is or owns the target; null without one. */

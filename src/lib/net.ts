@@ -16,15 +16,32 @@ export function isForbiddenAddress(host: string): boolean {
 }
 
 /**
+ * Returns whether a host is an address outside of the public Internet, such as loopback, a private network or a
+ * metadata address; always false for host names.
+ */
+export function isPrivateAddress(host: string): boolean {
+  const address = withoutZone(host.replace(/^\[(.*)\]$/, '$1'))
+  if (!ipaddr.isValid(address)) return false
+  return isForbiddenAddress(address) || ipaddr.process(address).range() !== 'unicast'
+}
+
+/** The addresses to which connections are allowed: all, or only those of the public Internet. */
+export type Reach = 'any' | 'public'
+
+/**
  * Checks the addresses to which a host name resolves for each connection, because DNS answers change. Callers
  * must check literal addresses themselves.
  */
-export function guardLookup(lookup: LookupFunction = lookupName): LookupFunction {
+export function guardLookup(
+  lookup: LookupFunction = lookupName,
+  isRejected = isForbiddenAddress,
+): LookupFunction {
   return (hostname, lookupOptions, callback) => {
     lookup(hostname, lookupOptions, (error, found, family) => {
       if (error !== null) return callback(error, found, family)
       const addresses = typeof found === 'string' ? [found] : found.map((each) => each.address)
-      if (addresses.some(isForbiddenAddress)) return callback(forbiddenAddress(hostname), found, family)
+      const rejected = addresses.find(isRejected)
+      if (rejected !== undefined) return callback(rejectAddress(hostname, rejected), found, family)
       callback(null, found, family)
     })
   }
@@ -34,15 +51,29 @@ export function forbiddenAddress(hostname: string): Error {
   return new Error(`${hostname} is a link-local or metadata address; connections to those are not allowed.`)
 }
 
+function rejectAddress(hostname: string, address: string): Error {
+  if (isForbiddenAddress(address)) return forbiddenAddress(hostname)
+  return new Error(`${hostname} is not a public address; PARLEY_CONSOLE_PROVIDERS=public allows only those.`)
+}
+
 /**
- * Rejects link-local and metadata addresses; allows loopback and private networks, where model and MCP
- * servers run.
+ * Rejects link-local and metadata addresses. With the reach `any`, allows loopback and private networks, where
+ * model and MCP servers run.
  */
-export function createGuardedConnector(connectMs: number, lookup?: LookupFunction): buildConnector.connector {
-  const connect = buildConnector({ timeout: connectMs, allowH2: false, lookup: guardLookup(lookup) })
+export function createGuardedConnector(
+  connectMs: number,
+  lookup?: LookupFunction,
+  reach: Reach = 'any',
+): buildConnector.connector {
+  const isRejected = reach === 'public' ? isPrivateAddress : isForbiddenAddress
+  const connect = buildConnector({
+    timeout: connectMs,
+    allowH2: false,
+    lookup: guardLookup(lookup, isRejected),
+  })
   return (target, callback) =>
-    isForbiddenAddress(target.hostname)
-      ? callback(forbiddenAddress(target.hostname), null)
+    isRejected(target.hostname)
+      ? callback(rejectAddress(target.hostname, target.hostname), null)
       : connect(target, callback)
 }
 

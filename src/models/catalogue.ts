@@ -1,6 +1,7 @@
 /** Caches the providers' model lists; refreshes them in the background, so no request waits for it. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { within } from '../lib/timeout.ts'
 import type { BackendModel, ChatBackend, ModelRoute } from '../providers/provider.ts'
@@ -8,6 +9,7 @@ import type { BackendModel, ChatBackend, ModelRoute } from '../providers/provide
 interface Dependencies {
   readonly config: Pick<Config, 'defaultModel' | 'defaultEmbeddingModel'>
   readonly log: Logger
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
 }
 
 export interface CatalogueTimings {
@@ -27,29 +29,73 @@ export interface CatalogueModel extends BackendModel {
   readonly backendId: string
 }
 
+/** The last request for a provider's model list. */
+export interface ListCheck {
+  /** Null after a success. */
+  readonly failure: unknown
+  readonly latencyMs: number
+  /** Unix seconds. */
+  readonly checkedAt: number
+}
+
 export class ModelCatalogue {
-  readonly providers: readonly string[]
-  private readonly backends: readonly ChatBackend[]
+  private backends: readonly ChatBackend[] = []
   private readonly deps: Dependencies
   private readonly timings: CatalogueTimings
   private readonly lists = new Map<string, ReadonlyMap<string, BackendModel>>()
   private merged: readonly CatalogueModel[] = []
   private byId = new Map<string, CatalogueModel>()
-  private readonly down = new Set<string>()
+  private readonly checks = new Map<string, ListCheck>()
   private readonly closing = new AbortController()
   private readonly timers = new Map<string, NodeJS.Timeout>()
-  private readonly firstLists: Promise<unknown>
+  private firstLists: Promise<unknown> = Promise.resolve()
 
   constructor(
     backends: readonly ChatBackend[],
     deps: Dependencies,
     timings: CatalogueTimings = standardTimings,
   ) {
-    this.backends = backends
-    this.providers = backends.map(({ name }) => name)
     this.deps = deps
     this.timings = timings
-    this.firstLists = Promise.all(backends.map((backend) => this.refresh(backend)))
+    this.replace(backends)
+  }
+
+  /** The providers' names in their order. */
+  get providers(): readonly string[] {
+    return this.backends.map(({ name }) => name)
+  }
+
+  /** Replaces the providers, whose names must be unique, and requests the model lists of the new ones. */
+  replace(backends: readonly ChatBackend[]): void {
+    const added = backends.filter((backend) => !this.backends.includes(backend))
+    const removed = this.backends.filter((backend) => !backends.includes(backend))
+    this.backends = backends
+    for (const { name } of removed) {
+      clearTimeout(this.timers.get(name))
+      this.timers.delete(name)
+      this.lists.delete(name)
+      this.checks.delete(name)
+    }
+    this.merge()
+    this.firstLists = Promise.all([this.firstLists, ...added.map((backend) => this.refresh(backend))])
+  }
+
+  /** Requests a provider's model list now. Has no effect if there is no such provider. */
+  async refreshNow(name: string): Promise<void> {
+    const backend = this.backends.find((one) => one.name === name)
+    if (backend === undefined) return
+    clearTimeout(this.timers.get(name))
+    await this.refresh(backend)
+  }
+
+  /** Returns the last check of a provider; undefined before its first model list. */
+  check(name: string): ListCheck | undefined {
+    return this.checks.get(name)
+  }
+
+  /** Returns the models that a provider lists. */
+  listOf(name: string): readonly BackendModel[] {
+    return [...(this.lists.get(name)?.values() ?? [])]
   }
 
   /** Lists all models; an id that is not unique is prefixed with its provider (`provider/model`). */
@@ -65,7 +111,8 @@ export class ModelCatalogue {
   resolve(id: string): ModelRoute | undefined {
     const listed = this.byId.get(id)
     if (listed !== undefined) return this.findRoute(listed.provider, listed.backendId)
-    if (this.providers.includes(id.slice(0, Math.max(id.indexOf('/'), 0)))) return this.findQualified(id)
+    const prefix = id.slice(0, Math.max(id.indexOf('/'), 0))
+    if (this.backends.some(({ name }) => name === prefix)) return this.findQualified(id)
     // Routes an id that no provider lists to the first provider whose list is unavailable.
     if ([...this.lists.values()].some((models) => models.has(id))) return undefined
     const backend = this.backends.find(({ name }) => !this.lists.has(name))
@@ -99,8 +146,8 @@ export class ModelCatalogue {
   }
 
   health(): Readonly<Record<string, 'up' | 'down'>> {
-    const isUp = (name: string) => this.lists.has(name) && !this.down.has(name)
-    return Object.fromEntries(this.providers.map((name) => [name, isUp(name) ? 'up' : 'down']))
+    const isUp = (name: string) => this.lists.has(name) && this.checks.get(name)?.failure === null
+    return Object.fromEntries(this.backends.map(({ name }) => [name, isUp(name) ? 'up' : 'down']))
   }
 
   async ready(): Promise<void> {
@@ -115,24 +162,31 @@ export class ModelCatalogue {
   private async refresh(backend: ChatBackend): Promise<void> {
     const { signal } = this.closing
     const { name } = backend
-    try {
-      const models = await backend.listModels(signal)
+    const { clock } = this.deps
+    const startedMs = clock.monotonic()
+    const [models, failure] = await backend.listModels(signal).then(
+      (listed) => [listed, null] as const,
+      (error: unknown) => [undefined, error] as const,
+    )
+    // The provider may have been removed or replaced while it was called.
+    if (signal.aborted || !this.backends.includes(backend)) return
+    const latencyMs = Math.round(clock.monotonic() - startedMs)
+    this.checks.set(name, { failure, latencyMs, checkedAt: unixSeconds(clock) })
+    if (models !== undefined) {
       // Removes duplicates, because a gateway may list a model once per server.
       this.lists.set(name, new Map(models.map((model) => [model.id, model])))
       this.merge()
-      this.down.delete(name)
-    } catch (error) {
-      if (signal.aborted) return
-      this.down.add(name)
-      const reason = error instanceof Error ? error.message : String(error)
-      this.deps.log.warn({ provider: name, err: error }, `failed to read the model list: ${reason}`)
+    } else {
+      const reason = failure instanceof Error ? failure.message : String(failure)
+      this.deps.log.warn({ provider: name, err: failure }, `failed to read the model list: ${reason}`)
     }
-    const delayMs = this.down.has(name) ? this.timings.retryEveryMs : this.timings.refreshEveryMs
+    const delayMs = models === undefined ? this.timings.retryEveryMs : this.timings.refreshEveryMs
+    clearTimeout(this.timers.get(name))
     this.timers.set(name, setTimeout(() => void this.refresh(backend), delayMs).unref())
   }
 
   private merge(): void {
-    const merged = this.providers.flatMap((provider) =>
+    const merged = this.backends.flatMap(({ name: provider }) =>
       [...(this.lists.get(provider)?.values() ?? [])].map((model) => {
         const id = this.isUnique(model.id, provider) ? model.id : `${provider}/${model.id}`
         return { ...model, id, backendId: model.id, provider }

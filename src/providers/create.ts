@@ -5,6 +5,7 @@
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId, type Random } from '../lib/ids.ts'
+import type { Reach } from '../lib/net.ts'
 import type { ChatBackend } from './provider.ts'
 
 interface BackendDeps {
@@ -51,18 +52,24 @@ export function importLocalModels() {
   return import('../../packages/in-process/src/index.ts')
 }
 
-/**
- * Creates one gateway or local-server provider for `parley doctor`; `modelListMs` limits how long listing its
- * models may take.
- */
+interface RemoteLimits {
+  /** Maximum time for listing the models; 10 seconds by default. */
+  readonly modelListMs?: number
+  /** The addresses that may be called; `any` by default. */
+  readonly reach?: Reach
+}
+
+/** Creates one gateway or local-server provider. */
 export async function createRemote(
   provider: RemoteConfig,
   timings: Config['timings'],
-  modelListMs?: number,
+  { modelListMs, reach }: RemoteLimits = {},
 ): Promise<ChatBackend> {
   const options = {
     name: provider.name,
     url: provider.url,
+    reach,
+    apiKey: provider.apiKey,
     timings: {
       connectMs: timings.backendConnectMs,
       firstByteMs: timings.backendFirstByteMs,
@@ -75,5 +82,5 @@ export async function createRemote(
     return createRunnerBackend(options)
   }
   const { createGatewayBackend } = await import('./gateway.ts')
-  return createGatewayBackend({ ...options, apiKey: provider.apiKey })
+  return createGatewayBackend(options)
 }

@@ -115,3 +115,26 @@ export function callersMistake(param: string, rule: string, code = 'invalid_valu
   const message = `${param}: ${rule}`
   return new BackendFailure('status', message, { status: 400, said: { message, param, code } })
 }
+
+const timeoutCodes = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'ETIMEDOUT',
+])
+
+/** Classifies an error of the connection to a provider. */
+export function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
+  const code = typeof cause.code === 'string' ? cause.code : ''
+  if (timeoutCodes.has(code))
+    return new BackendFailure('timeout', 'The provider did not respond in time.', { cause })
+  // A truncated body means that the connection was lost; only llhttp's message distinguishes this from a
+  // protocol error.
+  const isProtocolError = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
+  if (isProtocolError || code === 'UND_ERR_HEADERS_OVERFLOW') {
+    // Drops the original error, because it contains bytes that may be part of a model's response.
+    const reason = new Error(cause.message)
+    return new BackendFailure('protocol', 'The provider sent an invalid HTTP response.', { cause: reason })
+  }
+  return new BackendFailure('unreachable', 'The connection to the provider failed.', { cause })
+}

@@ -1,6 +1,7 @@
 /** Calls any server with an OpenAI-compatible API. */
 import type { LookupFunction } from 'node:net'
 import { isJsonObject, type JsonObject, listObjects, parseJson } from '../lib/formats/json.ts'
+import type { Reach } from '../lib/net.ts'
 import { isCallersMistake } from './failures.ts'
 import { type HttpCall, HttpClient, type HttpTimings, type Rejection } from './http-client.ts'
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
@@ -15,6 +16,8 @@ export interface GatewayOptions {
   /** Maximum size of a chat completion or model list, in bytes; 16 MiB by default. */
   readonly maxAnswerBytes?: number
   readonly lookup?: LookupFunction
+  /** The addresses that may be called; `any` by default. */
+  readonly reach?: Reach | undefined
   /** Corrects a server's misleading rejections. Clients may see the returned explanation (`said`). */
   readonly normalizeRejection?: (rejection: SaidRejection) => SaidRejection
 }
@@ -30,11 +33,12 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
   const toPath = (path: string) => `${base.pathname.replace(/\/+$/, '')}${path}${base.search}`
   const chatPath = toPath('/chat/completions')
   const embeddingsPath = toPath('/embeddings')
-  const modelsPath = toPath('/models')
+  const modelList = findModelList(hostname, toPath('/models'), options.apiKey)
   const {
     name,
     timings,
     lookup,
+    reach,
     maxAnswerBytes = 16 * 1024 * 1024,
     normalizeRejection = keepCallersMistake,
   } = options
@@ -45,6 +49,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
     apiKey,
     timings,
     lookup,
+    reach,
     toFailure: (rejection) => toFailure(rejection, apiKey, normalizeRejection),
   })
   return {
@@ -55,7 +60,7 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
     embed: (request) => client.readPieces(toCall(embeddingsPath, request), maxEmbeddingsBytes),
     async listModels(signal) {
       const deadline = AbortSignal.timeout(timings.modelListMs ?? 10_000)
-      const call = { path: modelsPath, signal: AbortSignal.any([signal, deadline]) }
+      const call = { ...modelList, signal: AbortSignal.any([signal, deadline]) }
       try {
         return parseModels(await client.readWhole(call, maxAnswerBytes), name)
       } catch (thrown) {
@@ -66,6 +71,18 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
       }
     },
     close: () => client.close(),
+  }
+}
+
+/**
+ * Anthropic's model list is not a part of its OpenAI-compatible API: it needs other headers, and returns 20 models
+ * by default.
+ */
+function findModelList(hostname: string, path: string, apiKey = ''): Pick<HttpCall, 'path' | 'headers'> {
+  if (hostname !== 'api.anthropic.com') return { path }
+  return {
+    path: `${path}?limit=1000`,
+    headers: { 'anthropic-version': '2023-06-01', ...(apiKey !== '' && { 'x-api-key': apiKey }) },
   }
 }
 

@@ -2,7 +2,8 @@
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
 import { countExternalBytes } from '../lib/external-memory.ts'
-import { createGuardedConnector } from '../lib/net.ts'
+import { createGuardedConnector, type Reach } from '../lib/net.ts'
+import { toNetworkFailure } from './failures.ts'
 import { BackendFailure } from './provider.ts'
 
 /** Timeouts of a call. undici checks them about twice a second, so they may fire up to a second late. */
@@ -19,6 +20,8 @@ interface HttpClientOptions {
   readonly apiKey?: string | undefined
   readonly timings: HttpTimings
   readonly lookup?: LookupFunction | undefined
+  /** `any` by default. */
+  readonly reach?: Reach | undefined
   readonly toFailure: ToFailure
 }
 
@@ -29,12 +32,20 @@ export interface HttpCall {
   readonly body?: string
   readonly signal: AbortSignal
   readonly trace?: Readonly<Record<string, string>> | undefined
+  /** Headers of a GET request; sent instead of the bearer token. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
 const MAX_HEAD_BYTES = 16_384
 
 /** Below uvicorn's 5 s limit, after which it (vLLM, LiteLLM) closes idle connections without notice. */
 const IDLE_CONNECTION_MS = 4_000
+
+/**
+ * Without accept-encoding, a server may use any coding (RFC 9110, section 12.5.3), which this client could not
+ * decode.
+ */
+const commonHeaders = ['accept', 'application/json', 'accept-encoding', 'identity', 'user-agent', 'parley']
 
 /** Calls one origin; treats redirects as rejections. */
 export class HttpClient {
@@ -43,10 +54,10 @@ export class HttpClient {
   private readonly getHeaders: string[]
   private readonly postHeaders: string[]
 
-  constructor({ origin, apiKey, timings, lookup, toFailure }: HttpClientOptions) {
+  constructor({ origin, apiKey, timings, lookup, reach, toFailure }: HttpClientOptions) {
     this.toFailure = toFailure
     this.pool = new Pool(origin, {
-      connect: createGuardedConnector(timings.connectMs, lookup),
+      connect: createGuardedConnector(timings.connectMs, lookup, reach),
       connections: null,
       pipelining: 1,
       allowH2: false,
@@ -55,10 +66,8 @@ export class HttpClient {
       headersTimeout: timings.firstByteMs,
       bodyTimeout: timings.idleMs,
     })
-    // Without accept-encoding, a server may use any coding (RFC 9110, section 12.5.3), which this client
-    // could not decode.
-    this.getHeaders = ['accept', 'application/json', 'accept-encoding', 'identity', 'user-agent', 'parley']
-    if (apiKey !== undefined) this.getHeaders.push('authorization', `Bearer ${apiKey}`)
+    const key = apiKey === undefined ? [] : ['authorization', `Bearer ${apiKey}`]
+    this.getHeaders = [...commonHeaders, ...key]
     this.postHeaders = ['content-type', 'application/json', ...this.getHeaders]
   }
 
@@ -88,17 +97,17 @@ export class HttpClient {
   }
 
   private send<Answer>(call: HttpCall, handler: ResponseHandler<Answer>): Promise<Answer> {
-    const { path, body, signal, trace } = call
+    const { path, body, signal, trace, headers: own } = call
     if (signal.aborted) return Promise.reject(signal.reason)
-    const { getHeaders, postHeaders } = this
     const answer = handler.begin()
-    const headers = trace === undefined ? postHeaders : [...postHeaders, ...Object.entries(trace).flat()]
-    this.pool.dispatch(
-      body === undefined
-        ? { path, method: 'GET', headers: getHeaders }
-        : { path, method: 'POST', headers, body },
-      handler,
-    )
+    if (body === undefined) {
+      const headers = own === undefined ? this.getHeaders : [...commonHeaders, ...Object.entries(own).flat()]
+      this.pool.dispatch({ path, method: 'GET', headers }, handler)
+    } else {
+      const { postHeaders } = this
+      const headers = trace === undefined ? postHeaders : [...postHeaders, ...Object.entries(trace).flat()]
+      this.pool.dispatch({ path, method: 'POST', headers, body }, handler)
+    }
     return answer
   }
 }
@@ -254,28 +263,6 @@ function isMediaType(header: Header, mediaType: string): boolean {
   const end = header.indexOf(';')
   const found = end === -1 ? header : header.slice(0, end)
   return found === mediaType || found.trim().toLowerCase() === mediaType
-}
-
-const timeoutCodes = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-  'ETIMEDOUT',
-])
-
-function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
-  const code = typeof cause.code === 'string' ? cause.code : ''
-  if (timeoutCodes.has(code))
-    return new BackendFailure('timeout', 'The provider did not respond in time.', { cause })
-  // A truncated body means that the connection was lost; only llhttp's message distinguishes this from a
-  // protocol error.
-  const isProtocolError = cause.name === 'HTTPParserError' && !cause.message.includes('Invalid EOF state')
-  if (isProtocolError || code === 'UND_ERR_HEADERS_OVERFLOW') {
-    // Drops the original error, because it contains bytes that may be part of a model's response.
-    const reason = new Error(cause.message)
-    return new BackendFailure('protocol', 'The provider sent an invalid HTTP response.', { cause: reason })
-  }
-  return new BackendFailure('unreachable', 'The connection to the provider failed.', { cause })
 }
 
 abstract class JsonHandler<Body> extends ResponseHandler<Body> {

@@ -5,7 +5,7 @@ import { isCallersMistake } from './failures.ts'
 import { createGatewayBackend, type GatewayOptions, type SaidRejection } from './gateway.ts'
 import { BackendFailure, type BackendModel, type BackendRequest, type ChatBackend } from './provider.ts'
 
-export type RunnerOptions = Omit<GatewayOptions, 'apiKey' | 'normalizeRejection'>
+export type RunnerOptions = Omit<GatewayOptions, 'normalizeRejection'>
 
 export function createRunnerBackend(options: RunnerOptions): ChatBackend {
   const gateway = createGatewayBackend({ ...options, normalizeRejection })

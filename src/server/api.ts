@@ -10,6 +10,7 @@ import { embeddingsOperations } from '../embeddings/operations.ts'
 import { filesOperations } from '../files/operations.ts'
 import { keysOperations } from '../identity/operations.ts'
 import { modelsOperations } from '../models/operations.ts'
+import { providersOperations } from '../models/provider-operations.ts'
 import { renderOpenapi } from '../operations/openapi.ts'
 import type { NamedOperation, Operation } from '../operations/operation.ts'
 import { listRestOperations } from '../operations/rest.ts'
@@ -30,6 +31,7 @@ const api = {
   keys: keysOperations,
   manager: managerOperations,
   models: modelsOperations,
+  providers: providersOperations,
   responses: responsesOperations,
   conversations: { ...withVisitors(conversationsOperations), ...feedOperations },
   usage: usageOperations,

@@ -20,6 +20,8 @@ import { createAuthenticator, createKeyDirectory, createUserDirectory } from '..
 import { type Clock, createPositions } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
+import { followProviders } from '../models/live-providers.ts'
+import { resealProviderKeys } from '../models/sealed-provider-keys.ts'
 import { AddressSharing } from '../operations/address-sharing.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
@@ -60,14 +62,14 @@ export async function createDeps(
   await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
   const sealer = await loadSealer(config, { db, random })
   if (!isOnlyServer) await shareSecret({ db, clock }, sealer)
-  await resealAgentKeys({ db, sealer, log })
+  await resealKeys({ db, sealer, log })
   const converter = await createConverter({ config, clock })
   // Runs before background work starts, because opening the stores may fail.
   const { fileBlobs, store, workFolder } = await openStores(options, { db, clock, log, isOnlyServer })
   const nextPosition = createPositions(clock)
   // Runs after the stores are open; otherwise, a failure to open them would leave the providers running.
   const backends = await createBackends(config, { clock, random })
-  const models = new ModelCatalogue(backends, { config, log })
+  const models = new ModelCatalogue(backends, { config, log, clock })
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
   const replicas = await openReplicas(config, postgres, { db: backgroundDb, clock, random, log })
@@ -94,8 +96,8 @@ export async function createDeps(
     ...createVisitors({ sealer, clock, random }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
-    backends,
-    models,
+    ...{ backends, models },
+    providers: createProviders(bus, backends, { config, db: backgroundDb, log, sealer, models }),
     breakers: new Breakers(config.breaker, clock),
     shared,
     usage: broadcastInvalidation(
@@ -120,6 +122,16 @@ export async function createDeps(
     }),
   }
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
+}
+
+async function resealKeys(deps: Parameters<typeof resealAgentKeys>[0]): Promise<void> {
+  await resealAgentKeys(deps)
+  await resealProviderKeys(deps)
+}
+
+/** Adds the stored providers, which other replicas load again after a message on the bus. */
+function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>) {
+  return broadcastInvalidation(bus, 'providers', followProviders(...given))
 }
 
 function createConversations(

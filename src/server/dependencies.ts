@@ -6,6 +6,7 @@ import type { Dependencies as ChatDependencies } from '../chat/dependencies.ts'
 import type { Dependencies as ConsoleDependencies } from '../console/dependencies.ts'
 import type { Dependencies as FilesDependencies } from '../files/dependencies.ts'
 import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
+import type { LiveProviders } from '../models/live-providers.ts'
 import type { AddressSharing } from '../operations/address-sharing.ts'
 import type { Authenticator } from '../operations/operation.ts'
 import type { ChatBackend } from '../providers/provider.ts'
@@ -18,7 +19,9 @@ export interface Deps
     ConsoleDependencies,
     FilesDependencies,
     VisitorsDependencies {
+  /** The providers of the environment. */
   readonly backends: readonly ChatBackend[]
+  readonly providers: LiveProviders
   readonly artifacts: ArtifactService
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator

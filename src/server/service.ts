@@ -146,7 +146,7 @@ async function startService(
   const server = await listen(app.listener, address.host, address.port)
   const drain = createDrain(server)
   warnWithoutFfmpeg(deps)
-  await deps.models.ready()
+  await deps.providers.settled()
   // Runs last, because a key that is created but never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
     server.close().closeAllConnections()
@@ -188,9 +188,9 @@ function warnWithoutFfmpeg({ converter: { programs }, log }: Deps): void {
   log.warn('ffmpeg not found: videos are served unconverted (see docs/conversion.md)')
 }
 
-async function closeSources({ models, backends, tools }: Deps): Promise<void> {
+async function closeSources({ models, backends, providers, tools }: Deps): Promise<void> {
   models.close()
-  await Promise.all([...backends.map((backend) => backend.close()), tools.close()])
+  await Promise.all([providers.close(), ...backends.map((backend) => backend.close()), tools.close()])
 }
 
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {

@@ -79,8 +79,28 @@ const shapes: readonly RegExp[] = [
   /(parley_session=)[\w-]+/g,
 ]
 
+/** Secrets that the process learned after it created its log, such as the keys of new providers. */
+const learned = new Set<string>()
+let learnedPattern: RegExp | undefined
+
+/** Redacts a secret in all log lines that the process writes from now on. */
+export function redactInLogs(secret: string): void {
+  if (learned.has(secret)) return
+  learned.add(secret)
+  learnedPattern = toPattern([...learned])
+}
+
 /** Redacts the given secrets, and everything that looks like a secret, in a log line. */
 export function createRedaction(secrets: readonly string[]): (line: string) => string {
+  const all = toPattern(secrets)
+  return (line) => {
+    const masked = all === undefined ? line : line.replace(all, '…')
+    const hidden = learnedPattern === undefined ? masked : masked.replace(learnedPattern, '…')
+    return shapes.reduce((text, shape) => text.replace(shape, '$1…'), withoutKeys(hidden))
+  }
+}
+
+function toPattern(secrets: readonly string[]): RegExp | undefined {
   // Escapes secrets as in JSON; the longest comes first, because one may be a prefix of another.
   const known = secrets
     .filter((secret) => secret.length >= SHORTEST_SECRET)
@@ -90,17 +110,13 @@ export function createRedaction(secrets: readonly string[]): (line: string) => s
         .replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
     )
     .sort((one, other) => other.length - one.length)
-  const all = known.length === 0 ? undefined : new RegExp(known.join('|'), 'g')
-  return (line) => {
-    const masked = all === undefined ? line : line.replace(all, '…')
-    return shapes.reduce((text, shape) => text.replace(shape, '$1…'), withoutKeys(masked))
-  }
+  return known.length === 0 ? undefined : new RegExp(known.join('|'), 'g')
 }
 
 export function listSecrets(config: Config): string[] {
   const { databaseUrl, redisUrl, s3, forwardedAuth, providers, mcp, tracing } = config
   const addresses = [databaseUrl, redisUrl].flatMap((url) => (url === undefined ? [] : passwordsOf(url)))
-  const ofProviders = providers.map((provider) => (provider.kind === 'gateway' ? provider.apiKey : undefined))
+  const ofProviders = providers.map((provider) => ('apiKey' in provider ? provider.apiKey : undefined))
   const ofMcp = mcp.flatMap((server) => Object.values(server.kind === 'http' ? server.headers : server.env))
   const all = [
     ...[config.secret, ...config.formerSecrets, config.parentKey, config.metricsToken],

@@ -261,3 +261,40 @@ describe('a key created with --manage-keys', () => {
     expect(await validate(server.url, created.body.key)).toBe(200)
   })
 })
+
+describe('keys revoke --with-created', () => {
+  test('revokes a key and the keys that it created on a running server, and prints their ids', async () => {
+    const folder = await makeFolder()
+    const { url } = await startServer({ folder })
+    const managing = (await keys(folder, 'create', '--name', 'boss', '--manage-keys')).trim()
+    const unrelated = await createKey(folder)
+    const create = async (name: string) =>
+      (await callServer(url, 'POST', '/v1/keys', managing, { name })).body.key
+    const created: string[] = [await create('one'), await create('two')]
+    const text = await keys(folder, 'revoke', publicIdOf(managing), '--with-created')
+    const [first, ...others] = text.trim().split('\n')
+    expect(first).toBe(`revoked ${publicIdOf(managing)}`)
+    expect(others.toSorted()).toEqual(created.map((key) => `revoked ${publicIdOf(key)}`).toSorted())
+    for (const key of [managing, ...created])
+      expect(await eventually(() => validate(url, key), 401)).toBe(401)
+    expect(await validate(url, unrelated)).toBe(200)
+  })
+
+  test('prints an empty list of created keys with --json for a key that has created no keys', async () => {
+    const folder = await makeFolder()
+    const key = await createKey(folder)
+    const result = JSON.parse(await keys(folder, 'revoke', key, '--with-created', '--json'))
+    expect(result).toEqual({ id: publicIdOf(key), revoked: true, created_keys_revoked: [] })
+  })
+
+  test('is required to revoke created keys; without it, they remain valid', async () => {
+    const folder = await makeFolder()
+    const { url } = await startServer({ folder })
+    const managing = (await keys(folder, 'create', '--name', 'boss', '--manage-keys')).trim()
+    const { body } = await callServer(url, 'POST', '/v1/keys', managing, { name: 'shop' })
+    const id = publicIdOf(managing)
+    expect(JSON.parse(await keys(folder, 'revoke', id, '--json'))).toEqual({ id, revoked: true })
+    expect(await eventually(() => validate(url, managing), 401)).toBe(401)
+    expect(await validate(url, body.key)).toBe(200)
+  })
+})

@@ -38,8 +38,20 @@ export async function insertInstallation(db: Kysely<Tables>, count: number): Pro
         .values(rows.map(({ event }) => event))
         .execute()
     }
+    await insertProviders(trx)
     await insertJobs(trx, Math.min(count, 50))
   })
+}
+
+async function insertProviders(trx: Kysely<Tables>): Promise<void> {
+  const row = { kind: 'gateway', revision: 'one', created_at: CREATED_AT, updated_at: CREATED_AT } as const
+  await trx
+    .insertInto('providers')
+    .values([
+      { ...row, name: 'far', base_url: 'https://api.example.org/v1', key_sealed: 'v1.x.y', key_hint: 'abcd' },
+      { ...row, name: 'near', base_url: 'http://127.0.0.1:8000/v1', key_sealed: null, key_hint: null },
+    ])
+    .execute()
 }
 
 /** Inserts a user and a parent key that refer to each other. */

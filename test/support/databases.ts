@@ -14,7 +14,7 @@ const api = [
   // Disables rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts tests the
   // limits.
   'identity/{former-secrets,key-states,keys,keys-at-rest,managed-keys}',
-  'models/{models,policy}',
+  'models/{models,policy,stored-providers}',
   'responses/agents',
   'stored-chat/*',
   'telemetry/health',

@@ -2,6 +2,7 @@
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parseConfig } from '../../src/config/parse.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 import { type CatalogueTimings, ModelCatalogue } from '../../src/models/catalogue.ts'
 import { BackendFailure, type BackendModel, type ChatBackend } from '../../src/providers/provider.ts'
 
@@ -48,7 +49,7 @@ async function createCatalogue(
   const standard = { refreshEveryMs: 60_000, retryEveryMs: 60_000, firstListMs: 60_000 }
   const catalogue = new ModelCatalogue(
     backends,
-    { config, log: pino({ level: 'silent' }) },
+    { config, log: pino({ level: 'silent' }), clock: systemClock },
     { ...standard, ...timings },
   )
   onTestFinished(() => catalogue.close())

@@ -1,15 +1,24 @@
 /**
  * Implements the `parley doctor` checks of Node, model providers, the port, conversion programs and tools.
  */
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { loadSealer } from '../../agents/sealed-keys.ts'
 import type { Config, LocalModelConfig, McpServerConfig } from '../../config/config.ts'
 import { createConverter } from '../../conversion/conversion.ts'
 import { type Programs, readVersion } from '../../conversion/programs.ts'
+import { hasSecret } from '../../db/data-directory.ts'
+import type { Database } from '../../db/database.ts'
+import { openDatabase } from '../../db/open.ts'
 import { listen } from '../../http/server.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { findNodeTrouble } from '../../lib/node-version.ts'
+import type { Sealer } from '../../lib/sealer.ts'
+import { findUnusedReason } from '../../models/live-providers.ts'
+import { testProvider } from '../../models/provider-test.ts'
+import { listStoredProviders, toRemote } from '../../models/stored-providers.ts'
 import { createRemote, importLocalModels, type RemoteConfig } from '../../providers/create.ts'
 import { BackendFailure } from '../../providers/provider.ts'
 import { type Diagnostic, fail, failOnStartupError, ok, reasonOf, warn } from './diagnostic.ts'
@@ -22,8 +31,10 @@ export function checkNode(version: string): Diagnostic {
   return trouble === undefined ? ok('node', version) : fail('node', trouble)
 }
 
-export async function checkBackends({ providers, timings }: Config): Promise<Diagnostic[]> {
-  const isAlone = providers.length === 1
+export async function checkBackends(config: Config): Promise<Diagnostic[]> {
+  const { providers, timings } = config
+  const stored = await checkStoredProviders(config)
+  const isAlone = providers.length === 1 && stored.length === 0
   const diagnostics = await Promise.all(
     providers.map(async (provider) => {
       const check = isAlone ? 'backend' : `backend ${provider.name}`
@@ -35,7 +46,39 @@ export async function checkBackends({ providers, timings }: Config): Promise<Dia
       )
     }),
   )
-  return diagnostics.flat()
+  return [...diagnostics.flat(), ...stored]
+}
+
+/** Checks the providers in the database. Other checks report a database or a secret that cannot be opened. */
+async function checkStoredProviders(config: Config): Promise<Diagnostic[]> {
+  const { dataDir, databaseUrl } = config
+  if (databaseUrl === undefined && dataDir === ':memory:') return []
+  const opened = await openDatabase({ ...config, role: 'command' }).catch(() => undefined)
+  if (opened === undefined) return []
+  try {
+    const rows = await listStoredProviders(opened)
+    const sealer = rows.length === 0 ? undefined : await findSealer(config, opened.db)
+    if (sealer === undefined) return []
+    return await Promise.all(
+      rows.map(async (row) => {
+        const check = `backend ${row.name}`
+        const unused = findUnusedReason(config, row.name)
+        if (unused !== undefined) return warn(check, `not used: ${unused}`)
+        const provider = toRemote({ sealer }, row)
+        const { models = [], problem } = await testProvider({ config, clock: systemClock }, provider)
+        return problem === undefined
+          ? ok(check, `${row.base_url} lists ${models.length} models`)
+          : fail(check, problem)
+      }),
+    )
+  } finally {
+    await opened.close()
+  }
+}
+
+async function findSealer(config: Config, db: Database): Promise<Sealer | undefined> {
+  if (config.secret === undefined && !(await hasSecret(config.dataDir))) return undefined
+  return loadSealer(config, { db, random: randomBytes }).catch(() => undefined)
 }
 
 async function checkModelFile(check: string, provider: LocalModelConfig): Promise<Diagnostic[]> {
@@ -52,7 +95,7 @@ async function checkRemote(
   timings: Config['timings'],
 ): Promise<Diagnostic> {
   const { url } = provider
-  const backend = await createRemote(provider, timings, MODEL_LIST_MS)
+  const backend = await createRemote(provider, timings, { modelListMs: MODEL_LIST_MS })
   try {
     const models = await backend.listModels(new AbortController().signal)
     if (models.length > 0) return ok(check, `${url} lists ${models.length} models`)

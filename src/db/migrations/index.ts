@@ -19,6 +19,7 @@ import * as indexUsageCalls from './0016_index_usage_calls.ts'
 import * as addArrivedBytes from './0017_add_arrived_bytes.ts'
 import * as addArtifactEndings from './0018_add_artifact_endings.ts'
 import * as addConversionEvents from './0019_add_conversion_events.ts'
+import * as createProviders from './0020_create_providers.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -40,4 +41,5 @@ export const migrations: Record<string, Migration> = {
   '0017_add_arrived_bytes': addArrivedBytes,
   '0018_add_artifact_endings': addArtifactEndings,
   '0019_add_conversion_events': addConversionEvents,
+  '0020_create_providers': createProviders,
 }

@@ -8,6 +8,7 @@ import type { CallOptions, TestApp } from '../../support/app.ts'
 import { auditRowsOf, publicIdOf } from '../../support/audit.ts'
 import { asUser } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { changeManager } from '../../support/managed-keys.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { sendChat } from '../../support/usage.ts'
 
@@ -208,6 +209,22 @@ describe('revoking a key as an administrator', () => {
       { ...by, action: 'key.revoke', target_kind: 'key', target_id: id, tenant: id },
     ])
     expect(rows).toHaveLength(1)
+  })
+
+  test.each([
+    [
+      'with `with_created_keys`, also revokes the keys that the key created',
+      { with_created_keys: true },
+      401,
+    ],
+    ['without `with_created_keys`, leaves the keys that the key created', {}, 200],
+  ])('%s', async (_what, body, status) => {
+    const app = await startAdminApp()
+    await changeManager(app, { can_manage_keys: true })
+    const created = await app.call('POST', '/v1/keys', { body: { name: 'shop' } })
+    expect((await asAdmin(app, 'POST', `/keys/${publicIdOf(app.key)}/revoke`, { body })).status).toBe(200)
+    const { key } = created.body
+    expect((await app.call('GET', '/v1/keys/validate', { key })).status).toBe(status)
   })
 })
 

@@ -174,6 +174,11 @@ describe('a response from the backend is returned', () => {
       { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0.5 },
     ],
     [
+      'counts above the largest exact integer',
+      { prompt_tokens: 1e308, completion_tokens: 4, total_tokens: 2 ** 53 },
+      { prompt_tokens: 0, completion_tokens: 4, total_tokens: 4 },
+    ],
+    [
       'negative counts',
       { prompt_tokens: -1, completion_tokens: 4, total_tokens: -2 },
       { prompt_tokens: 0, completion_tokens: 4, total_tokens: 4 },

@@ -41,6 +41,19 @@ describe('a stored response', () => {
     }
   })
 
+  test('counts as an open stream of the client address while it is streamed again', async () => {
+    const { visitor } = await start({ PARLEY_MAX_STREAMS_ADDRESS: '2' })
+    const running = await visitor.responses.create({ input: '{{up:hang-after 2}}', stream: true })
+    const events = running[Symbol.asyncIterator]()
+    const { response } = (await events.next()).value as OpenAI.Responses.ResponseCreatedEvent
+    const again = await visitor.responses.retrieve(response.id, { stream: true })
+    await again[Symbol.asyncIterator]().next()
+    const third = visitor.responses.retrieve(response.id, { stream: true }, { maxRetries: 0 })
+    expect(await failureOf(third)).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
+    again.controller.abort()
+    running.controller.abort()
+  })
+
   test('is a short form of the same response after PARLEY_REPLAY_HOURS', async () => {
     const { owner, visitor, clock } = await start({ PARLEY_REPLAY_HOURS: '2' })
     const input = '{{up:reasoning Hm.}}{{up:text One two.}}{{up:tool f {"a":1}}}'

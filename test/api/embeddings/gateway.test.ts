@@ -154,6 +154,11 @@ describe('an embeddings response that does not match the request', () => {
       listOf(vectors, { usage: { prompt_tokens: 1.5, total_tokens: '3' } }),
       { usage: { prompt_tokens: 0, total_tokens: 0 } },
     ],
+    [
+      'a usage above the largest exact integer',
+      listOf(vectors, { usage: { prompt_tokens: 1e308, total_tokens: 1e308 } }),
+      { usage: { prompt_tokens: 0, total_tokens: 0 } },
+    ],
     ['no object type', listOf(vectors, { object: undefined }), {}],
     ['no indexes', listOf(vectors, { data: vectors.map((embedding) => ({ embedding })) }), {}],
     ['another order', listOf(vectors, { data: data.toReversed() }), {}],

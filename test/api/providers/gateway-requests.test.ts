@@ -1,6 +1,6 @@
 /** Tests the gateway backend's requests for completions and model lists, and how it reads the responses. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createGatewayBackend } from '../../../src/providers/gateway.ts'
+import { createGatewayBackend, type GatewayOptions } from '../../../src/providers/gateway.ts'
 import { failureOf, neverAborted } from '../../support/backend.ts'
 import { apiKey, chatCall, longTimeouts, startGatewayHarness } from '../../support/gateway.ts'
 
@@ -65,6 +65,25 @@ describe('a completion', () => {
 })
 
 describe('the model list', () => {
+  test('is requested from Anthropic with its own headers and page size', async () => {
+    const { port } = new URL(upstream.origin)
+    const toUpstream = ((_name, { all }, callback) =>
+      all
+        ? callback(null, [{ address: '127.0.0.1', family: 4 }])
+        : callback(null, '127.0.0.1', 4)) as NonNullable<GatewayOptions['lookup']>
+    const backend = gateway({ url: `http://api.anthropic.com:${port}/v1`, lookup: toUpstream })
+    await backend.listModels(neverAborted)
+    await backend.complete(chatCall('hello'))
+    const [list, completion] = await upstream.listRequests()
+    expect(list).toMatchObject({
+      path: '/v1/models?limit=1000',
+      headers: { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' },
+    })
+    expect(list?.headers).not.toHaveProperty('authorization')
+    expect(completion?.headers).toMatchObject({ authorization: `Bearer ${apiKey}` })
+    expect(completion?.headers).not.toHaveProperty('x-api-key')
+  })
+
   const list = (...data: unknown[]) => JSON.stringify({ object: 'list', data })
 
   test('is requested at the path next to the chat completions path', async () => {

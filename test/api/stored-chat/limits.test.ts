@@ -3,8 +3,10 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { describe, expect, inject, test } from 'vitest'
+import type { Clock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
 import { makeFolder } from '../../support/process.ts'
 import {
   type ChatOptions,
@@ -18,8 +20,8 @@ import {
 const harness = await startChatHarness()
 const MIB = 1024 * 1024
 
-async function startStoring(env: Readonly<Record<string, string>> = {}) {
-  const app = await harness.start(env)
+async function startStoring(env: Readonly<Record<string, string>> = {}, clock?: Clock) {
+  const app = await harness.start(env, { ...(clock && { clock }) })
   const { agent_key: key, agent_id: id } = await app.createAgent(storingAgent())
   return { app, key, model: `agent/${id}` }
 }
@@ -39,6 +41,16 @@ describe('a chat above PARLEY_CONVERSATIONS_MAX_BYTES', () => {
     expect((await sendChat(app, 'first', { key })).headers.get('x-parley-stored')).toBe('true')
     await expectUnstored(app, 'second', { key })
     await expectUnstored(app, 'second', { key, more: { stream: false } })
+  })
+
+  test('is not stored even if it follows the stored turns immediately', async () => {
+    const env = { PARLEY_CONVERSATIONS_MAX_BYTES: '32000' }
+    const { app, key } = await startStoring(env, createFakeClock())
+    const text = `{{up:text ok}}${'x'.repeat(10_000)}`
+    const isStored: unknown[] = []
+    for (let count = 0; count < 5; count++)
+      isStored.push((await sendChat(app, text, { key })).headers.get('x-parley-stored'))
+    expect(isStored).toEqual(['true', 'true', 'true', 'false', 'false'])
   })
 
   test('returns 507 storage_full if it has an idempotency key', async () => {

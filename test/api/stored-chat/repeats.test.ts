@@ -46,6 +46,21 @@ describe('a repeated request with the same idempotency key', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
+  test('counts as an open stream of the client address', async () => {
+    const { app, key } = await startStoring({ PARLEY_MAX_STREAMS_ADDRESS: '2' })
+    const text = '{{up:chunks 5}}{{up:hang-after 2}}'
+    const options = { key, headers: KEY }
+    const first = await openStream(app, text, options)
+    await first.readEvents(1)
+    const repeated = await openStream(app, text, options)
+    await repeated.readEvents(1)
+    const { status, body } = await sendChat(app, text, options)
+    expect([status, body.error.code]).toEqual([429, 'rate_limit_exceeded'])
+    repeated.disconnect()
+    const next = async () => (await openStream(app, text, options)).headers.get('x-parley-turn')
+    await expect.poll(next).toBe(first.headers.get('x-parley-turn'))
+  })
+
   test('waits for the running turn if the completion is not streamed', async () => {
     const { app, key } = await startStoring()
     const text = 'hello {{up:slow-head 300}}'

@@ -51,7 +51,7 @@ export function createShell(
   }
   const frame = dom.createElement('iframe')
   // Browsers without sharing log a warning about its name.
-  frame.allow = `clipboard-write;microphone${navigator.share ? ';web-share' : ''}`
+  frame.allow = `clipboard-write;microphone${'share' in navigator ? ';web-share' : ''}`
   const pane = make('div', 'window', frame)
   pane.id = 'window'
   const isInline = containerId !== undefined

@@ -38,6 +38,7 @@ const permission = () => z.boolean({ error: 'must be true or false' }).default(t
 
 const MAX_NOTICE = 500
 const MAX_URL = 2048
+const MAX_DISCLAIMER = 200
 
 const VisitorRights = mappingOf(
   z.strictObject(
@@ -67,6 +68,31 @@ const Notice = mappingOf(
     },
     { error: strictMapping },
   ),
+)
+
+/** The line about mistakes of the assistant below the widget's input; `false` hides it. */
+export const Disclaimer = z.union(
+  [
+    z.boolean(),
+    mappingOf(
+      z.strictObject(
+        {
+          text: z
+            .string({ error: 'must be text' })
+            .min(1, 'must not be empty')
+            .max(MAX_DISCLAIMER, `must be at most ${MAX_DISCLAIMER} characters`)
+            .optional(),
+          url: z
+            .string({ error: 'must be a URL' })
+            .max(MAX_URL, `must be at most ${MAX_URL} characters`)
+            .refine(isWebUrl, 'must be a URL that begins with https:// or http://')
+            .optional(),
+        },
+        { error: strictMapping },
+      ),
+    ),
+  ],
+  { error: 'must be `true`, `false`, or a mapping with `text` and `url`' },
 )
 
 function isWebUrl(text: string): boolean {

@@ -199,6 +199,12 @@ export const AgentSelf = z
     theme: ThemeView.meta({
       description: 'Appearance of the widget; contains only fields that the definition sets.',
     }),
+    disclaimer: z.strictObject({ text: z.string().nullable(), url: z.string().nullable() }).nullable().meta({
+      description:
+        'Line about mistakes of the assistant, with a link to privacy information; null if the widget must not show it.',
+    }),
+    dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
+    readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     conversations: z.strictObject({
       stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
       keep_days: z
@@ -311,8 +317,22 @@ export function renderAgentSelf(
     title: definition.embed?.title ?? null,
     starters: definition.embed?.starters ?? [],
     theme: definition.embed?.theme ?? {},
+    disclaimer: renderDisclaimer(definition),
+    dictation: definition.embed?.dictation ?? false,
+    readAloud: definition.embed?.readAloud ?? false,
     conversations: renderStorage(deps.config.conversations, definition),
   }
+}
+
+/** Without its own link, the line links to the page of the notice about storage. */
+function renderDisclaimer({
+  embed,
+  conversations,
+}: Agent['definition']): z.output<typeof AgentSelf>['disclaimer'] {
+  const given = embed?.disclaimer ?? true
+  if (given === false) return null
+  const { text = null, url = conversations?.notice?.url ?? null } = given === true ? {} : given
+  return { text, url }
 }
 
 function renderStorage(

@@ -104,16 +104,22 @@ ${designHead}
 `
 }
 
-/**
- * Returns the origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. The
- * frame itself reports an invalid key.
- */
-async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
+interface FrameRules {
+  /** Origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. */
+  readonly ancestors: string
+  readonly hasDictation: boolean
+}
+
+/** Returns what the agent of the key allows. The frame itself reports an invalid key. */
+async function readFrameRules(deps: Dependencies, publicKey: string): Promise<FrameRules> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
   const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
-  const origins = isLive ? (agent.definition.embed?.origins ?? []) : []
-  return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
+  const { origins = [], dictation = false } = (isLive ? agent.definition.embed : undefined) ?? {}
+  return {
+    ancestors: origins.length === 0 ? '*' : ["'self'", ...origins].join(' '),
+    hasDictation: dictation,
+  }
 }
 
 function renderFramePolicy(connectOrigins: readonly string[], ancestors: string): string {
@@ -176,7 +182,7 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   ])
 }
 
-/** A worker has the policy of its own response, which must allow it to load its chunks. */
+/** A worker uses the policy of its response, which must allow it to load its chunks. */
 const workerPolicy = "default-src 'none'; script-src 'self'"
 
 function filePage(
@@ -219,9 +225,10 @@ function framePage(deps: Dependencies, html: string): Page {
   const body = Buffer.from(html)
   return async (request, response) => {
     const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-    const ancestors = await listFrameAncestors(deps, key)
+    const { ancestors, hasDictation } = await readFrameRules(deps, key)
     const policy = renderFramePolicy(deps.config.widget.connectOrigins, ancestors)
-    const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
+    const microphone = hasDictation ? '(self)' : '()'
+    const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }
 }

@@ -5,10 +5,12 @@ import { type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
 import { findShareTarget } from '../sharing.ts'
+import { canReadAloud } from '../speech/reading.ts'
 import { Action, CopyButton, useFlash } from './ActionButton.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DoneIcon, InsertIcon, RetryIcon, ShareIcon } from './icons.tsx'
+import { ReadAloudButton } from './ReadAloudButton.tsx'
 import { Time } from './Time.tsx'
 import { ToolCallView } from './ToolCallView.tsx'
 import { VersionPager } from './VersionPager.tsx'
@@ -86,7 +88,7 @@ function ContinueButton({ turnId }: { turnId: string }) {
 }
 
 function ReplyActions({ reply, canRegenerate }: { reply: Reply; canRegenerate: boolean }) {
-  const { session, language, options } = useFrame()
+  const { session, language, options, agent } = useFrame()
   const { strings } = language
   const text = textOf(reply)
   return (
@@ -99,6 +101,7 @@ function ReplyActions({ reply, canRegenerate }: { reply: Reply; canRegenerate: b
             <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
           )}
           {findShareTarget(options) !== 'clipboard' && <ShareButton text={text} />}
+          {agent?.readAloud === true && canReadAloud() && <ReadAloudButton text={text} />}
         </>
       )}
       {canRegenerate && <Action name={strings.regenerate} icon={<RetryIcon />} act={session.retry} />}

@@ -3,8 +3,9 @@ import type { ElementContent } from 'hast'
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
+import { PictureIcon } from '../components/icons.tsx'
 import { useFrame } from '../frame-context.ts'
-import { findHiddenHost } from './find-hidden-host.ts'
+import { findHiddenHost, findSourceHost } from './find-hidden-host.ts'
 
 type Props = ExtraProps & { readonly children?: ReactNode }
 
@@ -16,7 +17,7 @@ export const components: Components = {
   ),
   img: ({ src, alt }) => (
     <Link address={typeof src === 'string' ? src : undefined} text={alt ?? ''}>
-      {alt || src}
+      <PictureIcon /> {alt || src}
     </Link>
   ),
   pre: CodeBlock,
@@ -59,11 +60,11 @@ function Heading({ children, node }: Props) {
 function Link({ address, text, children }: LinkProps) {
   const href = safeAddress(address)
   if (href === undefined) return <span>{children}</span>
-  const host = findHiddenHost(href, text)
+  const host = findHiddenHost(href, text) ?? findSourceHost(href, text)
   return (
     <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">
       <bdi>{children}</bdi>
-      {host !== undefined && <bdi> ({host})</bdi>}
+      {host !== undefined && <bdi className="host"> ({host})</bdi>}
     </a>
   )
 }

@@ -95,6 +95,16 @@ export const Disclaimer = z.union(
   { error: 'must be `true`, `false`, or a mapping with `text` and `url`' },
 )
 
+/** Returns the line for the widget; null hides it. Without its own link, it links to the page of the notice about storage. */
+export function renderDisclaimer(
+  given: z.infer<typeof Disclaimer> | undefined,
+  noticeUrl: string | undefined,
+): { text: string | null; url: string | null } | null {
+  if (given === false) return null
+  const { text = null, url = noticeUrl ?? null } = typeof given === 'object' ? given : {}
+  return { text, url }
+}
+
 function isWebUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 }

@@ -5,7 +5,7 @@ import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
-import { AgentConversations, toSeconds } from './definition-parts.ts'
+import { AgentConversations, renderDisclaimer, toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 import { ThemeView } from './theme.ts'
@@ -320,22 +320,11 @@ export function renderAgentSelf(
     title: definition.embed?.title ?? null,
     starters: definition.embed?.starters ?? [],
     theme: definition.embed?.theme ?? {},
-    disclaimer: renderDisclaimer(definition),
+    disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
     dictation: definition.embed?.dictation ?? false,
     readAloud: definition.embed?.readAloud ?? false,
     conversations: renderStorage(deps.config.conversations, definition),
   }
-}
-
-/** Without its own link, the line links to the page of the notice about storage. */
-function renderDisclaimer({
-  embed,
-  conversations,
-}: Agent['definition']): z.output<typeof AgentSelf>['disclaimer'] {
-  const given = embed?.disclaimer ?? true
-  if (given === false) return null
-  const { text = null, url = conversations?.notice?.url ?? null } = given === true ? {} : given
-  return { text, url }
 }
 
 function renderStorage(

@@ -149,11 +149,7 @@ function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget
 
 function renderFrame(widget: WidgetAssets, attributes: string): string {
   return `<!doctype html>
-<<<<<<< HEAD
-<html lang="en" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}" data-worker="${widget.frameWorker.path}">
-=======
-<html lang="en" ${attributes}>
->>>>>>> main
+<html lang="en" ${attributes} data-worker="${widget.frameWorker.path}">
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -236,17 +232,11 @@ function framePage(deps: Dependencies, html: string): Page {
   const body = Buffer.from(html)
   return async (request, response) => {
     const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-<<<<<<< HEAD
     const { ancestors, hasDictation } = await readFrameRules(deps, key)
-    const policy = renderFramePolicy(deps.config.widget.connectOrigins, ancestors)
-    const microphone = hasDictation ? '(self)' : '()'
-    const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
-=======
-    const ancestors = await listFrameAncestors(deps, key)
     const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
     const policy = renderFramePolicy(connections, ancestors)
-    const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
->>>>>>> main
+    const microphone = hasDictation ? '(self)' : '()'
+    const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }
 }

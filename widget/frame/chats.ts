@@ -37,12 +37,7 @@ interface ChatsParts extends Omit<ChatParts, 'readContext'> {
   readonly trial?: Transport | undefined
 }
 
-<<<<<<< HEAD
-export function createChats({ store, operator, toolRunner, onFailure }: ChatsParts): Chats {
-=======
 export function createChats({ store, operator, trial, toolRunner, onFailure }: ChatsParts): Chats {
-  const { dispatch } = store
->>>>>>> main
   let context: Readonly<Record<string, unknown>> = {}
   const parts: ChatParts = { store, toolRunner, readContext: () => context, onFailure }
   const local = createLocalChat({ ...parts, waitForHome })

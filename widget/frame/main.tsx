@@ -8,24 +8,10 @@ import { createParser, startWorker } from './markdown/parser.ts'
 import { createSession } from './session.ts'
 import { createTrial } from './trial/trial.ts'
 
-<<<<<<< HEAD
-const session = createSession(readOperator(document.documentElement, location))
+const trial = 'trial' in document.documentElement.dataset ? createTrial() : undefined
+const session = createSession(readOperator(document.documentElement, location), trial)
 const root = document.createElement('div')
 root.className = 'root'
 document.body.append(root)
 createRoot(root).render(<App session={session} parser={createParser(startWorker)} />)
-openChannel(session.receive)
-=======
-if (isWorker) serveParser(globalThis as unknown as Worker)
-else startPage()
-
-function startPage(): void {
-  const trial = 'trial' in document.documentElement.dataset ? createTrial() : undefined
-  const session = createSession(readOperator(document.documentElement, location), trial)
-  const root = document.createElement('div')
-  root.className = 'root'
-  document.body.append(root)
-  createRoot(root).render(<App session={session} parser={createParser(startOwnWorker)} />)
-  openChannel(session.receive, trial?.connect)
-}
->>>>>>> main
+openChannel(session.receive, trial?.connect)

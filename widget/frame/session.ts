@@ -15,12 +15,8 @@ import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
 import { accentOf } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
-<<<<<<< HEAD
 import { createToolRunner, type ToolRunner } from './tools/tool-runner.ts'
-=======
-import { createToolRunner } from './tools/tool-runner.ts'
 import type { Trial } from './trial/trial.ts'
->>>>>>> main
 
 /** The actions that the page and the visitor can take. */
 export type Session = Chats['actions'] & {
@@ -41,11 +37,6 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   const pageTools =
     trial?.pageTools ?? createPageToolClient((message) => post({ type: 'mcp', message }), reportMistake)
   const toolRunner = createToolRunner(pageTools)
-<<<<<<< HEAD
-  const chats = createChats({ store, operator, toolRunner, onFailure: reportFailure })
-  const announceReady = createAnnouncer(post)
-  const sharing = createSharing(post, () => findShareTarget(store.get().options))
-=======
   const chats = createChats({
     store,
     operator,
@@ -54,8 +45,8 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     onFailure: reportFailure,
   })
   trial?.attach(store, chats.actions)
-  const [announceReady, sharing] = [createAnnouncer(post), createSharing(post)]
->>>>>>> main
+  const announceReady = createAnnouncer(post)
+  const sharing = createSharing(post, () => findShareTarget(store.get().options))
   let channel: Channel | undefined
 
   function post(message: FrameMessage): void {

@@ -135,7 +135,7 @@ test('only pages of the server may show the frame of a trial, which connects to 
   const policy = answer.headers.get('content-security-policy')
   expect(policy).toContain("connect-src 'none';")
   expect(policy).toContain("frame-ancestors 'self';")
-  expect(await answer.text()).toContain('<html lang="en" data-trial>')
+  expect(await answer.text()).toContain('<html lang="en" data-trial ')
 })
 
 test("the operator's widget settings appear in the frame's CSP and HTML", async () => {

@@ -1,12 +1,12 @@
 /** Checks pages for accessibility violations with axe (WCAG 2.2 AA and best practices). */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import type { Frame, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 
 const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Lists the violations on the page or in the frame, each with its rule, element and summary. */
-export async function listAxeFaults(page: Page | Frame): Promise<string[]> {
+export async function listAxeFaults(page: Pick<Page, 'evaluate'>): Promise<string[]> {
   // The page's CSP blocks script elements but does not apply to `evaluate`.
   await page.evaluate(source)
   return page.evaluate(async () => {

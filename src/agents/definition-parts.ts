@@ -95,11 +95,20 @@ export const Disclaimer = z.union(
   { error: 'must be `true`, `false`, or a mapping with `text` and `url`' },
 )
 
+/** The line as the widget reads it. */
+export const DisclaimerView = z
+  .strictObject({ text: z.string().nullable(), url: z.string().nullable() })
+  .nullable()
+  .meta({
+    description:
+      'Line about mistakes of the assistant, with a link to privacy information; null if the widget must not show it.',
+  })
+
 /** Returns the line for the widget; null hides it. Without its own link, it links to the page of the notice about storage. */
 export function renderDisclaimer(
   given: z.infer<typeof Disclaimer> | undefined,
   noticeUrl: string | undefined,
-): { text: string | null; url: string | null } | null {
+): z.output<typeof DisclaimerView> {
   if (given === false) return null
   const { text = null, url = noticeUrl ?? null } = typeof given === 'object' ? given : {}
   return { text, url }

@@ -5,7 +5,7 @@ import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
-import { AgentConversations, renderDisclaimer, toSeconds } from './definition-parts.ts'
+import { AgentConversations, DisclaimerView, renderDisclaimer, toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 import { ThemeView } from './theme.ts'
@@ -210,10 +210,7 @@ export const AgentSelf = z
     theme: ThemeView.meta({
       description: 'Appearance of the widget; contains only fields that the definition sets.',
     }),
-    disclaimer: z.strictObject({ text: z.string().nullable(), url: z.string().nullable() }).nullable().meta({
-      description:
-        'Line about mistakes of the assistant, with a link to privacy information; null if the widget must not show it.',
-    }),
+    disclaimer: DisclaimerView,
     dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     conversations: z.strictObject({

@@ -29,11 +29,14 @@ const Manifest = z.object({
   extras: Part,
   loader: Part,
   frameScript: Part,
+  frameWorker: Part,
   frameStyle: Part,
   demoScript: Part,
   demoStyle: Part,
+  /** The parts of the frame and its worker that they load when they need them. */
+  frameChunks: z.array(Part),
 })
-type PartName = keyof z.infer<typeof Manifest>
+type PartName = Exclude<keyof z.infer<typeof Manifest>, 'frameChunks'>
 
 interface WidgetPart {
   /** Contains a content hash, so the file at this path never changes. */
@@ -44,27 +47,33 @@ interface WidgetPart {
   readonly encoded: readonly (readonly [encoding: 'br' | 'gzip', body: Buffer])[]
 }
 
-export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
+export type WidgetAssets = Readonly<Record<PartName, WidgetPart>> & {
+  readonly frameChunks: readonly WidgetPart[]
+}
 
 const builtFolder = new URL('../../dist/widget/', import.meta.url)
 
 export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
   try {
-    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
-    const parts = Object.entries(manifest).map(async ([name, { file, integrity }]) => {
-      const read = (extension: string) => readFile(new URL(file + extension, folder))
-      const encoded: WidgetPart['encoded'] = [
-        ['br', await read('.br')],
-        ['gzip', await read('.gz')],
-      ]
-      const part: WidgetPart = { path: `/embed/${file}`, integrity, body: await read(''), encoded }
-      return [name, part] as const
-    })
-    return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
+    const { frameChunks, ...named } = Manifest.parse(
+      JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')),
+    )
+    const parts = Object.entries(named).map(async ([name, part]) => [name, await loadPart(folder, part)])
+    const chunks = await Promise.all(frameChunks.map((part) => loadPart(folder, part)))
+    return { ...Object.fromEntries(await Promise.all(parts)), frameChunks: chunks } as WidgetAssets
   } catch (cause) {
     const path = fileURLToPath(folder)
     throw new StartupError(`The chat widget has not been built in ${path}; run \`npm run build\`.`, { cause })
   }
+}
+
+async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>): Promise<WidgetPart> {
+  const read = (extension: string) => readFile(new URL(file + extension, folder))
+  const encoded: WidgetPart['encoded'] = [
+    ['br', await read('.br')],
+    ['gzip', await read('.gz')],
+  ]
+  return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
 /** The strictest policy that still allows a page to embed the widget. */
@@ -156,7 +165,7 @@ function renderThemeAttribute(theme: AgentTheme = {}): string {
 
 function renderFrame(widget: WidgetAssets, attributes: string): string {
   return `<!doctype html>
-<html lang="en" ${attributes}>
+<html lang="en" ${attributes} data-worker="${widget.frameWorker.path}">
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -176,7 +185,6 @@ const LOADER_AGE_SECONDS = 300
 /** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 const crossOriginHeaders: Headers = {
   ...commonHeaders,
-  'Content-Security-Policy': filePolicy,
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Access-Control-Allow-Origin': '*',
   // The frame's worker needs the same policy as the frame.
@@ -185,9 +193,11 @@ const crossOriginHeaders: Headers = {
 }
 
 export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): ReadonlyMap<string, Page> {
-  const parts = Object.values(widget)
+  const { frameChunks, ...named } = widget
+  const parts = [...Object.values(named), ...frameChunks]
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
+    [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
     ['/embed/parley.js', loaderPage(deps, widget.loader)],
     ['/embed/agent.js', themePage(deps)],
     ['/embed/frame', framePage(deps, widget)],
@@ -263,10 +273,18 @@ function compress(name: string, encoding: 'br' | 'gzip', body: Buffer): Buffer {
   return made
 }
 
-function filePage({ path, body, encoded, integrity }: WidgetPart, cacheControl: string): Page {
+/** A worker uses the policy of its response, which must allow it to load its chunks. */
+const workerPolicy = "default-src 'none'; script-src 'self'"
+
+function filePage(
+  { path, body, encoded, integrity }: WidgetPart,
+  cacheControl: string,
+  policy = filePolicy,
+): Page {
   const mediaType = path.endsWith('.css') ? 'text/css' : 'text/javascript'
   const headers = {
     ...crossOriginHeaders,
+    'Content-Security-Policy': policy,
     'Content-Type': `${mediaType}; charset=utf-8`,
     'Cache-Control': cacheControl,
   }
@@ -305,7 +323,8 @@ function framePage(deps: Dependencies, widget: WidgetAssets): Page {
     )
     const attributes = `${renderOperator(deps.config.widget)} ${renderThemeAttribute(embed?.theme)}`
     const body = Buffer.from(renderFrame(widget, attributes))
-    const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
+    const microphone = embed?.dictation ? '(self)' : '()'
+    const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }
 }

@@ -108,7 +108,7 @@ export function toFrameOptions({
   rules: _rules,
   ...options
 }: ReadOptions): FrameOptions {
-  return toPlain({ ...options, isInline: options.containerId !== undefined })
+  return toPlain({ ...options, isInline: options.containerId !== undefined, given: Object.keys(options) })
 }
 
 /** Returns the origin of the server: that of `widgetUrl`, `endpoint`, the script or the page. */

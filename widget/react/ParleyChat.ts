@@ -16,7 +16,7 @@ import type { PageTool, ProactiveRule } from '../options.ts'
 /**
  * Callbacks whose presence changes the widget's behavior, so they are passed on only if the page sets them.
  */
-type OptionalCallbacks = Pick<ParleyChatProps, 'onToolCall' | 'onUserShare'>
+type OptionalCallbacks = Pick<ParleyChatProps, 'onInsert' | 'onToolCall' | 'onUserShare'>
 
 type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks> & OptionalCallbacks
 
@@ -63,7 +63,7 @@ function toData(
     onClose: _onClose,
     onMessage: _onMessage,
     onUnread: _onUnread,
-    onInsert: _onInsert,
+    onInsert,
     onToolCall,
     onUserShare,
     onError: _onError,
@@ -73,6 +73,7 @@ function toData(
 ): DataProps {
   return {
     ...data,
+    onInsert: onInsert && callbacks.onInsert,
     onToolCall: onToolCall && callbacks.onToolCall,
     onUserShare: onUserShare && callbacks.onUserShare,
   }

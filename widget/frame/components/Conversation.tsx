@@ -1,14 +1,16 @@
 /** Shows the messages, or an empty chat's welcome text. */
 
-import { memo } from 'react'
+import { Fragment } from 'react'
 import type { AppState } from '../app-state.ts'
-import type { Entry, UserMessage } from '../conversation.ts'
+import type { Entry } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
+import { DaySeparator } from './DaySeparator.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DownIcon } from './icons.tsx'
 import { ReplyView } from './ReplyView.tsx'
+import { UserMessageView } from './UserMessageView.tsx'
 import { usePinnedQuestion } from './use-pinned-question.ts'
 
 export function Conversation({ state }: { state: AppState }) {
@@ -29,12 +31,15 @@ export function Conversation({ state }: { state: AppState }) {
           {isUsable && opening === undefined && <Greeting state={state} />}
           {isUsable && isEmpty && <Starters state={state} />}
           {entries.map((entry, index) => (
-            <EntryView
-              key={entry.id}
-              entry={entry}
-              isNewest={index === entries.length - 1}
-              canRegenerate={home !== 'server'}
-            />
+            <Fragment key={entry.id}>
+              <DaySeparator atMs={entry.atMs} beforeMs={entries[index - 1]?.atMs} />
+              <EntryView
+                entry={entry}
+                isNewest={index === entries.length - 1}
+                isLastMessage={entry.id === newestQuestion}
+                canRegenerate={home !== 'server'}
+              />
+            </Fragment>
           ))}
           {opening === 'loading' && <Dots label={strings.loading} />}
           {typeof opening === 'object' && (
@@ -57,11 +62,13 @@ export function Conversation({ state }: { state: AppState }) {
 interface EntryProps {
   readonly entry: Entry
   readonly isNewest: boolean
+  /** Whether the visitor has sent no later message. */
+  readonly isLastMessage: boolean
   readonly canRegenerate: boolean
 }
 
-function EntryView({ entry, isNewest, canRegenerate }: EntryProps) {
-  if (entry.kind === 'user') return <UserBubble entry={entry} />
+function EntryView({ entry, isNewest, isLastMessage, canRegenerate }: EntryProps) {
+  if (entry.kind === 'user') return <UserMessageView entry={entry} isLast={isLastMessage} />
   return <ReplyView reply={entry} isNewest={isNewest} canRegenerate={canRegenerate} />
 }
 
@@ -106,15 +113,3 @@ function Greeting({ state: { options, agent } }: { state: AppState }) {
     </article>
   )
 }
-
-const UserBubble = memo(function UserBubble({ entry }: { entry: UserMessage }) {
-  const { strings } = useFrame().language
-  return (
-    <article className="entry user">
-      <h2 className="unseen">{strings.youSaid}</h2>
-      <div className="bubble" dir="auto">
-        {entry.text}
-      </div>
-    </article>
-  )
-})

@@ -165,6 +165,14 @@ const files = createRoute({
   component: lazyRouteComponent(() => import('./files/page.tsx'), 'FilesPage'),
 })
 
+const providers = createRoute({
+  getParentRoute: () => shell,
+  path: '/providers',
+  validateSearch: ({ add }: Record<string, unknown>): { add?: string } =>
+    typeof add === 'string' ? { add } : {},
+  component: lazyRouteComponent(() => import('./providers/page.tsx'), 'ProvidersPage'),
+})
+
 const admin = createRoute({
   getParentRoute: () => shell,
   path: '/admin',
@@ -194,6 +202,7 @@ const tree = root.addChildren([
     usage,
     uploads,
     files,
+    providers,
     admin,
     ...('development' in document.documentElement.dataset ? [design] : []),
     unknown,

@@ -7,7 +7,7 @@ export function TestResult({ result }: { readonly result: ProviderTestResult }) 
   const { ok, problem, models, model_count: count, latency_ms: latencyMs } = result
   if (!ok) {
     return (
-      <Alert color="red" role="alert" icon={<Icon name="warning" />} title="The provider does not answer">
+      <Alert color="red" role="alert" icon={<Icon name="warning" />} title="Test failed">
         {problem}
       </Alert>
     )

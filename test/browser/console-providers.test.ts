@@ -137,7 +137,7 @@ test('a failed test states the problem, and a refused provider shows the request
   await expectView(page, 'providers-down')
   await page.getByRole('button', { name: 'Actions for near' }).click()
   await page.getByRole('menuitem', { name: 'Test' }).click()
-  await dialogOf(page).getByText('The provider does not answer').waitFor()
+  await dialogOf(page).getByText('Test failed').waitFor()
   await upstream.clear()
   await button(page, 'Test again').click()
   await dialogOf(page)

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { FrameLocator, Page } from 'playwright-core'
 import { launchBrowser } from '../test/support/browser.ts'
 import { type Installation, openInstallation } from '../test/support/console-installation.ts'
+import { askInPlayground } from '../test/support/console-parts.ts'
 import { listViews, openView } from '../test/support/console-tour.ts'
 import { createWindow, signIn } from '../test/support/console-ui.ts'
 
@@ -34,8 +35,7 @@ async function openNamed(page: Page, installation: Installation, name: string): 
 
 async function tryIt(page: Page, installation: Installation): Promise<void> {
   await openNamed(page, installation, 'edit-try')
-  await page.getByRole('textbox', { name: 'Message' }).fill('Which of my orders are on the way?')
-  await page.keyboard.press('Enter')
+  await askInPlayground(page, 'Which of my orders are on the way?')
   await page.getByRole('group', { name: 'Answer details' }).waitFor()
 }
 

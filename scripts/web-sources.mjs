@@ -18,7 +18,7 @@ export const webBuilds = {
     source: 'client',
     script: 'scripts/build-console.ts',
     target: 'dist/console',
-    others: ['scripts/web-folder.ts', 'package-lock.json'],
+    others: ['scripts/web-folder.ts', 'package-lock.json', 'widget/messages.ts', 'widget/frame/contrast.ts'],
   },
 }
 

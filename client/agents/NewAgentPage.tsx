@@ -8,10 +8,13 @@ import { LeaveGuard } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { problemOf } from '../failure.ts'
 import { showDone } from '../shell/toast.ts'
+import { useMe } from '../shell/use-me.ts'
 import { type ImportedDefinition, importDefinition } from './definition-files.ts'
 import { Editor } from './edit/Editor.tsx'
 import { useStoredDraft } from './edit/stored-draft.ts'
 import { type Draft, useCheck, useDraft } from './edit/use-editor.ts'
+import { moveStoredTests } from './playground/stored-tests.ts'
+import { moveTrial } from './playground/trial.ts'
 import { templates } from './templates.ts'
 import './editor.css'
 
@@ -138,7 +141,8 @@ function NewAgent({ start }: { readonly start: Start }) {
   const offer = useStoredDraft(start.draftId, draft)
   const isDirty = useRef(false)
   isDirty.current = draft.isDirty
-  const { mutate, isPending, error } = useCreate(draft, isDirty)
+  const trialId = start.draftId ?? NEW_TRIAL
+  const { mutate, isPending, error } = useCreate(draft, trialId, isDirty)
   const create = () => {
     if (check.problems.length === 0 && !isPending) mutate()
   }
@@ -149,6 +153,7 @@ function NewAgent({ start }: { readonly start: Start }) {
         draft={draft}
         check={check}
         agentId={undefined}
+        trialId={trialId}
         error={problemOf(error)}
         offer={offer}
         onSave={create}
@@ -162,15 +167,23 @@ function NewAgent({ start }: { readonly start: Start }) {
   )
 }
 
-function useCreate({ text: yaml, format }: Draft, isDirty: { current: boolean }) {
+/** Identifies the trial of an imported file. */
+const NEW_TRIAL = 'new'
+
+function useCreate({ text: yaml, format }: Draft, trialId: string, isDirty: { current: boolean }) {
+  const { parent_key: parentKey } = useMe()
+  const { view, try: isTrying } = useSearch({ from: '/shell/agents/new' })
   const queries = useQueryClient()
   const navigate = useNavigate()
   return useMutation({
     mutationFn: () => api.agents.create.mutate({ yaml, format }),
     onSuccess: async ({ agent_id: agentId }) => {
       isDirty.current = false
+      moveTrial(trialId, agentId)
+      moveStoredTests(parentKey, trialId, agentId)
       await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
-      await navigate({ to: '/agents/$agentId', params: { agentId }, replace: true })
+      const search = { ...(view && { view }), ...(isTrying && { try: true }) }
+      await navigate({ to: '/agents/$agentId', params: { agentId }, search, replace: true })
       showDone('Agent created')
     },
   })

@@ -179,7 +179,7 @@ function Data({ label, heading, text }: DataProps) {
           Not stored
         </Text>
       ) : (
-        <Code block tabIndex={0} className="playground-code" aria-label={label} role="region">
+        <Code block tabIndex={0} className="transcript-code" aria-label={label} role="region">
           {prettify(text)}
         </Code>
       )}

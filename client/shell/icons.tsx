@@ -32,6 +32,9 @@ const paths = {
   signOut: 'M10 4H5v16h5M14 8l4 4-4 4M18 12H9',
   tool: 'M14.5 6.5a4 4 0 0 0-5.2 5.2L3.5 17.5l3 3 5.8-5.8a4 4 0 0 0 5.2-5.2L15 12l-3-3z',
   play: 'M7 5l12 7-12 7z',
+  edit: 'M4 20h4L19.5 8.5a2.1 2.1 0 0 0-4-4L4 16zM13.5 6.5l4 4',
+  expand: 'M9 4H4v5M15 4h5v5M9 20H4v-5M15 20h5v-5',
+  shrink: 'M4 9h5V4M20 9h-5V4M4 15h5v5M20 15h-5v5',
   pause: 'M8 5v14M16 5v14',
 } as const
 

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
 import { AgentKeyRotated, KeyRotation, renderRotation } from '../identity/key-schema.ts'
+import { openPolicy } from '../models/policy.ts'
 import { DEFINITION_BYTES_PER_REQUEST } from '../operations/access.ts'
 import { operationsOf } from '../operations/operation.ts'
 import {
@@ -14,7 +15,7 @@ import {
   rotateAgentKey,
 } from './agents.ts'
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
-import { checkDefinition, DefinitionCheck, definitionSchema } from './definition.ts'
+import { checkDefinition, DefinitionCheck, definitionSchema, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
 import { listAgents, listVersions } from './list.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
@@ -54,6 +55,9 @@ const definitionRequest = {
   bytesPerRequest: DEFINITION_BYTES_PER_REQUEST,
 } as const
 
+/** The id of a definition that has not been saved. */
+const DRAFT_ID = 'draft'
+
 export const agentsOperations = {
   create: mutation({
     http: { method: 'POST', path: '/v1/agents' },
@@ -91,6 +95,16 @@ export const agentsOperations = {
     input: DefinitionBody,
     output: DefinitionCheck,
     run: ({ input }) => checkDefinition(input.yaml, input.format),
+  }),
+
+  describeDraft: mutation({
+    request: definitionRequest,
+    input: DefinitionBody,
+    output: AgentSelf,
+    run: ({ context: { deps }, input }) => {
+      const definition = parseDefinition(input.yaml, input.format)
+      return renderAgentSelf(deps, { row: { id: DRAFT_ID }, definition, policy: openPolicy })
+    },
   }),
 
   definitionSchema: query({

@@ -296,9 +296,12 @@ export function renderAgentUpdated(
   }
 }
 
+/** A saved agent, or an unsaved definition. */
+type DescribedAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
+
 export function renderAgentSelf(
   deps: Pick<Dependencies, 'models' | 'tools' | 'config'>,
-  agent: Agent,
+  agent: DescribedAgent,
 ): z.output<typeof AgentSelf> {
   const { definition, row } = agent
   return {
@@ -369,7 +372,10 @@ function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
 /**
  * Returns the definition's model, the model that the agent would use now, or an empty string, in that order.
  */
-function modelOf({ models }: Pick<Dependencies, 'models'>, { definition, policy }: Agent): string {
+function modelOf(
+  { models }: Pick<Dependencies, 'models'>,
+  { definition, policy }: Pick<Agent, 'definition' | 'policy'>,
+): string {
   const { model } = definition
   if (model !== undefined) return model
   const current = findDefaultModel(models, { policy, ownModel: undefined })

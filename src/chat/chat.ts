@@ -13,9 +13,10 @@ import { askForStream } from './answer-stream.ts'
 import type { Dependencies } from './dependencies.ts'
 import { askForCompletion, type ModelAnswer, newNames } from './model-answer.ts'
 import { limitForProvider } from './output-limit.ts'
+import { TurnTrace } from './playground/trace.ts'
 import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
-import type { PlaygroundOptions, StreamChunk, StreamRequest, TurnStep } from './schema.ts'
-import { decodeRuns, encodeEvent } from './sse-reader.ts'
+import type { PlaygroundOptions, StreamChunk, StreamRequest } from './schema.ts'
+import { decodeRuns } from './sse-reader.ts'
 import { chatStored, findStoring } from './stored-chat.ts'
 import { streamQuotas } from './stream-quotas.ts'
 import { ToolLoop } from './tool-loop.ts'
@@ -75,7 +76,7 @@ export async function* runTurn(
   reports?: TurnReports,
 ): Pieces {
   const run = new TurnRun(context, turn)
-  const { loop, attempts } = run
+  const { loop, attempts, trace } = run
   let failure: unknown
   try {
     const { usage, deadline } = await run.acquire(client)
@@ -86,7 +87,7 @@ export async function* runTurn(
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
           if (!run.hasBegun) {
             run.begin(reports)
-            if (turn.isTraced) yield encodeStep(run.toStep())
+            if (trace !== undefined) yield* trace.take()
           }
           usage.sent(piece)
           yield piece
@@ -106,23 +107,26 @@ export async function* runTurn(
       loop.addUsage(answer.usage)
       reports?.used(loop.usage)
       const calls = answer.callsOf(0)
+      trace?.endOutput(attempts.route, answer.usage, calls.length)
       if (loop.isLast(calls)) {
         if (!run.hasBegun) {
           run.begin(reports)
-          if (turn.isTraced) yield encodeStep(run.toStep())
         }
+        if (trace !== undefined) yield* trace.take()
         // A loop, because `yield*` would create several promises for each piece.
         for (const piece of answer.finish(loop, run.names)) yield piece
         break
       }
       for await (const step of loop.runTools(answer.message(), calls, deadline.signal)) {
-        if (step.type !== 'answering') await reports?.step(step)
-        if (turn.isTraced) yield encodeStep(step)
+        await reports?.step(step)
+        trace?.addToolStep(step)
+        if (trace !== undefined) yield* trace.take()
       }
     }
     await usage.end('ok')
   } catch (thrown) {
     failure = run.hasBegun && turn.isStream ? toInterruption(thrown) : toCallerError(thrown)
+    if (trace !== undefined) yield* trace.take()
     throw failure
   } finally {
     const releasing = run.release(failure, client)
@@ -133,6 +137,8 @@ export async function* runTurn(
 class TurnRun {
   readonly attempts: Attempts
   readonly loop: ToolLoop
+  /** Undefined unless the playground asked for the steps. */
+  readonly trace: TurnTrace | undefined
   hasBegun = false
   names: ModelAnswer['names']
   private readonly context: Context
@@ -147,6 +153,7 @@ class TurnRun {
     this.turn = turn
     this.attempts = new Attempts(context.deps, turn.routes, beginChatCalls(turn.span, turn.request))
     this.loop = new ToolLoop(turn.request, turn.tools)
+    this.trace = turn.isTraced ? new TurnTrace(context.deps.clock, turn.routes) : undefined
   }
 
   async acquire(client: AbortSignal): Promise<{ usage: UsageRecord; deadline: Deadline }> {
@@ -174,10 +181,11 @@ class TurnRun {
   }
 
   async ask(usage: UsageRecord, deadline: Deadline): Promise<ModelAnswer> {
-    const { turn, context, loop } = this
+    const { turn, context, loop, trace, attempts } = this
     const { deps } = context
     const ask = turn.isStream ? askForStream : askForCompletion
-    this.answer = await this.attempts.run(deadline, async ({ backend, model }, span, signal) => {
+    this.answer = await attempts.run(deadline, async (route, span, signal) => {
+      const { backend, model } = route
       const granted = await usage.reserve(loop.request)
       if (signal.aborted) {
         usage.failCall('unused')
@@ -185,8 +193,9 @@ class TurnRun {
       }
       const request = limitForProvider(loop.request, granted, backend)
       const body = backendBody(request, model, turn.isStream)
+      const endAttempt = trace?.beginAttempt(route, attempts.isFallback)
       try {
-        return await ask(backend, { body, signal }, span, {
+        const answer = await ask(backend, { body, signal }, span, {
           choices: turn.request.n ?? 1,
           withholdsCalls: turn.tools !== undefined,
           isMetered: granted !== undefined,
@@ -194,7 +203,10 @@ class TurnRun {
           newNames: () => newNames(deps, model),
           newCallId: () => newId('call_', 24, deps.random),
         })
+        endAttempt?.()
+        return answer
       } catch (thrown) {
+        endAttempt?.(thrown)
         usage.failCall(toFailedCall(thrown, turn.isStream))
         throw thrown
       }
@@ -209,17 +221,12 @@ class TurnRun {
     this.hasBegun = true
     if (this.turn.isStream) this.deadline?.begin()
     attempts.commit()
+    this.trace?.answering(route, count, isFallback)
     this.usage?.answering(route.backend.name, route.model)
     reports?.begun({ provider: route.backend.name, model: route.model, attempts: count })
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))
-  }
-
-  toStep(): TurnStep {
-    const { route, count, isFallback } = this.attempts
-    const { backend, model } = route
-    return { type: 'answering', provider: backend.name, model, attempts: count, is_fallback: isFallback }
   }
 
   /** Releases the turn's resources. If a usage record is still open, the client has disconnected. */
@@ -238,8 +245,4 @@ class TurnRun {
     else await this.usage?.fail(failure, client)
     this.turn.endSpan(failure)
   }
-}
-
-function encodeStep(step: TurnStep): Uint8Array {
-  return encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step })
 }

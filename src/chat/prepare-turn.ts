@@ -102,7 +102,7 @@ function createTurn(
     routes: chooseRoutes(
       deps.models,
       { policy: agent?.policy ?? openPolicy, ownModel: agent?.definition.model },
-      request.model?.startsWith(AGENT_PREFIX) ? undefined : request.model,
+      options?.model ?? (request.model?.startsWith(AGENT_PREFIX) ? undefined : request.model),
     ),
     agentId: saved?.row.id,
     agentVersion: saved?.row.version,

@@ -107,14 +107,14 @@ async function listFrameAncestors(deps: Dependencies, publicKey: string): Promis
   return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
 }
 
-function renderFramePolicy(connectOrigins: readonly string[], ancestors: string): string {
+function renderFramePolicy(connections: string, ancestors: string): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data: blob:",
     "font-src 'self'",
-    `connect-src ${["'self'", ...connectOrigins].join(' ')}`,
+    `connect-src ${connections}`,
     "form-action 'none'",
     "base-uri 'none'",
     "object-src 'none'",
@@ -123,12 +123,18 @@ function renderFramePolicy(connectOrigins: readonly string[], ancestors: string)
   ].join('; ')
 }
 
-function renderFrame(
-  widget: WidgetAssets,
-  { connectOrigins, isProviderKeyAllowed }: Config['widget'],
-): string {
+/** The console's trial calls the model for the frame, so the frame itself connects to no server (ADR 0063). */
+const trialPolicy = renderFramePolicy("'none'", "'self'")
+
+/** Renders the attributes with the operator's settings. */
+function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget']): string {
+  const origins = escapeAttribute(connectOrigins.join(' '))
+  return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
+}
+
+function renderFrame(widget: WidgetAssets, attributes: string): string {
   return `<!doctype html>
-<html lang="en" data-connect-origins="${escapeAttribute(connectOrigins.join(' '))}" data-allow-provider-key="${isProviderKeyAllowed}">
+<html lang="en" ${attributes}>
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -161,7 +167,8 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
-    ['/embed/frame', framePage(deps, renderFrame(widget, deps.config.widget))],
+    ['/embed/frame', framePage(deps, renderFrame(widget, renderOperator(deps.config.widget)))],
+    ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
     ['/demo', documentPage(renderDemo(widget), demoPolicy)],
   ])
 }
@@ -202,7 +209,8 @@ function framePage(deps: Dependencies, html: string): Page {
   return async (request, response) => {
     const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
     const ancestors = await listFrameAncestors(deps, key)
-    const policy = renderFramePolicy(deps.config.widget.connectOrigins, ancestors)
+    const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
+    const policy = renderFramePolicy(connections, ancestors)
     const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }

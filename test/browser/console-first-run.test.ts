@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { openMenuPage } from '../support/console-parts.ts'
+import { askInPlayground, openMenuPage } from '../support/console-parts.ts'
 import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 import { shareUpstream } from '../support/start-upstream.ts'
 
@@ -39,8 +39,7 @@ describe('the checklist of the first steps', () => {
     await openMenuPage(page, 'Agents')
     await checklist.getByText('2 of 4 steps complete').waitFor()
     await checklist.getByRole('link', { name: 'Try agent' }).click()
-    await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
-    await page.keyboard.press('Enter')
+    await askInPlayground(page, 'Hello')
     await page.getByRole('group', { name: 'Answer details' }).waitFor()
     expect(await mockNotice(page).count()).toBe(0)
     await openMenuPage(page, 'Agents')

@@ -3,6 +3,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
 import { startChatHarness } from '../support/chat-harness.ts'
+import { askInPlayground } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import {
@@ -69,17 +70,13 @@ test('the policy page offers the available models and explains which one is in e
 test('the playground shows that a fallback model responded', async () => {
   const { app, id } = await startAgent({}, noRetries)
   const { page } = await openConsole(app, browser, `/agents/${id}?try=true`)
-  const message = page.getByRole('textbox', { name: 'Message' })
   const facts = page.getByRole('group', { name: 'Answer details' })
-  await message.fill('hello')
-  await page.keyboard.press('Enter')
-  await facts.first().getByText('gateway/up-chat').waitFor()
-  expect(await facts.first().getByText('fallback').count()).toBe(0)
-  await page.getByRole('button', { name: 'Clear' }).click()
-  await message.fill(onlyForModel('{{up:status 500}}'))
-  await page.keyboard.press('Enter')
+  await askInPlayground(page, 'hello')
+  await facts.getByText('gateway/up-chat').waitFor()
+  expect(await facts.getByText('fallback').count()).toBe(0)
+  await askInPlayground(page, onlyForModel('{{up:status 500}}'))
   await facts.getByText('gateway/up-small').waitFor()
   expect(await facts.getByText('Fallback', { exact: true }).isVisible()).toBe(true)
-  expect(await facts.innerText()).toContain('2 attempts')
+  await facts.getByText('2 attempts').waitFor()
   await expectView(page, 'try-fallback')
 })

@@ -6,7 +6,7 @@ import { listAuditRows } from '../support/audit.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { behindProxy } from '../support/console.ts'
-import { openMenuPage, rowOf } from '../support/console-parts.ts'
+import { askInPlayground, openMenuPage, rowOf } from '../support/console-parts.ts'
 import { openConsole, openWindow, saveScreenshot, setTheme } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { shareUpstream } from '../support/start-upstream.ts'
@@ -65,8 +65,7 @@ test('an administrator adds a provider, tests it, uses it in a chat, changes it 
   await checklist.getByRole('heading', { name: 'Connect a model (complete)' }).waitFor()
   await page.getByRole('link', { name: 'Greeter' }).click()
   await page.getByRole('button', { name: 'Try it' }).click()
-  await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
-  await page.keyboard.press('Enter')
+  await askInPlayground(page, 'Hello')
   await page
     .getByRole('group', { name: 'Answer details' })
     .getByText(/near\/large/)

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { behindProxy, consoleHeaders } from '../support/console.ts'
+import { askInPlayground, playgroundFrame } from '../support/console-parts.ts'
 import { makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 
@@ -120,11 +121,11 @@ describe('the console, once the session has ended,', () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const { page, context } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
-    await page.getByRole('textbox', { name: 'Message' }).fill('Are you there?')
+    await playgroundFrame(page).getByRole('textbox').waitFor()
     await endSession(app, context)
-    await page.keyboard.press('Enter')
+    await askInPlayground(page, 'Are you there?')
     await prompt(page).waitFor()
-    expect(await page.getByText('Are you there?').count()).toBe(1)
+    await playgroundFrame(page).locator('.bubble', { hasText: 'Are you there?' }).waitFor()
   })
 
   test('asks the user to sign in through the authenticating proxy, if there is one', async () => {

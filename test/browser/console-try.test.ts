@@ -1,9 +1,10 @@
-/** Tests the playground next to the agent editor. */
-import type { Browser } from 'playwright-core'
+/** Tests the trial of a definition next to the agent editor. */
+import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
+import { askInPlayground, playgroundFrame } from '../support/console-parts.ts'
 import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 import { tool } from '../support/tools.ts'
 
@@ -16,76 +17,190 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-const withTools = 'name: Guide\ninstructions: Help.\ntools:\n  - weather\n  - book\n'
+const definition = 'name: Guide\ninstructions: Help.\n'
+const greeting = `${definition}embed:\n  greeting: Welcome aboard!\n  starters:\n    - Where are you?\n`
 
-describe('the playground', () => {
-  test('runs the draft and shows tool calls, token counts, timings and the model that responded', async () => {
-    const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
-    const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
-    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
-    const text = page.getByRole('textbox', { name: 'Name', exact: true })
-    await text.fill('Guide of the draft')
-    await page.getByRole('button', { name: 'Add tool' }).click()
-    await page.getByRole('textbox', { name: 'Name' }).nth(1).fill('weather')
-    await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:weather {"city":"Oslo"}]]')
-    await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByLabel('Arguments of weather').getByText('Oslo').waitFor()
-    await page.getByLabel('Result of weather').getByText('21').waitFor()
-    const facts = page.getByRole('group', { name: 'Answer details' })
-    await facts.getByText(/mock\/mock · \d+ \+ \d+ tokens · first token .* · .* total/).waitFor()
+const traceOf = (page: Page) => page.getByRole('complementary', { name: 'Trace' })
+
+describe('the trial of a definition', () => {
+  test('shows the draft in the widget, with its greeting, starters and Markdown', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(greeting)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
+      width: 1440,
+    })
+    const chat = playgroundFrame(page)
+    await chat.getByText('Welcome aboard!').waitFor()
+    await chat.getByRole('button', { name: 'Where are you?' }).click()
+    await chat.getByText('You said: Where are you?', { exact: true }).waitFor()
+    await askInPlayground(page, '**bold**')
+    await chat.locator('strong', { hasText: 'bold' }).waitFor()
     await saveScreenshot(page, 'try-light')
     expect(await listAxeFaults(page)).toEqual([])
+    expect(complaints).toEqual([])
+  })
+
+  test('changes the widget while the user edits, and sends no key to its frame', async () => {
+    const app = await startApp()
+    const { agent_id, agent_key } = await app.createAgent(greeting)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
+    await playgroundFrame(page).getByText('Welcome aboard!').waitFor()
+    await page.getByRole('textbox', { name: 'Greeting' }).fill('Good day.')
+    await playgroundFrame(page).getByText('Good day.').waitFor()
+    expect(page.url()).not.toContain('agnt_key')
+    const text = await page.locator('.lane iframe').evaluate((frame) => {
+      const { documentElement, defaultView } = (frame as HTMLIFrameElement).contentDocument as Document
+      return documentElement.outerHTML + JSON.stringify({ ...defaultView?.localStorage })
+    })
+    expect(text).not.toContain(agent_key)
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.version).toBe(1)
     expect(complaints).toEqual([])
   })
 
-  test('lets the user enter the results of client-side tools', async () => {
-    const app = await startApp()
-    const { agent_id } = await app.createAgent(withTools)
-    const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
-    await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:book {"day":"Friday"}]]')
-    await page.keyboard.press('Enter')
-    await page.getByRole('textbox', { name: 'Result of book' }).fill('{"booked":true}')
-    await page.getByRole('button', { name: 'Send result' }).click()
-    await page.locator('.playground-text', { hasText: 'booked' }).waitFor()
-  })
-
-  test('sends one message to the draft and to the saved version for comparison', async () => {
-    const app = await startApp()
-    const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
-    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`, {
-      width: 1720,
+  test('traces the route, the models, the tools, tokens and times of each answer', async () => {
+    const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
+    const { agent_id } = await app.createAgent(`${definition}tools:\n  - weather\n`)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
+      width: 1440,
       colorScheme: 'dark',
     })
-    await page.getByRole('button', { name: 'Add tool' }).click()
-    await page.getByRole('switch', { name: 'Compare with saved version' }).check({ force: true })
-    await page.getByRole('textbox', { name: 'Message' }).fill('[[tool:tool_1 {}]]')
-    await page.keyboard.press('Enter')
-    await page.getByText('Saved version', { exact: true }).waitFor()
-    await page.getByRole('textbox', { name: 'Result of tool_1' }).waitFor()
-    await page.locator('.playground-text').waitFor()
-    await saveScreenshot(page, 'compare-dark')
+    await askInPlayground(page, '[[tool:weather {"city":"Oslo"}]]')
+    const trace = traceOf(page)
+    const details = trace.getByRole('group', { name: 'Answer details' })
+    await details.getByText(/^mock\/mock · \d+ \+ \d+ tokens · first text .* · .* total$/).waitFor()
+    await trace.getByText('Route: mock/mock').waitFor()
+    expect(await trace.getByText(/first output .* tokens/).count()).toBe(2)
+    await trace.getByText('Tool on the server').waitFor()
+    await trace.getByText('Arguments and result').click()
+    await trace.getByLabel('Arguments of weather').getByText('Oslo').waitFor()
+    await trace.getByLabel('Result of weather').getByText('21').waitFor()
+    await trace.getByText('Raw data (1 request)').click()
+    await trace.getByLabel('Raw data', { exact: true }).getByText('"is_traced": true').waitFor()
+    await saveScreenshot(page, 'try-trace-dark')
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])
   })
 
-  test('can be stopped and reports failures', async () => {
+  test('lets the tester enter the results of page tools and of tools in the client', async () => {
     const app = await startApp()
-    const { agent_id } = await app.createAgent('name: Guide\ninstructions: Help.\n')
-    const { page } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
-    const message = page.getByRole('textbox', { name: 'Message' })
-    await message.fill('[[tokens:900]] [[delay:100]]')
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'Stop' }).click()
-    await page.getByText('stopped').waitFor()
-    await message.fill('[[error:400]]')
-    await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByRole('alert').waitFor()
+    const { agent_id } = await app.createAgent(`${definition}tools:\n  - book\n`)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
+      width: 1440,
+    })
+    await page.getByRole('button', { name: 'Page tools' }).click()
+    await page.getByRole('button', { name: 'Add page tool' }).click()
+    await page.getByRole('textbox', { name: 'Tool name' }).fill('show_room')
+    await page.getByRole('checkbox', { name: 'The visitor must allow each call' }).check()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await askInPlayground(page, '[[tool:postMessage_show_room {"room":"Heron"}]]')
+    await playgroundFrame(page).getByRole('button', { name: 'Allow', exact: true }).click()
+    const call = page.getByRole('form', { name: 'Call of show_room' })
+    await call.getByText('{"room":"Heron"}').waitFor()
+    await saveScreenshot(page, 'try-tool-light')
+    expect(await listAxeFaults(page)).toEqual([])
+    await call.getByRole('textbox', { name: 'Result of show_room' }).fill('The room is shown.')
+    await call.getByRole('button', { name: 'Send result' }).click()
+    await playgroundFrame(page).getByText('The tool answered: The room is shown.').waitFor()
+    await traceOf(page).getByText('Tool of the page').waitFor()
+    await askInPlayground(page, '[[tool:book {"day":"Friday"}]]')
+    await page.getByRole('textbox', { name: 'Result of book' }).fill('{"booked":true}')
+    await page.getByRole('button', { name: 'Send result' }).click()
+    await playgroundFrame(page).getByText('The tool answered: {"booked":true}').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('sends one message to the draft, the saved version and another model', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(definition)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
+      width: 1440,
+      colorScheme: 'dark',
+    })
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByRole('button', { name: 'Compare' }).click()
+    const choices = page.getByRole('combobox', { name: 'What to try' })
+    await choices.nth(1).click()
+    await page.getByRole('option', { name: 'Saved version' }).click()
+    await choices.nth(2).click()
+    await page.getByRole('option', { name: 'mock/mock', exact: true }).click()
+    await page.locator('.lane-stage[data-ready="true"]').nth(2).waitFor()
+    await askInPlayground(page, 'Hello', 1)
+    for (const index of [0, 1, 2])
+      await playgroundFrame(page, index).getByText('You said: Hello', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Remove the chat with the saved version' }).waitFor()
+    await saveScreenshot(page, 'compare-dark')
+    expect(await listAxeFaults(page)).toEqual([])
+    await page.getByRole('button', { name: 'Remove the chat with mock' }).click()
+    expect(await page.locator('.lane').count()).toBe(2)
+    expect(complaints).toEqual([])
+  })
+
+  test('edits and resends a message, and repeats saved test questions', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(definition)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
+      width: 1440,
+    })
+    await askInPlayground(page, 'First')
+    await playgroundFrame(page).getByText('You said: First', { exact: true }).waitFor()
+    await askInPlayground(page, 'Second')
+    await playgroundFrame(page).getByText('You said: Second', { exact: true }).waitFor()
+    const first = traceOf(page).getByRole('region', { name: 'Trace of “First”' })
+    await first.getByRole('button', { name: 'Save as a test question' }).click()
+    await first.getByRole('button', { name: 'Edit and resend' }).click()
+    await page.getByRole('textbox', { name: 'Edit the message' }).fill('Changed')
+    await page.getByRole('button', { name: 'Resend', exact: true }).click()
+    await playgroundFrame(page).getByText('You said: Changed', { exact: true }).waitFor()
+    expect(await playgroundFrame(page).getByText('Second').count()).toBe(0)
+    expect(
+      await traceOf(page)
+        .getByRole('region', { name: /^Trace of/ })
+        .count(),
+    ).toBe(1)
+    await page.reload()
+    await playgroundFrame(page).getByRole('textbox').waitFor()
+    await page.getByRole('button', { name: 'Test questions' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'First', exact: true }).click()
+    await playgroundFrame(page).getByText('You said: First', { exact: true }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('survives creating and saving the agent', async () => {
+    const app = await startApp()
+    const { page, complaints } = await openConsole(app, browser, '/agents/new?template=support&try=true')
+    await askInPlayground(page, 'Before the agent exists')
+    await playgroundFrame(page).getByText('You said: Before the agent exists', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByText('Saved as version 1').waitFor()
+    await playgroundFrame(page).getByText('You said: Before the agent exists', { exact: true }).waitFor()
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Another name')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByText('Saved as version 2').waitFor()
+    await playgroundFrame(page).getByText('You said: Before the agent exists', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Show the trace' }).click()
+    await traceOf(page).getByRole('region', { name: 'Trace of “Before the agent exists”' }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('can be stopped, and reports failures with the reason and the request id', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(definition)
+    const { page } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, { width: 1440 })
+    await askInPlayground(page, '[[tokens:900]] [[delay:100]]')
+    await playgroundFrame(page).getByRole('button', { name: /stop/i }).click()
+    const [stopped, failed] = ['Trace of “[[tokens:900]] [[delay:100]]”', 'Trace of “[[error:400]]”'].map(
+      (name) => traceOf(page).getByRole('region', { name }),
+    ) as [Locator, Locator]
+    await stopped.getByText('Stopped', { exact: true }).waitFor()
+    await askInPlayground(page, '[[error:400]]')
+    await failed.getByRole('alert').waitFor()
+    await failed.getByText('Failed', { exact: true }).waitFor()
+    await failed.getByText(/^Failed: .*status_4xx/).waitFor()
   })
 
   test('fills the screen on a phone', async () => {
     const app = await startApp()
-    const { agent_id } = await app.createAgent(withTools)
+    const { agent_id } = await app.createAgent(definition)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {
       width: 390,
       height: 844,
@@ -94,11 +209,14 @@ describe('the playground', () => {
     await saveScreenshot(page, 'editor-phone')
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
     await page.getByText('Try it', { exact: true }).click()
-    await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
-    await page.keyboard.press('Enter')
-    await page.getByText('You said: Hello').waitFor()
+    await askInPlayground(page, 'Hello')
+    await playgroundFrame(page).getByText('You said: Hello', { exact: true }).waitFor()
     await saveScreenshot(page, 'try-phone')
     expect(page.url()).toContain('view=try')
+    await page.getByRole('button', { name: 'Show the trace' }).click()
+    await traceOf(page).getByText('Route: mock/mock').waitFor()
+    await saveScreenshot(page, 'try-phone-trace')
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
     expect(await listAxeFaults(page)).toEqual([])
     expect(complaints).toEqual([])
   })

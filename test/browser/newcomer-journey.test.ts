@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { launchBrowser } from '../support/browser.ts'
-import { createFromTemplate, openMenuPage, readTable } from '../support/console-parts.ts'
+import { askInPlayground, createFromTemplate, openMenuPage, readTable } from '../support/console-parts.ts'
 import { openWindow } from '../support/console-ui.ts'
 import { listenOnOtherOrigin } from '../support/other-origin.ts'
 import { makeFolder, printedLink, startServer } from '../support/process.ts'
@@ -34,8 +34,7 @@ test('a newcomer gets from the first start to a chat on a website and its usage,
 
   await createFromTemplate(page, 'Helpdesk')
   await page.getByRole('button', { name: 'Try it' }).click()
-  await page.getByRole('textbox', { name: 'Message' }).fill('Where is my order?')
-  await page.keyboard.press('Enter')
+  await askInPlayground(page, 'Where is my order?')
   await page
     .getByRole('group', { name: 'Answer details' })
     .getByText(/ollama\/llama3\.2/)

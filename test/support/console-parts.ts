@@ -1,5 +1,5 @@
 /** Performs common user actions in the console and reads their results. */
-import type { Locator, Page } from 'playwright-core'
+import type { FrameLocator, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 
 /** Opens a page through the navigation menu. */
@@ -22,10 +22,23 @@ export async function createFromTemplate(page: Page, name: string): Promise<void
 /** Sends a message in the playground and waits for the echo; returns the details below the reply. */
 export async function chatInPlayground(page: Page, text: string): Promise<string> {
   await page.getByRole('button', { name: 'Try it' }).click()
-  await page.getByRole('textbox', { name: 'Message' }).fill(text)
-  await page.getByRole('button', { name: 'Send' }).click()
-  await page.locator('.playground-text', { hasText: `You said: ${text}` }).waitFor()
-  return page.getByRole('group', { name: 'Answer details' }).innerText()
+  await askInPlayground(page, text)
+  await playgroundFrame(page).getByText(`You said: ${text}`, { exact: true }).waitFor()
+  const details = page.getByRole('group', { name: 'Answer details' }).filter({ hasText: 'total' })
+  return details.innerText()
+}
+
+/** Returns a chat of the playground, the first one by default. */
+export function playgroundFrame(page: Page, index = 0): FrameLocator {
+  return page.locator('.lane iframe').nth(index).contentFrame()
+}
+
+/** Sends a message in a chat of the playground. */
+export async function askInPlayground(page: Page, text: string, index = 0): Promise<void> {
+  const chat = playgroundFrame(page, index)
+  await chat.getByRole('textbox').fill(text)
+  // Unlike the Enter key, the button waits until the previous answer has ended.
+  await chat.getByRole('button', { name: 'Send', exact: true }).click()
 }
 
 /** Reads the key that a dialog shows. */

@@ -21,11 +21,16 @@ export interface Channel {
 
 /**
  * Waits for the parent page to connect, and calls `onMessage` with each valid message from it. Ignores
- * messages from other windows and repeated handshakes.
+ * messages from other windows and repeated handshakes. The frame of a trial accepts a second port, for
+ * `onTrial`.
  */
-export function openChannel(onMessage: (message: PageMessage, channel: Channel) => void): void {
+export function openChannel(
+  onMessage: (message: PageMessage, channel: Channel) => void,
+  onTrial?: (port: MessagePort) => void,
+): void {
   let hello: { readonly origin: string; readonly session: string } | undefined
   let port: MessagePort | undefined
+  const count = onTrial === undefined ? 1 : 2
 
   window.addEventListener('message', ({ source, origin, data, ports }) => {
     // An opaque origin (`null`) cannot be identified, nor used as a `postMessage` target.
@@ -34,9 +39,10 @@ export function openChannel(onMessage: (message: PageMessage, channel: Channel) 
       hello = { origin, session: data.session }
       const answer: FrameHello = { protocol: PROTOCOL, type: 'frame-hello', session: data.session }
       window.parent.postMessage(answer, origin)
-    } else if (port === undefined && isGreeting(data, 'port') && ports.length === 1) {
+    } else if (port === undefined && isGreeting(data, 'port') && ports.length === count) {
       if (origin !== hello?.origin || data.session !== hello.session) return
       port = ports[0] as MessagePort
+      onTrial?.(ports[1] as MessagePort)
       listen(port, origin, onMessage)
     }
   })

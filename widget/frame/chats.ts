@@ -3,7 +3,7 @@ import type { FrameOptions } from '../options.ts'
 import type { Store } from './app-state.ts'
 import { type Chat, type ChatParts, createLocalChat } from './chat/chat.ts'
 import type { Operator } from './chat/choose-server.ts'
-import type { AgentSelf } from './chat/transport.ts'
+import type { AgentSelf, Transport } from './chat/transport.ts'
 import { createConnection } from './connection.ts'
 import { ChatFailure } from './failure.ts'
 import { createHistorySync } from './history/history.ts'
@@ -32,22 +32,19 @@ export interface Chats {
 
 interface ChatsParts extends Omit<ChatParts, 'readContext'> {
   readonly operator: Operator
+  /** Replaces the server while the console tries a definition. */
+  readonly trial?: Transport | undefined
 }
 
-export function createChats({ store, operator, toolRunner, onFailure }: ChatsParts): Chats {
+export function createChats({ store, operator, trial, toolRunner, onFailure }: ChatsParts): Chats {
   const { dispatch } = store
   let context: Readonly<Record<string, unknown>> = {}
   const parts: ChatParts = { store, toolRunner, readContext: () => context, onFailure }
   const local = createLocalChat({ ...parts, waitForHome })
   const stored = new ServerConversation(parts)
   const history = createHistorySync(store)
-  const connection = createConnection({
-    store,
-    operator,
-    onTransport: local.setTransport,
-    onAgent: settleHome,
-    onFailure,
-  })
+  const listeners = { onTransport: local.setTransport, onAgent: settleHome, onFailure }
+  const connection = createConnection({ store, operator, trial, ...listeners })
   const current = () => (store.get().home === 'server' ? stored : local)
 
   /** @throws ChatFailure if the agent cannot be read, or if its conversations belong on the server */

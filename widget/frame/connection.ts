@@ -11,6 +11,8 @@ const AGENT_TIMEOUT_MS = 15_000
 interface ConnectionParts {
   readonly store: Store
   readonly operator: Operator
+  /** Replaces the server while the console tries a definition. */
+  readonly trial?: Transport | undefined
   /** Called when the options select another server, or none. */
   readonly onTransport: (transport: Transport | undefined) => void
   /** Called once for each server; the agent is undefined if the server has none. */
@@ -30,7 +32,7 @@ export interface Connection {
 }
 
 export function createConnection(parts: ConnectionParts): Connection {
-  const { store, operator, onTransport, onAgent, onFailure } = parts
+  const { store, operator, trial, onTransport, onAgent, onFailure } = parts
   const { dispatch } = store
   let server: Server | undefined
   let pending: { readonly server: Server; readonly done: Promise<Failure | undefined> } | undefined
@@ -70,7 +72,10 @@ export function createConnection(parts: ConnectionParts): Connection {
         dispatch({ type: 'configured', options, language, blocked })
         return
       }
-      const chosen = chooseServer(options, operator, pageOrigin)
+      const chosen =
+        trial === undefined
+          ? chooseServer(options, operator, pageOrigin)
+          : { transport: trial, historyScope: undefined }
       const failure = 'code' in chosen ? chosen : undefined
       server = 'code' in chosen ? undefined : chosen
       dispatch({ type: 'configured', options, language, blocked: failure })

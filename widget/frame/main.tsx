@@ -6,15 +6,17 @@ import { readOperator } from './chat/choose-server.ts'
 import { App } from './components/App.tsx'
 import { createParser, isWorker, serveParser, startOwnWorker } from './markdown/parser.ts'
 import { createSession } from './session.ts'
+import { createTrial } from './trial/trial.ts'
 
 if (isWorker) serveParser(globalThis as unknown as Worker)
 else startPage()
 
 function startPage(): void {
-  const session = createSession(readOperator(document.documentElement, location))
+  const trial = 'trial' in document.documentElement.dataset ? createTrial() : undefined
+  const session = createSession(readOperator(document.documentElement, location), trial)
   const root = document.createElement('div')
   root.className = 'root'
   document.body.append(root)
   createRoot(root).render(<App session={session} parser={createParser(startOwnWorker)} />)
-  openChannel(session.receive)
+  openChannel(session.receive, trial?.connect)
 }

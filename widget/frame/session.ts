@@ -16,6 +16,7 @@ import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
 import { accentOf } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner } from './tools/tool-runner.ts'
+import type { Trial } from './trial/trial.ts'
 
 /** The actions that the page and the visitor can take. */
 export type Session = Chats['actions'] & {
@@ -29,13 +30,21 @@ export type Session = Chats['actions'] & {
 }
 
 /** Creates the session between the frame and its host page; must be called once per frame. */
-export function createSession(operator: Operator): Session {
+export function createSession(operator: Operator, trial?: Trial): Session {
   const store = createStore()
   const { dispatch } = store
   const reportMistake = createMistakeReporter(post)
-  const pageTools = createPageToolClient((message) => post({ type: 'mcp', message }), reportMistake)
+  const pageTools =
+    trial?.pageTools ?? createPageToolClient((message) => post({ type: 'mcp', message }), reportMistake)
   const toolRunner = createToolRunner(pageTools)
-  const chats = createChats({ store, operator, toolRunner, onFailure: reportFailure })
+  const chats = createChats({
+    store,
+    operator,
+    trial: trial?.transport,
+    toolRunner,
+    onFailure: reportFailure,
+  })
+  trial?.attach(store, chats.actions)
   const [announceReady, sharing] = [createAnnouncer(post), createSharing(post)]
   let channel: Channel | undefined
 

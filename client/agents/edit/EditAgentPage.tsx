@@ -29,7 +29,15 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
   }
   return (
     <>
-      <Editor draft={draft} check={check} agentId={id} error={saving.error} offer={offer} onSave={save}>
+      <Editor
+        draft={draft}
+        check={check}
+        agentId={id}
+        trialId={id}
+        error={saving.error}
+        offer={offer}
+        onSave={save}
+      >
         {draft.isDirty ? (
           <Button variant="default" size="xs" onClick={() => draft.setText(draft.saved.text)}>
             Discard

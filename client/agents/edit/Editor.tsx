@@ -23,6 +23,8 @@ interface EditorProps {
   readonly check: Check
   /** Undefined for an agent that has not been created yet. */
   readonly agentId: string | undefined
+  /** Identifies the trial: the agent's id, or the new definition's. */
+  readonly trialId: string
   readonly error: string | undefined
   /** Changes that an earlier page did not save. */
   readonly offer?: DraftOffer | undefined
@@ -32,7 +34,7 @@ interface EditorProps {
   readonly children: ReactNode
 }
 
-export function Editor({ draft, check, agentId, error, offer, onSave, children }: EditorProps) {
+export function Editor({ draft, check, agentId, trialId, error, offer, onSave, children }: EditorProps) {
   const panes = usePanes()
   const { shows } = panes
   const count = Object.values(shows).filter(Boolean).length
@@ -65,10 +67,13 @@ export function Editor({ draft, check, agentId, error, offer, onSave, children }
           ) : null}
           {shows.yaml ? <TextPane draft={draft} problem={problems[0]} onSave={save} /> : null}
           {shows.try ? (
-            <div className="panel editor-pane">
+            <div className="panel editor-pane editor-pane-try">
               <PlaygroundPanel
-                subject={{ agentId, yaml: draft.text, format: draft.format }}
+                key={trialId}
+                trialId={trialId}
+                subject={{ agentId, text: draft.text, format: draft.format, savedText: draft.saved.text }}
                 obstacle={problems.length === 0 ? undefined : 'Fix the error in the definition to try it.'}
+                widen={panes.isPhone ? undefined : { isWide: panes.view === 'try', toggle: panes.toggleWide }}
               />
             </div>
           ) : null}
@@ -208,6 +213,8 @@ interface Panes {
   readonly shows: Readonly<Record<'form' | 'yaml' | 'try', boolean>>
   setView(view: string): void
   toggleTry(): void
+  /** Shows only the trial, or the trial next to the form. */
+  toggleWide(): void
 }
 
 const labels: Readonly<Record<View, string>> = { both: 'Both', form: 'Form', yaml: 'YAML', try: 'Try it' }
@@ -217,9 +224,10 @@ function usePanes(): Panes {
   const navigate = useNavigate()
   const width = useViewportSize().width || window.innerWidth
   const isPhone = width < PHONE
-  const isTrying = search.try === true && !isPhone
+  const isTrying = (search.try === true || search.view === 'try') && !isPhone
   const choices = listChoices(isPhone, isTrying && width < WIDE)
-  const view = choices.find((choice) => choice === search.view) ?? choices[0] ?? 'form'
+  const isWide = search.view === 'try' && !isPhone
+  const view = isWide ? 'try' : (choices.find((choice) => choice === search.view) ?? choices[0] ?? 'form')
   const set = (next: object) =>
     void navigate({ to: '.', search: (old: object) => ({ ...old, ...next }), replace: true })
   const hasForm = view === 'both' || view === 'form'
@@ -235,7 +243,9 @@ function usePanes(): Panes {
       try: isTrying || view === 'try',
     },
     setView: (next) => set({ view: next }),
-    toggleTry: () => set({ try: isTrying ? undefined : true }),
+    toggleTry: () =>
+      isWide ? set({ view: undefined, try: undefined }) : set({ try: isTrying ? undefined : true }),
+    toggleWide: () => set(isWide ? { view: undefined, try: true } : { view: 'try', try: true }),
   }
 }
 

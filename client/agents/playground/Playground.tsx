@@ -1,174 +1,164 @@
-/** Shows a chat with the draft, and optionally one with the saved version for comparison. */
-import {
-  ActionIcon,
-  Button,
-  Group,
-  ScrollArea,
-  SimpleGrid,
-  Stack,
-  Switch,
-  Text,
-  Textarea,
-  Title,
-} from '@mantine/core'
-import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+/** Tries a definition in the widget, alone or next to other models, with a trace of each answer. */
+import { ActionIcon, Button, Group, SegmentedControl, Text, Title } from '@mantine/core'
+import { useMemo, useState } from 'react'
 import { MockNotice } from '../../first-run/MockNotice.tsx'
 import { Icon } from '../../shell/icons.tsx'
-import { ReplyView } from './ReplyView.tsx'
-import type { Side } from './reply.ts'
-import {
-  type Playground,
-  type PlaygroundSubject,
-  type PlaygroundTurn,
-  usePlayground,
-} from './use-playground.ts'
+import './playground.css'
+import { LaneView, type TrialSubject } from './LaneView.tsx'
+import { PageToolsButton, toMockTools } from './PageTools.tsx'
+import { type StoredTests, useStoredTests } from './stored-tests.ts'
+import { TestQuestions } from './TestQuestions.tsx'
+import { Facts, TraceView } from './TraceView.tsx'
+import { MAX_LANES, type Trial, type TrialState, trialOf, useTrial } from './trial.ts'
 
 interface PlaygroundPanelProps {
-  readonly subject: PlaygroundSubject
+  /** Identifies the trial and its stored tests: the agent's id, or the new definition's. */
+  readonly trialId: string
+  readonly subject: TrialSubject
   /** The reason why the draft cannot be tried now. */
   readonly obstacle: string | undefined
+  /** Makes the panel as wide as the page, or not; undefined if it always is. */
+  readonly widen?: { readonly isWide: boolean; readonly toggle: () => void } | undefined
 }
 
-export function PlaygroundPanel({ subject, obstacle }: PlaygroundPanelProps) {
-  const playground = usePlayground(subject)
-  const [isComparing, setIsComparing] = useState(false)
-  const sides: readonly Side[] = isComparing ? ['draft', 'published'] : ['draft']
+export function PlaygroundPanel({ trialId, subject, obstacle, widen }: PlaygroundPanelProps) {
+  const trial = trialOf(trialId)
+  const state = useTrial(trial)
+  const [tests, changeTests] = useStoredTests(trialId)
+  const tools = useMemo(() => toMockTools(tests.tools), [tests.tools])
+  const [isTraceOpen, setIsTraceOpen] = useState(false)
+  const { lanes } = state
   return (
-    <Stack gap={0} className="playground-panel" component="section" aria-label="Try it">
-      <Group justify="space-between" p="sm" className="playground-head">
-        <Title order={2}>Try it</Title>
-        <Group gap="sm">
-          {subject.agentId === undefined ? null : (
-            <Switch
-              size="sm"
-              label="Compare with saved version"
-              checked={isComparing}
-              onChange={(event) => setIsComparing(event.currentTarget.checked)}
-            />
-          )}
-          <Button
-            variant="subtle"
-            color="gray"
-            size="compact-sm"
-            disabled={playground.turns.length === 0}
-            onClick={playground.clear}
-          >
-            Clear
-          </Button>
-        </Group>
-      </Group>
-      <Conversation playground={playground} />
+    <section className="playground-panel" aria-label="Try it">
+      <PanelHead trial={trial} state={state} tests={tests} changeTests={changeTests} widen={widen} />
       <div className="playground-notice">
         <MockNotice />
-      </div>
-      <Question playground={playground} sides={sides} obstacle={obstacle} />
-    </Stack>
-  )
-}
-
-function Conversation({ playground }: { readonly playground: Playground }) {
-  const end = useRef<HTMLDivElement>(null)
-  const { turns } = playground
-  // biome-ignore lint/correctness/useExhaustiveDependencies: every change of the conversation scrolls to its end
-  useEffect(() => {
-    end.current?.scrollIntoView({ block: 'nearest' })
-  }, [turns])
-  return (
-    <ScrollArea
-      className="playground-turns"
-      viewportProps={{ tabIndex: 0, 'aria-label': 'Conversation', role: 'log' }}
-    >
-      <Stack gap="md" p="sm">
-        {turns.length === 0 ? (
-          <Text size="sm" c="dimmed" ta="center" py="xl">
-            Send a message to try the current draft. You do not have to save it first.
+        {obstacle === undefined ? null : (
+          <Text size="xs" c="var(--mantine-color-error)" role="status" mt={4}>
+            {obstacle}
           </Text>
-        ) : null}
-        {turns.map((turn) => (
-          <Turn key={turn.id} turn={turn} playground={playground} />
-        ))}
-        <div ref={end} />
-      </Stack>
-    </ScrollArea>
-  )
-}
-
-const sideNames = { draft: 'Draft', published: 'Saved version' } as const
-
-function Turn({ turn, playground }: { readonly turn: PlaygroundTurn; readonly playground: Playground }) {
-  const replies = (['draft', 'published'] as const).flatMap((side) => {
-    const reply = turn.replies[side]
-    return reply === undefined ? [] : [{ side, reply }]
-  })
-  return (
-    <Stack gap="xs">
-      <Text size="sm" className="playground-question">
-        {turn.question}
-      </Text>
-      <SimpleGrid cols={replies.length} spacing="sm">
-        {replies.map(({ side, reply }) => (
-          <Stack key={side} gap={4}>
-            {replies.length === 1 ? null : (
-              <Text size="xs" fw={500} c="dimmed">
-                {sideNames[side]}
-              </Text>
-            )}
-            <ReplyView reply={reply} onResults={(results) => playground.answer(turn.id, side, results)} />
-          </Stack>
-        ))}
-      </SimpleGrid>
-    </Stack>
-  )
-}
-
-interface QuestionProps {
-  readonly playground: Playground
-  readonly sides: readonly Side[]
-  readonly obstacle: string | undefined
-}
-
-function Question({ playground, sides, obstacle }: QuestionProps) {
-  const [text, setText] = useState('')
-  const canAsk = text.trim() !== '' && obstacle === undefined && !playground.isRunning
-  const ask = () => {
-    if (!canAsk) return
-    playground.ask(text.trim(), sides)
-    setText('')
-  }
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
-    event.preventDefault()
-    ask()
-  }
-  return (
-    <Stack gap={4} p="sm" className="playground-input">
-      <Group gap="xs" align="flex-end" wrap="nowrap">
-        <Textarea
-          aria-label="Message"
-          placeholder="Write a message"
-          autosize
-          minRows={1}
-          maxRows={6}
-          flex={1}
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
-          onKeyDown={onKeyDown}
+        )}
+      </div>
+      <div className="playground-body" data-trace={isTraceOpen}>
+        <div className="lanes" data-count={lanes.length}>
+          {lanes.map((lane) => (
+            <LaneView
+              key={lane.id}
+              trial={trial}
+              lane={lane}
+              subject={subject}
+              tools={tools}
+              isOnly={lanes.length === 1}
+            />
+          ))}
+        </div>
+        <Trace
+          trial={trial}
+          state={state}
+          tests={tests}
+          changeTests={changeTests}
+          toggle={{ isOpen: isTraceOpen, set: setIsTraceOpen }}
         />
-        {playground.isRunning ? (
-          <ActionIcon size={36} variant="default" aria-label="Stop" onClick={playground.stop}>
-            <Icon name="stop" />
-          </ActionIcon>
-        ) : (
-          <ActionIcon size={36} aria-label="Send" disabled={!canAsk} onClick={ask}>
-            <Icon name="send" />
+      </div>
+    </section>
+  )
+}
+
+interface PartProps {
+  readonly trial: Trial
+  readonly state: TrialState
+  readonly tests: StoredTests
+  readonly changeTests: (changes: Partial<StoredTests>) => void
+}
+
+function PanelHead({
+  trial,
+  state: { lanes },
+  tests,
+  changeTests,
+  widen,
+}: PartProps & Pick<PlaygroundPanelProps, 'widen'>) {
+  return (
+    <Group justify="space-between" gap={4} className="playground-head">
+      <Title order={2}>Try it</Title>
+      <Group gap={4}>
+        <TestQuestions
+          questions={tests.questions}
+          onChange={(questions) => changeTests({ questions })}
+          onAsk={(question) => trial.ask(question)}
+        />
+        <PageToolsButton tools={tests.tools} onChange={(tools) => changeTests({ tools })} />
+        <Button
+          variant="subtle"
+          color="gray"
+          size="compact-sm"
+          leftSection={<Icon name="plus" size={14} />}
+          disabled={lanes.length === MAX_LANES}
+          onClick={() => trial.addLane('draft')}
+        >
+          Compare
+        </Button>
+        {widen === undefined ? null : (
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={widen.isWide ? 'Show next to the form' : 'Show on the whole page'}
+            title={widen.isWide ? 'Show next to the form' : 'Show on the whole page'}
+            onClick={widen.toggle}
+          >
+            <Icon name={widen.isWide ? 'shrink' : 'expand'} size={16} />
           </ActionIcon>
         )}
       </Group>
-      {obstacle === undefined ? null : (
-        <Text size="xs" c="dimmed">
-          {obstacle}
-        </Text>
-      )}
-    </Stack>
+    </Group>
+  )
+}
+
+interface TraceProps extends PartProps {
+  readonly toggle: { readonly isOpen: boolean; readonly set: (isOpen: boolean) => void }
+}
+
+function Trace({ trial, state, tests, changeTests, toggle }: TraceProps) {
+  const { lanes, tracedLane } = state
+  const turns = lanes.find(({ id }) => id === tracedLane)?.turns ?? []
+  const last = turns.at(-1)
+  return (
+    <aside className="trace" aria-label="Trace">
+      <Group justify="space-between" wrap="nowrap" className="trace-head">
+        <Title order={3} size="h5">
+          Trace
+        </Title>
+        {lanes.length === 1 ? null : (
+          <SegmentedControl
+            aria-label="Chat of the trace"
+            size="xs"
+            data={lanes.map(({ id }, index) => ({ value: id, label: `Chat ${index + 1}` }))}
+            value={tracedLane}
+            onChange={(id) => trial.showTrace(id)}
+          />
+        )}
+        <div className="trace-summary">{last === undefined ? null : <Facts turn={last} />}</div>
+        <Button
+          className="trace-toggle"
+          variant="subtle"
+          color="gray"
+          size="compact-xs"
+          aria-label={toggle.isOpen ? 'Hide the trace' : 'Show the trace'}
+          aria-expanded={toggle.isOpen}
+          onClick={() => toggle.set(!toggle.isOpen)}
+        >
+          {toggle.isOpen ? 'Hide' : 'Show'}
+        </Button>
+      </Group>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
+      <section className="trace-body" tabIndex={0} aria-label="Steps of each answer">
+        <TraceView
+          turns={turns}
+          onResend={(text, position) => trial.ask(text, position)}
+          isSaved={(question) => tests.questions.includes(question)}
+          onSave={(question) => changeTests({ questions: [...tests.questions, question] })}
+        />
+      </section>
+    </aside>
   )
 }

@@ -1,8 +1,18 @@
 /** Tests draft runs, which try an unsaved definition and can include a trace. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
+import {
+  createFallbackHarness,
+  defaultModel,
+  fallbackModel,
+  noRetries,
+  onlyForModel,
+} from '../../support/fallbacks.ts'
 import { createTypedClient } from '../../support/rpc.ts'
 import { tool } from '../../support/tools.ts'
+
+const { startAgent } = createFallbackHarness(await startChatHarness())
 
 const yaml = (fields: object) => JSON.stringify({ name: 'Draft', instructions: 'Help.', ...fields })
 
@@ -51,6 +61,19 @@ describe('a draft', () => {
     expect(textOf(chunks)).toBe('You said: hi')
   })
 
+  test('runs with another model that the model policy allows', async () => {
+    const { app, id } = await startAgent({ allowed_models: [defaultModel, fallbackModel] })
+    const ask = (model: string) =>
+      runDraft(app, {
+        model: `agent/${id}`,
+        messages: userMessage('hi'),
+        trial: { draft: { yaml: yaml({ model: 'up-chat' }) }, model, is_traced: true },
+      })
+    const [answering] = stepsOf(await ask('up-small')).filter(({ type }) => type === 'answering')
+    expect(answering).toMatchObject(fallbackModel)
+    await expect(ask('mock/mock')).rejects.toThrow("may not use the model 'mock/mock'")
+  })
+
   test('with an invalid definition is rejected with the position of the error', async () => {
     const app = await startApp()
     const draft = { yaml: 'name: A\ninstructions: 7\n' }
@@ -93,11 +116,22 @@ describe("a draft run's trace", () => {
     const messages = userMessage('[[tool:weather {"city":"Oslo"}]]')
     const chunks = await runDraft(app, { messages, trial: { draft, is_traced: true } })
     const [call] = stepsOf(chunks).filter((step) => step.type === 'tool_call')
+    const mock = { provider: 'mock', model: 'mock' }
+    const [at_ms, started_ms, tokens] = [expect.any(Number), expect.any(Number), expect.any(Number)]
+    const attempt = { type: 'attempt', ...mock, started_ms, at_ms, is_fallback: false, failure: null }
+    const output = { type: 'model_output', ...mock, at_ms, prompt_tokens: tokens, completion_tokens: tokens }
     expect(stepsOf(chunks)).toEqual([
-      { type: 'answering', provider: 'mock', model: 'mock', attempts: 1, is_fallback: false },
-      { type: 'tool_call', call_id: call?.call_id, name: 'weather', arguments: '{"city":"Oslo"}' },
-      { type: 'tool_result', call_id: call?.call_id, content: '{"degrees":21}' },
+      { type: 'route', at_ms, models: [mock] },
+      attempt,
+      { type: 'answering', ...mock, at_ms, attempts: 1, is_fallback: false },
+      { ...output, tool_calls: 1 },
+      { type: 'tool_call', at_ms, call_id: call?.call_id, name: 'weather', arguments: '{"city":"Oslo"}' },
+      { type: 'tool_result', at_ms, call_id: call?.call_id, content: '{"degrees":21}' },
+      attempt,
+      { ...output, tool_calls: 0 },
     ])
+    const times = stepsOf(chunks).map((step) => step.at_ms)
+    expect(times).toEqual(times.toSorted((one, other) => one - other))
     expect(textOf(chunks)).toContain('21')
     const places = chunks.map(({ step, choices }) => step?.type ?? choices[0]?.delta.content ?? '')
     expect(places.indexOf('tool_result')).toBeLessThan(places.findIndex((place) => place.includes('21')))
@@ -118,7 +152,38 @@ describe("a draft run's trace", () => {
       for (const { step } of run) if (step !== undefined) seen.push(step.type)
       if (seen.includes('tool_call')) finish('done')
     }
-    expect(seen).toEqual(['answering', 'tool_call', 'tool_result'])
+    expect(seen.filter((type) => type.startsWith('tool_'))).toEqual(['tool_call', 'tool_result'])
+  })
+
+  test('includes the failed requests and the fallback that answers', async () => {
+    const { app, id } = await startAgent({}, noRetries)
+    const messages = userMessage(onlyForModel('{{up:status 503}}'))
+    const chunks = await runDraft(app, { model: `agent/${id}`, messages, trial: { is_traced: true } })
+    expect(stepsOf(chunks)).toMatchObject([
+      { type: 'route', models: [defaultModel, fallbackModel] },
+      { type: 'attempt', ...defaultModel, is_fallback: false, failure: { reason: 'status_5xx' } },
+      { type: 'attempt', ...fallbackModel, is_fallback: true, failure: null },
+      { type: 'answering', ...fallbackModel, attempts: 2, is_fallback: true },
+      { type: 'model_output', ...fallbackModel, tool_calls: 0 },
+    ])
+  })
+
+  test('includes the failed request of a turn without an answer', async () => {
+    const app = await startApp()
+    const trial = { is_traced: true }
+    const stream = await createTypedClient(app).chat.stream.mutate({
+      messages: userMessage('[[error:400]]'),
+      trial,
+    })
+    const seen: Chunks = []
+    const reading = (async () => {
+      for await (const run of stream) seen.push(...run)
+    })()
+    await expect(reading).rejects.toThrow()
+    expect(stepsOf(seen)).toMatchObject([
+      { type: 'route' },
+      { type: 'attempt', failure: { reason: 'status_4xx', message: expect.any(String) } },
+    ])
   })
 
   test('is omitted unless it is requested', async () => {
@@ -134,5 +199,23 @@ describe("a draft run's trace", () => {
       runDraft(app, { messages: userMessage('[[break:2]] one two three four'), trial }),
     ).rejects.toThrow()
     await expect(runDraft(app, { messages: userMessage('[[error:400]]'), trial })).rejects.toThrow()
+  })
+})
+
+describe('the description of a draft', () => {
+  test('contains the fields that visitors may read, without instructions', async () => {
+    const app = await startApp()
+    const embed = { title: 'Ask us', greeting: 'Hello', starters: ['Where?'] }
+    const description = await createTypedClient(app).agents.describeDraft.mutate({ yaml: yaml({ embed }) })
+    expect(description).toMatchObject({ id: 'draft', name: 'Draft', ...embed })
+    const { agent_key } = await app.createAgent(yaml({ embed }))
+    const saved = (await app.call('GET', '/v1/agents/me', { key: agent_key })).body
+    expect(description).toEqual({ ...saved, id: 'draft' })
+  })
+
+  test('reports the error of an invalid definition', async () => {
+    const app = await startApp()
+    const described = createTypedClient(app).agents.describeDraft.mutate({ yaml: 'name: A\n' })
+    await expect(described).rejects.toThrow('instructions: is required')
   })
 })

@@ -129,6 +129,15 @@ test("the widget's frame is never cached and may connect only to its server", as
   )
 })
 
+test('only pages of the server may show the frame of a trial, which connects to no server', async () => {
+  const app = await startApp()
+  const answer = await get(app, '/embed/trial')
+  const policy = answer.headers.get('content-security-policy')
+  expect(policy).toContain("connect-src 'none';")
+  expect(policy).toContain("frame-ancestors 'self';")
+  expect(await answer.text()).toContain('<html lang="en" data-trial>')
+})
+
 test("the operator's widget settings appear in the frame's CSP and HTML", async () => {
   const app = await startApp({
     PARLEY_WIDGET_CONNECT_ORIGINS: 'https://one.example,http://two.example:8080/',

@@ -1,0 +1,227 @@
+/** Shows one chat of a trial: the widget's frame, the choice of the model, and forms for the results of page tools. */
+import { ActionIcon, Button, Group, Select, Text, Textarea, useComputedColorScheme } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { type FormEvent, useEffect, useMemo, useRef, useState } from 'react'
+import type { MockTool } from '../../../widget/frame/trial/messages.ts'
+import type { FrameOptions } from '../../../widget/options.ts'
+import { api, type DefinitionFormat, type Outputs } from '../../api.ts'
+import { Icon } from '../../shell/icons.tsx'
+import { modelsQuery } from '../queries.ts'
+import { type LaneRequest, LaneSession } from './lane-session.ts'
+import type { Choice, Lane, PendingCall, Trial } from './trial.ts'
+
+/** The definition that is tried. */
+export interface TrialSubject {
+  /** Undefined for an agent that has not been created yet. */
+  readonly agentId: string | undefined
+  readonly text: string
+  readonly format: DefinitionFormat
+  /** The text of the saved version. */
+  readonly savedText: string
+}
+
+interface LaneProps {
+  readonly trial: Trial
+  readonly lane: Lane
+  readonly subject: TrialSubject
+  readonly tools: readonly MockTool[]
+  readonly isOnly: boolean
+}
+
+export function LaneView({ trial, lane, subject, tools, isOnly }: LaneProps) {
+  const { frame, session, isReady } = useSession({ trial, lane, subject, tools })
+  const name = nameOf(lane.choice)
+  return (
+    <section className="lane" aria-label={`Chat with ${name}`} onFocus={() => trial.showTrace(lane.id)}>
+      <LaneHead trial={trial} lane={lane} subject={subject} isOnly={isOnly} />
+      <div className="lane-stage" data-ready={isReady}>
+        <iframe ref={frame} src="/embed/trial" title={`Chat with ${name}`} allow="clipboard-write" />
+      </div>
+      {lane.pending.map((call) => (
+        <ToolAnswer
+          key={call.id}
+          call={call}
+          onAnswer={(text) => session.current?.answerTool(call.id, text)}
+        />
+      ))}
+    </section>
+  )
+}
+
+/** Returns the choice as users read it, such as `the draft`. */
+function nameOf(choice: Choice): string {
+  if (choice === 'draft') return 'the draft'
+  return choice === 'saved' ? 'the saved version' : choice.slice('model:'.length)
+}
+
+function LaneHead({ trial, lane, subject, isOnly }: Omit<LaneProps, 'tools'>) {
+  const { data: models } = useQuery(modelsQuery)
+  const data = [
+    {
+      group: 'Definition',
+      items: [
+        { value: 'draft', label: 'Draft' },
+        ...(subject.agentId === undefined ? [] : [{ value: 'saved', label: 'Saved version' }]),
+      ],
+    },
+    {
+      group: 'Draft with another model',
+      items: (models ?? []).map(({ id, provider, model }) => ({
+        value: `model:${id}`,
+        label: `${provider}/${model}`,
+      })),
+    },
+  ]
+  return (
+    <Group gap={4} wrap="nowrap" className="lane-head">
+      <Select
+        aria-label="What to try"
+        size="xs"
+        flex={1}
+        allowDeselect={false}
+        data={data}
+        value={lane.choice}
+        onChange={(choice) => trial.changeLane(lane.id, () => ({ choice: choice as Choice }))}
+      />
+      {isOnly ? null : (
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={`Remove the chat with ${nameOf(lane.choice)}`}
+          onClick={() => trial.removeLane(lane.id)}
+        >
+          <Icon name="cross" size={14} />
+        </ActionIcon>
+      )}
+    </Group>
+  )
+}
+
+interface ToolAnswerProps {
+  readonly call: PendingCall
+  readonly onAnswer: (text: string) => void
+}
+
+/** Asks the tester for the result of a page tool. */
+function ToolAnswer({ call: { name, argumentsText }, onAnswer }: ToolAnswerProps) {
+  const [text, setText] = useState('')
+  const title = name.replace(/^postMessage_/, '')
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onAnswer(text)
+  }
+  return (
+    <form className="tool-answer" aria-label={`Call of ${title}`} onSubmit={submit}>
+      <Group gap={6} wrap="nowrap">
+        <Icon name="tool" size={14} />
+        <Text size="xs" fw={500}>
+          The agent calls {title}
+        </Text>
+      </Group>
+      {argumentsText === '{}' ? null : <pre>{argumentsText}</pre>}
+      <Group gap="xs" align="flex-end" wrap="nowrap">
+        <Textarea
+          label={`Result of ${title}`}
+          size="xs"
+          flex={1}
+          autosize
+          minRows={1}
+          maxRows={5}
+          autoFocus
+          classNames={{ input: 'code-input' }}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+        <Button type="submit" size="xs">
+          Send result
+        </Button>
+      </Group>
+    </form>
+  )
+}
+
+type Description = Outputs['agents']['describeDraft']
+
+const PAUSE_MS = 300
+
+/** Returns what visitors may read of a definition; the last valid one while the text has errors. */
+function useDescription(text: string, format: DefinitionFormat): Description | undefined {
+  const [yaml] = useDebouncedValue(text, PAUSE_MS)
+  const { data } = useQuery({
+    queryKey: ['description', format, yaml],
+    queryFn: ({ signal }) => api.agents.describeDraft.mutate({ yaml, format }, { signal }),
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
+  })
+  return data
+}
+
+/** Connects the frame of a chat, and passes changes of the definition, the tools and the color scheme to it. */
+function useSession({ trial, lane, subject, tools }: Omit<LaneProps, 'isOnly'>) {
+  const frame = useRef<HTMLIFrameElement>(null)
+  const session = useRef<LaneSession>(undefined)
+  const [connected, setConnected] = useState<LaneSession>()
+  const hasStarted = useRef<LaneSession>(undefined)
+  const scheme = useComputedColorScheme('light')
+  const described = useDescription(lane.choice === 'saved' ? subject.savedText : subject.text, subject.format)
+  const agent = useMemo(() => described && withoutStorage(described), [described])
+  const latest = useRef<LaneRequest>({})
+  latest.current = toRequest(subject, lane.choice)
+  const { id } = lane
+  useEffect(() => {
+    const current = new LaneSession(frame.current as HTMLIFrameElement, {
+      trial,
+      laneId: id,
+      toRequest: () => latest.current,
+      onConnect: setConnected,
+    })
+    session.current = current
+    const disconnect = trial.connect(id, (text, position) => current.post({ type: 'ask', text, position }))
+    return () => {
+      disconnect()
+      current.end()
+      trial.changeLane(id, () => ({ pending: [] }))
+    }
+  }, [trial, id])
+  useEffect(() => {
+    connected?.postPage({ type: 'configure', options: { ...frameOptions, theme: scheme } })
+    connected?.postPage({ type: 'visibility', isOpen: true })
+  }, [connected, scheme])
+  useEffect(() => {
+    if (connected === undefined || agent === undefined) return
+    const isFirst = hasStarted.current !== connected
+    hasStarted.current = connected
+    if (isFirst) connected.post({ type: 'start', agent, entries: trial.lane(id)?.entries ?? [] })
+    else connected.post({ type: 'agent', agent })
+  }, [connected, agent, trial, id])
+  useEffect(() => connected?.post({ type: 'tools', tools }), [connected, tools])
+  return { frame, session, isReady: connected !== undefined && agent !== undefined }
+}
+
+/** The options of an embedded chat without a key. */
+const frameOptions: FrameOptions = {
+  theme: 'auto',
+  primaryColor: '#4f46e5',
+  debug: false,
+  history: false,
+  isInline: true,
+}
+
+/** A trial is never stored, even if the agent stores conversations. */
+function withoutStorage(agent: Description): Description {
+  return { ...agent, conversations: { ...agent.conversations, stored: false } }
+}
+
+function toRequest({ agentId, text, format }: TrialSubject, choice: Choice): LaneRequest {
+  return {
+    ...(agentId === undefined ? {} : { model: `agent/${agentId}` }),
+    trial: {
+      is_traced: true,
+      ...(choice === 'saved' ? {} : { draft: { yaml: text, format } }),
+      ...(choice.startsWith('model:') ? { model: choice.slice('model:'.length) } : {}),
+    },
+  }
+}

@@ -1,0 +1,316 @@
+/** Shows the trace of a chat: for each message the models, attempts, fallbacks, tools, tokens and times. */
+import { ActionIcon, Alert, Badge, Button, Code, Group, Stack, Text, Textarea } from '@mantine/core'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { renderCount, renderMilliseconds, renderNumber } from '../../format.ts'
+import { Icon } from '../../shell/icons.tsx'
+import type { TraceItem, TraceTurn } from './trace.ts'
+
+interface TraceProps {
+  readonly turns: readonly TraceTurn[]
+  /** Sends the changed message at this position again, in all chats. */
+  readonly onResend: (text: string, position: number) => void
+  readonly onSave: (question: string) => void
+  readonly isSaved: (question: string) => boolean
+}
+
+export function TraceView({ turns, ...actions }: TraceProps) {
+  const end = useRef<HTMLDivElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new message scrolls to the end
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: 'nearest' })
+  }, [turns.length])
+  if (turns.length === 0) {
+    return (
+      <Text size="xs" c="dimmed" p="sm">
+        Send a message to see the models, tools, tokens and times of its answer.
+      </Text>
+    )
+  }
+  return (
+    <Stack gap="md" p="sm">
+      {turns.map((turn, position) => (
+        <TurnView key={turn.id} turn={turn} position={position} {...actions} />
+      ))}
+      <div ref={end} />
+    </Stack>
+  )
+}
+
+interface TurnProps extends Omit<TraceProps, 'turns'> {
+  readonly turn: TraceTurn
+  readonly position: number
+}
+
+function TurnView({ turn, position, onResend, onSave, isSaved }: TurnProps) {
+  const [isEdited, setIsEdited] = useState(false)
+  const { question, items, problem, requestId } = turn
+  return (
+    <section aria-label={`Trace of “${question}”`}>
+      {isEdited ? (
+        <EditQuestion
+          question={question}
+          onCancel={() => setIsEdited(false)}
+          onSend={(text) => {
+            setIsEdited(false)
+            onResend(text, position)
+          }}
+        />
+      ) : (
+        <Group gap={2} wrap="nowrap" align="flex-start">
+          <Text size="sm" fw={500} flex={1} className="trace-question">
+            {question}
+          </Text>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            size="sm"
+            aria-label="Edit and resend"
+            title="Edit and resend"
+            onClick={() => setIsEdited(true)}
+          >
+            <Icon name="edit" size={14} />
+          </ActionIcon>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            size="sm"
+            aria-label="Save as a test question"
+            title="Save as a test question"
+            disabled={isSaved(question)}
+            onClick={() => onSave(question)}
+          >
+            <Icon name={isSaved(question) ? 'check' : 'plus'} size={14} />
+          </ActionIcon>
+        </Group>
+      )}
+      <Facts turn={turn} />
+      {items.length === 0 ? null : (
+        <ol className="trace-items">
+          {items.map((item, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: items are only added at the end
+            <ItemView key={index} item={item} totalMs={turn.totalMs} />
+          ))}
+        </ol>
+      )}
+      {problem === undefined ? null : (
+        <Alert color="red" role="alert" p="xs" mt="xs">
+          {problem}
+          {requestId === undefined ? null : (
+            <Text size="xs" c="dimmed">
+              Request id: {requestId}
+            </Text>
+          )}
+        </Alert>
+      )}
+      <RawData turn={turn} />
+    </section>
+  )
+}
+
+interface EditQuestionProps {
+  readonly question: string
+  readonly onSend: (text: string) => void
+  readonly onCancel: () => void
+}
+
+function EditQuestion({ question, onSend, onCancel }: EditQuestionProps) {
+  const [text, setText] = useState(question)
+  const send = (event: FormEvent) => {
+    event.preventDefault()
+    if (text.trim() !== '') onSend(text.trim())
+  }
+  return (
+    <form onSubmit={send}>
+      <Textarea
+        label="Edit the message"
+        description="Later messages of this chat are removed."
+        size="xs"
+        autosize
+        minRows={1}
+        maxRows={8}
+        autoFocus
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+      />
+      <Group gap="xs" mt={6} mb={4} justify="flex-end">
+        <Button size="compact-xs" variant="default" onClick={onCancel}>
+          Cancel
+        </Button>
+        <Button size="compact-xs" type="submit">
+          Resend
+        </Button>
+      </Group>
+    </form>
+  )
+}
+
+const statusLabels = {
+  running: 'Answering',
+  waiting: 'Waits for a result',
+  done: undefined,
+  stopped: 'Stopped',
+  failed: 'Failed',
+} as const
+
+/** Shows the model, the tokens and the times of an answer. */
+export function Facts({ turn }: { readonly turn: TraceTurn }) {
+  const { status, model, isFallback } = turn
+  const label = statusLabels[status]
+  return (
+    <Group gap={6} aria-label="Answer details" role="group">
+      {label === undefined ? null : (
+        <Badge color={status === 'failed' ? 'red' : 'gray'} variant="default" size="sm">
+          {label}
+        </Badge>
+      )}
+      {isFallback ? (
+        <Badge variant="default" size="sm">
+          Fallback
+        </Badge>
+      ) : null}
+      <Text size="xs" c="dimmed">
+        {[model, ...listFigures(turn)].filter((fact) => fact !== undefined).join(' · ')}
+      </Text>
+    </Group>
+  )
+}
+
+function listFigures({
+  attempts,
+  promptTokens,
+  completionTokens,
+  firstTextMs,
+  totalMs,
+  status,
+}: TraceTurn): string[] {
+  if (status === 'running' || status === 'waiting') return []
+  return [
+    ...(promptTokens + completionTokens === 0
+      ? []
+      : [`${renderNumber(promptTokens)} + ${renderNumber(completionTokens)} tokens`]),
+    ...(firstTextMs === undefined ? [] : [`first text ${renderMilliseconds(firstTextMs)}`]),
+    `${renderMilliseconds(totalMs)} total`,
+    ...(attempts > 1 ? [renderCount(attempts, 'attempt')] : []),
+  ]
+}
+
+function ItemView({ item, totalMs }: { readonly item: TraceItem; readonly totalMs: number }) {
+  if (item.kind === 'route') return <RouteItem models={item.models} />
+  return item.kind === 'model' ? (
+    <ModelItem item={item} totalMs={totalMs} />
+  ) : (
+    <ToolItem item={item} totalMs={totalMs} />
+  )
+}
+
+function RouteItem({ models: [first, ...fallbacks] }: { readonly models: readonly string[] }) {
+  return (
+    <li>
+      <Text size="xs">
+        Route: {first}
+        {fallbacks.length === 0 ? '' : `, then ${fallbacks.join(', then ')}`}
+      </Text>
+    </li>
+  )
+}
+
+function ModelItem({ item, totalMs }: { readonly item: ModelCall; readonly totalMs: number }) {
+  const { model, startMs, firstMs, endMs, isFallback, failure, promptTokens = 0, completionTokens = 0 } = item
+  const facts = [
+    isFallback ? 'fallback' : undefined,
+    firstMs === undefined ? undefined : `first output ${renderMilliseconds(firstMs - startMs)}`,
+    promptTokens + completionTokens === 0
+      ? undefined
+      : `${renderNumber(promptTokens)} + ${renderNumber(completionTokens)} tokens`,
+  ].filter((fact) => fact !== undefined)
+  return (
+    <li data-failed={failure !== undefined}>
+      <Timed name={model} icon="agents" item={item} totalMs={totalMs} />
+      <Text size="xs" c={failure === undefined ? 'dimmed' : 'var(--mantine-color-error)'}>
+        {failure === undefined ? facts.join(' · ') : `Failed: ${failure}`}
+      </Text>
+      {endMs === undefined && failure === undefined ? <span className="trace-running" /> : null}
+    </li>
+  )
+}
+
+type ModelCall = Extract<TraceItem, { kind: 'model' }>
+type ToolCall = Extract<TraceItem, { kind: 'tool' }>
+
+function ToolItem({ item, totalMs }: { readonly item: ToolCall; readonly totalMs: number }) {
+  const { name, argumentsText, result, place } = item
+  const title = name.replace(/^postMessage_/, '')
+  return (
+    <li>
+      <Timed name={title} icon="tool" item={item} totalMs={totalMs} />
+      <Text size="xs" c="dimmed">
+        {place === 'server' ? 'Tool on the server' : 'Tool of the page'}
+      </Text>
+      <details className="trace-data">
+        <summary>Arguments and result</summary>
+        <Data label={`Arguments of ${title}`} text={prettify(argumentsText)} />
+        {result === undefined ? null : <Data label={`Result of ${title}`} text={prettify(result)} />}
+      </details>
+    </li>
+  )
+}
+
+interface TimedProps {
+  readonly name: string
+  readonly icon: 'agents' | 'tool'
+  readonly item: ModelCall | ToolCall
+  readonly totalMs: number
+}
+
+/** Shows a name, its duration, and a bar for its share of the turn's time. */
+function Timed({ name, icon, item: { startMs, endMs }, totalMs }: TimedProps) {
+  const share = (ms: number) => `${Math.min(100, Math.max(0, (ms / Math.max(totalMs, 1)) * 100))}%`
+  const bar = useRef<HTMLSpanElement>(null)
+  useEffect(() => {
+    bar.current?.style.setProperty('left', share(startMs))
+    bar.current?.style.setProperty('width', share((endMs ?? totalMs) - startMs))
+  })
+  return (
+    <>
+      <Group gap={6} wrap="nowrap">
+        <Icon name={icon} size={14} />
+        <Text size="xs" fw={500} flex={1} className="trace-name">
+          {name}
+        </Text>
+        <Text size="xs" c="dimmed" className="trace-time">
+          {endMs === undefined ? '…' : renderMilliseconds(endMs - startMs)}
+        </Text>
+      </Group>
+      <span className="trace-bar">
+        <span ref={bar} />
+      </span>
+    </>
+  )
+}
+
+function RawData({ turn: { raw } }: { readonly turn: TraceTurn }) {
+  return (
+    <details className="trace-data">
+      <summary>Raw data ({renderCount(raw.length, 'request')})</summary>
+      <Data label="Raw data" text={JSON.stringify(raw, null, 2)} />
+    </details>
+  )
+}
+
+/** Shows text in a region that can be scrolled with the keyboard. */
+function Data({ label, text }: { readonly label: string; readonly text: string }) {
+  return (
+    <Code block tabIndex={0} role="region" aria-label={label}>
+      {text}
+    </Code>
+  )
+}
+
+/** Indents JSON; returns any other text unchanged. */
+function prettify(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}

@@ -1,6 +1,7 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
+import { markDeletedData } from './inline-data/data-rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>
@@ -223,6 +224,7 @@ export async function deleteTurn(
     .where('turn_id', '=', id)
     .executeTakeFirstOrThrow()
   await db.deleteFrom('items').where('turn_id', '=', id).execute()
+  await markDeletedData(db, 'turn_id', [id])
   await db.deleteFrom('turn_events').where('turn_id', '=', id).execute()
   await db.deleteFrom('turns').where('id', '=', id).execute()
   await db

@@ -24,6 +24,11 @@ import {
 export { listOwnedBlobs as listFileBlobs, moveFiles } from './store.ts'
 
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
+type ListOwned = BlobPlace['listOwned']
+
+interface SweeperDeps extends FileDeps {
+  readonly conversations: { readonly data: { readonly listOwned: ListOwned } }
+}
 
 /**
  * Stores an uploaded file and its row.
@@ -154,17 +159,21 @@ function positionOf(id: string): number {
   return Number.parseInt(digits, 36)
 }
 
-export function listFilePlaces(db: Database, blobs: Blobs): BlobPlace[] {
-  const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
+/** `listOthers` finds the blobs in the store of files that belong to stored conversations. */
+export function listFilePlaces(db: Database, blobs: Blobs, listOthers: ListOwned): BlobPlace[] {
+  const listOwned: ListOwned = async (names) => {
+    const [own, others] = await Promise.all([listOwnedBlobs(db, names), listOthers(names)])
+    return new Set([...own, ...others])
+  }
   return [{ list: () => blobs.list(), listOwned, remove: (name) => blobs.delete(name) }]
 }
 
-export function createFileSweeper({ db, clock, fileBlobs, log }: FileDeps): Sweeper {
+export function createFileSweeper({ db, clock, fileBlobs, log, conversations }: SweeperDeps): Sweeper {
   return createSweeper({
     clock,
     log,
     what: 'files',
-    places: listFilePlaces(db, fileBlobs),
+    places: listFilePlaces(db, fileBlobs, (names) => conversations.data.listOwned(names)),
     blobs: fileBlobs,
     async deleteExpired(limit, nowMs) {
       const blobs = await deleteExpiredRows(db, Math.floor(nowMs / 1000), limit)

@@ -111,7 +111,7 @@ export async function createDeps(
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
-      { config, clock, random, log, bus, nextPosition, isOnlyServer, metrics: metrics.conversations },
+      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs },
       { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),
@@ -135,13 +135,17 @@ function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>)
 }
 
 function createConversations(
-  deps: Omit<ConstructorParameters<typeof Conversations>[0], 'storage' | 'capabilityKey' | 'config'> &
-    Pick<Deps, 'config'>,
+  deps: Pick<Deps, 'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'> & {
+    readonly bus: Bus
+    readonly isOnlyServer: boolean
+  },
   database: Parameters<typeof createConversationStorage>[0],
   sealer: Deps['sealer'],
 ) {
   const conversations = new Conversations({
     ...deps,
+    metrics: deps.metrics.conversations,
+    openBlobs: async () => deps.fileBlobs,
     storage: createConversationStorage(database, deps.config.dataDir, deps.clock),
     capabilityKey: sealer.derive('parley stream capability key', 32),
   })

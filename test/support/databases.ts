@@ -6,7 +6,7 @@ const api = [
   'artifacts/{access,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
-  'conversations/{deletion,main-line,turn-control,unstored}',
+  'conversations/{deletion,inline-data,main-line,turn-control,unstored}',
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',

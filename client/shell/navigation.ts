@@ -9,6 +9,7 @@ export interface Entry {
     | '/usage'
     | '/uploads'
     | '/files'
+    | '/bin'
     | '/providers'
     | '/admin'
   readonly label: string
@@ -29,6 +30,7 @@ export const groups: readonly { readonly name?: string; readonly entries: readon
     entries: [
       { to: '/uploads', label: 'Uploads', icon: 'uploads' },
       { to: '/files', label: 'Files', icon: 'files' },
+      { to: '/bin', label: 'Bin', icon: 'trash' },
     ],
   },
 ]

@@ -22,7 +22,7 @@ import {
   updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
-import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
+import type { ConversationListQuery, ConversationObject, ItemList, ListedItem } from './schema.ts'
 import {
   CONVERSATION_BYTES,
   type ConversationRow,
@@ -99,7 +99,7 @@ export async function createConversation(
 export async function listConversations(
   deps: OperationsDependencies,
   tenantId: string,
-  query: { limit: number; after?: string | undefined; order: 'asc' | 'desc'; agent?: string | undefined },
+  query: ConversationListQuery,
 ) {
   const opened = await deps.conversations.storage.find()
   const rows = opened === undefined ? [] : await readRows(opened, tenantId, query)
@@ -116,7 +116,7 @@ export async function listConversations(
 async function readRows(
   { read }: ConversationDatabase,
   tenantId: string,
-  { limit, after, order, agent }: Parameters<typeof listConversations>[2],
+  { limit, after, order, agent, q }: Parameters<typeof listConversations>[2],
 ): Promise<ConversationRow[]> {
   const last = after === undefined ? undefined : await findConversation(read, tenantId, after)
   if (after !== undefined && last === undefined) throw wrongAfter()
@@ -125,6 +125,7 @@ async function readRows(
     after: last?.position,
     order,
     agentId: agent,
+    q,
   })
 }
 

@@ -16,6 +16,7 @@ import {
   deleteFileRow,
   type FileRow,
   findFile,
+  findFilePlace,
   insertFile,
   listFileRows,
   listOwnedBlobs,
@@ -70,18 +71,18 @@ export async function createFile(
   return row
 }
 
-/** @throws ServiceError `invalid_value` if `after` is not a file id. */
+/** @throws ServiceError `invalid_value` if `after` is not a file id, or not in a list sorted by name or size. */
 export async function listFiles(
-  deps: Pick<Dependencies, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
-  { limit, after, order, purpose }: FileListQuery,
+  { limit, after: afterId, order, sort, q, purpose }: FileListQuery,
 ): Promise<Page<FileRow>> {
-  const rows = await listFileRows(deps.db, tenantId, unixSeconds(deps.clock), {
-    limit: limit + 1,
-    after: after === undefined ? undefined : { position: positionOf(after), id: after },
-    order,
-    purpose,
-  })
+  const now = unixSeconds(clock)
+  const after =
+    sort !== 'created' || afterId === undefined
+      ? await findFilePlace(db, tenantId, now, sort, afterId)
+      : { key: positionOf(afterId), id: afterId }
+  const rows = await listFileRows(db, tenantId, now, { limit: limit + 1, after, sort, order, q, purpose })
   return toPage(rows, limit)
 }
 

@@ -193,19 +193,19 @@ test('the widget announces at most 2,000 characters at once, including the end o
 
 test('the browser skips the layout of the parts of a long reply that are not visible', async () => {
   const opened = await harness.open()
-  const paragraphs = Array.from({ length: 200 }, (_, index) => `Paragraph ${index + 1} of this reply.`)
+  const paragraphs = Array.from({ length: 600 }, (_, index) => `Paragraph ${index + 1} of this reply.`)
   await opened.say(paragraphs.join('\n\n'))
   await opened.settle()
   const paragraph = (index: number) =>
     opened.frame.locator('article.reply p').filter({ hasText: new RegExp(`Paragraph ${index} of`) })
   const isLaidOut = (index: number) =>
     paragraph(index).evaluate((element) => element.checkVisibility({ contentVisibilityAuto: true }))
-  await expect.poll(() => isLaidOut(200)).toBe(true)
+  await expect.poll(() => isLaidOut(600)).toBe(true)
   await expect.poll(() => isLaidOut(2)).toBe(false)
   await paragraph(2).evaluate((element) => element.scrollIntoView())
   await expect.poll(() => isLaidOut(2)).toBe(true)
   const texts = await opened.frame.locator('article.reply p').allTextContents()
-  expect(texts.slice(-199)).toEqual(paragraphs.slice(1))
+  expect(texts.slice(-599)).toEqual(paragraphs.slice(1))
 })
 
 test('the widget does not cut off text on a narrow screen with 200 % text size', async () => {

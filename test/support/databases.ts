@@ -10,7 +10,7 @@ const api = [
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
-  'http/{errors,never-500.property,routes,rpc}',
+  'http/{errors,never-500.property,routes,rpc,sorted-lists}',
   // Disables rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts tests the
   // limits.
   'identity/{former-secrets,key-states,keys,keys-at-rest,managed-keys}',

@@ -200,6 +200,7 @@ test('the browser skips the layout of the parts of a long reply that are not vis
     opened.frame.locator('article.reply p').filter({ hasText: new RegExp(`Paragraph ${index} of`) })
   const isLaidOut = (index: number) =>
     paragraph(index).evaluate((element) => element.checkVisibility({ contentVisibilityAuto: true }))
+  await paragraph(600).evaluate((element) => element.scrollIntoView())
   await expect.poll(() => isLaidOut(600)).toBe(true)
   await expect.poll(() => isLaidOut(2)).toBe(false)
   await paragraph(2).evaluate((element) => element.scrollIntoView())

@@ -77,8 +77,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   }
 
   watchNetwork(store, chats.onOnline)
-  postUnread(store, post)
-  postMessages(store, post)
+  postChanges(store, post)
 
   return {
     store,
@@ -88,28 +87,32 @@ export function createSession(operator: Operator, trial?: Trial): Session {
       if (store.get().options?.debug) logName('from the page', message.type)
       if (message.type === 'mcp') return pageTools.receive(message.message)
       if (message.type === 'context') return chats.setContext(message.context)
-      if (message.type === 'focus') return dispatch({ type: 'focus' })
       if (message.type === 'logout') return chats.forget()
       if (message.type === 'newConversation') return chats.startNewWhenKnown()
-      if (message.type === 'prefill') return dispatch({ type: 'prefill', text: message.text })
+      if (message.type === 'focus' || message.type === 'prefill') return dispatch(message)
       if (message.type === 'send') return sendOrPrefill(message.text.trim(), chats, store)
       if (message.type === 'share') return sharing.settle(message.isReceived)
       if (message.type === 'configure') return configure(message.options, from.origin)
-      dispatch({ type: 'visibility', isOpen: message.isOpen, isExpanded: message.isExpanded })
+      dispatch({ isExpanded: undefined, ...message })
       chats.onVisibility()
     },
     ...chats.actions,
     decide: toolRunner.decide,
     insert: (text) => post({ type: 'insert', text, close: coversPage(store.get()) }),
     shareMessage: (text) => sharing.share('message', text),
-    async shareConversation() {
-      const { conversation, language } = store.get()
-      if (findStreaming(conversation) !== undefined) return undefined
-      return sharing.share('conversation', renderTranscript(conversation.entries, language))
-    },
+    shareConversation: () => shareConversation(store, sharing),
     close: () => post({ type: 'close' }),
     toggleExpanded: () => post({ type: 'expand' }),
   }
+}
+
+async function shareConversation(
+  store: Store,
+  sharing: ReturnType<typeof createSharing>,
+): ReturnType<Session['shareConversation']> {
+  const { conversation, language } = store.get()
+  if (findStreaming(conversation) !== undefined) return undefined
+  return sharing.share('conversation', renderTranscript(conversation.entries, language))
 }
 
 /** Puts the text into the input if it cannot be sent now. */
@@ -135,6 +138,11 @@ function watchNetwork({ dispatch }: Store, onOnline: () => void): void {
   window.addEventListener('online', onChange)
   window.addEventListener('offline', onChange)
   update()
+}
+
+function postChanges(store: Store, post: (message: FrameMessage) => void): void {
+  postUnread(store, post)
+  postMessages(store, post)
 }
 
 /** Posts the number of unread replies whenever it changes. */

@@ -1,15 +1,13 @@
 /** Shows the first steps with Parley: connect a model, create an agent, try it and embed it. */
 import './first-run.css'
-import { Button, CloseButton, Code, Group, Progress, Stack, Text, Title } from '@mantine/core'
+import { Button, CloseButton, Group, Progress, Stack, Text, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { TextLink } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { t } from '../strings/language.ts'
-import { rich } from '../strings/rich.tsx'
 import { countSteps, type FirstRun, STEPS } from './first-run.ts'
-import { CONNECT_MODEL_URL } from './MockNotice.tsx'
 
 interface ChecklistProps {
   readonly progress: FirstRun
@@ -85,11 +83,11 @@ function useSteps({ isModelConnected, hasAgent, isTried, isEmbedded, agentId }: 
       title: t('firstRun.connect'),
       isDone: isModelConnected,
       about: <ConnectModel isAdministrator={isAdministrator} />,
-      action: (
-        <Button component="a" href={CONNECT_MODEL_URL} target="_blank" rel="noreferrer">
-          {t('firstRun.showInstructions')}
+      action: isAdministrator ? (
+        <Button component={Link} to="/providers">
+          {t('firstRun.connectModel')}
         </Button>
-      ),
+      ) : null,
     },
     {
       title: t('firstRun.create'),
@@ -155,10 +153,5 @@ function useSteps({ isModelConnected, hasAgent, isTried, isEmbedded, agentId }: 
 }
 
 function ConnectModel({ isAdministrator }: { readonly isAdministrator: boolean }) {
-  if (!isAdministrator) return t('firstRun.askAdministrator')
-  return rich('firstRun.connectHelp', {
-    gateway: <Code>PARLEY_BACKEND=gateway</Code>,
-    url: <Code>PARLEY_GATEWAY_URL</Code>,
-    local: <Code>PARLEY_BACKEND=local</Code>,
-  })
+  return isAdministrator ? t('firstRun.connectHelp') : t('firstRun.askAdministrator')
 }

@@ -1,10 +1,18 @@
 /** Lists the console's pages in the order of the navigation. */
-
 import { t } from '../strings/language.ts'
 import type { IconName } from './icons.tsx'
 
 export interface Entry {
-  readonly to: '/agents' | '/conversations' | '/keys' | '/usage' | '/uploads' | '/files' | '/bin' | '/admin'
+  readonly to:
+    | '/agents'
+    | '/conversations'
+    | '/keys'
+    | '/usage'
+    | '/uploads'
+    | '/files'
+    | '/bin'
+    | '/providers'
+    | '/admin'
   readonly label: string
   readonly icon: IconName
 }
@@ -30,6 +38,7 @@ export const groups = (): readonly { readonly name?: string; readonly entries: r
 
 export function keysAndAdministration(isAdministrator: boolean): readonly Entry[] {
   const keys: Entry = { to: '/keys', label: t('shell.keys'), icon: 'keys' }
+  const providers: Entry = { to: '/providers', label: t('shell.providers'), icon: 'models' }
   const administration: Entry = { to: '/admin', label: t('shell.administration'), icon: 'admin' }
-  return isAdministrator ? [keys, administration] : [keys]
+  return isAdministrator ? [keys, providers, administration] : [keys]
 }

@@ -1,9 +1,14 @@
 /** Serves the widget's files, frame and demo page under `/embed`. */
+import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { AgentDefinition } from '../agents/definition.ts'
+import type { AgentTheme } from '../agents/theme.ts'
 import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
 import { matchesTag } from '../http/ranges.ts'
@@ -21,13 +26,17 @@ const Part = z.object({
 
 /** The manifest that `scripts/build-widget.ts` writes. */
 const Manifest = z.object({
+  extras: Part,
   loader: Part,
   frameScript: Part,
+  frameWorker: Part,
   frameStyle: Part,
   demoScript: Part,
   demoStyle: Part,
+  /** The parts of the frame and its worker that they load when they need them. */
+  frameChunks: z.array(Part),
 })
-type PartName = keyof z.infer<typeof Manifest>
+type PartName = Exclude<keyof z.infer<typeof Manifest>, 'frameChunks'>
 
 interface WidgetPart {
   /** Contains a content hash, so the file at this path never changes. */
@@ -38,27 +47,33 @@ interface WidgetPart {
   readonly encoded: readonly (readonly [encoding: 'br' | 'gzip', body: Buffer])[]
 }
 
-export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
+export type WidgetAssets = Readonly<Record<PartName, WidgetPart>> & {
+  readonly frameChunks: readonly WidgetPart[]
+}
 
 const builtFolder = new URL('../../dist/widget/', import.meta.url)
 
 export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
   try {
-    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
-    const parts = Object.entries(manifest).map(async ([name, { file, integrity }]) => {
-      const read = (extension: string) => readFile(new URL(file + extension, folder))
-      const encoded: WidgetPart['encoded'] = [
-        ['br', await read('.br')],
-        ['gzip', await read('.gz')],
-      ]
-      const part: WidgetPart = { path: `/embed/${file}`, integrity, body: await read(''), encoded }
-      return [name, part] as const
-    })
-    return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
+    const { frameChunks, ...named } = Manifest.parse(
+      JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')),
+    )
+    const parts = Object.entries(named).map(async ([name, part]) => [name, await loadPart(folder, part)])
+    const chunks = await Promise.all(frameChunks.map((part) => loadPart(folder, part)))
+    return { ...Object.fromEntries(await Promise.all(parts)), frameChunks: chunks } as WidgetAssets
   } catch (cause) {
     const path = fileURLToPath(folder)
     throw new StartupError(`The chat widget has not been built in ${path}; run \`npm run build\`.`, { cause })
   }
+}
+
+async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>): Promise<WidgetPart> {
+  const read = (extension: string) => readFile(new URL(file + extension, folder))
+  const encoded: WidgetPart['encoded'] = [
+    ['br', await read('.br')],
+    ['gzip', await read('.gz')],
+  ]
+  return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
 /** The strictest policy that still allows a page to embed the widget. */
@@ -95,24 +110,35 @@ ${designHead}
 `
 }
 
-/**
- * Returns the origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. The
- * frame itself reports an invalid key.
- */
-async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
+/** Returns `embed` of the key's agent; undefined if the key is not valid, which the frame itself reports. */
+async function findEmbed(deps: Dependencies, publicKey: string): Promise<AgentDefinition['embed']> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
   const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
-  const origins = isLive ? (agent.definition.embed?.origins ?? []) : []
+  return isLive ? agent.definition.embed : undefined
+}
+
+/** Returns the sources for `frame-ancestors`: every page if the agent lists none. */
+function renderAncestors(origins: readonly string[] = []): string {
   return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
 }
 
-function renderFramePolicy(connections: string, ancestors: string): string {
+/** Returns the origins of the theme's images that are not `data:` URLs. */
+function listImageOrigins({ avatar, logo }: AgentTheme = {}): string[] {
+  const urls = [avatar, logo].filter((url) => url?.startsWith('https:'))
+  return [...new Set(urls.map((url) => new URL(url as string).origin))]
+}
+
+function renderFramePolicy(
+  connections: string,
+  ancestors: string,
+  imageOrigins: readonly string[] = [],
+): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data: blob:",
+    `img-src ${["'self'", 'data:', 'blob:', ...imageOrigins].join(' ')}`,
     "font-src 'self'",
     `connect-src ${connections}`,
     "form-action 'none'",
@@ -132,9 +158,14 @@ function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
 }
 
+/** Renders the attribute with the theme of the agent whose key is in the address. */
+function renderThemeAttribute(theme: AgentTheme = {}): string {
+  return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
+}
+
 function renderFrame(widget: WidgetAssets, attributes: string): string {
   return `<!doctype html>
-<html lang="en" ${attributes}>
+<html lang="en" ${attributes} data-worker="${widget.frameWorker.path}">
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -154,7 +185,6 @@ const LOADER_AGE_SECONDS = 300
 /** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 const crossOriginHeaders: Headers = {
   ...commonHeaders,
-  'Content-Security-Policy': filePolicy,
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Access-Control-Allow-Origin': '*',
   // The frame's worker needs the same policy as the frame.
@@ -163,20 +193,98 @@ const crossOriginHeaders: Headers = {
 }
 
 export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): ReadonlyMap<string, Page> {
-  const parts = Object.values(widget)
+  const { frameChunks, ...named } = widget
+  const parts = [...Object.values(named), ...frameChunks]
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
-    ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
-    ['/embed/frame', framePage(deps, renderFrame(widget, renderOperator(deps.config.widget)))],
+    [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
+    ['/embed/parley.js', loaderPage(deps, widget.loader)],
+    ['/embed/agent.js', themePage(deps)],
+    ['/embed/frame', framePage(deps, widget)],
     ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
     ['/demo', documentPage(renderDemo(widget), demoPolicy)],
   ])
 }
 
-function filePage({ path, body, encoded, integrity }: WidgetPart, cacheControl: string): Page {
+/** Serves the loader; with the key in the address, the script also contains the agent's theme. */
+function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
+  const plain = filePage(loader, `public, max-age=${LOADER_AGE_SECONDS}`)
+  return async (request, response) => {
+    const key = keyOf(request)
+    if (key === '') return plain(request, response)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.concat([Buffer.from(renderTheme(key, embed?.theme)), loader.body]))
+  }
+}
+
+/** Serves the agent's theme for loaders without the key in their address. */
+function themePage(deps: Dependencies): Page {
+  return async (request, response) => {
+    const key = keyOf(request)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)))
+  }
+}
+
+function keyOf({ url }: IncomingMessage): string {
+  const key = new URLSearchParams(url?.split('?', 2)[1]).get('key') ?? ''
+  return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
+}
+
+/** Returns code that stores the fields of the theme that concern the page (`widget/host/theme.ts`). */
+function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentTheme = {}): string {
+  const { avatar, ...others } = theme
+  const shown = {
+    ...others,
+    ...(colorScheme !== undefined && { theme: colorScheme }),
+    ...(theme.launcherIcon === 'avatar' && avatar !== undefined && { avatar }),
+  }
+  return `(window[Symbol.for('parley.agents')]??={})[${JSON.stringify(key)}]=${JSON.stringify(shown)};\n`
+}
+
+/** Compressed scripts by their text; themes rarely change. */
+const compressed = new LRUCache<string, Buffer>({ max: 200 })
+
+function writeScript(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  const digest = hash('sha256', body, 'hex').slice(0, 16)
+  const encoding = (['br', 'gzip'] as const).find((name) => acceptsEncoding(request, name))
+  const entityTag = `"${digest}-${encoding ?? 'identity'}"`
+  const headers = {
+    ...crossOriginHeaders,
+    'Content-Type': 'text/javascript; charset=utf-8',
+    'Cache-Control': `public, max-age=${LOADER_AGE_SECONDS}`,
+    ETag: entityTag,
+    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+  }
+  const known = request.headers['if-none-match']
+  if (known !== undefined && matchesTag(known, entityTag)) return void response.writeHead(304, headers).end()
+  const sent = encoding === undefined ? body : compress(entityTag, encoding, body)
+  writePage(request, response, headers, sent)
+}
+
+function compress(name: string, encoding: 'br' | 'gzip', body: Buffer): Buffer {
+  const known = compressed.get(name)
+  if (known !== undefined) return known
+  const made =
+    encoding === 'br'
+      ? brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+      : gzipSync(body)
+  compressed.set(name, made)
+  return made
+}
+
+/** A worker uses the policy of its response, which must allow it to load its chunks. */
+const workerPolicy = "default-src 'none'; script-src 'self'"
+
+function filePage(
+  { path, body, encoded, integrity }: WidgetPart,
+  cacheControl: string,
+  policy = filePolicy,
+): Page {
   const mediaType = path.endsWith('.css') ? 'text/css' : 'text/javascript'
   const headers = {
     ...crossOriginHeaders,
+    'Content-Security-Policy': policy,
     'Content-Type': `${mediaType}; charset=utf-8`,
     'Cache-Control': cacheControl,
   }
@@ -204,14 +312,19 @@ const embeddable: Headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 }
 
-function framePage(deps: Dependencies, html: string): Page {
-  const body = Buffer.from(html)
+function framePage(deps: Dependencies, widget: WidgetAssets): Page {
   return async (request, response) => {
-    const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-    const ancestors = await listFrameAncestors(deps, key)
+    const embed = await findEmbed(deps, new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? '')
     const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
-    const policy = renderFramePolicy(connections, ancestors)
-    const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
+    const policy = renderFramePolicy(
+      connections,
+      renderAncestors(embed?.origins),
+      listImageOrigins(embed?.theme),
+    )
+    const attributes = `${renderOperator(deps.config.widget)} ${renderThemeAttribute(embed?.theme)}`
+    const body = Buffer.from(renderFrame(widget, attributes))
+    const microphone = embed?.dictation ? '(self)' : '()'
+    const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }
 }

@@ -38,7 +38,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: 'لا توجد محادثات لهذا الوكيل',
   chooseAgent: 'اختيار وكيل',
   editAgent: 'تعديل الوكيل',
-  noneHelp: 'لا يخزّن الوكلاء شيئًا افتراضيًا. لتخزين محادثات وكيل، عدّله وفعّل {field}، أو أضف {code} إلى تعريفه.',
+  noneHelp:
+    'لا يخزّن الوكلاء شيئًا افتراضيًا. لتخزين محادثات وكيل، عدّله وفعّل {field}، أو أضف {code} إلى تعريفه.',
   storeConversations: 'تخزين المحادثات',
   noMessages: 'لا تحتوي هذه المحادثة على رسائل.',
   transcript: 'نص المحادثة',

@@ -11,7 +11,7 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: 'الخطوات المكتملة',
   complete: '(مكتملة)',
   connect: 'توصيل نموذج',
-  showInstructions: 'عرض التعليمات',
+  connectModel: 'توصيل النموذج',
   create: 'إنشاء وكيل',
   createAbout: 'ابدأ من قالب: اسم وتعليمات، وأدوات إن أردت.',
   createAgent: 'إنشاء وكيل',
@@ -26,7 +26,9 @@ export const firstRun: AreaTranslation<typeof english> = {
   embedShort: 'تضمين',
   embedTheAgent: 'تضمين الوكيل',
   askAdministrator: 'لا يجيب سوى النموذج التجريبي المدمج، وهو يكرر الرسائل فقط. اطلب من المسؤول توصيل نموذج.',
-  connectHelp: 'لا يجيب سوى النموذج التجريبي المدمج، وهو يكرر الرسائل فقط. عيّن {gateway} و{url}، أو {local} لاستخدام Ollama، ثم أعد تشغيل الخادم.',
+  connectHelp:
+    'لا يجيب سوى النموذج التجريبي المدمج، وهو يكرر الرسائل فقط. أضف OpenAI أو Anthropic أو Ollama أو أي خادم يدعم واجهة OpenAI API.',
   mockModel: 'النموذج التجريبي',
   mockNotice: 'تأتي الإجابات من النموذج التجريبي المدمج الذي يكرر الرسائل فقط. {link}',
+  askShort: 'اطلب من المسؤول توصيل نموذج.',
 }

@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: 'الاستخدام',
   users: 'المستخدمون',
   versions: 'الإصدارات',
+  providers: 'مزوّدو النماذج',
+  testResult: 'نتيجة الاختبار',
 }

@@ -4,14 +4,17 @@ import type { bin as english } from '../en/bin.ts'
 
 export const bin: AreaTranslation<typeof english> = {
   title: 'Papierkorb',
-  about: 'Gelöschte Agenten bleiben 30 Tage hier. Ihre Schlüssel funktionieren erst wieder, wenn Sie sie wiederherstellen.',
+  about:
+    'Gelöschte Agenten bleiben 30 Tage hier. Ihre Schlüssel funktionieren erst wieder, wenn Sie sie wiederherstellen.',
   restore: 'Wiederherstellen',
   deleteForeverMenu: 'Endgültig löschen …',
   deleteForever: 'Endgültig löschen',
   empty: 'Der Papierkorb ist leer',
   emptyHelp: 'Agenten, die Sie löschen, erscheinen hier 30 Tage lang.',
-  lossOne: '{name} sowie alle Versionen und gespeicherten Unterhaltungen werden gelöscht. Das kann nicht rückgängig gemacht werden.',
-  lossMany: 'Die ausgewählten Agenten sowie ihre Versionen und gespeicherten Unterhaltungen werden gelöscht. Das kann nicht rückgängig gemacht werden.',
+  lossOne:
+    '{name} sowie alle Versionen und gespeicherten Unterhaltungen werden gelöscht. Das kann nicht rückgängig gemacht werden.',
+  lossMany:
+    'Die ausgewählten Agenten sowie ihre Versionen und gespeicherten Unterhaltungen werden gelöscht. Das kann nicht rückgängig gemacht werden.',
   deleted: 'Gelöscht',
   deletedForever: 'Endgültig gelöscht',
   created: 'Erstellt',

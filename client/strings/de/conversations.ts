@@ -10,7 +10,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteMany: 'Unterhaltungen löschen',
   deleteManyLoss: 'Die ausgewählten Unterhaltungen ({number}) werden endgültig gelöscht.',
   deleteOne: 'Unterhaltung löschen',
-  deleteOneLoss: 'Alle Nachrichten und Werkzeugaufrufe werden gelöscht. Eine laufende Antwort wird angehalten. Das kann nicht rückgängig gemacht werden.',
+  deleteOneLoss:
+    'Alle Nachrichten und Werkzeugaufrufe werden gelöscht. Eine laufende Antwort wird angehalten. Das kann nicht rückgängig gemacht werden.',
   deletedOne: 'Unterhaltung gelöscht',
   deletedMany: 'Unterhaltungen gelöscht',
   columnTitle: 'Titel',
@@ -38,7 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: 'Keine Unterhaltungen dieses Agenten',
   chooseAgent: 'Agenten wählen',
   editAgent: 'Agenten bearbeiten',
-  noneHelp: 'Agenten speichern standardmäßig nichts. Um die Unterhaltungen eines Agenten zu speichern, bearbeiten Sie ihn und aktivieren Sie {field}, oder ergänzen Sie {code} in seiner Definition.',
+  noneHelp:
+    'Agenten speichern standardmäßig nichts. Um die Unterhaltungen eines Agenten zu speichern, bearbeiten Sie ihn und aktivieren Sie {field}, oder ergänzen Sie {code} in seiner Definition.',
   storeConversations: 'Unterhaltungen speichern',
   noMessages: 'Diese Unterhaltung enthält keine Nachrichten.',
   transcript: 'Verlauf',

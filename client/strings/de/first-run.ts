@@ -11,7 +11,7 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: 'Abgeschlossene Schritte',
   complete: '(abgeschlossen)',
   connect: 'Modell verbinden',
-  showInstructions: 'Anleitung anzeigen',
+  connectModel: 'Modell verbinden',
   create: 'Agenten anlegen',
   createAbout: 'Beginnen Sie mit einer Vorlage: ein Name, Anweisungen und bei Bedarf Werkzeuge.',
   createAgent: 'Agenten erstellen',
@@ -25,8 +25,11 @@ export const firstRun: AreaTranslation<typeof english> = {
   showEmbedCode: 'Einbettungscode anzeigen',
   embedShort: 'Einbetten',
   embedTheAgent: 'Den Agenten einbetten',
-  askAdministrator: 'Es antwortet nur das eingebaute Mock-Modell, das Nachrichten lediglich wiederholt. Bitten Sie Ihre Administration, ein Modell zu verbinden.',
-  connectHelp: 'Es antwortet nur das eingebaute Mock-Modell, das Nachrichten lediglich wiederholt. Setzen Sie {gateway} und {url} oder {local} für Ollama und starten Sie den Server neu.',
+  askAdministrator:
+    'Es antwortet nur das eingebaute Mock-Modell, das Nachrichten lediglich wiederholt. Bitten Sie Ihre Administration, ein Modell zu verbinden.',
+  connectHelp:
+    'Es antwortet nur das eingebaute Mock-Modell, das Nachrichten lediglich wiederholt. Fügen Sie OpenAI, Anthropic, Ollama oder einen beliebigen Server mit der OpenAI-API hinzu.',
   mockModel: 'Mock-Modell',
   mockNotice: 'Die Antworten stammen vom eingebauten Mock-Modell, das Nachrichten nur wiederholt. {link}',
+  askShort: 'Bitten Sie Ihre Administration, ein Modell zu verbinden.',
 }

@@ -4,7 +4,8 @@ import type { keys as english } from '../en/keys.ts'
 
 export const keys: AreaTranslation<typeof english> = {
   title: 'Schlüssel',
-  about: 'Ein Hauptschlüssel besitzt Agenten, Dateien und Artefakte und muss auf Ihrem Server bleiben. Ein Agentenschlüssel gibt Zugriff auf einen Agenten und darf in einer Webseite verwendet werden.',
+  about:
+    'Ein Hauptschlüssel besitzt Agenten, Dateien und Artefakte und muss auf Ihrem Server bleiben. Ein Agentenschlüssel gibt Zugriff auf einen Agenten und darf in einer Webseite verwendet werden.',
   parentKeys: 'Hauptschlüssel',
   agentKeys: 'Agentenschlüssel',
   claimKey: 'Schlüssel übernehmen',
@@ -22,7 +23,8 @@ export const keys: AreaTranslation<typeof english> = {
   lastUsed: 'Zuletzt verwendet',
   active: 'Aktiv',
   automatic: 'Automatisch',
-  automaticAbout: 'Bei Ihrer ersten Anmeldung erstellt. Wird widerrufen, wenn Sie einen anderen Schlüssel übernehmen.',
+  automaticAbout:
+    'Bei Ihrer ersten Anmeldung erstellt. Wird widerrufen, wenn Sie einen anderen Schlüssel übernehmen.',
   makeActive: 'Aktivieren',
   rotateMenu: 'Rotieren …',
   revokeMenu: 'Widerrufen …',
@@ -31,7 +33,8 @@ export const keys: AreaTranslation<typeof english> = {
   rotateNamed: '{name} rotieren',
   revokeNamed: '{name} widerrufen',
   revokeKey: 'Schlüssel widerrufen',
-  revokeLoss: 'Dieser Schlüssel und die Schlüssel aller seiner Agenten funktionieren sofort nicht mehr. Das kann nicht rückgängig gemacht werden.',
+  revokeLoss:
+    'Dieser Schlüssel und die Schlüssel aller seiner Agenten funktionieren sofort nicht mehr. Das kann nicht rückgängig gemacht werden.',
   keyRevoked: 'Schlüssel widerrufen',
   keyClaimed: 'Schlüssel übernommen',
   rotateKeyOf: 'Schlüssel von {name} rotieren',
@@ -42,7 +45,8 @@ export const keys: AreaTranslation<typeof english> = {
   theKeyOf: 'Schlüssel von {name}',
   previewClaim: 'Übernahme prüfen',
   parentKey: 'Hauptschlüssel',
-  claimHelp: 'Der vollständige Schlüssel, der mit svc_ beginnt. Ein Schlüssel kann nur einmal übernommen werden.',
+  claimHelp:
+    'Der vollständige Schlüssel, der mit svc_ beginnt. Ein Schlüssel kann nur einmal übernommen werden.',
   movesAgents: { one: '{count} Agent', other: '{count} Agenten' },
   movesFiles: { one: '{count} Datei', other: '{count} Dateien' },
   movesArtifacts: { one: '{count} Artefakt', other: '{count} Artefakte' },
@@ -67,7 +71,8 @@ export const keys: AreaTranslation<typeof english> = {
   currentKey: 'Aktueller Schlüssel',
   currentKeyHelp: 'Wählen Sie, wie lange der aktuelle Schlüssel gültig bleibt, während Sie ihn ersetzen.',
   copyNow: 'Kopieren Sie den Schlüssel jetzt',
-  shownOnce: 'Der Schlüssel wird nur einmal angezeigt. Bewahren Sie ihn auf Ihrem Server auf, niemals in einer Webseite.',
+  shownOnce:
+    'Der Schlüssel wird nur einmal angezeigt. Bewahren Sie ihn auf Ihrem Server auf, niemals in einer Webseite.',
   newKey: 'Neuer Schlüssel',
   previousStopped: 'Der vorherige Schlüssel funktioniert nicht mehr.',
   previousUntil: 'Der vorherige Schlüssel funktioniert bis {when}.',

@@ -16,7 +16,8 @@ export const shell: AreaTranslation<typeof english> = {
   dark: 'Dunkel',
   system: 'System',
   languageNow: 'Sprache: {language}',
-  offline: 'Sie sind offline. Die Daten können veraltet sein, und Änderungen können nicht gespeichert werden.',
+  offline:
+    'Sie sind offline. Die Daten können veraltet sein, und Änderungen können nicht gespeichert werden.',
   agents: 'Agenten',
   conversations: 'Unterhaltungen',
   usage: 'Nutzung',
@@ -40,13 +41,18 @@ export const shell: AreaTranslation<typeof english> = {
   signingIn: 'Anmeldung läuft',
   signInTitle: 'Bei Parley anmelden',
   signInFailed: 'Anmeldung fehlgeschlagen',
-  signInHelp: 'Melden Sie sich mit einem Einmal-Link an. Der Server gibt beim ersten Start einen aus. Um einen weiteren zu erhalten, führen Sie auf dem Server diesen Befehl aus:',
-  signInExpiry: 'Der Link funktioniert einmal und läuft nach 15 Minuten ab. Wenn Sie sich normalerweise über einen Proxy anmelden, wenden Sie sich an dessen Betreiber, denn der Proxy hat Sie nicht identifiziert.',
+  signInHelp:
+    'Melden Sie sich mit einem Einmal-Link an. Der Server gibt beim ersten Start einen aus. Um einen weiteren zu erhalten, führen Sie auf dem Server diesen Befehl aus:',
+  signInExpiry:
+    'Der Link funktioniert einmal und läuft nach 15 Minuten ab. Wenn Sie sich normalerweise über einen Proxy anmelden, wenden Sie sich an dessen Betreiber, denn der Proxy hat Sie nicht identifiziert.',
   continue: 'Fortfahren',
   signedOut: 'Sie sind abgemeldet',
-  sessionEnded: 'Ihre Sitzung ist beendet. Ihre Eingaben sind noch auf der Seite. Melden Sie sich erneut an, um fortzufahren.',
-  signInElsewhere: 'Melden Sie sich in einem anderen Tab erneut an und versuchen Sie es dann hier noch einmal.',
-  newLink: 'Führen Sie auf dem Server diesen Befehl aus, um einen neuen Link zu erhalten. Öffnen Sie den Link in einem anderen Tab oder fügen Sie ihn hier ein:',
+  sessionEnded:
+    'Ihre Sitzung ist beendet. Ihre Eingaben sind noch auf der Seite. Melden Sie sich erneut an, um fortzufahren.',
+  signInElsewhere:
+    'Melden Sie sich in einem anderen Tab erneut an und versuchen Sie es dann hier noch einmal.',
+  newLink:
+    'Führen Sie auf dem Server diesen Befehl aus, um einen neuen Link zu erhalten. Öffnen Sie den Link in einem anderen Tab oder fügen Sie ihn hier ein:',
   linkLabel: 'Anmeldelink',
   nothingFound: 'Nichts gefunden',
   commands: 'Befehle',
@@ -68,4 +74,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutSave: 'Agenten speichern',
   shortcutHelp: 'Tastenkürzel anzeigen',
   shortcutClose: 'Dialog oder Menü schließen',
+  providers: 'Anbieter',
 }

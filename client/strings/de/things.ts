@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: 'Nutzung',
   users: 'Benutzer',
   versions: 'Versionen',
+  providers: 'Anbieter',
+  testResult: 'Testergebnis',
 }

@@ -8,7 +8,8 @@ export const bin = {
   empty: 'The bin is empty',
   emptyHelp: 'Agents that you delete appear here for 30 days.',
   lossOne: '{name}, its versions and its stored conversations will be deleted. This cannot be undone.',
-  lossMany: 'The selected agents, their versions and their stored conversations will be deleted. This cannot be undone.',
+  lossMany:
+    'The selected agents, their versions and their stored conversations will be deleted. This cannot be undone.',
   deleted: 'Deleted',
   deletedForever: 'Deleted forever',
   created: 'Created',

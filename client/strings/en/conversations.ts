@@ -7,7 +7,8 @@ export const conversations = {
   deleteMany: 'Delete conversations',
   deleteManyLoss: 'The selected conversations ({number}) will be deleted permanently.',
   deleteOne: 'Delete conversation',
-  deleteOneLoss: 'All its messages and tool calls will be deleted. A running answer stops. This cannot be undone.',
+  deleteOneLoss:
+    'All its messages and tool calls will be deleted. A running answer stops. This cannot be undone.',
   deletedOne: 'Conversation deleted',
   deletedMany: 'Conversations deleted',
   columnTitle: 'Title',
@@ -35,7 +36,8 @@ export const conversations = {
   noneOfAgent: 'No conversations of this agent',
   chooseAgent: 'Choose an agent',
   editAgent: 'Edit the agent',
-  noneHelp: 'Agents store nothing by default. To store the conversations of an agent, edit it and turn on {field}, or add {code} to its definition.',
+  noneHelp:
+    'Agents store nothing by default. To store the conversations of an agent, edit it and turn on {field}, or add {code} to its definition.',
   storeConversations: 'Store conversations',
   noMessages: 'This conversation has no messages.',
   transcript: 'Transcript',
@@ -70,7 +72,7 @@ export const conversations = {
   failed: 'Failed',
   cancelled: 'Cancelled',
   tokenLimit: 'The answer reached the token limit.',
-  contentFilter: 'The model\'s content filter stopped the answer.',
+  contentFilter: "The model's content filter stopped the answer.",
   interrupted: 'The answer was interrupted.',
   turnFailed: 'The turn failed.',
   turnFailedCode: 'The turn failed ({code}).',

@@ -8,7 +8,7 @@ export const firstRun = {
   completeSteps: 'Complete steps',
   complete: '(complete)',
   connect: 'Connect a model',
-  showInstructions: 'Show instructions',
+  connectModel: 'Connect model',
   create: 'Create an agent',
   createAbout: 'Start from a template: a name, instructions and, if you like, tools.',
   createAgent: 'Create agent',
@@ -22,8 +22,11 @@ export const firstRun = {
   showEmbedCode: 'Show embed code',
   embedShort: 'Embed',
   embedTheAgent: 'Embed the agent',
-  askAdministrator: 'Only the built-in mock model answers, and it only repeats messages. Ask your administrator to connect a model.',
-  connectHelp: 'Only the built-in mock model answers, and it only repeats messages. Set {gateway} and {url}, or {local} for Ollama, and restart the server.',
+  askAdministrator:
+    'Only the built-in mock model answers, and it only repeats messages. Ask your administrator to connect a model.',
+  connectHelp:
+    'Only the built-in mock model answers, and it only repeats messages. Add OpenAI, Anthropic, Ollama or any server with the OpenAI API.',
   mockModel: 'Mock model',
   mockNotice: 'Answers come from the built-in mock model, which only repeats messages. {link}',
+  askShort: 'Ask your administrator to connect a model.',
 } as const

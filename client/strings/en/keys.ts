@@ -1,7 +1,8 @@
 /** Contains the texts of the page Keys in English. */
 export const keys = {
   title: 'Keys',
-  about: 'A parent key owns agents, files and artifacts, and must stay on your server. An agent key gives access to one agent and may be used in a web page.',
+  about:
+    'A parent key owns agents, files and artifacts, and must stay on your server. An agent key gives access to one agent and may be used in a web page.',
   parentKeys: 'Parent keys',
   agentKeys: 'Agent keys',
   claimKey: 'Claim key',

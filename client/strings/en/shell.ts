@@ -37,13 +37,16 @@ export const shell = {
   signingIn: 'Signing in',
   signInTitle: 'Sign in to Parley',
   signInFailed: 'Sign-in failed',
-  signInHelp: 'Sign in with a one-time link. The server prints one when it starts for the first time. To get another one, run this command on the server:',
-  signInExpiry: 'The link works once and expires after 15 minutes. If you normally sign in through a proxy, contact its operator, because the proxy did not identify you.',
+  signInHelp:
+    'Sign in with a one-time link. The server prints one when it starts for the first time. To get another one, run this command on the server:',
+  signInExpiry:
+    'The link works once and expires after 15 minutes. If you normally sign in through a proxy, contact its operator, because the proxy did not identify you.',
   continue: 'Continue',
   signedOut: 'You are signed out',
   sessionEnded: 'Your session has ended. Your input is still on the page. Sign in again to continue.',
   signInElsewhere: 'Sign in again in another tab, then try again here.',
-  newLink: 'Run this command on the server to get a new link. Open the link in another tab, or paste it here:',
+  newLink:
+    'Run this command on the server to get a new link. Open the link in another tab, or paste it here:',
   linkLabel: 'Sign-in link',
   nothingFound: 'Nothing found',
   commands: 'Commands',
@@ -65,4 +68,5 @@ export const shell = {
   shortcutSave: 'Save the agent',
   shortcutHelp: 'Show the keyboard shortcuts',
   shortcutClose: 'Close a dialog or a menu',
+  providers: 'Providers',
 } as const

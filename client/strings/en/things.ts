@@ -25,4 +25,6 @@ export const things = {
   usage: 'usage',
   users: 'users',
   versions: 'versions',
+  providers: 'providers',
+  testResult: 'test result',
 } as const

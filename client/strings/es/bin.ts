@@ -10,8 +10,10 @@ export const bin: AreaTranslation<typeof english> = {
   deleteForever: 'Eliminar definitivamente',
   empty: 'La papelera está vacía',
   emptyHelp: 'Los agentes que elimine aparecerán aquí durante 30 días.',
-  lossOne: 'Se eliminarán {name}, sus versiones y sus conversaciones guardadas. Esta acción no se puede deshacer.',
-  lossMany: 'Se eliminarán los agentes seleccionados, sus versiones y sus conversaciones guardadas. Esta acción no se puede deshacer.',
+  lossOne:
+    'Se eliminarán {name}, sus versiones y sus conversaciones guardadas. Esta acción no se puede deshacer.',
+  lossMany:
+    'Se eliminarán los agentes seleccionados, sus versiones y sus conversaciones guardadas. Esta acción no se puede deshacer.',
   deleted: 'Eliminado',
   deletedForever: 'Se elimina definitivamente',
   created: 'Creado',

@@ -10,7 +10,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteMany: 'Eliminar conversaciones',
   deleteManyLoss: 'Las conversaciones seleccionadas ({number}) se eliminarán de forma permanente.',
   deleteOne: 'Eliminar conversación',
-  deleteOneLoss: 'Se eliminarán todos sus mensajes y llamadas a herramientas. La respuesta en curso se detiene. Esta acción no se puede deshacer.',
+  deleteOneLoss:
+    'Se eliminarán todos sus mensajes y llamadas a herramientas. La respuesta en curso se detiene. Esta acción no se puede deshacer.',
   deletedOne: 'Conversación eliminada',
   deletedMany: 'Conversaciones eliminadas',
   columnTitle: 'Título',
@@ -38,7 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: 'No hay conversaciones de este agente',
   chooseAgent: 'Elegir un agente',
   editAgent: 'Editar el agente',
-  noneHelp: 'Los agentes no guardan nada de forma predeterminada. Para guardar las conversaciones de un agente, edítelo y active {field}, o añada {code} a su definición.',
+  noneHelp:
+    'Los agentes no guardan nada de forma predeterminada. Para guardar las conversaciones de un agente, edítelo y active {field}, o añada {code} a su definición.',
   storeConversations: 'Guardar conversaciones',
   noMessages: 'Esta conversación no tiene mensajes.',
   transcript: 'Transcripción',

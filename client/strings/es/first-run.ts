@@ -11,7 +11,7 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: 'Pasos completados',
   complete: '(completado)',
   connect: 'Conectar un modelo',
-  showInstructions: 'Mostrar instrucciones',
+  connectModel: 'Conectar modelo',
   create: 'Crear un agente',
   createAbout: 'Empiece con una plantilla: un nombre, instrucciones y, si lo desea, herramientas.',
   createAgent: 'Crear agente',
@@ -25,8 +25,11 @@ export const firstRun: AreaTranslation<typeof english> = {
   showEmbedCode: 'Mostrar código de inserción',
   embedShort: 'Insertar',
   embedTheAgent: 'Insertar el agente',
-  askAdministrator: 'Solo responde el modelo simulado integrado, que únicamente repite los mensajes. Pida a su administrador que conecte un modelo.',
-  connectHelp: 'Solo responde el modelo simulado integrado, que únicamente repite los mensajes. Defina {gateway} y {url}, o {local} para Ollama, y reinicie el servidor.',
+  askAdministrator:
+    'Solo responde el modelo simulado integrado, que únicamente repite los mensajes. Pida a su administrador que conecte un modelo.',
+  connectHelp:
+    'Solo responde el modelo simulado integrado, que únicamente repite los mensajes. Añada OpenAI, Anthropic, Ollama o cualquier servidor con la API de OpenAI.',
   mockModel: 'Modelo simulado',
   mockNotice: 'Las respuestas provienen del modelo simulado integrado, que solo repite los mensajes. {link}',
+  askShort: 'Pida a su administrador que conecte un modelo.',
 }

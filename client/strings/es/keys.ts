@@ -4,7 +4,8 @@ import type { keys as english } from '../en/keys.ts'
 
 export const keys: AreaTranslation<typeof english> = {
   title: 'Claves',
-  about: 'Una clave principal es propietaria de agentes, archivos y artefactos, y debe permanecer en su servidor. Una clave de agente da acceso a un solo agente y puede usarse en una página web.',
+  about:
+    'Una clave principal es propietaria de agentes, archivos y artefactos, y debe permanecer en su servidor. Una clave de agente da acceso a un solo agente y puede usarse en una página web.',
   parentKeys: 'Claves principales',
   agentKeys: 'Claves de agente',
   claimKey: 'Reclamar clave',
@@ -31,7 +32,8 @@ export const keys: AreaTranslation<typeof english> = {
   rotateNamed: 'Rotar {name}',
   revokeNamed: 'Revocar {name}',
   revokeKey: 'Revocar clave',
-  revokeLoss: 'Esta clave y las claves de todos sus agentes dejan de funcionar inmediatamente. Esta acción no se puede deshacer.',
+  revokeLoss:
+    'Esta clave y las claves de todos sus agentes dejan de funcionar inmediatamente. Esta acción no se puede deshacer.',
   keyRevoked: 'Clave revocada',
   keyClaimed: 'Clave reclamada',
   rotateKeyOf: 'Rotar la clave de {name}',

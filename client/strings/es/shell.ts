@@ -16,7 +16,8 @@ export const shell: AreaTranslation<typeof english> = {
   dark: 'Oscuro',
   system: 'Sistema',
   languageNow: 'Idioma: {language}',
-  offline: 'No tiene conexión. Es posible que los datos no estén actualizados, y no se pueden guardar cambios.',
+  offline:
+    'No tiene conexión. Es posible que los datos no estén actualizados, y no se pueden guardar cambios.',
   agents: 'Agentes',
   conversations: 'Conversaciones',
   usage: 'Uso',
@@ -40,13 +41,17 @@ export const shell: AreaTranslation<typeof english> = {
   signingIn: 'Iniciando sesión',
   signInTitle: 'Iniciar sesión en Parley',
   signInFailed: 'No se pudo iniciar sesión',
-  signInHelp: 'Inicie sesión con un enlace de un solo uso. El servidor muestra uno al iniciarse por primera vez. Para obtener otro, ejecute este comando en el servidor:',
-  signInExpiry: 'El enlace funciona una vez y caduca a los 15 minutos. Si normalmente inicia sesión a través de un proxy, contacte con su operador, porque el proxy no le ha identificado.',
+  signInHelp:
+    'Inicie sesión con un enlace de un solo uso. El servidor muestra uno al iniciarse por primera vez. Para obtener otro, ejecute este comando en el servidor:',
+  signInExpiry:
+    'El enlace funciona una vez y caduca a los 15 minutos. Si normalmente inicia sesión a través de un proxy, contacte con su operador, porque el proxy no le ha identificado.',
   continue: 'Continuar',
   signedOut: 'Ha cerrado la sesión',
-  sessionEnded: 'Su sesión ha terminado. Lo que ha escrito sigue en la página. Inicie sesión de nuevo para continuar.',
+  sessionEnded:
+    'Su sesión ha terminado. Lo que ha escrito sigue en la página. Inicie sesión de nuevo para continuar.',
   signInElsewhere: 'Inicie sesión de nuevo en otra pestaña y vuelva a intentarlo aquí.',
-  newLink: 'Ejecute este comando en el servidor para obtener un enlace nuevo. Ábralo en otra pestaña o péguelo aquí:',
+  newLink:
+    'Ejecute este comando en el servidor para obtener un enlace nuevo. Ábralo en otra pestaña o péguelo aquí:',
   linkLabel: 'Enlace de inicio de sesión',
   nothingFound: 'No se encontró nada',
   commands: 'Comandos',
@@ -68,4 +73,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutSave: 'Guardar el agente',
   shortcutHelp: 'Mostrar los atajos de teclado',
   shortcutClose: 'Cerrar un diálogo o un menú',
+  providers: 'Proveedores',
 }

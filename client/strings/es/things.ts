@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: 'uso',
   users: 'usuarios',
   versions: 'versiones',
+  providers: 'proveedores',
+  testResult: 'resultado de la prueba',
 }

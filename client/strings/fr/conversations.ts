@@ -10,7 +10,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteMany: 'Supprimer des conversations',
   deleteManyLoss: 'Les conversations sélectionnées ({number}) seront supprimées définitivement.',
   deleteOne: 'Supprimer la conversation',
-  deleteOneLoss: 'Tous ses messages et appels d’outils seront supprimés. Une réponse en cours s’arrête. Cette action est irréversible.',
+  deleteOneLoss:
+    'Tous ses messages et appels d’outils seront supprimés. Une réponse en cours s’arrête. Cette action est irréversible.',
   deletedOne: 'Conversation supprimée',
   deletedMany: 'Conversations supprimées',
   columnTitle: 'Titre',
@@ -38,7 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: 'Aucune conversation de cet agent',
   chooseAgent: 'Choisir un agent',
   editAgent: 'Modifier l’agent',
-  noneHelp: 'Par défaut, les agents n’enregistrent rien. Pour enregistrer les conversations d’un agent, modifiez-le et activez {field}, ou ajoutez {code} à sa définition.',
+  noneHelp:
+    'Par défaut, les agents n’enregistrent rien. Pour enregistrer les conversations d’un agent, modifiez-le et activez {field}, ou ajoutez {code} à sa définition.',
   storeConversations: 'Enregistrer les conversations',
   noMessages: 'Cette conversation ne contient aucun message.',
   transcript: 'Transcription',

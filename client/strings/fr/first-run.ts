@@ -11,9 +11,10 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: 'Étapes terminées',
   complete: '(terminée)',
   connect: 'Connecter un modèle',
-  showInstructions: 'Afficher les instructions',
+  connectModel: 'Connecter le modèle',
   create: 'Créer un agent',
-  createAbout: 'Partez d’un modèle de définition : un nom, des instructions et, si vous le souhaitez, des outils.',
+  createAbout:
+    'Partez d’un modèle de définition : un nom, des instructions et, si vous le souhaitez, des outils.',
   createAgent: 'Créer l’agent',
   try: 'L’essayer',
   tryAbout: 'Envoyez un message à votre agent et consultez sa réponse, ses appels d’outils et ses jetons.',
@@ -25,8 +26,12 @@ export const firstRun: AreaTranslation<typeof english> = {
   showEmbedCode: 'Afficher le code d’intégration',
   embedShort: 'Intégrer',
   embedTheAgent: 'Intégrer l’agent',
-  askAdministrator: 'Seul le modèle fictif intégré répond, et il ne fait que répéter les messages. Demandez à votre administrateur de connecter un modèle.',
-  connectHelp: 'Seul le modèle fictif intégré répond, et il ne fait que répéter les messages. Définissez {gateway} et {url}, ou {local} pour Ollama, puis redémarrez le serveur.',
+  askAdministrator:
+    'Seul le modèle fictif intégré répond, et il ne fait que répéter les messages. Demandez à votre administrateur de connecter un modèle.',
+  connectHelp:
+    'Seul le modèle fictif intégré répond, et il ne fait que répéter les messages. Ajoutez OpenAI, Anthropic, Ollama ou tout serveur avec l’API d’OpenAI.',
   mockModel: 'Modèle fictif',
-  mockNotice: 'Les réponses proviennent du modèle fictif intégré, qui ne fait que répéter les messages. {link}',
+  mockNotice:
+    'Les réponses proviennent du modèle fictif intégré, qui ne fait que répéter les messages. {link}',
+  askShort: 'Demandez à votre administrateur de connecter un modèle.',
 }

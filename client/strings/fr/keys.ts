@@ -4,7 +4,8 @@ import type { keys as english } from '../en/keys.ts'
 
 export const keys: AreaTranslation<typeof english> = {
   title: 'Clés',
-  about: 'Une clé principale possède des agents, des fichiers et des artefacts, et doit rester sur votre serveur. Une clé d’agent donne accès à un seul agent et peut être utilisée dans une page web.',
+  about:
+    'Une clé principale possède des agents, des fichiers et des artefacts, et doit rester sur votre serveur. Une clé d’agent donne accès à un seul agent et peut être utilisée dans une page web.',
   parentKeys: 'Clés principales',
   agentKeys: 'Clés d’agent',
   claimKey: 'Revendiquer une clé',
@@ -31,7 +32,8 @@ export const keys: AreaTranslation<typeof english> = {
   rotateNamed: 'Renouveler {name}',
   revokeNamed: 'Révoquer {name}',
   revokeKey: 'Révoquer la clé',
-  revokeLoss: 'Cette clé et les clés de tous ses agents cessent de fonctionner immédiatement. Cette action est irréversible.',
+  revokeLoss:
+    'Cette clé et les clés de tous ses agents cessent de fonctionner immédiatement. Cette action est irréversible.',
   keyRevoked: 'Clé révoquée',
   keyClaimed: 'Clé revendiquée',
   rotateKeyOf: 'Renouveler la clé de {name}',

@@ -16,7 +16,8 @@ export const shell: AreaTranslation<typeof english> = {
   dark: 'Sombre',
   system: 'Système',
   languageNow: 'Langue : {language}',
-  offline: 'Vous êtes hors ligne. Les données peuvent être obsolètes et les modifications ne peuvent pas être enregistrées.',
+  offline:
+    'Vous êtes hors ligne. Les données peuvent être obsolètes et les modifications ne peuvent pas être enregistrées.',
   agents: 'Agents',
   conversations: 'Conversations',
   usage: 'Utilisation',
@@ -40,13 +41,17 @@ export const shell: AreaTranslation<typeof english> = {
   signingIn: 'Connexion en cours',
   signInTitle: 'Se connecter à Parley',
   signInFailed: 'Échec de la connexion',
-  signInHelp: 'Connectez-vous avec un lien à usage unique. Le serveur en affiche un lors de son premier démarrage. Pour en obtenir un autre, exécutez cette commande sur le serveur :',
-  signInExpiry: 'Le lien fonctionne une seule fois et expire après 15 minutes. Si vous vous connectez normalement par un proxy, contactez son opérateur, car le proxy ne vous a pas identifié.',
+  signInHelp:
+    'Connectez-vous avec un lien à usage unique. Le serveur en affiche un lors de son premier démarrage. Pour en obtenir un autre, exécutez cette commande sur le serveur :',
+  signInExpiry:
+    'Le lien fonctionne une seule fois et expire après 15 minutes. Si vous vous connectez normalement par un proxy, contactez son opérateur, car le proxy ne vous a pas identifié.',
   continue: 'Continuer',
   signedOut: 'Vous êtes déconnecté',
-  sessionEnded: 'Votre session a pris fin. Votre saisie est toujours sur la page. Reconnectez-vous pour continuer.',
+  sessionEnded:
+    'Votre session a pris fin. Votre saisie est toujours sur la page. Reconnectez-vous pour continuer.',
   signInElsewhere: 'Reconnectez-vous dans un autre onglet, puis réessayez ici.',
-  newLink: 'Exécutez cette commande sur le serveur pour obtenir un nouveau lien. Ouvrez le lien dans un autre onglet ou collez-le ici :',
+  newLink:
+    'Exécutez cette commande sur le serveur pour obtenir un nouveau lien. Ouvrez le lien dans un autre onglet ou collez-le ici :',
   linkLabel: 'Lien de connexion',
   nothingFound: 'Aucun résultat',
   commands: 'Commandes',
@@ -68,4 +73,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutSave: 'Enregistrer l’agent',
   shortcutHelp: 'Afficher les raccourcis clavier',
   shortcutClose: 'Fermer une boîte de dialogue ou un menu',
+  providers: 'Fournisseurs',
 }

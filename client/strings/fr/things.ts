@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: 'utilisation',
   users: 'utilisateurs',
   versions: 'versions',
+  providers: 'fournisseurs',
+  testResult: 'résultat du test',
 }

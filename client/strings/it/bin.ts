@@ -4,14 +4,17 @@ import type { bin as english } from '../en/bin.ts'
 
 export const bin: AreaTranslation<typeof english> = {
   title: 'Cestino',
-  about: 'Gli agenti eliminati restano qui per 30 giorni. Le loro chiavi non funzionano finché non li ripristina.',
+  about:
+    'Gli agenti eliminati restano qui per 30 giorni. Le loro chiavi non funzionano finché non li ripristina.',
   restore: 'Ripristina',
   deleteForeverMenu: 'Elimina per sempre…',
   deleteForever: 'Elimina per sempre',
   empty: 'Il cestino è vuoto',
   emptyHelp: 'Gli agenti che elimina compaiono qui per 30 giorni.',
-  lossOne: '{name}, le sue versioni e le conversazioni conservate saranno eliminati. L’operazione non può essere annullata.',
-  lossMany: 'Gli agenti selezionati, le loro versioni e le conversazioni conservate saranno eliminati. L’operazione non può essere annullata.',
+  lossOne:
+    '{name}, le sue versioni e le conversazioni conservate saranno eliminati. L’operazione non può essere annullata.',
+  lossMany:
+    'Gli agenti selezionati, le loro versioni e le conversazioni conservate saranno eliminati. L’operazione non può essere annullata.',
   deleted: 'Eliminato',
   deletedForever: 'Eliminazione definitiva',
   created: 'Creato',

@@ -10,7 +10,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteMany: 'Elimina conversazioni',
   deleteManyLoss: 'Le conversazioni selezionate ({number}) saranno eliminate definitivamente.',
   deleteOne: 'Elimina conversazione',
-  deleteOneLoss: 'Tutti i messaggi e le chiamate agli strumenti saranno eliminati. Una risposta in corso viene interrotta. L’operazione non può essere annullata.',
+  deleteOneLoss:
+    'Tutti i messaggi e le chiamate agli strumenti saranno eliminati. Una risposta in corso viene interrotta. L’operazione non può essere annullata.',
   deletedOne: 'Conversazione eliminata',
   deletedMany: 'Conversazioni eliminate',
   columnTitle: 'Titolo',
@@ -38,7 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: 'Nessuna conversazione di questo agente',
   chooseAgent: 'Scegli un agente',
   editAgent: 'Modifica l’agente',
-  noneHelp: 'Per impostazione predefinita gli agenti non conservano nulla. Per conservare le conversazioni di un agente, lo modifichi e attivi {field}, oppure aggiunga {code} alla sua definizione.',
+  noneHelp:
+    'Per impostazione predefinita gli agenti non conservano nulla. Per conservare le conversazioni di un agente, lo modifichi e attivi {field}, oppure aggiunga {code} alla sua definizione.',
   storeConversations: 'Conserva conversazioni',
   noMessages: 'Questa conversazione non contiene messaggi.',
   transcript: 'Trascrizione',

@@ -11,7 +11,7 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: 'Passaggi completati',
   complete: '(completato)',
   connect: 'Collega un modello',
-  showInstructions: 'Mostra istruzioni',
+  connectModel: 'Collega modello',
   create: 'Crea un agente',
   createAbout: 'Inizi da un modello di definizione: un nome, istruzioni e, se desidera, strumenti.',
   createAgent: 'Crea agente',
@@ -25,8 +25,12 @@ export const firstRun: AreaTranslation<typeof english> = {
   showEmbedCode: 'Mostra codice di incorporamento',
   embedShort: 'Incorpora',
   embedTheAgent: 'Incorpora l’agente',
-  askAdministrator: 'Risponde solo il modello fittizio integrato, che si limita a ripetere i messaggi. Chieda all’amministratore di collegare un modello.',
-  connectHelp: 'Risponde solo il modello fittizio integrato, che si limita a ripetere i messaggi. Imposti {gateway} e {url}, oppure {local} per Ollama, e riavvii il server.',
+  askAdministrator:
+    'Risponde solo il modello fittizio integrato, che si limita a ripetere i messaggi. Chieda all’amministratore di collegare un modello.',
+  connectHelp:
+    'Risponde solo il modello fittizio integrato, che si limita a ripetere i messaggi. Aggiunga OpenAI, Anthropic, Ollama o qualsiasi server con l’API di OpenAI.',
   mockModel: 'Modello fittizio',
-  mockNotice: 'Le risposte provengono dal modello fittizio integrato, che si limita a ripetere i messaggi. {link}',
+  mockNotice:
+    'Le risposte provengono dal modello fittizio integrato, che si limita a ripetere i messaggi. {link}',
+  askShort: 'Chieda all’amministratore di collegare un modello.',
 }

@@ -1,11 +1,11 @@
 /** Contains the console's texts in Italian, by area. */
 import type { Translation } from '../catalogue.ts'
+import { bin } from './bin.ts'
 import { common } from './common.ts'
-import { things } from './things.ts'
-import { shell } from './shell.ts'
+import { conversations } from './conversations.ts'
 import { firstRun } from './first-run.ts'
 import { keys } from './keys.ts'
-import { conversations } from './conversations.ts'
-import { bin } from './bin.ts'
+import { shell } from './shell.ts'
+import { things } from './things.ts'
 
 export const it: Translation = { common, things, shell, firstRun, keys, conversations, bin }

@@ -4,7 +4,8 @@ import type { keys as english } from '../en/keys.ts'
 
 export const keys: AreaTranslation<typeof english> = {
   title: 'Chiavi',
-  about: 'Una chiave principale possiede agenti, file e artefatti e deve restare sul suo server. Una chiave dell’agente dà accesso a un solo agente e può essere usata in una pagina web.',
+  about:
+    'Una chiave principale possiede agenti, file e artefatti e deve restare sul suo server. Una chiave dell’agente dà accesso a un solo agente e può essere usata in una pagina web.',
   parentKeys: 'Chiavi principali',
   agentKeys: 'Chiavi degli agenti',
   claimKey: 'Rivendica chiave',
@@ -31,7 +32,8 @@ export const keys: AreaTranslation<typeof english> = {
   rotateNamed: 'Ruota {name}',
   revokeNamed: 'Revoca {name}',
   revokeKey: 'Revoca chiave',
-  revokeLoss: 'Questa chiave e le chiavi di tutti i suoi agenti smettono subito di funzionare. L’operazione non può essere annullata.',
+  revokeLoss:
+    'Questa chiave e le chiavi di tutti i suoi agenti smettono subito di funzionare. L’operazione non può essere annullata.',
   keyRevoked: 'Chiave revocata',
   keyClaimed: 'Chiave rivendicata',
   rotateKeyOf: 'Ruota la chiave di {name}',

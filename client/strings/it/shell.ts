@@ -40,13 +40,17 @@ export const shell: AreaTranslation<typeof english> = {
   signingIn: 'Accesso in corso',
   signInTitle: 'Accedi a Parley',
   signInFailed: 'Accesso non riuscito',
-  signInHelp: 'Acceda con un link monouso. Il server ne mostra uno al primo avvio. Per ottenerne un altro, esegua questo comando sul server:',
-  signInExpiry: 'Il link funziona una sola volta e scade dopo 15 minuti. Se di solito accede tramite un proxy, contatti il suo gestore, perché il proxy non l’ha identificata.',
+  signInHelp:
+    'Acceda con un link monouso. Il server ne mostra uno al primo avvio. Per ottenerne un altro, esegua questo comando sul server:',
+  signInExpiry:
+    'Il link funziona una sola volta e scade dopo 15 minuti. Se di solito accede tramite un proxy, contatti il suo gestore, perché il proxy non l’ha identificata.',
   continue: 'Continua',
   signedOut: 'Non ha effettuato l’accesso',
-  sessionEnded: 'La sessione è terminata. I dati inseriti sono ancora nella pagina. Acceda di nuovo per continuare.',
+  sessionEnded:
+    'La sessione è terminata. I dati inseriti sono ancora nella pagina. Acceda di nuovo per continuare.',
   signInElsewhere: 'Acceda di nuovo in un’altra scheda, poi riprovi qui.',
-  newLink: 'Esegua questo comando sul server per ottenere un nuovo link. Apra il link in un’altra scheda o lo incolli qui:',
+  newLink:
+    'Esegua questo comando sul server per ottenere un nuovo link. Apra il link in un’altra scheda o lo incolli qui:',
   linkLabel: 'Link di accesso',
   nothingFound: 'Nessun risultato',
   commands: 'Comandi',
@@ -68,4 +72,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutSave: 'Salva l’agente',
   shortcutHelp: 'Mostra le scorciatoie da tastiera',
   shortcutClose: 'Chiudi una finestra o un menu',
+  providers: 'Provider',
 }

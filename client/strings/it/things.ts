@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: 'utilizzo',
   users: 'utenti',
   versions: 'versioni',
+  providers: 'provider',
+  testResult: 'risultato del test',
 }

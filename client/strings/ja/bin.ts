@@ -11,7 +11,8 @@ export const bin: AreaTranslation<typeof english> = {
   empty: 'ごみ箱は空です',
   emptyHelp: '削除したエージェントは 30 日間ここに表示されます。',
   lossOne: '{name} と、そのバージョンおよび保存された会話が削除されます。この操作は元に戻せません。',
-  lossMany: '選択したエージェントと、そのバージョンおよび保存された会話が削除されます。この操作は元に戻せません。',
+  lossMany:
+    '選択したエージェントと、そのバージョンおよび保存された会話が削除されます。この操作は元に戻せません。',
   deleted: '削除日時',
   deletedForever: '完全削除日',
   created: '作成日時',

@@ -10,7 +10,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteMany: '会話を削除',
   deleteManyLoss: '選択した会話（{number} 件）は完全に削除されます。',
   deleteOne: '会話を削除',
-  deleteOneLoss: 'すべてのメッセージとツール呼び出しが削除されます。実行中の回答は停止します。この操作は元に戻せません。',
+  deleteOneLoss:
+    'すべてのメッセージとツール呼び出しが削除されます。実行中の回答は停止します。この操作は元に戻せません。',
   deletedOne: '会話を削除しました',
   deletedMany: '会話を削除しました',
   columnTitle: 'タイトル',
@@ -38,7 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: 'このエージェントの会話はありません',
   chooseAgent: 'エージェントを選択',
   editAgent: 'エージェントを編集',
-  noneHelp: 'エージェントは既定では何も保存しません。エージェントの会話を保存するには、編集して{field}をオンにするか、定義に {code} を追加してください。',
+  noneHelp:
+    'エージェントは既定では何も保存しません。エージェントの会話を保存するには、編集して{field}をオンにするか、定義に {code} を追加してください。',
   storeConversations: '会話を保存',
   noMessages: 'この会話にはメッセージがありません。',
   transcript: '会話の記録',

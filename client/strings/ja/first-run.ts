@@ -11,7 +11,7 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: '完了した手順',
   complete: '（完了）',
   connect: 'モデルを接続',
-  showInstructions: '手順を表示',
+  connectModel: 'モデルを接続',
   create: 'エージェントを作成',
   createAbout: 'テンプレートから始めます。名前、指示、必要に応じてツールを設定します。',
   createAgent: 'エージェントを作成',
@@ -25,8 +25,11 @@ export const firstRun: AreaTranslation<typeof english> = {
   showEmbedCode: '埋め込みコードを表示',
   embedShort: '埋め込む',
   embedTheAgent: 'エージェントを埋め込む',
-  askAdministrator: '現在は、メッセージを繰り返すだけの内蔵モックモデルのみが応答します。モデルの接続を管理者に依頼してください。',
-  connectHelp: '現在は、メッセージを繰り返すだけの内蔵モックモデルのみが応答します。{gateway} と {url}、または Ollama の場合は {local} を設定し、サーバーを再起動してください。',
+  askAdministrator:
+    '現在は、メッセージを繰り返すだけの内蔵モックモデルのみが応答します。モデルの接続を管理者に依頼してください。',
+  connectHelp:
+    '現在は、メッセージを繰り返すだけの内蔵モックモデルのみが応答します。OpenAI、Anthropic、Ollama、または OpenAI API に対応した任意のサーバーを追加してください。',
   mockModel: 'モックモデル',
   mockNotice: '回答は、メッセージを繰り返すだけの内蔵モックモデルによるものです。{link}',
+  askShort: 'モデルの接続を管理者に依頼してください。',
 }

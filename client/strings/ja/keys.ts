@@ -4,7 +4,8 @@ import type { keys as english } from '../en/keys.ts'
 
 export const keys: AreaTranslation<typeof english> = {
   title: 'キー',
-  about: '親キーはエージェント、ファイル、アーティファクトを所有し、サーバー上だけで保管する必要があります。エージェントキーは 1 つのエージェントへのアクセスを許可し、ウェブページで使用できます。',
+  about:
+    '親キーはエージェント、ファイル、アーティファクトを所有し、サーバー上だけで保管する必要があります。エージェントキーは 1 つのエージェントへのアクセスを許可し、ウェブページで使用できます。',
   parentKeys: '親キー',
   agentKeys: 'エージェントキー',
   claimKey: 'キーを引き取る',
@@ -31,7 +32,8 @@ export const keys: AreaTranslation<typeof english> = {
   rotateNamed: '{name} をローテーション',
   revokeNamed: '{name} を失効',
   revokeKey: 'キーを失効',
-  revokeLoss: 'このキーと、そのすべてのエージェントのキーは直ちに使用できなくなります。この操作は元に戻せません。',
+  revokeLoss:
+    'このキーと、そのすべてのエージェントのキーは直ちに使用できなくなります。この操作は元に戻せません。',
   keyRevoked: 'キーを失効しました',
   keyClaimed: 'キーを引き取りました',
   rotateKeyOf: '{name} のキーをローテーション',

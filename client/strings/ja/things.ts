@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: '使用量',
   users: 'ユーザー',
   versions: 'バージョン',
+  providers: 'プロバイダー',
+  testResult: 'テスト結果',
 }

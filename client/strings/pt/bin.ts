@@ -11,7 +11,8 @@ export const bin: AreaTranslation<typeof english> = {
   empty: 'A lixeira está vazia',
   emptyHelp: 'Os agentes que você excluir aparecem aqui por 30 dias.',
   lossOne: '{name}, suas versões e suas conversas armazenadas serão excluídos. Isso não pode ser desfeito.',
-  lossMany: 'Os agentes selecionados, suas versões e suas conversas armazenadas serão excluídos. Isso não pode ser desfeito.',
+  lossMany:
+    'Os agentes selecionados, suas versões e suas conversas armazenadas serão excluídos. Isso não pode ser desfeito.',
   deleted: 'Excluído',
   deletedForever: 'Exclusão definitiva',
   created: 'Criado',

@@ -10,7 +10,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteMany: 'Excluir conversas',
   deleteManyLoss: 'As conversas selecionadas ({number}) serão excluídas permanentemente.',
   deleteOne: 'Excluir conversa',
-  deleteOneLoss: 'Todas as mensagens e chamadas de ferramentas serão excluídas. Uma resposta em andamento para. Isso não pode ser desfeito.',
+  deleteOneLoss:
+    'Todas as mensagens e chamadas de ferramentas serão excluídas. Uma resposta em andamento para. Isso não pode ser desfeito.',
   deletedOne: 'Conversa excluída',
   deletedMany: 'Conversas excluídas',
   columnTitle: 'Título',
@@ -38,7 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: 'Nenhuma conversa deste agente',
   chooseAgent: 'Escolher um agente',
   editAgent: 'Editar o agente',
-  noneHelp: 'Por padrão, os agentes não armazenam nada. Para armazenar as conversas de um agente, edite-o e ative {field}, ou adicione {code} à definição dele.',
+  noneHelp:
+    'Por padrão, os agentes não armazenam nada. Para armazenar as conversas de um agente, edite-o e ative {field}, ou adicione {code} à definição dele.',
   storeConversations: 'Armazenar conversas',
   noMessages: 'Esta conversa não tem mensagens.',
   transcript: 'Transcrição',

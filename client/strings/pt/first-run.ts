@@ -11,7 +11,7 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: 'Etapas concluídas',
   complete: '(concluída)',
   connect: 'Conectar um modelo',
-  showInstructions: 'Mostrar instruções',
+  connectModel: 'Conectar modelo',
   create: 'Criar um agente',
   createAbout: 'Comece com um modelo de definição: um nome, instruções e, se quiser, ferramentas.',
   createAgent: 'Criar agente',
@@ -25,8 +25,11 @@ export const firstRun: AreaTranslation<typeof english> = {
   showEmbedCode: 'Mostrar código de incorporação',
   embedShort: 'Incorporar',
   embedTheAgent: 'Incorporar o agente',
-  askAdministrator: 'Somente o modelo simulado integrado responde, e ele apenas repete as mensagens. Peça ao administrador que conecte um modelo.',
-  connectHelp: 'Somente o modelo simulado integrado responde, e ele apenas repete as mensagens. Defina {gateway} e {url}, ou {local} para o Ollama, e reinicie o servidor.',
+  askAdministrator:
+    'Somente o modelo simulado integrado responde, e ele apenas repete as mensagens. Peça ao administrador que conecte um modelo.',
+  connectHelp:
+    'Somente o modelo simulado integrado responde, e ele apenas repete as mensagens. Adicione OpenAI, Anthropic, Ollama ou qualquer servidor com a API da OpenAI.',
   mockModel: 'Modelo simulado',
   mockNotice: 'As respostas vêm do modelo simulado integrado, que apenas repete as mensagens. {link}',
+  askShort: 'Peça ao administrador que conecte um modelo.',
 }

@@ -4,7 +4,8 @@ import type { keys as english } from '../en/keys.ts'
 
 export const keys: AreaTranslation<typeof english> = {
   title: 'Chaves',
-  about: 'Uma chave principal possui agentes, arquivos e artefatos e deve ficar no seu servidor. Uma chave de agente dá acesso a um único agente e pode ser usada em uma página da web.',
+  about:
+    'Uma chave principal possui agentes, arquivos e artefatos e deve ficar no seu servidor. Uma chave de agente dá acesso a um único agente e pode ser usada em uma página da web.',
   parentKeys: 'Chaves principais',
   agentKeys: 'Chaves de agente',
   claimKey: 'Reivindicar chave',
@@ -31,7 +32,8 @@ export const keys: AreaTranslation<typeof english> = {
   rotateNamed: 'Rotacionar {name}',
   revokeNamed: 'Revogar {name}',
   revokeKey: 'Revogar chave',
-  revokeLoss: 'Esta chave e as chaves de todos os seus agentes param de funcionar imediatamente. Isso não pode ser desfeito.',
+  revokeLoss:
+    'Esta chave e as chaves de todos os seus agentes param de funcionar imediatamente. Isso não pode ser desfeito.',
   keyRevoked: 'Chave revogada',
   keyClaimed: 'Chave reivindicada',
   rotateKeyOf: 'Rotacionar a chave de {name}',

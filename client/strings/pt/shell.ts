@@ -40,13 +40,16 @@ export const shell: AreaTranslation<typeof english> = {
   signingIn: 'Entrando',
   signInTitle: 'Entrar no Parley',
   signInFailed: 'Falha ao entrar',
-  signInHelp: 'Entre com um link de uso único. O servidor mostra um link ao iniciar pela primeira vez. Para obter outro, execute este comando no servidor:',
-  signInExpiry: 'O link funciona uma vez e expira após 15 minutos. Se você normalmente entra por um proxy, fale com o operador dele, porque o proxy não identificou você.',
+  signInHelp:
+    'Entre com um link de uso único. O servidor mostra um link ao iniciar pela primeira vez. Para obter outro, execute este comando no servidor:',
+  signInExpiry:
+    'O link funciona uma vez e expira após 15 minutos. Se você normalmente entra por um proxy, fale com o operador dele, porque o proxy não identificou você.',
   continue: 'Continuar',
   signedOut: 'Você saiu',
   sessionEnded: 'Sua sessão terminou. O que você digitou continua na página. Entre novamente para continuar.',
   signInElsewhere: 'Entre novamente em outra aba e tente de novo aqui.',
-  newLink: 'Execute este comando no servidor para obter um novo link. Abra o link em outra aba ou cole-o aqui:',
+  newLink:
+    'Execute este comando no servidor para obter um novo link. Abra o link em outra aba ou cole-o aqui:',
   linkLabel: 'Link de acesso',
   nothingFound: 'Nada encontrado',
   commands: 'Comandos',
@@ -68,4 +71,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutSave: 'Salvar o agente',
   shortcutHelp: 'Mostrar os atalhos de teclado',
   shortcutClose: 'Fechar uma caixa de diálogo ou um menu',
+  providers: 'Provedores',
 }

@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: 'uso',
   users: 'usuários',
   versions: 'versões',
+  providers: 'provedores',
+  testResult: 'resultado do teste',
 }

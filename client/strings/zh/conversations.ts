@@ -38,7 +38,8 @@ export const conversations: AreaTranslation<typeof english> = {
   noneOfAgent: '此智能体没有对话',
   chooseAgent: '选择智能体',
   editAgent: '编辑智能体',
-  noneHelp: '智能体默认不存储任何内容。要存储某个智能体的对话，请编辑该智能体并开启{field}，或在其定义中添加 {code}。',
+  noneHelp:
+    '智能体默认不存储任何内容。要存储某个智能体的对话，请编辑该智能体并开启{field}，或在其定义中添加 {code}。',
   storeConversations: '存储对话',
   noMessages: '此对话没有消息。',
   transcript: '对话记录',

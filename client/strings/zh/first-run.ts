@@ -11,7 +11,7 @@ export const firstRun: AreaTranslation<typeof english> = {
   completeSteps: '已完成的步骤',
   complete: '（已完成）',
   connect: '连接模型',
-  showInstructions: '查看说明',
+  connectModel: '连接模型',
   create: '创建智能体',
   createAbout: '从模板开始：名称、指令，以及可选的工具。',
   createAgent: '创建智能体',
@@ -26,7 +26,9 @@ export const firstRun: AreaTranslation<typeof english> = {
   embedShort: '嵌入',
   embedTheAgent: '嵌入此智能体',
   askAdministrator: '目前只有内置的模拟模型在回答，它只会重复消息。请联系管理员连接模型。',
-  connectHelp: '目前只有内置的模拟模型在回答，它只会重复消息。请设置 {gateway} 和 {url}，或为 Ollama 设置 {local}，然后重启服务器。',
+  connectHelp:
+    '目前只有内置的模拟模型在回答，它只会重复消息。请添加 OpenAI、Anthropic、Ollama 或任何支持 OpenAI API 的服务器。',
   mockModel: '模拟模型',
   mockNotice: '回答来自内置的模拟模型，它只会重复消息。{link}',
+  askShort: '请联系管理员连接模型。',
 }

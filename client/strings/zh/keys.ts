@@ -4,7 +4,8 @@ import type { keys as english } from '../en/keys.ts'
 
 export const keys: AreaTranslation<typeof english> = {
   title: '密钥',
-  about: '主密钥拥有智能体、文件和制品，必须保存在您的服务器上。智能体密钥只能访问一个智能体，可以在网页中使用。',
+  about:
+    '主密钥拥有智能体、文件和制品，必须保存在您的服务器上。智能体密钥只能访问一个智能体，可以在网页中使用。',
   parentKeys: '主密钥',
   agentKeys: '智能体密钥',
   claimKey: '认领密钥',

@@ -40,8 +40,10 @@ export const shell: AreaTranslation<typeof english> = {
   signingIn: '正在登录',
   signInTitle: '登录 Parley',
   signInFailed: '登录失败',
-  signInHelp: '请使用一次性链接登录。服务器首次启动时会显示一个链接。如需获取新的链接，请在服务器上运行此命令：',
-  signInExpiry: '该链接只能使用一次，15 分钟后过期。如果您通常通过代理登录，请联系其运维人员，因为代理未识别您的身份。',
+  signInHelp:
+    '请使用一次性链接登录。服务器首次启动时会显示一个链接。如需获取新的链接，请在服务器上运行此命令：',
+  signInExpiry:
+    '该链接只能使用一次，15 分钟后过期。如果您通常通过代理登录，请联系其运维人员，因为代理未识别您的身份。',
   continue: '继续',
   signedOut: '您已退出登录',
   sessionEnded: '您的会话已结束。您输入的内容仍在页面上。请重新登录以继续。',
@@ -68,4 +70,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutSave: '保存智能体',
   shortcutHelp: '显示键盘快捷键',
   shortcutClose: '关闭对话框或菜单',
+  providers: '提供商',
 }

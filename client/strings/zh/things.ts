@@ -28,4 +28,6 @@ export const things: AreaTranslation<typeof english> = {
   usage: '用量',
   users: '用户',
   versions: '版本',
+  providers: '提供商',
+  testResult: '测试结果',
 }

@@ -76,17 +76,17 @@ test('numbers in a text use the format and the plural form of the language', asy
 })
 
 test('numbers follow the region of the language', async () => {
-  await setLanguage('de', 'de-CH')
-  expect(renderNumber(1200)).toBe('1’200')
+  await setLanguage('en', 'en-IN')
+  expect(renderNumber(100_000)).toBe('1,00,000')
 })
 
-/** Folders whose texts are not in the catalogues. */
-const untranslated = ['admin', 'agents', 'design', 'embed', 'files', 'policy', 'providers', 'uploads', 'usage']
+/** The folder of the catalogues, and those whose texts are not in them. */
+const outside = ['strings', 'admin', 'agents', 'design', 'embed', 'policy', 'providers', 'usage']
 
 const client = fileURLToPath(new URL('../../client/', import.meta.url))
 const translated = readdirSync(client, { recursive: true, encoding: 'utf8' })
   .filter((path) => /\.tsx?$/.test(path) && !path.startsWith('node_modules/'))
-  .filter((path) => !untranslated.includes(path.split('/')[0] ?? ''))
+  .filter((path) => !outside.includes(path.split('/')[0] ?? ''))
 
 test.each(translated)('client/%s has no visible text outside of the catalogues', (path) => {
   expect(findVisibleTexts(path, readFileSync(`${client}${path}`, 'utf8'))).toEqual([])
@@ -97,7 +97,13 @@ test('the scan for visible texts finds texts, attributes, properties and message
     const column = { name: 'Created', icon: 'plus' }
     showDone('Key created')
     const page = <Page title="Keys" icon="keys" about={isNew ? 'New key' : t('keys.key')}>Some text<Code>x y</Code></Page>`
-  expect(findVisibleTexts('page.tsx', code)).toEqual(['Created', 'Key created', 'Keys', 'New key', 'Some text'])
+  expect(findVisibleTexts('page.tsx', code)).toEqual([
+    'Created',
+    'Key created',
+    'Keys',
+    'New key',
+    'Some text',
+  ])
 })
 
 interface Node {
@@ -109,10 +115,13 @@ const visibleNames = [
   ...['about', 'action', 'all', 'alt', 'aria-label', 'description', 'heading', 'label', 'loss', 'name'],
   ...['nothingFound', 'placeholder', 'title', 'what'],
 ]
+/** A single word in lower case is an identifier. */
+const isSentence = /^\P{Ll}|\s/u
+const isTitle = /^\p{Lu}\w/u
 /** Contain code, which is the same in all languages. */
 const codeElements = ['Code', 'Kbd', 'code', 'pre']
 /** Product names, and parts of code. */
-const allowed = ['Parley', 'Ctrl K', 'Escape', 'svc_…']
+const allowed = ['Parley', 'Ctrl K', '/console/sign-in#…', '{ keep: 30d }']
 const messages = ['showDone', 'showUndo', 'showProblem', 'useTitle']
 
 /** Returns literal texts in the places of a file that users see. */
@@ -129,7 +138,7 @@ function findVisibleTexts(path: string, code: string): string[] {
     if (node.type === 'JSXAttribute' && visibleNames.includes(nameOf(node, 'name')))
       reportLiterals(node.value)
     if (node.type === 'Property' && visibleNames.includes(nameOf(node, 'key')))
-      reportLiterals(node.value, /^[A-Z]\w/)
+      reportLiterals(node.value, isTitle)
     if (node.type === 'CallExpression' && messages.includes(nameOf(node, 'callee')))
       for (const argument of node.arguments as readonly Node[]) reportLiterals(argument)
     for (const value of Object.values(node)) {
@@ -138,13 +147,16 @@ function findVisibleTexts(path: string, code: string): string[] {
   }
 
   /** Reports a literal, also as a branch of a condition. */
-  function reportLiterals(value: unknown, pattern = /\p{L}{2}/u): void {
+  function reportLiterals(value: unknown, pattern = isSentence): void {
     if (!isNode(value)) return
     if (value.type === 'Literal' && pattern.test(String(value.value))) report(value.value)
     if (value.type === 'TemplateLiteral')
       for (const { value: part } of value.quasis as readonly { value: { cooked: string } }[])
         report(part.cooked)
-    const inner = { JSXExpressionContainer: ['expression'], ConditionalExpression: ['consequent', 'alternate'] }
+    const inner = {
+      JSXExpressionContainer: ['expression'],
+      ConditionalExpression: ['consequent', 'alternate'],
+    }
     for (const field of inner[value.type as keyof typeof inner] ?? []) reportLiterals(value[field], pattern)
   }
 

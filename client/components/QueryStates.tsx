@@ -77,7 +77,7 @@ export function Failed({ error, what = 'page', title, retry }: FailedProps) {
 
 interface FailedProps {
   readonly error: unknown
-  /** What is missing, for the title. */
+  /** The subject of the title. */
   readonly what?: Thing
   /** Replaces the title. */
   readonly title?: string

@@ -40,7 +40,7 @@ interface Current {
 
 let current: Current = { code: 'en', locale: undefined, catalogue: en }
 
-/** Returns the first wanted language that has a catalogue, with its tag; English if there is none. */
+/** Returns the first wanted language that has a catalogue, with its tag; English otherwise. */
 export function chooseLanguage(wanted: readonly string[]): { code: LanguageCode; locale: string } {
   for (const tag of wanted) {
     const base = tag.toLowerCase().split(/[-_]/)[0]

@@ -128,6 +128,7 @@ async function writeAll(folder: string): Promise<object> {
   )
   const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, { format: 'es' })
   const demo = await bundle('demo/main.ts', {}, { format: 'es' })
+  const preview = await bundle('preview/main.ts', {}, { format: 'es' })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   return {
     loader: await write(folder, 'parley', 'js', loader.script),
@@ -135,6 +136,8 @@ async function writeAll(folder: string): Promise<object> {
     frameStyle: await write(folder, 'frame', 'css', styleOf(frame)),
     demoScript: await write(folder, 'demo', 'js', demo.script),
     demoStyle: await write(folder, 'demo', 'css', styleOf(demo)),
+    previewScript: await write(folder, 'preview', 'js', preview.script),
+    previewStyle: await write(folder, 'preview', 'css', styleOf(preview)),
   }
 }
 

@@ -26,6 +26,12 @@ embed:
 
 /** Returns the page behind the widget. */
 const previewOf = (page: Page) => page.locator('.preview-stage iframe').contentFrame()
+/** Opens the chat; the button is fixed to the bottom of the page behind it. */
+async function openChat(page: Page): Promise<void> {
+  await page.locator('.preview-stage').evaluate((stage) => stage.scrollIntoView({ block: 'end' }))
+  await previewOf(page).getByRole('button', { name: 'Open chat' }).click()
+}
+
 const chatOf = (page: Page) => previewOf(page).locator('parley-chat iframe').contentFrame()
 
 describe('the embed page', () => {
@@ -40,7 +46,7 @@ describe('the embed page', () => {
       const code = page.getByRole('region', { name: 'Code' })
       await code.getByText(`data-api-key="${agent_key}"`).waitFor()
       await code.getByText(`src="${app.url}/embed/parley.js"`).waitFor()
-      await previewOf(page).getByRole('button', { name: 'Open chat' }).click()
+      await openChat(page)
       const chat = chatOf(page)
       await chat.getByText('Hello there!').waitFor()
       await chat.getByRole('textbox').fill('Hi')
@@ -59,7 +65,7 @@ describe('the embed page', () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
-    await previewOf(page).getByRole('button', { name: 'Open chat' }).click()
+    await openChat(page)
     const preview = page.getByRole('region', { name: 'Preview' })
     await preview.getByText('Dark', { exact: true }).click()
     await preview.getByRole('textbox', { name: 'Title' }).fill('Our "guide"')
@@ -89,7 +95,7 @@ describe('the embed page', () => {
     }
     expect(await distances()).toEqual([20, 20])
     await page.getByText('Phone', { exact: true }).click()
-    await expect.poll(async () => (await stage())?.width).toBe(392)
+    await expect.poll(async () => (await stage())?.width).toBe(390)
     await page.getByText('Desktop', { exact: true }).click()
     const address = page.getByRole('textbox', { name: 'Page behind the widget' })
     await address.fill('mailto:somebody')

@@ -87,7 +87,9 @@ describe('the /demo page', () => {
 
 test('the /demo page offers the agents of the console session instead of asking for a key', async () => {
   const { app, browser } = harness
-  const other = await app.createAgent('name: Other guide\ninstructions: Help.\nembed:\n  greeting: I am other.\n')
+  const other = await app.createAgent(
+    'name: Other guide\ninstructions: Help.\nembed:\n  greeting: I am other.\n',
+  )
   const { page, complaints } = await openConsole(app, browser)
   await page.goto(`${app.url}/demo`)
   await page.locator('parley-chat .launcher').waitFor()

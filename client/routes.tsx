@@ -6,12 +6,14 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
-import { lastDaysQuery } from './agents/queries.ts'
+import { agentPageQuery } from './agents/queries.ts'
 import { queryClient } from './api.ts'
 import { Loading } from './components/QueryStates.tsx'
 import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
   parseAdminSearch,
+  parseAgentsSearch,
+  parseBinSearch,
   parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
@@ -62,11 +64,11 @@ const start = createRoute({
 const agents = createRoute({
   getParentRoute: () => shell,
   path: '/agents',
-  validateSearch: ({ q }: Record<string, unknown>): { q?: string } =>
-    typeof q === 'string' && q !== '' ? { q } : {},
-  loader: () => {
+  validateSearch: parseAgentsSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ deps }) => {
     prefetchFirstRun()
-    void queryClient.prefetchQuery(lastDaysQuery)
+    void queryClient.prefetchQuery(agentPageQuery(deps))
   },
   component: lazyRouteComponent(() => import('./agents/AgentsPage.tsx'), 'AgentsPage'),
 })
@@ -165,6 +167,13 @@ const files = createRoute({
   component: lazyRouteComponent(() => import('./files/page.tsx'), 'FilesPage'),
 })
 
+const bin = createRoute({
+  getParentRoute: () => shell,
+  path: '/bin',
+  validateSearch: parseBinSearch,
+  component: lazyRouteComponent(() => import('./bin/page.tsx'), 'BinPage'),
+})
+
 const admin = createRoute({
   getParentRoute: () => shell,
   path: '/admin',
@@ -194,6 +203,7 @@ const tree = root.addChildren([
     usage,
     uploads,
     files,
+    bin,
     admin,
     ...('development' in document.documentElement.dataset ? [design] : []),
     unknown,

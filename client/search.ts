@@ -55,25 +55,70 @@ export function parseUsageSearch({ range, from, to, by, whose, key }: RawSearch)
   })
 }
 
+const orders = ['asc', 'desc'] as const
+
+/** The part of the address that every list has; the server checks `sort`. */
+interface RawList<Sort extends string> {
+  readonly q?: string | undefined
+  readonly sort?: Sort | undefined
+  readonly order?: (typeof orders)[number] | undefined
+  /** Id of the last item on the previous page. */
+  readonly after?: string | undefined
+}
+
+function parseList<Sort extends string>(
+  { q, sort, order, after }: RawSearch,
+  sorts: readonly Sort[],
+): RawList<Sort> {
+  return present({
+    q: textOf(q)?.slice(0, 200),
+    sort: oneOf(sort, sorts),
+    order: oneOf(order, orders),
+    after: textOf(after),
+  })
+}
+
+/** Applies changes to an address; undefined removes a value. */
+export function changeSearch<T extends object>(
+  search: T,
+  changes: Readonly<Record<string, string | undefined>>,
+): T {
+  return present({ ...search, ...changes })
+}
+
+const agentSorts = ['created', 'name', 'updated'] as const
+export type AgentsSearch = RawList<(typeof agentSorts)[number]>
+
+export function parseAgentsSearch(raw: RawSearch): AgentsSearch {
+  return parseList(raw, agentSorts)
+}
+
 export const adminTabs = ['users', 'keys', 'usage', 'audit'] as const
 type AdminTab = (typeof adminTabs)[number]
 
-export interface AdminSearch extends UsageSearch {
+const adminSorts = ['created', 'email', 'last_seen', 'name', 'last_used'] as const
+export const keyStates = ['active', 'disabled', 'expired', 'revoked'] as const
+
+export interface AdminSearch extends UsageSearch, RawList<(typeof adminSorts)[number]> {
   /** Users tab by default. */
   readonly tab?: AdminTab | undefined
-  /** Id of the last item on the previous page. */
-  readonly after?: string | undefined
+  /** Id of the user whose keys are listed. */
+  readonly user?: string | undefined
+  /** State of the listed keys. */
+  readonly state?: (typeof keyStates)[number] | undefined
   readonly action?: (typeof actions)[number] | undefined
   readonly actor?: string | undefined
   readonly target?: string | undefined
 }
 
 export function parseAdminSearch(raw: RawSearch): AdminSearch {
-  const { tab, after, action, actor, target, from, to } = raw
+  const { tab, user, state, action, actor, target, from, to } = raw
   return present({
     ...parseUsageSearch(raw),
+    ...parseList(raw, adminSorts),
     tab: oneOf(tab, adminTabs),
-    after: textOf(after),
+    user: textOf(user),
+    state: oneOf(state, keyStates),
     action: oneOf(action, actions),
     actor: textOf(actor),
     target: textOf(target),
@@ -82,43 +127,60 @@ export function parseAdminSearch(raw: RawSearch): AdminSearch {
   })
 }
 
-interface FilesSearch {
-  /** Id of the last file on the previous page. */
-  readonly after?: string | undefined
+const fileSorts = ['created', 'name', 'size'] as const
+
+export interface FilesSearch extends RawList<(typeof fileSorts)[number]> {
+  readonly purpose?: string | undefined
 }
 
-export function parseFilesSearch({ after }: RawSearch): FilesSearch {
-  return present({ after: textOf(after) })
+export function parseFilesSearch(raw: RawSearch): FilesSearch {
+  return present({ ...parseList(raw, fileSorts), purpose: textOf(raw.purpose) })
 }
 
-interface ConversationsSearch {
+export interface ConversationsSearch extends RawList<'created'> {
   /** Id of the agent whose conversations are listed. */
   readonly agent?: string | undefined
 }
 
-export function parseConversationsSearch({ agent }: RawSearch): ConversationsSearch {
-  return present({ agent: textOf(agent) })
+export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
+  return present({ ...parseList(raw, ['created'] as const), agent: textOf(raw.agent) })
 }
 
 export const keyTabs = ['parent', 'agent'] as const
 
-interface KeysSearch {
+export interface KeysSearch extends RawList<'created' | 'name' | 'last_used'> {
   readonly tab?: (typeof keyTabs)[number] | undefined
   /** Id of the agent whose key is shown. */
   readonly agent?: string | undefined
 }
 
-export function parseKeysSearch({ tab, agent }: RawSearch): KeysSearch {
-  return present({ tab: oneOf(tab, keyTabs), agent: textOf(agent) })
+export function parseKeysSearch(raw: RawSearch): KeysSearch {
+  return present({
+    ...parseList(raw, ['created', 'name', 'last_used'] as const),
+    tab: oneOf(raw.tab, keyTabs),
+    agent: textOf(raw.agent),
+  })
 }
 
-interface UploadsSearch {
-  /** Id of the last artifact on the previous page. */
-  readonly after?: string | undefined
+export const artifactStates = ['uploading', 'processing', 'ready'] as const
+export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as const
+
+export interface UploadsSearch extends RawList<(typeof fileSorts)[number]> {
+  readonly kind?: (typeof artifactKinds)[number] | undefined
+  readonly state?: (typeof artifactStates)[number] | undefined
   /** Id of the artifact shown in the dialog. */
   readonly artifact?: string | undefined
 }
 
-export function parseUploadsSearch({ after, artifact }: RawSearch): UploadsSearch {
-  return present({ after: textOf(after), artifact: textOf(artifact) })
+export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
+  return present({
+    ...parseList(raw, fileSorts),
+    kind: oneOf(raw.kind, artifactKinds),
+    state: oneOf(raw.state, artifactStates),
+    artifact: textOf(raw.artifact),
+  })
+}
+
+export function parseBinSearch({ after }: RawSearch): { readonly after?: string | undefined } {
+  return present({ after: textOf(after) })
 }

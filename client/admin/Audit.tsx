@@ -1,25 +1,26 @@
 /** Shows the audit log with its filters. */
-import { Button, Code, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Code, Group, Menu, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import { type Column, DataTable, nextOf, Pager } from '../components/DataTable.tsx'
-import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
+import type { Column } from '../components/DataTable.tsx'
+import { ListView } from '../components/list/ListView.tsx'
+import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import type { AdminSearch } from '../search.ts'
 import { actionGroups, actionNames, actions, nameAction } from './audit-labels.ts'
 import type { TabProps } from './Budget.tsx'
 
 type AuditEvent = Outputs['admin']['audit']['data'][number]
-const PAGE_SIZE = 25
+const PAGE_SIZE = 50
 
-export function Audit({ search, go }: TabProps) {
-  const { action, actor, target, from, to, after } = search
+export function Audit({ search, change, go }: TabProps) {
+  const { action, actor, target, from, to, order, after } = search
   const filters = { action, actor, target, from, to }
-  const { data, error, refetch } = useQuery({
-    queryKey: ['admin', 'audit', filters, after],
-    queryFn: () => api.admin.audit.query({ ...filters, limit: PAGE_SIZE, after }),
+  const query = useQuery({
+    queryKey: ['admin', 'audit', filters, order, after],
+    queryFn: () => api.admin.audit.query({ ...filters, limit: PAGE_SIZE, order, after }),
     placeholderData: keepPreviousData,
   })
   return (
@@ -29,27 +30,30 @@ export function Audit({ search, go }: TabProps) {
         filters={filters}
         onFilter={(next) => go({ tab: 'audit', ...next })}
       />
-      {error !== null ? <Failed error={error} what="The audit log" retry={() => void refetch()} /> : null}
-      {data === undefined && error === null ? <Loading what="the audit log" rows={6} /> : null}
-      {data === undefined || error !== null ? null : <Events events={data.data} />}
-      <Pager
-        after={after}
-        next={nextOf(data, ({ id }) => id)}
-        onTurn={(next) => go({ tab: 'audit', ...filters, after: next })}
+      <ListView
+        label="Audit log"
+        items="entries"
+        columns={columns}
+        query={query}
+        idOf={({ id }) => id}
+        nameOf={({ action: done, target_id: id }) => `${nameAction(done)} ${id}`}
+        search={{ ...filters, order, after }}
+        onSearch={change}
+        sorting={{ sort: 'created', order: 'desc' }}
+        menu={({ actor: by, target_id: id }) => (
+          <>
+            <Menu.Item onClick={() => go({ tab: 'audit', actor: by })}>More by this actor</Menu.Item>
+            <Menu.Item onClick={() => go({ tab: 'audit', target: id })}>More about this target</Menu.Item>
+          </>
+        )}
+        empty={
+          <Empty icon="admin" title="No entries yet">
+            Changes to keys, agents, files and uploads appear here.
+          </Empty>
+        }
       />
     </Stack>
   )
-}
-
-function Events({ events }: { readonly events: readonly AuditEvent[] }) {
-  if (events.length === 0) {
-    return (
-      <Empty icon="search" title="No matching entries">
-        No audit log entries match these filters. Remove a filter to see more.
-      </Empty>
-    )
-  }
-  return <DataTable label="Audit log" columns={columns} rows={events} keyOf={({ id }) => id} />
 }
 
 const actorKinds = {
@@ -63,6 +67,7 @@ const actorKinds = {
 const columns: readonly Column<AuditEvent>[] = [
   {
     name: 'Action',
+    isMain: true,
     render: ({ action }) => (
       <Text span size="sm" fw={500}>
         {nameAction(action)}
@@ -72,7 +77,17 @@ const columns: readonly Column<AuditEvent>[] = [
   { name: 'Target', render: (event) => <Target {...event} /> },
   { name: 'Actor', render: ({ actor_kind: kind, actor }) => `${actorKinds[kind]} ${actor}`.trim() },
   { name: 'IP address', render: ({ client_address: address }) => address ?? '–' },
-  { name: 'Time', render: ({ created_at: at }) => <Ago seconds={at} /> },
+  {
+    name: 'Time',
+    sort: 'created',
+    firstOrder: 'desc',
+    render: ({ created_at: at }) => <Ago seconds={at} />,
+  },
+  {
+    name: 'Request ID',
+    isHidden: true,
+    render: ({ request_id: id }) => (id === null ? '–' : <Code>{id}</Code>),
+  },
   { name: 'Details', render: ({ details }) => <Details details={details} /> },
 ]
 

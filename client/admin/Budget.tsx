@@ -7,7 +7,7 @@ import { api } from '../api.ts'
 import { DialogForm } from '../components/Dialog.tsx'
 import { renderNumber } from '../format.ts'
 import type { AdminSearch } from '../search.ts'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 
 interface BudgetFormProps {
   readonly adminKey: AdminKey
@@ -99,6 +99,9 @@ export function BudgetState({ budget }: Pick<AdminKey, 'budget'>) {
 
 export interface TabProps {
   readonly search: AdminSearch
+  /** Changes some values of the address. */
+  readonly change: (changes: Readonly<Record<string, string | undefined>>) => void
+  /** Replaces the address. */
   readonly go: (search: AdminSearch) => void
 }
 

@@ -1,48 +1,70 @@
 /** Lists all users who have signed in, and their keys. */
-import { Badge, Group, Stack, Text } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { Badge, Code, Group, Menu, Stack, Text } from '@mantine/core'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import { type Column, DataTable, nextOf, Pager } from '../components/DataTable.tsx'
-import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import { Ago } from '../components/text.tsx'
+import type { Column } from '../components/DataTable.tsx'
+import { ListView } from '../components/list/ListView.tsx'
+import { Empty } from '../components/QueryStates.tsx'
+import { Ago, TextLink } from '../components/text.tsx'
 import type { TabProps } from './Budget.tsx'
 
 type User = Outputs['admin']['users']['data'][number]
-const PAGE_SIZE = 25
+const PAGE_SIZE = 50
 
-export function Users({ search: { after }, go }: TabProps) {
-  const { data, error, refetch } = useQuery({
-    queryKey: ['admin', 'users', after],
-    queryFn: () => api.admin.users.query({ limit: PAGE_SIZE, after }),
+export function Users({ search, change, go }: TabProps) {
+  const { q, after, order } = search
+  const sort = userSorts.find((one) => one === search.sort)
+  const query = useQuery({
+    queryKey: ['admin', 'users', q, sort, order, after],
+    queryFn: () => api.admin.users.query({ limit: PAGE_SIZE, q, sort, order, after }),
+    placeholderData: keepPreviousData,
   })
-  if (error !== null && data === undefined)
-    return <Failed error={error} what="The users" retry={() => void refetch()} />
-  if (data === undefined) return <Loading what="the users" />
-  if (data.data.length === 0) {
-    return (
-      <Empty icon="admin" title="No users yet">
-        Users appear here after they first sign in through the proxy or with a one-time link.
-      </Empty>
-    )
-  }
   return (
-    <>
-      <DataTable label="Users" columns={columns} rows={data.data} keyOf={({ id }) => id} />
-      <Pager
-        after={after}
-        next={nextOf(data, ({ id }) => id)}
-        onTurn={(next) => go({ tab: 'users', after: next })}
-      />
-    </>
+    <ListView
+      label="Users"
+      items="users"
+      columns={columns}
+      query={query}
+      idOf={({ id }) => id}
+      nameOf={({ email }) => email}
+      search={{ q, sort, order, after }}
+      onSearch={change}
+      sorting={{ sort: 'created', order: 'desc' }}
+      placeholder="Search by email, name or ID"
+      menu={({ id, email }) => (
+        <>
+          <Menu.Item onClick={() => go({ tab: 'keys', user: id })}>View keys</Menu.Item>
+          <Menu.Item onClick={() => go({ tab: 'audit', actor: email })}>View audit log</Menu.Item>
+        </>
+      )}
+      empty={
+        <Empty icon="admin" title="No users yet">
+          Users appear here after they first sign in through the proxy or with a one-time link.
+        </Empty>
+      }
+    />
   )
 }
 
+const userSorts = ['created', 'email', 'last_seen'] as const
+
 const columns: readonly Column<User>[] = [
-  { name: 'User', render: (user) => <Who {...user} /> },
-  { name: 'Keys', render: ({ keys }) => <OwnKeys keys={keys} /> },
-  { name: 'First seen', render: ({ created_at: at }) => <Ago seconds={at} /> },
-  { name: 'Last seen', render: ({ last_seen_at: at }) => <Ago seconds={at} /> },
+  { name: 'User', isMain: true, sort: 'email', render: (user) => <Who {...user} /> },
+  { name: 'Keys', render: (user) => <OwnKeys {...user} /> },
+  {
+    name: 'First seen',
+    sort: 'created',
+    firstOrder: 'desc',
+    render: ({ created_at: at }) => <Ago seconds={at} />,
+  },
+  {
+    name: 'Last seen',
+    sort: 'last_seen',
+    firstOrder: 'desc',
+    render: ({ last_seen_at: at }) => <Ago seconds={at} />,
+  },
+  { name: 'ID', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
 ]
 
 function Who({ name, email, is_administrator: isAdministrator }: User) {
@@ -65,13 +87,16 @@ function Who({ name, email, is_administrator: isAdministrator }: User) {
   )
 }
 
+/** Lists the user's keys; each links to its usage. */
 function OwnKeys({ keys }: Pick<User, 'keys'>) {
   if (keys.length === 0) return 'None'
   return (
     <Stack gap={0}>
       {keys.map(({ id, name, is_active: isActive }) => (
         <Text key={id} span size="sm">
-          {name}{' '}
+          <TextLink to="/admin" search={{ tab: 'usage', key: id }} size="sm">
+            {name}
+          </TextLink>{' '}
           {isActive ? (
             <Text span size="xs" c="dimmed">
               (active)

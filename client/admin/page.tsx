@@ -4,7 +4,7 @@ import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty } from '../components/QueryStates.tsx'
-import { type AdminSearch, adminTabs } from '../search.ts'
+import { type AdminSearch, adminTabs, changeSearch } from '../search.ts'
 import { useMe } from '../shell/use-me.ts'
 import { UsageView } from '../usage/UsageView.tsx'
 import { Audit } from './Audit.tsx'
@@ -17,7 +17,9 @@ const tabNames = { users: 'Users', keys: 'Keys', usage: 'Usage', audit: 'Audit l
 export function AdminPage() {
   const { is_administrator: isAdministrator } = useMe()
   const search = useSearch({ from: '/shell/admin' })
-  const navigate = useNavigate()
+  const navigate = useNavigate({ from: '/admin' })
+  const change: TabProps['change'] = (changes) =>
+    void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
   const go = (next: AdminSearch) => void navigate({ to: '/admin', search: next })
   const { tab = 'users' } = search
   if (!isAdministrator) return <NotYours />
@@ -38,7 +40,7 @@ export function AdminPage() {
         </Tabs.List>
         {adminTabs.map((one) => (
           <Tabs.Panel key={one} value={one}>
-            <TabContent tab={one} search={search} go={go} />
+            <TabContent tab={one} search={search} change={change} go={go} />
           </Tabs.Panel>
         ))}
       </Tabs>
@@ -46,12 +48,13 @@ export function AdminPage() {
   )
 }
 
-function TabContent({ tab, search, go }: TabProps & { readonly tab: (typeof adminTabs)[number] }) {
+function TabContent({ tab, ...props }: TabProps & { readonly tab: (typeof adminTabs)[number] }) {
+  const { search, go } = props
   switch (tab) {
     case 'users':
-      return <Users search={search} go={go} />
+      return <Users {...props} />
     case 'keys':
-      return <Keys search={search} go={go} />
+      return <Keys {...props} />
     case 'usage': {
       const usage = { ...search, whose: 'all' } as const
       return (
@@ -64,7 +67,7 @@ function TabContent({ tab, search, go }: TabProps & { readonly tab: (typeof admi
       )
     }
     case 'audit':
-      return <Audit search={search} go={go} />
+      return <Audit {...props} />
   }
 }
 

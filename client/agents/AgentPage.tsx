@@ -8,13 +8,14 @@ import { api } from '../api.ts'
 import { ConfirmDialog } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
-import { toFailure } from '../failure.ts'
+import { problemOf, toFailure } from '../failure.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { Icon } from '../shell/icons.tsx'
-import { showDone } from '../shell/toast.ts'
+import { showDone, showProblem } from '../shell/toast.tsx'
+import { binAgents } from './agent-bin.ts'
 import { exportDefinition } from './definition-files.ts'
 import { changeDefinition } from './definition-text.ts'
-import { agentQuery } from './queries.ts'
+import { agentQuery, refreshAgentLists } from './queries.ts'
 
 export function AgentPage() {
   const { agentId } = useParams({ from: '/shell/agents/$agentId' })
@@ -68,7 +69,11 @@ function AgentTabs({ agentId }: { readonly agentId: string }) {
 }
 
 function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
-  const [isDeleting, deleting] = useDisclosure(false)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const moveToBin = async () => {
+    await binAgents(queries, [agent.agent_id], () => navigate({ to: '/agents', ignoreBlocker: true }))
+  }
   const [isDuplicating, duplicating] = useDisclosure(false)
   return (
     <>
@@ -99,14 +104,13 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
           <Menu.Item
             className="danger-text"
             leftSection={<Icon name="trash" size={16} />}
-            onClick={deleting.open}
+            onClick={() => void moveToBin().catch((thrown) => showProblem(problemOf(thrown)))}
           >
             Delete agent
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
       <DuplicateDialog agent={agent} isOpen={isDuplicating} onClose={duplicating.close} />
-      <DeleteDialog agent={agent} isOpen={isDeleting} onClose={deleting.close} />
     </>
   )
 }
@@ -133,7 +137,7 @@ function DuplicateDialog({ agent, isOpen, onClose }: AgentDialogProps) {
   async function duplicate(): Promise<void> {
     const yaml = changeDefinition(text, format, ['name'], name)
     const { agent_id: agentId } = await api.agents.create.mutate({ yaml, format })
-    await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+    await refreshAgentLists(queries)
     await navigate({ to: '/agents/$agentId', params: { agentId } })
   }
   return (
@@ -146,32 +150,6 @@ function DuplicateDialog({ agent, isOpen, onClose }: AgentDialogProps) {
     >
       This creates “{name}” from the saved version, with its own key. The copy has no history and no
       conversations.
-    </ConfirmDialog>
-  )
-}
-
-function DeleteDialog({ agent, isOpen, onClose }: AgentDialogProps) {
-  const queries = useQueryClient()
-  const navigate = useNavigate()
-  async function remove(): Promise<void> {
-    await api.agents.delete.mutate({ agent_id: agent.agent_id })
-    await navigate({ to: '/agents', ignoreBlocker: true })
-    queries.removeQueries({ queryKey: ['agents', agent.agent_id] })
-    await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
-    showDone('Agent deleted')
-  }
-  return (
-    <ConfirmDialog
-      title="Delete agent"
-      isOpen={isOpen}
-      onClose={onClose}
-      onConfirm={remove}
-      action="Delete"
-      isDangerous
-      typed={agent.definition.name}
-    >
-      Its key stops working immediately, and the chat stops on every page that embeds it. This cannot be
-      undone.
     </ConfirmDialog>
   )
 }

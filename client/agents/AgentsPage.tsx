@@ -1,40 +1,46 @@
 /** Lists the agents, with a search field and each agent's last day of use. */
-import { Button, TextInput } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { Button, Menu } from '@mantine/core'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import type { ComponentProps } from 'react'
 import type { AgentListItem } from '../api.ts'
-import { type Column, DataTable } from '../components/DataTable.tsx'
+import type { Column } from '../components/DataTable.tsx'
+import { ListView } from '../components/list/ListView.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
-import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
+import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { problemOf } from '../failure.ts'
 import { Checklist } from '../first-run/Checklist.tsx'
 import { countSteps, STEPS, useFirstRun, useStoredFirstRun } from '../first-run/first-run.ts'
 import { renderCount, renderDay } from '../format.ts'
+import { type AgentsSearch, changeSearch } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
-import { agentsQuery, lastDaysQuery } from './queries.ts'
+import { showDone, showProblem } from '../shell/toast.tsx'
+import { binAgents } from './agent-bin.ts'
+import { agentPageQuery, lastDaysQuery } from './queries.ts'
 
 export function AgentsPage() {
-  const { data, error, refetch } = useQuery(agentsQuery)
+  const search = useSearch({ from: '/shell/agents' })
+  const agents = useQuery({ ...agentPageQuery(search), placeholderData: keepPreviousData })
   const firstRun = useFirstRun()
   const [{ isHidden = false }, changeStored] = useStoredFirstRun()
   const { progress } = firstRun
   const hasChecklist = progress !== undefined && !isHidden && countSteps(progress) < STEPS
   // Shows the list and the checklist together, so that the list does not move.
-  const agents = progress !== undefined || firstRun.error !== null ? data : undefined
+  const isReady = progress !== undefined || firstRun.error !== null
   return (
     <>
       <PageHeader title="Agents" about="Each agent has a name, instructions, tools and its own key.">
         <NewAgentButton isMain={!hasChecklist} />
       </PageHeader>
-      {agents === undefined && error === null ? <Loading what="the agents" rows={6} /> : null}
-      {agents === undefined && error !== null ? (
-        <Failed error={error} what="The agents" retry={() => void refetch()} />
-      ) : null}
       {hasChecklist ? (
         <Checklist progress={progress} onHide={() => changeStored({ isHidden: true })} />
       ) : null}
-      {agents?.length === 0 ? <NoAgents hasAction={!hasChecklist} /> : null}
-      {agents !== undefined && agents.length > 0 ? <FoundAgents agents={agents} /> : null}
+      <AgentList
+        query={{ ...agents, data: isReady ? agents.data : undefined }}
+        search={search}
+        hasAction={!hasChecklist}
+      />
     </>
   )
 }
@@ -61,45 +67,97 @@ function NoAgents({ hasAction }: { readonly hasAction: boolean }) {
   )
 }
 
-function FoundAgents({ agents }: { readonly agents: readonly AgentListItem[] }) {
-  const { q = '' } = useSearch({ from: '/shell/agents' })
+interface AgentListProps {
+  readonly query: ComponentProps<typeof ListView<AgentListItem>>['query']
+  readonly search: AgentsSearch
+  readonly hasAction: boolean
+}
+
+function AgentList({ query, search, hasAction }: AgentListProps) {
   const navigate = useNavigate({ from: '/agents' })
-  const words = q.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = agents.filter((agent) => {
-    const text = `${agent.name} ${agent.model} ${agent.id}`.toLowerCase()
-    return words.every((word) => text.includes(word))
-  })
+  const queries = useQueryClient()
+  const ids = query.data?.data.map(({ id }) => id) ?? []
+  const { data: lastDays } = useQuery(lastDaysQuery(ids))
+  const columns: readonly Column<AgentListItem>[] = [
+    ...mainColumns,
+    { name: 'Last used', render: ({ id }) => <LastUsed day={lastDays?.get(id)} /> },
+    ...timeColumns,
+  ]
+  return (
+    <ListView
+      label="Agents"
+      items="agents"
+      columns={columns}
+      query={query}
+      idOf={({ id }) => id}
+      nameOf={({ name }) => name}
+      search={search}
+      onSearch={(changes) =>
+        void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
+      }
+      sorting={{ sort: 'created', order: 'desc' }}
+      placeholder="Search by name or ID"
+      bulk={[
+        {
+          label: 'Delete',
+          isDangerous: true,
+          run: (agents) =>
+            binAgents(
+              queries,
+              agents.map(({ id }) => id),
+            ),
+        },
+      ]}
+      menu={(agent) => (
+        <AgentMenuItems
+          agent={agent}
+          onDelete={() =>
+            void binAgents(queries, [agent.id]).catch((thrown) => showProblem(problemOf(thrown)))
+          }
+        />
+      )}
+      empty={<NoAgents hasAction={hasAction} />}
+      onPhone="same"
+      hasRowLinks
+    />
+  )
+}
+
+interface AgentMenuItemsProps {
+  readonly agent: AgentListItem
+  readonly onDelete: () => void
+}
+
+function AgentMenuItems({ agent: { id, agent_key: key }, onDelete }: AgentMenuItemsProps) {
   return (
     <>
-      <TextInput
-        aria-label="Search agents"
-        data-search
-        placeholder="Search by name, model or ID"
-        leftSection={<Icon name="search" size={16} />}
-        maw={360}
-        mb="md"
-        value={q}
-        onChange={(event) => {
-          const { value } = event.currentTarget
-          void navigate({ search: value === '' ? {} : { q: value }, replace: true })
-        }}
-      />
-      <div aria-live="polite">
-        {found.length === 0 ? (
-          <Empty icon="search" title="No matching agents">
-            No agent has “{q}” in its name, model or ID.
-          </Empty>
-        ) : (
-          <AgentTable agents={found} />
-        )}
-      </div>
+      <Menu.Item
+        renderRoot={(props) => <Link to="/agents/$agentId/embed" params={{ agentId: id }} {...props} />}
+      >
+        Embed
+      </Menu.Item>
+      <Menu.Item renderRoot={(props) => <Link to="/conversations" search={{ agent: id }} {...props} />}>
+        View conversations
+      </Menu.Item>
+      <Menu.Item onClick={() => void copyText(id, 'Agent ID copied')}>Copy agent ID</Menu.Item>
+      <Menu.Item onClick={() => void copyText(key, 'Agent key copied')}>Copy agent key</Menu.Item>
+      <Menu.Item className="danger-text" onClick={onDelete}>
+        Delete
+      </Menu.Item>
     </>
   )
 }
 
-const columns: readonly Column<AgentListItem>[] = [
+async function copyText(text: string, done: string): Promise<void> {
+  await navigator.clipboard.writeText(text)
+  showDone(done)
+}
+
+const mainColumns: readonly Column<AgentListItem>[] = [
   {
     name: 'Name',
+    isMain: true,
+    sort: 'name',
     render: ({ id, name }) => (
       <Link to="/agents/$agentId" params={{ agentId: id }} className="row-link">
         {name}
@@ -113,9 +171,13 @@ const columns: readonly Column<AgentListItem>[] = [
     render: ({ tools }) =>
       tools.length === 0 ? <span className="quiet">None</span> : renderCount(tools.length, 'tool'),
   },
-  { name: 'Last used', render: ({ id }) => <LastUsed agentId={id} /> },
+]
+
+const timeColumns: readonly Column<AgentListItem>[] = [
   {
     name: 'Created',
+    sort: 'created',
+    firstOrder: 'desc',
     isOptional: true,
     render: ({ created_at: seconds }) => (
       <span className="quiet">
@@ -125,22 +187,10 @@ const columns: readonly Column<AgentListItem>[] = [
   },
 ]
 
-function AgentTable({ agents }: { readonly agents: readonly AgentListItem[] }) {
+function LastUsed({ day }: { readonly day: string | undefined }) {
   return (
-    <DataTable
-      label="Agents"
-      columns={columns}
-      rows={agents}
-      keyOf={({ id }) => id}
-      onPhone="same"
-      hasRowLinks
-    />
+    <span className={day === undefined ? 'quiet last-used' : 'last-used'} title={day}>
+      {day === undefined ? 'Never' : renderDay(day)}
+    </span>
   )
-}
-
-function LastUsed({ agentId }: { readonly agentId: string }) {
-  const { data: lastDays } = useQuery(lastDaysQuery)
-  const lastDay = lastDays?.get(agentId)
-  if (lastDay === undefined) return <span className="quiet">Never</span>
-  return <span title={lastDay}>{renderDay(lastDay)}</span>
 }

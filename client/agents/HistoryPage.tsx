@@ -10,7 +10,7 @@ import { DiffView } from '../components/code/lazy-code.tsx'
 import { ConfirmDialog } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 import { useAgent, versionsQuery } from './queries.ts'
 import './editor.css'
 

@@ -7,7 +7,7 @@ import { api, type DefinitionFormat } from '../api.ts'
 import { LeaveGuard } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { problemOf } from '../failure.ts'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { type ImportedDefinition, importDefinition } from './definition-files.ts'
 import { Editor } from './edit/Editor.tsx'
@@ -15,6 +15,7 @@ import { useStoredDraft } from './edit/stored-draft.ts'
 import { type Draft, useCheck, useDraft } from './edit/use-editor.ts'
 import { moveStoredTests } from './playground/stored-tests.ts'
 import { moveTrial } from './playground/trial.ts'
+import { refreshAgentLists } from './queries.ts'
 import { templates } from './templates.ts'
 import './editor.css'
 
@@ -181,7 +182,7 @@ function useCreate({ text: yaml, format }: Draft, trialId: string, isDirty: { cu
       isDirty.current = false
       moveTrial(trialId, agentId)
       moveStoredTests(parentKey, trialId, agentId)
-      await queries.invalidateQueries({ queryKey: ['agents'], exact: true })
+      await refreshAgentLists(queries)
       const search = { ...(view && { view }), ...(isTrying && { try: true }) }
       await navigate({ to: '/agents/$agentId', params: { agentId }, search, replace: true })
       showDone('Agent created')

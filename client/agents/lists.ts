@@ -1,16 +1,5 @@
-/** Reads lists of agents and versions page by page. */
+/** Reads lists of versions page by page. */
 import { api, type Outputs } from '../api.ts'
-
-export async function listAllAgents(): Promise<Outputs['agents']['list']['data']> {
-  const all: Outputs['agents']['list']['data'] = []
-  let hasMore = true
-  while (hasMore) {
-    const page = await api.agents.list.query({ after: all.at(-1)?.id })
-    all.push(...page.data)
-    hasMore = page.has_more === true
-  }
-  return all
-}
 
 export async function listAllVersions(id: string): Promise<Outputs['agents']['versions']['data']> {
   const all: Outputs['agents']['versions']['data'] = []

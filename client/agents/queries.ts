@@ -1,20 +1,65 @@
 /** Defines the agent pages' queries. */
-import { queryOptions, useSuspenseQuery } from '@tanstack/react-query'
+import { type QueryClient, queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import type { AgentDetail } from '../api.ts'
 import { api } from '../api.ts'
-import { listAllAgents, listAllVersions } from './lists.ts'
+import type { AgentsSearch } from '../search.ts'
+import { listAllVersions } from './lists.ts'
 
-export const agentsQuery = queryOptions({
-  queryKey: ['agents'],
-  queryFn: listAllAgents,
-})
+const PAGE_SIZE = 50
+
+/** One page of the agent list. */
+export const agentPageQuery = ({ q, sort, order, after }: AgentsSearch) =>
+  queryOptions({
+    queryKey: ['agents', 'list', { q, sort, order, after }],
+    queryFn: () => api.agents.list.query({ limit: PAGE_SIZE, q, sort, order, after }),
+  })
+
+/** The newest agents. */
+export const newestAgentsQuery = agentPageQuery({})
+
+/** Finds one agent in the list, which contains its key. */
+export const listedAgentQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['agents', 'list', { id }],
+    queryFn: async () => {
+      const { data } = await api.agents.list.query({ limit: 1, q: id })
+      return data.find((agent) => agent.id === id) ?? null
+    },
+  })
+
+/** Names by agent id; without agents of other keys and deleted agents. */
+export const agentNamesQuery = (ids: readonly string[]) => {
+  const wanted = [...new Set(ids)].toSorted().slice(0, MAX_IDS)
+  return queryOptions({
+    queryKey: ['agents', 'names', wanted],
+    queryFn: async (): Promise<ReadonlyMap<string, string>> => {
+      if (wanted.length === 0) return new Map()
+      const found = await api.agents.names.query({ ids: wanted })
+      return new Map(found.map(({ id, name }) => [id, name]))
+    },
+    staleTime: 60_000,
+  })
+}
+
+const MAX_IDS = 100
 
 /** The day (UTC) of each agent's last call, by agent id. */
-export const lastDaysQuery = queryOptions({
-  queryKey: ['agents', 'last-days'],
-  queryFn: async () => new Map((await api.usage.lastDays.query()).map(({ agent, day }) => [agent, day])),
-})
+export const lastDaysQuery = (ids: readonly string[]) =>
+  queryOptions({
+    queryKey: ['agents', 'last-days', ids],
+    queryFn: async () =>
+      new Map((await api.usage.lastDays.query({ agents: [...ids] })).map(({ agent, day }) => [agent, day])),
+    enabled: ids.length > 0,
+  })
+
+/** Reloads every list that contains agents. */
+export function refreshAgentLists(queries: QueryClient): Promise<void> {
+  return queries.invalidateQueries({
+    predicate: ({ queryKey: [first, second] }) =>
+      first === 'agents' && (second === 'list' || second === 'names'),
+  })
+}
 
 export const agentQuery = (id: string) =>
   queryOptions({ queryKey: ['agents', id], queryFn: () => api.agents.get.query({ agent_id: id }) })

@@ -1,18 +1,10 @@
 /** Shows rows as a table; on a phone, optionally as cards or as a table that scrolls sideways. */
 import './data-table.css'
-import { Button, Group } from '@mantine/core'
-import type { ReactNode } from 'react'
+import { Button, Checkbox, Group } from '@mantine/core'
+import { Icon } from '../shell/icons.tsx'
+import type { Column, Selection, Sorting } from './list/column.ts'
 
-export interface Column<T> {
-  /** Column header; unique within the table. */
-  readonly name: string
-  readonly render: (row: T) => ReactNode
-  readonly isNumber?: boolean
-  /** Shows the header only to screen readers. */
-  readonly isBare?: boolean
-  /** Hides the column on narrow screens. */
-  readonly isOptional?: boolean
-}
+export type { Column } from './list/column.ts'
 
 interface DataTableProps<T> {
   /** Accessible name of the table. */
@@ -25,26 +17,43 @@ interface DataTableProps<T> {
   readonly hasRowLinks?: boolean
   /** Totals, shown as the last row. */
   readonly total?: T
+  readonly sorting?: Sorting
+  readonly onSort?: (sorting: Sorting) => void
+  /** Shows a checkbox in each row; needs `nameOf`. */
+  readonly selection?: Selection
+  /** Name of a row for screen readers. */
+  readonly nameOf?: (row: T) => string
 }
 
 export function DataTable<T>({ onPhone = 'cards', ...props }: DataTableProps<T>) {
-  const { label, columns, rows, keyOf, total, hasRowLinks = false } = props
+  const { label, columns, rows, keyOf, total, hasRowLinks = false, selection } = props
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
     <section className="panel data-table" data-phone={onPhone} tabIndex={0} aria-label={label}>
-      <table aria-label={label}>
+      <table aria-label={label} data-selectable={selection === undefined ? undefined : true}>
         <thead>
           <tr>
-            {columns.map(({ name, isNumber, isBare, isOptional }) => (
-              <th key={name} scope="col" data-number={isNumber} data-optional={isOptional}>
-                {isBare ? <span className="for-screen-readers">{name}</span> : name}
+            {selection === undefined ? null : (
+              <th scope="col" className="select-cell">
+                <SelectAll ids={rows.map(keyOf)} selection={selection} />
               </th>
+            )}
+            {columns.map((column) => (
+              <Head key={column.name} column={column} {...props} />
             ))}
           </tr>
         </thead>
         <tbody>
           {rows.map((row) => (
-            <Row key={keyOf(row)} row={row} columns={columns} isLink={hasRowLinks} />
+            <Row
+              key={keyOf(row)}
+              row={row}
+              id={keyOf(row)}
+              columns={columns}
+              isLink={hasRowLinks}
+              selection={selection}
+              name={props.nameOf?.(row)}
+            />
           ))}
         </tbody>
         {total === undefined ? null : (
@@ -57,18 +66,90 @@ export function DataTable<T>({ onPhone = 'cards', ...props }: DataTableProps<T>)
   )
 }
 
-interface RowProps<T> {
-  readonly row: T
-  readonly columns: readonly Column<T>[]
-  readonly isLink?: boolean
+const arrows = { asc: 'up', desc: 'down' } as const
+const ariaOrders = { asc: 'ascending', desc: 'descending' } as const
+
+interface HeadProps<T> extends Pick<DataTableProps<T>, 'sorting' | 'onSort'> {
+  readonly column: Column<T>
 }
 
-function Row<T>({ row, columns, isLink = false }: RowProps<T>) {
+function Head<T>({ column, sorting, onSort }: HeadProps<T>) {
+  const { name, isNumber, isBare, isOptional, sort, firstOrder = 'asc' } = column
+  const shared = { scope: 'col', 'data-number': isNumber, 'data-optional': isOptional } as const
+  if (sort === undefined || onSort === undefined)
+    return <th {...shared}>{isBare ? <span className="for-screen-readers">{name}</span> : name}</th>
+  const current = sorting?.sort === sort ? sorting.order : undefined
+  const next = current === undefined ? firstOrder : current === 'asc' ? 'desc' : 'asc'
   return (
-    <tr className={isLink ? 'link-row' : undefined}>
-      {columns.map(({ name, render, isNumber, isBare, isOptional }) => (
+    <th {...shared} aria-sort={current === undefined ? 'none' : ariaOrders[current]}>
+      <button type="button" className="sort-button" onClick={() => onSort({ sort, order: next })}>
+        {name}
+        <span data-shown={current !== undefined || undefined}>
+          <Icon name={arrows[current ?? firstOrder]} size={12} />
+        </span>
+      </button>
+    </th>
+  )
+}
+
+function SelectAll({ ids, selection }: { readonly ids: readonly string[]; readonly selection: Selection }) {
+  const count = ids.filter((id) => selection.ids.has(id)).length
+  return (
+    <RowCheckbox
+      label="Select all rows on this page"
+      isChecked={count > 0 && count === ids.length}
+      isMixed={count > 0 && count < ids.length}
+      onChange={(isChecked) => selection.set(ids, isChecked)}
+    />
+  )
+}
+
+interface RowCheckboxProps {
+  readonly label: string
+  readonly isChecked: boolean
+  readonly isMixed?: boolean
+  readonly onChange: (isChecked: boolean) => void
+}
+
+function RowCheckbox({ label, isChecked, isMixed = false, onChange }: RowCheckboxProps) {
+  return (
+    <Checkbox
+      size="xs"
+      className="row-checkbox"
+      aria-label={label}
+      checked={isChecked}
+      indeterminate={isMixed}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
+  )
+}
+
+interface RowProps<T> {
+  readonly row: T
+  readonly id?: string
+  readonly columns: readonly Column<T>[]
+  readonly isLink?: boolean
+  readonly selection?: Selection | undefined
+  readonly name?: string | undefined
+}
+
+function Row<T>({ row, id = '', columns, isLink = false, selection, name: rowName }: RowProps<T>) {
+  const isSelected = selection?.ids.has(id)
+  return (
+    <tr className={isLink ? 'link-row' : undefined} data-selected={isSelected || undefined}>
+      {selection === undefined ? null : (
+        <td className="select-cell">
+          <RowCheckbox
+            label={`Select ${rowName}`}
+            isChecked={isSelected ?? false}
+            onChange={(isChecked) => selection.set([id], isChecked)}
+          />
+        </td>
+      )}
+      {columns.map(({ name, render, isNumber, isBare, isOptional }, index) => (
         <td
           key={name}
+          data-first={index === 0 || undefined}
           data-number={isNumber}
           data-optional={isOptional}
           data-name={isBare ? undefined : name}
@@ -81,33 +162,23 @@ function Row<T>({ row, columns, isLink = false }: RowProps<T>) {
 }
 
 interface PagerProps {
-  /** Id of the last item on the previous page; undefined on the first page. */
-  readonly after: string | undefined
-  /** Id of this page's last item; undefined if there are no older items. */
-  readonly next: string | undefined
-  readonly onTurn: (after: string | undefined) => void
+  readonly hasPrevious: boolean
+  readonly hasNext: boolean
+  readonly onPrevious: () => void
+  readonly onNext: () => void
 }
 
 /** Renders nothing if there is only one page. */
-export function Pager({ after, next, onTurn }: PagerProps) {
-  if (after === undefined && next === undefined) return null
+export function Pager({ hasPrevious, hasNext, onPrevious, onNext }: PagerProps) {
+  if (!hasPrevious && !hasNext) return null
   return (
     <Group justify="flex-end" gap="xs" mt="sm" role="group" aria-label="Pagination">
-      <Button variant="default" size="xs" disabled={after === undefined} onClick={() => onTurn(undefined)}>
-        Newest
+      <Button variant="default" size="xs" disabled={!hasPrevious} onClick={onPrevious}>
+        Previous
       </Button>
-      <Button variant="default" size="xs" disabled={next === undefined} onClick={() => onTurn(next)}>
-        Older
+      <Button variant="default" size="xs" disabled={!hasNext} onClick={onNext}>
+        Next
       </Button>
     </Group>
   )
-}
-
-/** Returns the next page's `after` value, or undefined on the last page. */
-export function nextOf<T>(
-  page: { readonly data: readonly T[]; readonly has_more: boolean } | undefined,
-  idOf: (entry: T) => string,
-): string | undefined {
-  const last = page?.data.at(-1)
-  return page?.has_more && last !== undefined ? idOf(last) : undefined
 }

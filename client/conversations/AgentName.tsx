@@ -1,16 +1,22 @@
 /** Shows the name of a conversation's agent. */
 import { Code, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { agentsQuery } from '../agents/queries.ts'
+import { agentNamesQuery } from '../agents/queries.ts'
 
-export function AgentName({ id }: { readonly id: string | null | undefined }) {
-  const { data: agents } = useQuery(agentsQuery)
+interface AgentNameProps {
+  readonly id: string | null | undefined
+  /** The ids of all agents on the page, so that one request loads their names. */
+  readonly among?: readonly string[]
+}
+
+export function AgentName({ id, among }: AgentNameProps) {
+  const { data: names } = useQuery(agentNamesQuery(among ?? (id == null ? [] : [id])))
   if (id == null)
     return (
       <Text span size="sm" c="dimmed">
         No agent
       </Text>
     )
-  const name = agents?.find((agent) => agent.id === id)?.name
+  const name = names?.get(id)
   return name === undefined ? <Code>{id}</Code> : <bdi>{name}</bdi>
 }

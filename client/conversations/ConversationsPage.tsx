@@ -1,58 +1,91 @@
 /** Lists the stored conversations of the active key's agents. */
 import './conversations.css'
-import { Anchor, Button, Code, Group, NativeSelect, Text } from '@mantine/core'
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { Anchor, Button, Code, Text } from '@mantine/core'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { agentsQuery } from '../agents/queries.ts'
-import { type Column, DataTable } from '../components/DataTable.tsx'
+import { useState } from 'react'
+import { AgentSelect } from '../agents/AgentSelect.tsx'
+import { api } from '../api.ts'
+import type { Column } from '../components/DataTable.tsx'
+import { ConfirmDialog } from '../components/Dialog.tsx'
+import { ListView } from '../components/list/ListView.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
-import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
+import { Empty } from '../components/QueryStates.tsx'
 import { Ago, TextLink } from '../components/text.tsx'
 import { renderNumber } from '../format.ts'
+import { changeSearch } from '../search.ts'
+import { showDone } from '../shell/toast.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { AgentName } from './AgentName.tsx'
-import { type Conversation, conversationsQuery, titleOf } from './queries.ts'
+import { type Conversation, conversationPageQuery, titleOf } from './queries.ts'
 import { StatusLabel } from './status.tsx'
 
 export function ConversationsPage() {
-  const { agent } = useSearch({ from: '/shell/conversations' })
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage, isFetchNextPageError } =
-    useInfiniteQuery(conversationsQuery(agent))
-  const conversations = data?.pages.flatMap((page) => page.data)
-  const hasFailed = error !== null && (data === undefined || isFetchNextPageError)
+  const search = useSearch({ from: '/shell/conversations' })
+  const navigate = useNavigate({ from: '/conversations' })
+  const queries = useQueryClient()
+  const [deleted, setDeleted] = useState<readonly Conversation[]>([])
+  const change = (changes: Readonly<Record<string, string | undefined>>) =>
+    void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
+  const query = useQuery({ ...conversationPageQuery(search), placeholderData: keepPreviousData })
+  const agentIds = query.data?.data.flatMap(({ parley }) => parley?.agent_id ?? []) ?? []
+  const remove = async () => {
+    await Promise.all(
+      deleted.map(({ id }) => api.conversations.delete.mutate({ conversation_id: id })),
+    ).finally(() => queries.invalidateQueries({ queryKey: ['conversations'] }))
+    showDone(deleted.length === 1 ? 'Conversation deleted' : 'Conversations deleted')
+  }
   return (
     <>
       <PageHeader
         title="Conversations"
-        about="What visitors and clients said to your agents, and what the agents answered. Newest first."
+        about="What visitors and clients said to your agents, and what the agents answered."
       />
-      <AgentFilter agent={agent} />
-      {conversations === undefined && error === null ? <Loading what="the conversations" rows={6} /> : null}
-      {conversations?.length === 0 ? <NoConversations agent={agent} /> : null}
-      {conversations === undefined || conversations.length === 0 ? null : (
-        <DataTable label="Conversations" columns={columns} rows={conversations} keyOf={({ id }) => id} />
-      )}
-      {hasFailed ? (
-        <Failed
-          error={error}
-          what={data === undefined ? 'The conversations' : 'More conversations'}
-          retry={() => void (data === undefined ? refetch() : fetchNextPage())}
-        />
-      ) : null}
-      {hasNextPage && !hasFailed ? (
-        <Group justify="center" mt="md">
-          <Button variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Load more
-          </Button>
-        </Group>
-      ) : null}
+      <ListView
+        label="Conversations"
+        items="conversations"
+        columns={columnsOf(agentIds)}
+        query={query}
+        idOf={({ id }) => id}
+        nameOf={titleOf}
+        search={search}
+        onSearch={change}
+        sorting={{ sort: 'created', order: 'desc' }}
+        placeholder="Search by title or ID"
+        toolbar={
+          <AgentSelect value={search.agent} onChange={(agent) => change({ agent, after: undefined })} />
+        }
+        bulk={[
+          {
+            label: 'Delete…',
+            isDangerous: true,
+            run: (conversations) => {
+              setDeleted(conversations)
+              return undefined
+            },
+          },
+        ]}
+        empty={<NoConversations agent={undefined} />}
+        noMatches={search.q === undefined ? <NoConversations agent={search.agent} /> : undefined}
+      />
+      <ConfirmDialog
+        title="Delete conversations"
+        isOpen={deleted.length > 0}
+        onClose={() => setDeleted([])}
+        onConfirm={remove}
+        action="Delete"
+        isDangerous
+      >
+        {`The selected conversations (${deleted.length}) will be deleted permanently.`}
+      </ConfirmDialog>
     </>
   )
 }
 
-const columns: readonly Column<Conversation>[] = [
+const columnsOf = (agentIds: readonly string[]): readonly Column<Conversation>[] => [
   {
     name: 'Title',
+    isMain: true,
     render: (conversation) => (
       <TextLink
         to="/conversations/$conversationId"
@@ -65,35 +98,20 @@ const columns: readonly Column<Conversation>[] = [
       </TextLink>
     ),
   },
-  { name: 'Agent', render: ({ parley }) => <AgentName id={parley?.agent_id} /> },
+  { name: 'Agent', render: ({ parley }) => <AgentName id={parley?.agent_id} among={agentIds} /> },
   { name: 'Turns', isNumber: true, render: ({ parley }) => renderNumber(parley?.turns ?? 0) },
   { name: 'Last turn', render: ({ parley }) => <StatusLabel status={parley?.last_status} /> },
+  {
+    name: 'Created',
+    sort: 'created',
+    firstOrder: 'desc',
+    isHidden: true,
+    render: ({ created_at: at }) => <Ago seconds={at} />,
+  },
   { name: 'Last activity', render: ({ parley }) => <Ago seconds={parley?.last_at ?? 0} /> },
   { name: 'Expires', render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
+  { name: 'ID', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
 ]
-
-function AgentFilter({ agent }: { readonly agent: string | undefined }) {
-  const navigate = useNavigate()
-  const { data: agents = [] } = useQuery(agentsQuery)
-  if (agents.length === 0 && agent === undefined) return null
-  const isListed = agent === undefined || agents.some(({ id }) => id === agent)
-  return (
-    <NativeSelect
-      aria-label="Agent"
-      maw={320}
-      mb="md"
-      value={agent ?? ''}
-      data={[
-        { value: '', label: 'All agents' },
-        ...agents.map(({ id, name }) => ({ value: id, label: name })),
-        ...(isListed ? [] : [{ value: agent, label: agent }]),
-      ]}
-      onChange={({ currentTarget: { value } }) =>
-        void navigate({ to: '/conversations', search: value === '' ? {} : { agent: value } })
-      }
-    />
-  )
-}
 
 function NoConversations({ agent }: { readonly agent: string | undefined }) {
   const { is_allowed: isAllowed } = useMe().conversations

@@ -1,6 +1,7 @@
 /** Defines the queries of the conversation pages. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, type Outputs } from '../api.ts'
+import type { ConversationsSearch } from '../search.ts'
 
 export type Conversation = Outputs['conversations']['list']['data'][number]
 export type Turn = Outputs['conversations']['turns']['data'][number]
@@ -14,12 +15,10 @@ const REFRESH_MS = 3_000
 const nextOf = ({ has_more, last_id }: { has_more: boolean; last_id: string | null }) =>
   has_more && last_id !== null ? last_id : undefined
 
-export const conversationsQuery = (agent: string | undefined) =>
-  infiniteQueryOptions({
-    queryKey: ['conversations', 'list', agent],
-    queryFn: ({ pageParam }) => api.conversations.list.query({ limit: PAGE_SIZE, agent, after: pageParam }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: nextOf,
+export const conversationPageQuery = ({ sort: _, ...search }: ConversationsSearch) =>
+  queryOptions({
+    queryKey: ['conversations', 'list', search],
+    queryFn: () => api.conversations.list.query({ limit: PAGE_SIZE, ...search }),
   })
 
 export const conversationQuery = (id: string) =>

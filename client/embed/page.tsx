@@ -3,7 +3,7 @@ import { Stack, Tabs, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { agentsQuery, modelsQuery, useAgent } from '../agents/queries.ts'
+import { listedAgentQuery, modelsQuery, useAgent } from '../agents/queries.ts'
 import { CodeBlock } from '../components/CopyButton.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { TextLink } from '../components/text.tsx'
@@ -14,12 +14,12 @@ import { Preview } from './Preview.tsx'
 
 export function EmbedPage() {
   const agent = useAgent()
-  const { data: agents, error, refetch } = useQuery(agentsQuery)
+  const { data: listed, error, refetch } = useQuery(listedAgentQuery(agent.agent_id))
   const models = useQuery(modelsQuery)
   // Waits for the models, so that the preview does not move when its notice appears.
   const areModelsPending = models.data === undefined && models.failureReason === null
   const [looks, setLooks] = useState(defaultLooks)
-  const agentKey = agents?.find(({ id }) => id === agent.agent_id)?.agent_key
+  const agentKey = listed?.agent_key
   if (agentKey === undefined && error !== null) {
     return <Failed error={error} what="The agent’s key" retry={() => void refetch()} />
   }

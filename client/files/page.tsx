@@ -1,94 +1,110 @@
 /** Lists stored files, and downloads and deletes them. */
-import { Button, Group, Text } from '@mantine/core'
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Menu, Text } from '@mantine/core'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
-import { type Column, DataTable, nextOf, Pager } from '../components/DataTable.tsx'
+import type { Column } from '../components/DataTable.tsx'
 import { ConfirmDialog } from '../components/Dialog.tsx'
+import { ListView } from '../components/list/ListView.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
-import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
+import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderSize } from '../format.ts'
-import { showDone } from '../shell/toast.ts'
+import { changeSearch } from '../search.ts'
+import { showDone } from '../shell/toast.tsx'
 
 type StoredFile = Outputs['files']['list']['data'][number]
 const PAGE_SIZE = 25
 
 export function FilesPage() {
-  const { after } = useSearch({ from: '/shell/files' })
-  const navigate = useNavigate()
-  const { data, error, refetch } = useQuery({
-    queryKey: ['files', after],
-    queryFn: () => api.files.list.query({ limit: PAGE_SIZE, after }),
-  })
-  return (
-    <>
-      <PageHeader title="Files" about="Files stored through the files API with your active key." />
-      {error !== null && data === undefined ? (
-        <Failed error={error} what="The files" retry={() => void refetch()} />
-      ) : null}
-      {data === undefined && error === null ? <Loading what="the files" /> : null}
-      {data?.data.length === 0 ? <NoFiles isFirst={after === undefined} /> : null}
-      {data === undefined || data.data.length === 0 ? null : <FileTable files={data.data} />}
-      <Pager
-        after={after}
-        next={nextOf(data, ({ id }) => id)}
-        onTurn={(next) => void navigate({ to: '/files', search: { after: next } })}
-      />
-    </>
-  )
-}
-
-function NoFiles({ isFirst }: { readonly isFirst: boolean }) {
-  return (
-    <Empty icon="files" title={isFirst ? 'No files yet' : 'No older files'}>
-      Upload files with POST /v1/files or with any official OpenAI client.
-    </Empty>
-  )
-}
-
-function FileTable({ files }: { readonly files: readonly StoredFile[] }) {
-  const [deleted, setDeleted] = useState<StoredFile>()
+  const search = useSearch({ from: '/shell/files' })
+  const navigate = useNavigate({ from: '/files' })
   const queries = useQueryClient()
+  const [deleted, setDeleted] = useState<readonly StoredFile[]>([])
+  const query = useQuery({
+    queryKey: ['files', search],
+    queryFn: () => api.files.list.query({ limit: PAGE_SIZE, ...search }),
+    placeholderData: keepPreviousData,
+  })
   const remove = async () => {
-    await api.files.delete.mutate({ file_id: deleted?.id ?? '' })
-    await queries.invalidateQueries({ queryKey: ['files'] })
-    showDone('File deleted')
+    await Promise.all(deleted.map(({ id }) => api.files.delete.mutate({ file_id: id }))).finally(() =>
+      queries.invalidateQueries({ queryKey: ['files'] }),
+    )
+    showDone(deleted.length === 1 ? 'File deleted' : 'Files deleted')
   }
   return (
     <>
-      <DataTable
+      <PageHeader title="Files" about="Files stored through the files API with your active key." />
+      <ListView
         label="Files"
-        columns={[
-          ...columns,
+        items="files"
+        columns={columns}
+        query={query}
+        idOf={({ id }) => id}
+        nameOf={({ filename }) => filename}
+        search={search}
+        onSearch={(changes) =>
+          void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
+        }
+        sorting={{ sort: 'created', order: 'desc' }}
+        placeholder="Search by name or ID"
+        filters={filters}
+        bulk={[
           {
-            name: 'Actions',
-            isBare: true,
-            render: (file) => <Actions file={file} onDelete={() => setDeleted(file)} />,
+            label: 'Delete…',
+            isDangerous: true,
+            run: (files) => {
+              setDeleted(files)
+              return undefined
+            },
           },
         ]}
-        rows={files}
-        keyOf={({ id }) => id}
+        menu={(file) => <FileMenuItems file={file} onDelete={() => setDeleted([file])} />}
+        empty={
+          <Empty icon="files" title="No files yet">
+            Upload files with POST /v1/files or with any official OpenAI client.
+          </Empty>
+        }
       />
       <ConfirmDialog
-        title="Delete file"
-        isOpen={deleted !== undefined}
-        onClose={() => setDeleted(undefined)}
+        title={deleted.length > 1 ? 'Delete files' : 'Delete file'}
+        isOpen={deleted.length > 0}
+        onClose={() => setDeleted([])}
         onConfirm={remove}
         action="Delete"
         isDangerous
       >
-        <bdi>{deleted?.filename}</bdi> will be deleted permanently.
+        {deleted.length > 1 ? (
+          `The ${deleted.length} selected files will be deleted permanently.`
+        ) : (
+          <>
+            <bdi>{deleted[0]?.filename}</bdi> will be deleted permanently.
+          </>
+        )}
       </ConfirmDialog>
     </>
   )
 }
 
+const filters = [
+  {
+    name: 'purpose',
+    label: 'Purpose',
+    all: 'All purposes',
+    options: ['assistants', 'batch', 'fine-tune', 'user_data', 'vision'].map((value) => ({
+      value,
+      label: value,
+    })),
+  },
+]
+
 const columns: readonly Column<StoredFile>[] = [
   {
     name: 'Name',
+    isMain: true,
+    sort: 'name',
     render: ({ filename }) => (
       <Text span size="sm" fw={500}>
         <bdi>{filename}</bdi>
@@ -96,31 +112,34 @@ const columns: readonly Column<StoredFile>[] = [
     ),
   },
   { name: 'Purpose', render: ({ purpose }) => purpose },
-  { name: 'Size', isNumber: true, render: ({ bytes }) => renderSize(bytes) },
-  { name: 'Created', render: ({ created_at: at }) => <Ago seconds={at} /> },
+  {
+    name: 'Size',
+    sort: 'size',
+    firstOrder: 'desc',
+    isNumber: true,
+    render: ({ bytes }) => renderSize(bytes),
+  },
+  {
+    name: 'Created',
+    sort: 'created',
+    firstOrder: 'desc',
+    render: ({ created_at: at }) => <Ago seconds={at} />,
+  },
   {
     name: 'Expires',
     render: ({ expires_at: at }) => (at === undefined ? 'Never' : <Ago seconds={at} />),
   },
 ]
 
-function Actions({ file, onDelete }: { readonly file: StoredFile; readonly onDelete: () => void }) {
-  const { id, filename } = file
+function FileMenuItems({ file, onDelete }: { readonly file: StoredFile; readonly onDelete: () => void }) {
   return (
-    <Group gap={6} justify="flex-end" wrap="nowrap">
-      <Button
-        component="a"
-        variant="default"
-        size="xs"
-        href={`/v1/manager/files/${id}/content`}
-        download={filename}
-        aria-label={`Download ${filename}`}
-      >
+    <>
+      <Menu.Item component="a" href={`/v1/manager/files/${file.id}/content`} download={file.filename}>
         Download
-      </Button>
-      <Button variant="default" size="xs" c="var(--bad)" aria-label={`Delete ${filename}`} onClick={onDelete}>
+      </Menu.Item>
+      <Menu.Item className="danger-text" onClick={onDelete}>
         Delete…
-      </Button>
-    </Group>
+      </Menu.Item>
+    </>
   )
 }

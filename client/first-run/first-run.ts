@@ -2,7 +2,7 @@
 import { useLocalStorage } from '@mantine/hooks'
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { agentsQuery, modelsQuery } from '../agents/queries.ts'
+import { modelsQuery, newestAgentsQuery } from '../agents/queries.ts'
 import type { ModelChoice } from '../api.ts'
 import { api, queryClient } from '../api.ts'
 import { useMe } from '../shell/use-me.ts'
@@ -34,7 +34,7 @@ const hasCallsQuery = queryOptions({
 
 /** Starts to load the checklist's data in one request. */
 export function prefetchFirstRun(): void {
-  void queryClient.prefetchQuery(agentsQuery)
+  void queryClient.prefetchQuery(newestAgentsQuery)
   void queryClient.prefetchQuery(modelsQuery)
   void queryClient.prefetchQuery(hasCallsQuery)
 }
@@ -65,16 +65,16 @@ interface LoadedFirstRun {
 
 export function useFirstRun(): LoadedFirstRun {
   const [stored, change] = useStoredFirstRun()
-  const agents = useQuery(agentsQuery)
+  const agents = useQuery(newestAgentsQuery)
   const models = useQuery(modelsQuery)
   const calls = useQuery(hasCallsQuery)
   const isKnown = agents.data !== undefined && models.data !== undefined && calls.data !== undefined
   const progress: FirstRun = {
     isModelConnected: models.data?.some(({ provider }) => provider !== MOCK) ?? false,
-    hasAgent: (agents.data?.length ?? 0) > 0,
+    hasAgent: (agents.data?.data.length ?? 0) > 0,
     isTried: calls.data ?? false,
     isEmbedded: stored.isEmbedded ?? false,
-    agentId: agents.data?.[0]?.id,
+    agentId: agents.data?.data[0]?.id,
   }
   const isComplete = isKnown ? countSteps(progress) === STEPS : stored.isComplete
   // biome-ignore lint/correctness/useExhaustiveDependencies: `change` is a new function after each render

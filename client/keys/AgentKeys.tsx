@@ -1,64 +1,74 @@
 /** Lists agent keys, which are safe in web pages, and lets users reveal, copy and rotate them. */
 import { Button, Code, Group } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
-import { useSearch } from '@tanstack/react-router'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { agentsQuery } from '../agents/queries.ts'
+import { agentPageQuery } from '../agents/queries.ts'
 import type { AgentListItem } from '../api.ts'
 import { CopyButton } from '../components/CopyButton.tsx'
-import { type Column, DataTable } from '../components/DataTable.tsx'
+import type { Column } from '../components/DataTable.tsx'
 import { Dialog } from '../components/Dialog.tsx'
-import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import { TextLink } from '../components/text.tsx'
+import { ListView } from '../components/list/ListView.tsx'
+import { Empty } from '../components/QueryStates.tsx'
+import { Ago, TextLink } from '../components/text.tsx'
+import { changeSearch } from '../search.ts'
 import { RotateKey, rotateAgentKey } from './NewKey.tsx'
 
 export function AgentKeys() {
-  const { data, error, refetch } = useQuery(agentsQuery)
-  const { agent: wanted } = useSearch({ from: '/shell/keys' })
+  const search = useSearch({ from: '/shell/keys' })
+  const { agent, tab: _, ...list } = search
+  const sort = list.sort === 'last_used' ? undefined : list.sort
+  const navigate = useNavigate({ from: '/keys' })
   const [shown, setShown] = useState<ReadonlySet<string>>(new Set())
   const [rotated, setRotated] = useState<AgentListItem>()
-  if (error !== null && data === undefined)
-    return <Failed error={error} what="The agents" retry={() => void refetch()} />
-  if (data === undefined) return <Loading what="agent keys" />
-  if (data.length === 0) {
-    return (
-      <Empty icon="keys" title="No agent keys">
-        Each agent gets its own key when you create it.
-      </Empty>
-    )
+  const change = (changes: Readonly<Record<string, string | undefined>>) =>
+    void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
+  // An agent's id is unique, so that the search for it finds only this agent.
+  const query = useQuery({
+    ...agentPageQuery(agent === undefined ? { ...list, sort } : { q: agent }),
+    placeholderData: keepPreviousData,
+  })
+  const actions: Column<AgentListItem> = {
+    name: 'Actions',
+    isBare: true,
+    render: (one) => (
+      <AgentKeyActions
+        agent={one}
+        isShown={shown.has(one.id)}
+        onShow={() => setShown(toggled(shown, one.id))}
+        onRotate={() => setRotated(one)}
+      />
+    ),
   }
-  const columns: Column<AgentListItem>[] = [
-    {
-      name: 'Agent',
-      render: ({ id, name }) => (
-        <TextLink to="/agents/$agentId" params={{ agentId: id }} size="sm" fw={500}>
-          {name}
-        </TextLink>
-      ),
-    },
-    { name: 'Key', render: ({ id, agent_key: key }) => <KeyText text={key} isShown={shown.has(id)} /> },
-    {
-      name: 'Actions',
-      isBare: true,
-      render: (agent) => (
-        <AgentKeyActions
-          agent={agent}
-          isShown={shown.has(agent.id)}
-          onShow={() => setShown(toggled(shown, agent.id))}
-          onRotate={() => setRotated(agent)}
-        />
-      ),
-    },
-  ]
-  const found = data.filter(({ id }) => id === wanted)
+  const key: Column<AgentListItem> = {
+    name: 'Key',
+    render: ({ id, agent_key: text }) => <KeyText text={text} isShown={shown.has(id)} />,
+  }
   return (
     <>
-      {found.length === 0 ? null : <AllKeysLink />}
-      <DataTable
+      <ListView
         label="Agent keys"
-        columns={columns}
-        rows={found.length === 0 ? data : found}
-        keyOf={({ id }) => id}
+        items="agent keys"
+        columns={[nameColumn, key, createdColumn, actions]}
+        query={query}
+        idOf={({ id }) => id}
+        nameOf={({ name }) => name}
+        search={{ ...list, sort, ...(agent === undefined ? {} : { agent }) }}
+        onSearch={change}
+        sorting={{ sort: 'created', order: 'desc' }}
+        placeholder="Search by agent name or ID"
+        toolbar={
+          agent === undefined ? null : (
+            <TextLink to="/keys" search={{ tab: 'agent' }} size="sm">
+              Show all agent keys
+            </TextLink>
+          )
+        }
+        empty={
+          <Empty icon="keys" title="No agent keys">
+            Each agent gets its own key when you create it.
+          </Empty>
+        }
       />
       <Dialog
         title={`Rotate the key of ${rotated?.name}`}
@@ -75,12 +85,22 @@ export function AgentKeys() {
   )
 }
 
-function AllKeysLink() {
-  return (
-    <TextLink to="/keys" search={{ tab: 'agent' }} size="sm" display="inline-block" mb="sm">
-      Show all agent keys
+const nameColumn: Column<AgentListItem> = {
+  name: 'Agent',
+  isMain: true,
+  sort: 'name',
+  render: ({ id, name }) => (
+    <TextLink to="/agents/$agentId" params={{ agentId: id }} size="sm" fw={500}>
+      {name}
     </TextLink>
-  )
+  ),
+}
+
+const createdColumn: Column<AgentListItem> = {
+  name: 'Created',
+  sort: 'created',
+  firstOrder: 'desc',
+  render: ({ created_at: at }) => <Ago seconds={at} />,
 }
 
 interface AgentKeyActionsProps {

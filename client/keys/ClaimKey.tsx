@@ -3,7 +3,7 @@ import { Alert, List, PasswordInput, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
 import { DialogForm } from '../components/Dialog.tsx'
 import { renderCount } from '../format.ts'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 import { type ClaimPreview, claimKey, previewClaim, useRefreshAll } from './NewKey.tsx'
 
 export function ClaimKey({ onClose }: { readonly onClose: () => void }) {

@@ -1,13 +1,16 @@
 /** Lists the user's parent keys, and lets them create, select, rotate, revoke and claim keys. */
-import { ActionIcon, Badge, Button, Group, Menu, Text } from '@mantine/core'
+import { Badge, Button, Group, Menu, Text } from '@mantine/core'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { type Column, DataTable } from '../components/DataTable.tsx'
+import type { Column } from '../components/DataTable.tsx'
 import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
+import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { changeSearch, type KeysSearch } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
 import { ClaimKey } from './ClaimKey.tsx'
 import { KeyState } from './KeyState.tsx'
@@ -18,6 +21,9 @@ type Doing = 'create' | 'claim' | { readonly rotate: Key } | { readonly revoke: 
 
 export function ParentKeys() {
   const { keys } = useMe()
+  const { q, sort, order } = useSearch({ from: '/shell/keys' })
+  const search = { q, sort, order }
+  const navigate = useNavigate({ from: '/keys' })
   const [doing, setDoing] = useState<Doing>()
   return (
     <>
@@ -29,37 +35,70 @@ export function ParentKeys() {
           Create key
         </Button>
       </Group>
-      {keys.length === 0 ? (
-        <Empty icon="keys" title="No parent keys">
-          Create a key for your server, or claim an existing one.
-        </Empty>
-      ) : (
-        <DataTable label="Parent keys" columns={columnsOf(setDoing)} rows={keys} keyOf={({ id }) => id} />
-      )}
+      <ListView
+        label="Parent keys"
+        items="parent keys"
+        columns={columns}
+        query={{ data: { data: selectKeys(keys, search) }, error: null, refetch: () => undefined }}
+        idOf={({ id }) => id}
+        nameOf={({ name }) => name}
+        search={search}
+        onSearch={(changes) =>
+          void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
+        }
+        sorting={{ sort: 'created', order: 'desc' }}
+        placeholder="Search by name or key"
+        menu={(key) => <KeyMenuItems keyRow={key} setDoing={setDoing} />}
+        empty={
+          <Empty icon="keys" title="No parent keys">
+            Create a key for your server, or claim an existing one.
+          </Empty>
+        }
+      />
       <KeyDialogs doing={doing} onClose={() => setDoing(undefined)} />
     </>
   )
 }
 
-function columnsOf(setDoing: (doing: Doing) => void): Column<Key>[] {
-  return [
-    { name: 'Name', render: (key) => <KeyName {...key} /> },
-    {
-      name: 'Key',
-      render: ({ key_hint }) => (
-        <Text span ff="monospace" size="xs">
-          {key_hint}
-        </Text>
-      ),
-    },
-    { name: 'Created', render: ({ created_at }) => <Ago seconds={created_at} /> },
-    {
-      name: 'Last used',
-      render: ({ last_used_at: at }) => (at === null ? 'Never' : <Ago seconds={at} />),
-    },
-    { name: 'Actions', isBare: true, render: (key) => <KeyMenu keyRow={key} setDoing={setDoing} /> },
-  ]
+const sorts = {
+  created: ({ created_at: at }: Key) => at,
+  name: ({ name }: Key) => name.toLowerCase(),
+  last_used: ({ last_used_at: at }: Key) => at ?? 0,
+} as const
+
+/** Searches and sorts in the browser, because the user's keys are always loaded. */
+function selectKeys(keys: readonly Key[], { q = '', sort = 'created', order = 'desc' }: KeysSearch): Key[] {
+  const text = q.toLowerCase()
+  const read = sorts[sort]
+  const sign = order === 'asc' ? 1 : -1
+  return keys
+    .filter(({ name, key_hint: hint }) => `${name} ${hint}`.toLowerCase().includes(text))
+    .toSorted((one, other) => sign * (read(one) < read(other) ? -1 : read(one) > read(other) ? 1 : 0))
 }
+
+const columns: readonly Column<Key>[] = [
+  { name: 'Name', isMain: true, sort: 'name', render: (key) => <KeyName {...key} /> },
+  {
+    name: 'Key',
+    render: ({ key_hint }) => (
+      <Text span ff="monospace" size="xs">
+        {key_hint}
+      </Text>
+    ),
+  },
+  {
+    name: 'Created',
+    sort: 'created',
+    firstOrder: 'desc',
+    render: ({ created_at }) => <Ago seconds={created_at} />,
+  },
+  {
+    name: 'Last used',
+    sort: 'last_used',
+    firstOrder: 'desc',
+    render: ({ last_used_at: at }) => (at === null ? 'Never' : <Ago seconds={at} />),
+  },
+]
 
 function KeyName(key: Key) {
   const { name, is_active: isActive, is_automatic: isAutomatic } = key
@@ -87,23 +126,16 @@ function KeyName(key: Key) {
   )
 }
 
-function KeyMenu({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doing) => void }) {
+function KeyMenuItems({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing: Doing) => void }) {
   const choose = useChooseKey()
   return (
-    <Menu position="bottom-end" width={200}>
-      <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Actions for ${key.name}`}>
-          <Icon name="dots" />
-        </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {key.is_active ? null : <Menu.Item onClick={() => choose.mutate(key.id)}>Make active</Menu.Item>}
-        <Menu.Item onClick={() => setDoing({ rotate: key })}>Rotate…</Menu.Item>
-        <Menu.Item c="var(--bad)" onClick={() => setDoing({ revoke: key })}>
-          Revoke…
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <>
+      {key.is_active ? null : <Menu.Item onClick={() => choose.mutate(key.id)}>Make active</Menu.Item>}
+      <Menu.Item onClick={() => setDoing({ rotate: key })}>Rotate…</Menu.Item>
+      <Menu.Item className="danger-text" onClick={() => setDoing({ revoke: key })}>
+        Revoke…
+      </Menu.Item>
+    </>
   )
 }
 

@@ -5,7 +5,7 @@ import { policyQuery } from '../agents/queries.ts'
 import type { Inputs, ModelPolicy } from '../api.ts'
 import { api } from '../api.ts'
 import { problemOf } from '../failure.ts'
-import { showDone } from '../shell/toast.ts'
+import { showDone } from '../shell/toast.tsx'
 
 type Body = Omit<Inputs['agents']['replaceModelPolicy'], 'agent_id'>
 

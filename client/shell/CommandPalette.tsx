@@ -1,11 +1,12 @@
 /** Offers pages, agents, keys and documentation by name (Ctrl+K), and shows the keyboard shortcuts. */
 import '@mantine/spotlight/styles.css'
 import { Kbd, Table } from '@mantine/core'
-import { useDisclosure, useHotkeys } from '@mantine/hooks'
+import { useDebouncedValue, useDisclosure, useHotkeys } from '@mantine/hooks'
 import { Spotlight, type SpotlightActionGroupData, useSpotlight } from '@mantine/spotlight'
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { agentsQuery } from '../agents/queries.ts'
+import { useState } from 'react'
+import { agentPageQuery, newestAgentsQuery } from '../agents/queries.ts'
 import type { AgentListItem } from '../api.ts'
 import { Dialog } from '../components/Dialog.tsx'
 import { defaultLooks, renderScript } from '../embed/appearance.ts'
@@ -14,8 +15,11 @@ import { Icon, type IconName } from './icons.tsx'
 import { useChooseKey } from './KeySwitch.tsx'
 import { entries, keysAndAdministration } from './navigation.ts'
 import { palette, paletteStore } from './palette.ts'
-import { showDone } from './toast.ts'
+import { showDone } from './toast.tsx'
 import { useMe } from './use-me.ts'
+
+/** Waiting time after the last key before agents are searched, in milliseconds. */
+const SEARCH_PAUSE_MS = 150
 
 export function CommandPalette() {
   const [isHelpOpen, help] = useDisclosure(false)
@@ -26,9 +30,10 @@ export function CommandPalette() {
   ])
   // The lists are fetched only when the palette opens.
   const { opened } = useSpotlight(paletteStore)
+  const [query, setQuery] = useState('')
   const groups = [
     ...usePageActions(help.open),
-    useAgentActions(opened),
+    useAgentActions(opened, query),
     useKeyActions(),
     useDocsActions(opened),
   ]
@@ -36,6 +41,8 @@ export function CommandPalette() {
     <>
       <Spotlight
         store={paletteStore}
+        query={query}
+        onQueryChange={setQuery}
         actions={groups.filter(({ actions }) => actions.length > 0)}
         shortcut="mod + K"
         tagsToIgnore={[]}
@@ -93,9 +100,14 @@ function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {
   ]
 }
 
-function useAgentActions(isOpen: boolean): SpotlightActionGroupData {
+/** Offers the newest agents, and those that the server finds by the query. */
+function useAgentActions(isOpen: boolean, query: string): SpotlightActionGroupData {
   const navigate = useNavigate()
-  const { data: agents = [] } = useQuery({ ...agentsQuery, enabled: isOpen })
+  const [q] = useDebouncedValue(query.trim().slice(0, 200), SEARCH_PAUSE_MS)
+  const newest = useQuery({ ...newestAgentsQuery, enabled: isOpen })
+  const found = useQuery({ ...agentPageQuery({ q }), enabled: isOpen && q !== '' })
+  const listed = [...(newest.data?.data ?? []), ...(found.data?.data ?? [])]
+  const agents = new Map(listed.map((agent) => [agent.id, agent]))
   const [, changeFirstRun] = useStoredFirstRun()
   const copyCode = async (agentKey: string) => {
     await copyEmbedCode(agentKey)
@@ -105,7 +117,7 @@ function useAgentActions(isOpen: boolean): SpotlightActionGroupData {
     action(id, name, 'agents', () => void navigate({ to: '/agents/$agentId', params: { agentId: id } })),
     action(`${id}-code`, `Copy embed code: ${name}`, 'copy', () => void copyCode(agentKey)),
   ]
-  return { group: 'Agents', actions: agents.flatMap(actionsOf) }
+  return { group: 'Agents', actions: [...agents.values()].flatMap(actionsOf) }
 }
 
 async function copyEmbedCode(agentKey: string): Promise<void> {

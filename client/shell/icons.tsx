@@ -21,6 +21,8 @@ const paths = {
   check: 'M5 12.5l4.5 4.5L19 7.5',
   cross: 'M6 6l12 12M18 6L6 18',
   trash: 'M4 7h16M9.5 7V4.5h5V7M6 7l1 13h10l1-13M10 11v5M14 11v5',
+  columns: 'M4 5h16v14H4zM9.5 5v14M14.5 5v14',
+  undo: 'M9 7H15a5 5 0 0 1 0 10H8M9 3 5 7l4 4',
   dots: 'M5 12h.01M12 12h.01M19 12h.01',
   send: 'M4 12l16-8-6 16-3-6.5zM11 13.5L20 4',
   stop: 'M7 7h10v10H7z',

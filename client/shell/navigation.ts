@@ -2,7 +2,7 @@
 import type { IconName } from './icons.tsx'
 
 export interface Entry {
-  readonly to: '/agents' | '/conversations' | '/keys' | '/usage' | '/uploads' | '/files' | '/admin'
+  readonly to: '/agents' | '/conversations' | '/keys' | '/usage' | '/uploads' | '/files' | '/bin' | '/admin'
   readonly label: string
   readonly icon: IconName
 }
@@ -21,6 +21,7 @@ export const groups: readonly { readonly name?: string; readonly entries: readon
     entries: [
       { to: '/uploads', label: 'Uploads', icon: 'uploads' },
       { to: '/files', label: 'Files', icon: 'files' },
+      { to: '/bin', label: 'Bin', icon: 'trash' },
     ],
   },
 ]

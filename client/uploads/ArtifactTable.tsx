@@ -1,9 +1,14 @@
 /** Lists the active key's artifacts with their states, newest first. */
-import { Anchor, Button, Group, Progress, Stack, Text } from '@mantine/core'
-import { type Column, DataTable } from '../components/DataTable.tsx'
+import { Anchor, Code, Group, Menu, Progress, Stack, Text } from '@mantine/core'
+import type { ComponentProps } from 'react'
+import type { Column } from '../components/DataTable.tsx'
+import { ListView } from '../components/list/ListView.tsx'
+import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderShare, renderSize } from '../format.ts'
-import { type Artifact, kindNames, shareOf, titleOf } from './artifacts.ts'
+import { artifactKinds, artifactStates, type UploadsSearch } from '../search.ts'
+import { showDone } from '../shell/toast.tsx'
+import { type Artifact, addressOf, kindNames, shareOf, titleOf } from './artifacts.ts'
 
 const stateNames = {
   unknown: 'Not found',
@@ -12,40 +17,99 @@ const stateNames = {
   ready: 'Ready',
 } as const
 
-interface ArtifactTableProps {
-  readonly artifacts: readonly Artifact[]
+type ListProps = ComponentProps<typeof ListView<Artifact>>
+
+interface ArtifactTableProps extends Pick<ListProps, 'query' | 'onSearch'> {
+  readonly search: UploadsSearch
   readonly onOpen: (id: string) => void
 }
 
-export function ArtifactTable({ artifacts, onOpen }: ArtifactTableProps) {
+export function ArtifactTable({
+  query,
+  search: { artifact: _, ...search },
+  onSearch,
+  onOpen,
+}: ArtifactTableProps) {
   const columns: Column<Artifact>[] = [
-    { name: 'Name', render: (artifact) => <Name artifact={artifact} onOpen={onOpen} /> },
+    {
+      name: 'Name',
+      isMain: true,
+      sort: 'name',
+      render: (artifact) => <Name artifact={artifact} onOpen={onOpen} />,
+    },
     { name: 'Kind', render: ({ kind }) => (kind === undefined ? '–' : kindNames[kind]) },
     { name: 'State', render: (artifact) => <State artifact={artifact} /> },
     {
       name: 'Size',
+      sort: 'size',
+      firstOrder: 'desc',
       isNumber: true,
       render: ({ size, bytesReceived }) => renderSize(size ?? bytesReceived ?? 0),
     },
-    { name: 'Created', render: ({ createdAt }) => <Ago seconds={createdAt} /> },
     {
-      name: 'Actions',
-      isBare: true,
-      render: (artifact) => (
-        <Button
-          variant="default"
-          size="xs"
-          aria-label={`Open ${titleOf(artifact)}`}
-          onClick={() => onOpen(artifact.artifactId)}
-        >
-          Open
-        </Button>
-      ),
+      name: 'Created',
+      sort: 'created',
+      firstOrder: 'desc',
+      render: ({ createdAt }) => <Ago seconds={createdAt} />,
     },
+    { name: 'ID', isHidden: true, render: ({ artifactId }) => <Code>{artifactId}</Code> },
   ]
   return (
-    <DataTable label="Uploads" columns={columns} rows={artifacts} keyOf={({ artifactId }) => artifactId} />
+    <ListView
+      label="Uploads"
+      items="uploads"
+      columns={columns}
+      query={query}
+      idOf={({ artifactId }) => artifactId}
+      nameOf={titleOf}
+      search={search}
+      onSearch={onSearch}
+      sorting={{ sort: 'created', order: 'desc' }}
+      placeholder="Search by name or ID"
+      filters={filters}
+      menu={(artifact) => <ArtifactMenuItems artifact={artifact} onOpen={onOpen} />}
+      empty={
+        <Empty icon="uploads" title="No uploads yet">
+          Drop a file above, or upload from your own page with a token (see docs/uploads.md).
+        </Empty>
+      }
+    />
   )
+}
+
+const filters = [
+  {
+    name: 'kind',
+    label: 'Kind',
+    all: 'All kinds',
+    options: artifactKinds.map((value) => ({ value, label: kindNames[value] })),
+  },
+  {
+    name: 'state',
+    label: 'State',
+    all: 'All states',
+    options: artifactStates.map((value) => ({ value, label: stateNames[value] })),
+  },
+]
+
+function ArtifactMenuItems({ artifact, onOpen }: { artifact: Artifact; onOpen: (id: string) => void }) {
+  const { artifactId, state, filename } = artifact
+  return (
+    <>
+      <Menu.Item onClick={() => onOpen(artifactId)}>Open</Menu.Item>
+      {state === 'ready' ? (
+        <Menu.Item component="a" href={addressOf(artifactId)} download={filename}>
+          Download
+        </Menu.Item>
+      ) : null}
+      <Menu.Item onClick={() => void copyId(artifactId)}>Copy artifact ID</Menu.Item>
+    </>
+  )
+}
+
+async function copyId(id: string): Promise<void> {
+  await navigator.clipboard.writeText(id)
+  showDone('Artifact ID copied')
 }
 
 function Name({ artifact, onOpen }: { artifact: Artifact; onOpen: (id: string) => void }) {

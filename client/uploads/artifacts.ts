@@ -6,6 +6,7 @@ import { useEffect } from 'react'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import { toFailure } from '../failure.ts'
+import type { UploadsSearch } from '../search.ts'
 
 type ArtifactPage = Outputs['artifacts']['list']
 export type Artifact = ArtifactPage['data'][number]
@@ -13,10 +14,10 @@ type ArtifactStatus = Outputs['artifacts']['status']
 
 const PAGE_SIZE = 25
 
-export const artifactsQuery = (after: string | undefined) =>
+export const artifactsQuery = ({ artifact: _, ...search }: UploadsSearch) =>
   queryOptions({
-    queryKey: ['artifacts', 'list', after],
-    queryFn: () => api.artifacts.list.query({ limit: PAGE_SIZE, after }),
+    queryKey: ['artifacts', 'list', search],
+    queryFn: () => api.artifacts.list.query({ limit: PAGE_SIZE, ...search }),
   })
 
 /** Polling interval for artifacts without a status stream, in milliseconds. */

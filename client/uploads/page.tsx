@@ -1,11 +1,10 @@
 /** Shows the uploads page: the drop zone, uploads in progress and the list of artifacts. */
 import './uploads.css'
 import { Stack } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { nextOf, Pager } from '../components/DataTable.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
-import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
+import { changeSearch } from '../search.ts'
 import { ArtifactDialog } from './ArtifactDialog.tsx'
 import { ArtifactTable } from './ArtifactTable.tsx'
 import { artifactsQuery, isActive, REFRESH_MS, useStatusStreams } from './artifacts.ts'
@@ -13,14 +12,16 @@ import { DropZone } from './DropZone.tsx'
 import { SendingList } from './SendingList.tsx'
 
 export function UploadsPage() {
-  const { after, artifact } = useSearch({ from: '/shell/uploads' })
-  const navigate = useNavigate()
-  const go = (search: { after?: string | undefined; artifact?: string | undefined }) =>
-    void navigate({ to: '/uploads', search })
-  const { data, error, refetch } = useQuery({
-    ...artifactsQuery(after),
+  const search = useSearch({ from: '/shell/uploads' })
+  const navigate = useNavigate({ from: '/uploads' })
+  const change = (changes: Readonly<Record<string, string | undefined>>) =>
+    void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
+  const query = useQuery({
+    ...artifactsQuery(search),
+    placeholderData: keepPreviousData,
     refetchInterval: ({ state }) => (state.data?.data.some(isActive) ? REFRESH_MS : false),
   })
+  const { data } = query
   useStatusStreams(data?.data ?? [])
   return (
     <>
@@ -31,25 +32,18 @@ export function UploadsPage() {
       <Stack gap="md">
         <DropZone />
         <SendingList />
-        {error !== null && data === undefined ? (
-          <Failed error={error} what="The uploads" retry={() => void refetch()} />
-        ) : null}
-        {data === undefined && error === null ? <Loading what="the uploads" /> : null}
-        {data?.data.length === 0 ? (
-          <Empty icon="uploads" title={after === undefined ? 'No uploads yet' : 'No older uploads'}>
-            Drop a file above, or upload from your own page with a token (see docs/uploads.md).
-          </Empty>
-        ) : null}
-        {data === undefined || data.data.length === 0 ? null : (
-          <ArtifactTable artifacts={data.data} onOpen={(id) => go({ after, artifact: id })} />
-        )}
+        <ArtifactTable
+          query={query}
+          search={search}
+          onSearch={change}
+          onOpen={(artifact) => change({ artifact })}
+        />
       </Stack>
-      <Pager
-        after={after}
-        next={nextOf(data, ({ artifactId }) => artifactId)}
-        onTurn={(next) => go({ after: next })}
+      <ArtifactDialog
+        id={search.artifact}
+        artifacts={data?.data ?? []}
+        onClose={() => change({ artifact: undefined })}
       />
-      <ArtifactDialog id={artifact} artifacts={data?.data ?? []} onClose={() => go({ after })} />
     </>
   )
 }

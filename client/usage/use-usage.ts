@@ -1,6 +1,5 @@
 /** Loads the usage selected in the address, and replaces ids with names. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { listAllAgents } from '../agents/lists.ts'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import type { Grouping, UsageSearch } from '../search.ts'
@@ -20,7 +19,8 @@ export function useUsage(search: UsageSearch) {
   return useQuery({
     queryKey: ['usage', isAll, key, by, from, to],
     queryFn: async (): Promise<ShownUsage> => {
-      const [{ data, total }, names] = await Promise.all([readUsage(), readNames(by)])
+      const { data, total } = await readUsage()
+      const names = await readNames(by, data)
       return { by, days, lines: toLines(data, by, days, names), total: toTotal(total) }
     },
     placeholderData: keepPreviousData,
@@ -33,15 +33,21 @@ export function useUsage(search: UsageSearch) {
 }
 
 /** Other keys' agents are not listed, so their ids are shown instead of names. */
-async function readNames(by: Grouping): Promise<Names> {
+async function readNames(by: Grouping, entries: readonly Entry[]): Promise<Names> {
   if (by === 'agent') {
-    const agents = await listAllAgents()
-    return new Map(agents.map(({ id, name }) => [id, name]))
+    const ids = entries.flatMap(({ agent }) => agent ?? [])
+    const found: { id: string; name: string }[] = []
+    for (let at = 0; at < ids.length; at += MAX_IDS)
+      found.push(...(await api.agents.names.query({ ids: ids.slice(at, at + MAX_IDS) })))
+    return new Map(found.map(({ id, name }) => [id, name]))
   }
   if (by !== 'key') return new Map()
   const { data } = await api.admin.keys.query({ limit: 100 })
   return new Map(data.map(({ id, name }) => [id, name]))
 }
+
+/** Limit on the ids in one request. */
+const MAX_IDS = 100
 
 type Usage = Outputs['usage']['list']
 type Entry = Outputs['admin']['usage']['data'][number]

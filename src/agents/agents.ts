@@ -14,7 +14,7 @@ import { toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type AgentRow, type AgentVersionRow, findAgent, selectVersions, updateUnversioned } from './store.ts'
 
-type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys'> & {
+export type AgentDeps = Pick<Dependencies, 'db' | 'clock' | 'random' | 'nextPosition' | 'sealer' | 'keys'> & {
   readonly agents: AgentDirectory
 }
 
@@ -56,6 +56,7 @@ export async function createAgent(
     updated_at: now,
     model_policy: null,
     model_policy_updated_at: null,
+    binned_at: null,
   }
   await deps.db.transaction().execute(async (trx) => {
     // Locks the tenant, so that concurrent calls cannot exceed the agent limit.
@@ -69,7 +70,7 @@ export async function createAgent(
   return deps.agents.prepare(row)
 }
 
-async function assertFewerAgents(
+export async function assertFewerAgents(
   { db, config }: Pick<Dependencies, 'db' | 'config'>,
   tenantId: string,
 ): Promise<void> {
@@ -93,6 +94,7 @@ export async function countAgents(
     .selectFrom('agents')
     .select(({ fn }) => ['parent_key_id', fn.countAll<number>().as('count')])
     .where('parent_key_id', 'in', tenantIds)
+    .where('binned_at', 'is', null)
     .groupBy('parent_key_id')
     .execute()
   return new Map(rows.map(({ parent_key_id, count }) => [parent_key_id, Number(count)]))
@@ -140,29 +142,44 @@ export async function replaceAgent(
   return deps.agents.prepare(written)
 }
 
-/** @throws ServiceError `not_found` */
+/** Deletes an agent that is not in the bin. @throws ServiceError `not_found` */
 export async function deleteAgent(
   deps: AgentDeps & Pick<Dependencies, 'onAgentDeleted'>,
   actor: Actor,
   tenantId: string,
   id: string,
 ): Promise<void> {
-  await deps.db.transaction().execute(async (trx) => {
+  if (!(await deleteWhere(deps, actor, tenantId, id, { isBinned: false }))) throw agentNotFound()
+}
+
+/** Deletes an agent and everything that belongs to it. Returns false if the tenant has no such agent. */
+export async function deleteWhere(
+  deps: AgentDeps & Pick<Dependencies, 'onAgentDeleted'>,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+  { isBinned }: { readonly isBinned: boolean },
+): Promise<boolean> {
+  const isDeleted = await deps.db.transaction().execute(async (trx) => {
     // Foreign keys cascade to the agent's credentials and versions.
     const row = await trx
       .deleteFrom('agents')
       .where('id', '=', id)
       .where('parent_key_id', '=', tenantId)
+      .where('binned_at', isBinned ? 'is not' : 'is', null)
       .returningAll()
       .executeTakeFirst()
-    if (row === undefined) throw agentNotFound()
+    if (row === undefined) return false
     const target = { kind: 'agent', id } as const
     const details = { name: row.name, version: row.version }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'agent.delete', target, tenantId, details })
+    return true
   })
+  if (!isDeleted) return false
   deps.keys.invalidate()
   deps.agents.invalidate()
   await deps.onAgentDeleted(tenantId, id)
+  return true
 }
 
 /** Makes an earlier version's text the current definition. @throws ServiceError `not_found` */
@@ -245,6 +262,7 @@ async function writeVersion(
       .where('id', '=', row.id)
       .where('parent_key_id', '=', row.parent_key_id)
       .where('version', '=', row.version)
+      .where('binned_at', 'is', null)
       .returningAll()
       .executeTakeFirst()
     if (written === undefined) return undefined

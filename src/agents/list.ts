@@ -1,16 +1,15 @@
 /** Lists a tenant's agents, and an agent's versions, in pages of limited size. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { listVersionAuthors } from '../identity/audit.ts'
-import { ServiceError } from '../lib/errors.ts'
 import { getRow, toVersion } from './agents.ts'
 import type { Agent, AgentDirectory } from './cache.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   type AgentRow,
+  type AgentSort,
   type AgentVersionRow,
-  findAgent,
+  findAgentPlace,
   listAgentRows,
-  type Place,
   selectVersions,
 } from './store.ts'
 
@@ -27,12 +26,14 @@ const BATCH = 20
 
 type ListDeps = Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory }
 
-/** `order` defaults to `desc`, which lists the newest agents first. */
+/** `order` defaults to `desc`, and `sort` to `created`, which lists the newest agents first. */
 export interface ListRequest {
   readonly limit?: number | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined
   readonly order?: 'asc' | 'desc' | undefined
+  readonly sort?: AgentSort | undefined
+  readonly q?: string | undefined
 }
 
 export interface AgentPage {
@@ -46,18 +47,18 @@ export interface AgentPage {
  * @throws ServiceError `invalid_value` if `after` or `before` is not the id of one of the tenant's agents.
  */
 export async function listAgents(deps: ListDeps, tenantId: string, request: ListRequest): Promise<AgentPage> {
-  const { limit, order = 'desc' } = request
-  const after = await findPlace(deps, tenantId, 'after', request.after)
-  const before = await findPlace(deps, tenantId, 'before', request.before)
+  const { limit, order = 'desc', sort: by = 'created', q } = request
+  const find = (param: 'after' | 'before', id = request[param]) =>
+    findAgentPlace(deps.db, tenantId, by, id, param)
+  const after = await find('after')
+  const before = await find('before')
   const isBackwards = before !== undefined && after === undefined
-  const [olderThan, newerThan] = order === 'desc' ? [after, before] : [before, after]
-  const first = (order === 'desc') !== isBackwards ? 'newest' : 'oldest'
-  const { items, hasMore } = await readPage<AgentRow>(limit, (count, last) => {
-    const bounds =
-      first === 'newest'
-        ? { olderThan: last ?? olderThan, newerThan }
-        : { olderThan, newerThan: last ?? newerThan }
-    return listAgentRows(deps.db, tenantId, { first, ...bounds, limit: count })
+  const [below, above] = order === 'desc' ? [after, before] : [before, after]
+  const first = (order === 'desc') !== isBackwards ? 'desc' : 'asc'
+  const { items, hasMore } = await readPage<AgentRow>(limit, async (count, last) => {
+    const place = last && (await find('after', last.id))
+    const bounds = first === 'desc' ? { below: place ?? below, above } : { below, above: place ?? above }
+    return listAgentRows(deps.db, tenantId, { by, order: first, ...bounds, q, limit: count })
   })
   const agents: Agent[] = []
   for (const row of isBackwards ? items.reverse() : items) {
@@ -149,19 +150,4 @@ async function readPage<Row extends { readonly source: string }>(
     if (rows.length < count) return { items, hasMore: false }
     await nextTurn()
   }
-}
-
-async function findPlace(
-  deps: Pick<Dependencies, 'db'>,
-  tenantId: string,
-  param: 'after' | 'before',
-  id: string | undefined,
-): Promise<Place | undefined> {
-  if (id === undefined) return undefined
-  const row = await findAgent(deps.db, tenantId, id)
-  if (row === undefined)
-    throw new ServiceError('invalid_value', `${param}: must be the id of an agent that belongs to this key`, {
-      param,
-    })
-  return row
 }

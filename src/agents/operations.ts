@@ -14,6 +14,8 @@ import {
   restoreVersion,
   rotateAgentKey,
 } from './agents.ts'
+import { BIN_SECONDS, binAgent, deleteBinnedAgent, listBinnedAgents, restoreBinnedAgent } from './bin.ts'
+import { AgentBinList, AgentBinned, AgentBinQuery, AgentRestored, renderBin } from './bin-schema.ts'
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -26,6 +28,8 @@ import {
   AgentDetail,
   AgentList,
   AgentListQuery,
+  AgentNames,
+  AgentNamesQuery,
   AgentReference,
   AgentSelf,
   AgentUpdated,
@@ -41,6 +45,7 @@ import {
   renderAgentUpdated,
   renderVersionList,
 } from './schema.ts'
+import { listNamesOf } from './store.ts'
 
 const notFound = { 404: 'Agent not found.' }
 
@@ -79,6 +84,12 @@ export const agentsOperations = {
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
       renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
+  }),
+
+  names: query({
+    input: AgentNamesQuery,
+    output: AgentNames,
+    run: ({ context: { deps, caller }, input }) => listNamesOf(deps.db, caller.tenantId, input.ids),
   }),
 
   me: query({
@@ -151,6 +162,64 @@ export const agentsOperations = {
     run: async ({ context, input }) => {
       await deleteAgent(context.deps, actorOf(context), context.caller.tenantId, input.agent_id)
       return { id: input.agent_id, deleted: true as const }
+    },
+  }),
+
+  bin: mutation({
+    http: { method: 'POST', path: '/v1/agents/{agent_id}/bin' },
+    docs: {
+      summary: 'Move an agent to the bin',
+      description:
+        'The agent disappears from all lists, and its keys stop working, as after a deletion. It can be restored for 30 days; then the server deletes it.',
+      failures: { ...notFound, 413: 'The bin is full (`agent_quota_exceeded`).' },
+    },
+    input: AgentReference,
+    output: AgentBinned,
+    run: async ({ context, input }) => {
+      const { deps, caller } = context
+      const row = await binAgent(deps, actorOf(context), caller.tenantId, input.agent_id)
+      return { id: row.id, binned: true as const, purge_at: row.binned_at + BIN_SECONDS }
+    },
+  }),
+
+  listBin: query({
+    http: { method: 'GET', path: '/v1/agents/bin' },
+    docs: { summary: 'List the agents in the bin' },
+    input: AgentBinQuery,
+    output: AgentBinList,
+    run: async ({ context: { deps, caller }, input }) =>
+      renderBin(await listBinnedAgents(deps, caller.tenantId, input)),
+  }),
+
+  restoreFromBin: mutation({
+    http: { method: 'POST', path: '/v1/agents/bin/{agent_id}/restore' },
+    docs: {
+      summary: 'Restore an agent from the bin',
+      description: 'The agent keeps its id, its versions and its key, which works again.',
+      failures: {
+        404: 'The agent is not in the bin.',
+        413: 'The key already has the maximum number of agents (`agent_quota_exceeded`).',
+      },
+    },
+    input: AgentReference,
+    output: AgentRestored,
+    run: async ({ context, input: { agent_id: id } }) => {
+      await restoreBinnedAgent(context.deps, actorOf(context), context.caller.tenantId, id)
+      return { id, restored: true as const }
+    },
+  }),
+
+  deleteFromBin: mutation({
+    http: { method: 'DELETE', path: '/v1/agents/bin/{agent_id}' },
+    docs: {
+      summary: 'Delete an agent in the bin permanently',
+      failures: { 404: 'The agent is not in the bin.' },
+    },
+    input: AgentReference,
+    output: AgentDeleted,
+    run: async ({ context, input: { agent_id: id } }) => {
+      await deleteBinnedAgent(context.deps, actorOf(context), context.caller.tenantId, id)
+      return { id, deleted: true as const }
     },
   }),
 

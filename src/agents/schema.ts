@@ -1,6 +1,6 @@
 /** Defines the request and response schemas for agents, and renders agents into them. */
 import { z } from 'zod'
-import { longText, reference } from '../lib/schema-bounds.ts'
+import { longText, reference, searchText } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
@@ -10,12 +10,12 @@ import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 import { ThemeView } from './theme.ts'
 
-const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
+export const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
 const agentKey = z.string().meta({ description: 'Agent key; safe to publish on a web page.' })
 const parentKey = z
   .string()
   .meta({ description: 'Public part of the parent key that owns the agent, never its secret.' })
-const createdAt = z.int().meta({ description: 'Unix seconds.' })
+export const createdAt = z.int().meta({ description: 'Unix seconds.' })
 const tools = z.array(AgentTool)
 /** Higher than the HTTP server's limit for all headers together, so that this limit never applies. */
 const MAX_HEADER_LENGTH = 65_536
@@ -53,8 +53,19 @@ export const AgentListQuery = z.object({
   order: z
     .enum(['asc', 'desc'])
     .optional()
-    .meta({ default: 'desc', description: 'Sort order by creation time; `desc` returns the newest first.' }),
+    .meta({ default: 'desc', description: 'Sort order; `desc` returns the newest agents first.' }),
+  sort: z
+    .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
+    .optional()
+    .meta({ default: 'created', description: 'What the list is sorted by.' }),
+  q: searchText().optional().meta({
+    description: 'Returns only agents whose name or id contains this text.',
+  }),
 })
+
+export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })
+
+export const AgentNames = z.array(z.strictObject({ id: agentId, name: z.string() }))
 
 const wrongVersion = 'must be a whole number, 1 or more'
 

@@ -1,7 +1,8 @@
 /** Reads and writes the `agents` and `agent_versions` tables. */
-import type { ExpressionBuilder, Selectable } from 'kysely'
+import { type Selectable, type SqlBool, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { AgentTable, AgentVersionTable, Tables } from '../db/tables.ts'
+import type { AgentTable, AgentVersionTable } from '../db/tables.ts'
+import { contains, findListPlace, type ListPlace, type Order } from '../lib/page.ts'
 
 export type AgentRow = Selectable<AgentTable>
 export type AgentVersionRow = Selectable<AgentVersionTable>
@@ -15,16 +16,25 @@ export const unversionedColumns = [
   'model_policy_updated_at',
 ] as const
 
-/**
- * An agent's position in creation order. The id breaks ties between agents created in the same microsecond.
- */
-export type Place = Pick<AgentRow, 'position' | 'id'>
+/** Sort keys of lists of agents; the id breaks ties. */
+export const agentSorts = {
+  created: sql.ref('position'),
+  name: sql`lower(name)`,
+  updated: sql.ref('updated_at'),
+} as const
 
-/** Selects a range of agents. `newerThan` and `olderThan` are exclusive. */
+export type AgentSort = keyof typeof agentSorts
+
+/** Selects a range of agents; `above` and `below` are exclusive. */
 export interface Page {
-  readonly first: 'newest' | 'oldest'
-  readonly newerThan?: Place | undefined
-  readonly olderThan?: Place | undefined
+  readonly by: AgentSort
+  readonly order: Order
+  /** Selects agents with a greater sort key. */
+  readonly above?: ListPlace | undefined
+  /** Selects agents with a smaller sort key. */
+  readonly below?: ListPlace | undefined
+  /** Selects agents whose name or id contains this text. */
+  readonly q?: string | undefined
   readonly limit?: number | undefined
 }
 
@@ -34,17 +44,48 @@ export async function findAgent(db: Database, tenantId: string, id: string): Pro
 
 /** Finds an agent by its key's public id in all tenants, because the id does not identify the tenant. */
 export async function findAgentByKey(db: Database, keyId: string): Promise<AgentRow | undefined> {
-  return db.selectFrom('agents').selectAll().where('key_id', '=', keyId).executeTakeFirst()
+  return db
+    .selectFrom('agents')
+    .selectAll()
+    .where('key_id', '=', keyId)
+    .where('binned_at', 'is', null)
+    .executeTakeFirst()
 }
 
-export async function listAgentRows(db: Database, tenantId: string, page: Page): Promise<AgentRow[]> {
-  const { first, newerThan, olderThan, limit } = page
-  const order = first === 'newest' ? 'desc' : 'asc'
-  let query = ownAgents(db, tenantId).orderBy('position', order).orderBy('id', order)
-  if (newerThan !== undefined) query = query.where(isBeyond('>', newerThan))
-  if (olderThan !== undefined) query = query.where(isBeyond('<', olderThan))
+export async function listAgentRows(
+  db: Database,
+  tenantId: string,
+  { by, order, above, below, q, limit }: Page,
+): Promise<AgentRow[]> {
+  const key = agentSorts[by]
+  const direction = order === 'asc' ? sql`asc` : sql`desc`
+  let query = ownAgents(db, tenantId).orderBy(sql`${key} ${direction}, id ${direction}`)
+  if (above !== undefined) query = query.where(sql<SqlBool>`(${key}, id) > (${above.key}, ${above.id})`)
+  if (below !== undefined) query = query.where(sql<SqlBool>`(${key}, id) < (${below.key}, ${below.id})`)
+  if (q !== undefined) query = query.where(contains(['name', 'id'], q))
   if (limit !== undefined) query = query.limit(limit)
   return query.execute()
+}
+
+/** @throws ServiceError `invalid_value` if the tenant has no agent with this id. */
+export function findAgentPlace(
+  db: Database,
+  tenantId: string,
+  by: AgentSort,
+  id: string | undefined,
+  param: 'after' | 'before',
+): Promise<ListPlace | undefined> {
+  return findListPlace(ownAgents(db, tenantId), agentSorts[by], id, param)
+}
+
+/** Returns the names of those of `ids` that are agents of the tenant. */
+export async function listNamesOf(
+  db: Database,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<Pick<AgentRow, 'id' | 'name'>[]> {
+  if (ids.length === 0) return []
+  return ownAgents(db, tenantId).clearSelect().select(['id', 'name']).where('id', 'in', ids).execute()
 }
 
 export type AgentName = Pick<AgentRow, 'id' | 'created_at'>
@@ -55,6 +96,7 @@ export async function listAgentNames(db: Database, tenantId: string): Promise<Ag
     .selectFrom('agents')
     .select(['id', 'created_at'])
     .where('parent_key_id', '=', tenantId)
+    .where('binned_at', 'is', null)
     .orderBy('position', 'desc')
     .execute()
 }
@@ -71,17 +113,42 @@ export async function updateUnversioned(
     .set(changes)
     .where('id', '=', id)
     .where('parent_key_id', '=', tenantId)
+    .where('binned_at', 'is', null)
     .executeTakeFirst()
   return result.numUpdatedRows > 0n
 }
 
-function isBeyond(side: '<' | '>', { position, id }: Place) {
-  return (row: ExpressionBuilder<Tables, 'agents'>) =>
-    row(row.refTuple('position', 'id'), side, row.tuple(position, id))
+/** Selects the tenant's agents that are not in the bin. */
+function ownAgents(db: Database, tenantId: string) {
+  return agentsOf(db, tenantId).where('binned_at', 'is', null)
 }
 
-function ownAgents(db: Database, tenantId: string) {
+export function binnedAgents(db: Database, tenantId: string) {
+  return agentsOf(db, tenantId).where('binned_at', 'is not', null)
+}
+
+function agentsOf(db: Database, tenantId: string) {
   return db.selectFrom('agents').selectAll().where('parent_key_id', '=', tenantId)
+}
+
+/**
+ * Moves an agent to the bin, or out of it if `at` is null. Returns undefined if the tenant has no such agent, or
+ * if it is already there.
+ */
+export function setBinned(
+  db: Database,
+  tenantId: string,
+  id: string,
+  at: number | null,
+): Promise<AgentRow | undefined> {
+  return db
+    .updateTable('agents')
+    .set({ binned_at: at })
+    .where('id', '=', id)
+    .where('parent_key_id', '=', tenantId)
+    .where('binned_at', at === null ? 'is not' : 'is', null)
+    .returningAll()
+    .executeTakeFirst()
 }
 
 export function selectVersions(db: Database, tenantId: string, id: string) {
@@ -90,6 +157,10 @@ export function selectVersions(db: Database, tenantId: string, id: string) {
     .selectAll()
     .where('agent_id', '=', id)
     .where('agent_id', 'in', (query) =>
-      query.selectFrom('agents').select('id').where('parent_key_id', '=', tenantId),
+      query
+        .selectFrom('agents')
+        .select('id')
+        .where('parent_key_id', '=', tenantId)
+        .where('binned_at', 'is', null),
     )
 }

@@ -1,18 +1,35 @@
 /** Lists a tenant's artifacts in every state. */
+import { sql } from 'kysely'
 import { z } from 'zod'
 import { unixSeconds } from '../lib/clock.ts'
-import { type PageQuery, readPage } from '../lib/page.ts'
-import { reference } from '../lib/schema-bounds.ts'
+import { findListPlace, toPage } from '../lib/page.ts'
+import { reference, searchText } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import { ArtifactStatus, renderStatus } from './schema.ts'
-import { type ArtifactRow, findArtifact, isUnexpired, isUpload } from './store.ts'
+import { ArtifactStatus, artifactKinds, renderStatus } from './schema.ts'
+import { type ArtifactRow, findArtifact, isUnexpired, isUpload, listArtifactRows } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of artifacts to return.' }),
   after: reference()
     .optional()
-    .meta({ description: 'Id of an artifact; returns only artifacts that were created before it.' }),
+    .meta({ description: 'Id of an artifact; returns only artifacts after it in the list.' }),
+  order: z
+    .enum(['asc', 'desc'])
+    .default('desc')
+    .meta({ description: 'Sort order; `desc` returns the newest artifacts first.' }),
+  sort: z
+    .enum(['created', 'name', 'size'], { error: 'must be created, name or size' })
+    .default('created')
+    .meta({ description: 'What the list is sorted by.' }),
+  q: searchText()
+    .optional()
+    .meta({ description: 'Returns only artifacts whose name, file name or id contains this text.' }),
+  kind: z.enum(artifactKinds).optional().meta({ description: 'Returns only artifacts of this kind.' }),
+  state: z
+    .enum(['uploading', 'processing', 'ready'], { error: 'must be uploading, processing or ready' })
+    .optional()
+    .meta({ description: 'Returns only artifacts in this state.' }),
 })
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
@@ -38,32 +55,25 @@ export const ArtifactList = z
   })
   .meta({ id: 'ArtifactList' })
 
-/** Returns a page of the tenant's artifacts, newest first. Omits reserved ids and expired uploads. */
+export const artifactSorts = {
+  created: sql.ref('created_at'),
+  name: sql`lower(coalesce(name, filename, id))`,
+  size: sql`coalesce(size_bytes, 0)`,
+} as const
+
+/** Returns a page of the tenant's artifacts. Omits reserved ids and expired uploads. */
 export async function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
-  query: PageQuery,
+  query: z.output<typeof ArtifactListQuery>,
 ): Promise<z.output<typeof ArtifactList>> {
   const now = unixSeconds(clock)
-  const { rows, hasMore } = await readPage(query, {
-    find: (id) => findArtifact(db, tenantId, id, now),
-    list: (limit, after) => {
-      const uploads = db
-        .selectFrom('artifacts')
-        .selectAll()
-        .where('parent_key_id', '=', tenantId)
-        .where('state', '!=', 'unknown')
-        .where(isUnexpired(now))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(limit)
-      if (after === undefined) return uploads.execute()
-      return uploads
-        .where((row) => row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)))
-        .execute()
-    },
-  })
-  return { object: 'list', data: rows.map((row) => renderListed(row, now)), has_more: hasMore }
+  const by = artifactSorts[query.sort]
+  const own = db.selectFrom('artifacts').selectAll().where('parent_key_id', '=', tenantId)
+  const after = await findListPlace(own.where(isUnexpired(now)), by, query.after)
+  const rows = await listArtifactRows(db, tenantId, now, { ...query, by, after, limit: query.limit + 1 })
+  const page = toPage(rows, query.limit)
+  return { object: 'list', data: page.rows.map((row) => renderListed(row, now)), has_more: page.hasMore }
 }
 
 /** @throws ServiceError `not_found`, also for a reserved id or another tenant's artifact. */

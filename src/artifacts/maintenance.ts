@@ -1,5 +1,6 @@
 /** Recovers uploads after a crash, and deletes expired uploads and orphaned blobs. */
 import type { ExpressionBuilder } from 'kysely'
+import { findItemBlobs } from '../conversations/operator.ts'
 import type { Database } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
 import { listFileBlobs } from '../files/files.ts'
@@ -196,7 +197,11 @@ async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<S
 
 /** Finds the blobs in each store that any row refers to, even if they are no longer needed. */
 export const namedBlobs: NamedBlobs = {
-  files: listFileBlobs,
+  async files(db, names, config) {
+    const files = await listFileBlobs(db, names)
+    // The folder also contains the data of stored conversations.
+    return files.size > 0 ? files : findItemBlobs(config, db, names)
+  },
   artifacts: (db, names) => listBlobsIn(db, ['blob', 'served_blob', 'poster_blob'], names),
 }
 

@@ -2,6 +2,7 @@
 import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { ArtifactTable, Tables } from '../db/tables.ts'
+import { contains, type ListPlace, type Order, pageOf, type SortKey } from '../lib/page.ts'
 
 /**
  * An `unknown` artifact was never uploaded, is only reserved, or was deleted. `processing` lasts until a file
@@ -318,6 +319,30 @@ export async function sumArtifactBytes(db: Database, tenantId: string, now: numb
     .where(isUnexpired(now))
     .executeTakeFirstOrThrow()
   return Number(bytes ?? 0)
+}
+
+interface ArtifactFilter {
+  readonly by: SortKey
+  readonly order: Order
+  readonly after: ListPlace | undefined
+  readonly limit: number
+  readonly q?: string | undefined
+  readonly kind?: ArtifactTable['kind'] | undefined
+  readonly state?: State | undefined
+}
+
+/** Lists a tenant's uploads; omits reserved ids and uploads that expired by `now`. */
+export async function listArtifactRows(
+  db: Database,
+  tenantId: string,
+  now: number,
+  { q, kind, state, ...page }: ArtifactFilter,
+): Promise<ArtifactRow[]> {
+  let query = liveArtifacts(db, tenantId, now).where('state', '!=', 'unknown')
+  if (q !== undefined) query = query.where(contains(['name', 'filename', 'id'], q))
+  if (kind != null) query = query.where('kind', '=', kind)
+  if (state !== undefined) query = query.where('state', '=', state)
+  return pageOf(query, page).execute()
 }
 
 function liveArtifacts(db: Database, tenantId: string, now: number) {

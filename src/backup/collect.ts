@@ -55,12 +55,12 @@ export async function* collect(
 }
 
 async function* takeAll(
-  { db }: SnapshotSource,
+  { db, conversations }: SnapshotSource,
   source: ByteSource,
   taken: Set<string>,
   collected = new Collected(),
 ): AsyncGenerator<Entry, void> {
-  for await (const blob of listReferencedBlobs(db)) {
+  for await (const blob of listReferencedBlobs(db, conversations?.db)) {
     const result = await takeOne(source, taken, blob)
     if (result === 'missing') collected.missing.push(blob.name)
     else if (result === 'unfinished') collected.unfinished.push(blob.name)

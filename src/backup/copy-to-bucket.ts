@@ -5,6 +5,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { S3Config } from '../config/config.ts'
 import { getInstallationId } from '../db/installation.ts'
+import type { ConversationDb } from '../db/open.ts'
 import { StartupError } from '../lib/errors.ts'
 import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ResumableStore, wholeOf } from '../storage/blobs.ts'
@@ -49,7 +50,11 @@ export interface CopiedBytes {
  * Copies all referenced blobs, and verifies them where S3 allows reading them back. Safe to repeat.
  * @throws StartupError if the bucket is unusable or returns different bytes.
  */
-export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promise<CopiedBytes> {
+export async function copyIntoBucket(
+  deps: Dependencies,
+  dataDir: string,
+  conversations: ConversationDb | undefined,
+): Promise<CopiedBytes> {
   const stores = await openBucketStores(deps)
   const lost: string[] = []
   let [copied, copiedBytes] = [0, 0]
@@ -66,7 +71,7 @@ export async function copyIntoBucket(deps: Dependencies, dataDir: string): Promi
     copiedBytes += blob.sizeBytes
   }
   try {
-    await forEachAtOnce(AT_ONCE, listReferencedBlobs(deps.db), copyOne)
+    await forEachAtOnce(AT_ONCE, listReferencedBlobs(deps.db, conversations), copyOne)
   } finally {
     await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
   }

@@ -4,7 +4,6 @@ import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Config } from '../config/config.ts'
-import type { Database } from '../db/database.ts'
 import { countRows, openCheckedConversations, openCheckedCopy } from '../db/snapshot.ts'
 import { StartupError } from '../lib/errors.ts'
 import { syncFolder } from '../lib/files.ts'
@@ -14,7 +13,7 @@ import type { Dependencies } from './dependencies.ts'
 import { claimEmptyDirectory } from './empty-directory.ts'
 import { extract } from './extract.ts'
 import { type BackupReport, CONVERSATIONS, DATABASE, type Manifest, SECRET, toReport } from './manifest.ts'
-import { listReferencedBlobs } from './store.ts'
+import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
 import { damaged } from './tar.ts'
 
 export interface RestoreReport extends BackupReport {
@@ -79,35 +78,38 @@ async function checkAndPlaceBytes(
   folder: string,
   manifest: Manifest,
 ): Promise<CopiedBytes | undefined> {
-  const stored = await checkConversations(folder, manifest)
+  const conversations = await openArchivedConversations(folder, manifest)
   const copy = await openCheckedCopy(join(folder, DATABASE))
   try {
+    const stored = conversations === undefined ? {} : await countRows(conversations.db)
     assertSameSchema(DATABASE, copy.schema, manifest.schema)
     assertSameRows({ ...(await countRows(copy.db)), ...stored }, manifest)
-    await assertBlobs(copy.db, folder, manifest)
+    await assertBlobs(listReferencedBlobs(copy.db, conversations?.db), folder, manifest)
     if (deps.config.s3 === undefined) return undefined
-    const copied = await copyIntoBucket({ ...deps, db: copy.db }, folder)
+    const copied = await copyIntoBucket({ ...deps, db: copy.db }, folder, conversations?.db)
     for (const store of ['files', 'artifacts'])
       await rm(join(folder, store), { recursive: true, force: true })
     return copied
   } finally {
     copy.close()
+    conversations?.close()
     await syncFolder(folder)
   }
 }
 
-/** Returns the number of rows in each table of the stored conversations. @throws StartupError if they are incomplete. */
-async function checkConversations(folder: string, manifest: Manifest): Promise<Record<string, number>> {
+/** Opens the archive's stored conversations, if it contains any. @throws StartupError if they are incomplete. */
+async function openArchivedConversations(folder: string, manifest: Manifest) {
   const path = join(folder, CONVERSATIONS)
   if (existsSync(path) !== (manifest.conversations === 'included'))
     throw damaged(`its manifest is wrong about ${CONVERSATIONS}`)
-  if (manifest.conversations !== 'included') return {}
-  const { db, schema, close } = await openCheckedConversations(path)
+  if (manifest.conversations !== 'included') return undefined
+  const opened = await openCheckedConversations(path)
   try {
-    assertSameSchema(CONVERSATIONS, schema, manifest.conversations_schema)
-    return await countRows(db)
-  } finally {
-    close()
+    assertSameSchema(CONVERSATIONS, opened.schema, manifest.conversations_schema)
+    return opened
+  } catch (error) {
+    opened.close()
+    throw error
   }
 }
 
@@ -122,9 +124,13 @@ function assertSameRows(rows: Readonly<Record<string, number>>, manifest: Manife
   }
 }
 
-async function assertBlobs(db: Database, folder: string, manifest: Manifest): Promise<void> {
+async function assertBlobs(
+  blobs: AsyncIterable<ReferencedBlob>,
+  folder: string,
+  manifest: Manifest,
+): Promise<void> {
   const leftOut = new Set([...manifest.lost, ...manifest.unfinished])
-  for await (const blob of listReferencedBlobs(db)) {
+  for await (const blob of blobs) {
     if (!leftOut.has(blob.name) && (await findBytes(folder, blob)) === undefined)
       throw damaged(`a row refers to the file ${blob.name}, which is missing or incomplete in the archive`)
   }

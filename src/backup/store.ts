@@ -1,6 +1,7 @@
 /** Lists the blobs that database rows refer to. Every backup must contain them. */
-import type { Selectable } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
+import type { ConversationDb } from '../db/open.ts'
 import type { ArtifactTable } from '../db/tables.ts'
 
 const BATCH = 1_000
@@ -15,11 +16,29 @@ export interface ReferencedBlob {
   readonly uploadFence: number | undefined
 }
 
-/** Lists all referenced blobs in no particular order. Skips tables that an older schema lacks. */
-export async function* listReferencedBlobs(db: Database): AsyncIterable<ReferencedBlob> {
-  const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
+/**
+ * Lists all referenced blobs in no particular order. Skips tables that an older schema lacks. `conversations` is the
+ * database of stored conversations, if it must be included.
+ */
+export async function* listReferencedBlobs(
+  db: Database,
+  conversations: ConversationDb | undefined,
+): AsyncIterable<ReferencedBlob> {
+  const tables = await listTables(db)
   if (tables.has('files')) yield* listOfFiles(db)
   if (tables.has('artifacts')) yield* listOfArtifacts(db)
+  if (conversations !== undefined && (await listTables(conversations)).has('item_data'))
+    yield* listOfItems(conversations)
+}
+
+async function listTables<T>(db: Kysely<T>): Promise<Set<string>> {
+  return new Set((await db.introspection.getTables()).map(({ name }) => name))
+}
+
+async function* listOfItems(db: ConversationDb): AsyncIterable<ReferencedBlob> {
+  const rows = db.selectFrom('item_data').select(['name as id', 'bytes']).orderBy('name').limit(BATCH)
+  const readPage = (after: string) => rows.where('name', '>', after).where('is_deleted', '=', 0).execute()
+  for await (const { id, bytes } of readAll(readPage)) yield toWhole('files', id, bytes)
 }
 
 async function* listOfFiles(db: Database): AsyncIterable<ReferencedBlob> {

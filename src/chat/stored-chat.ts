@@ -13,6 +13,7 @@ import { answerInterrupted, parseEventId, toChatStream } from '../conversations/
 import { toChatItems } from '../conversations/items.ts'
 import { endOf, type LoggedEnd } from '../conversations/turn-output.ts'
 import { mapConstraintError } from '../db/open.ts'
+import type { Latin1 } from '../http/response.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { type Reason, reasons, ServiceError } from '../lib/errors.ts'
 import { logFailure, renderError } from '../operations/errors.ts'
@@ -137,18 +138,19 @@ export function nameTurn(context: Context, turnId: string, conversationId: strin
   if (context.caller.kind === 'parent') context.setHeader('X-Parley-Conversation', conversationId)
 }
 
-function toStream(events: AsyncGenerator<Uint8Array, void, void>): EventStream {
+function toStream(events: AsyncGenerator<Latin1, void, void>): EventStream {
   return new EventStream(events, renderFailure)
 }
 
-async function* startedEvents(
+function startedEvents(
   context: Context,
   started: StartedTurn,
   client: AbortSignal,
-): AsyncGenerator<Uint8Array, void, void> {
-  const isStored = await nameStored(context, started)
-  const capability = isStored ? started.capability : undefined
-  yield* toChatStream(started.readRuns(0, client), { capability, after: -1 })
+): AsyncGenerator<Latin1, void, void> {
+  const capability = nameStored(context, started).then((isStored) =>
+    isStored ? started.capability : undefined,
+  )
+  return toChatStream(started.readRuns(0, client), { capability, after: -1 })
 }
 
 async function nameStored(context: Context, { id, conversationId, isStored }: StartedTurn): Promise<boolean> {

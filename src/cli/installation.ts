@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { userInfo } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/parse.ts'
+import { ItemData } from '../conversations/operator.ts'
 import type { Database } from '../db/database.ts'
 import {
   type ConversationStorage,
@@ -17,8 +18,11 @@ import type { Actor } from '../identity/audit.ts'
 import { createKeyDirectory } from '../identity/authenticate.ts'
 import { listParentKeys } from '../identity/keys.ts'
 import { parseKey } from '../lib/api-key.ts'
-import { type Clock, createPositions } from '../lib/clock.ts'
+import { type Clock, createPositions, systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
+import type { Blobs } from '../storage/blobs.ts'
+import { openBlobs } from '../storage/open.ts'
+import { createLog } from '../telemetry/log.ts'
 import { printNotice } from './output.ts'
 
 const KEEP_ALIVE_MS = 60_000
@@ -56,16 +60,23 @@ export async function withDatabase(
 /** Calls `run` with the stored conversations and closes them; with SQLite, the file may not exist yet. */
 export async function withConversations<T>(
   { db, config }: { readonly db: Database; readonly config: Config },
-  run: (storage: ConversationStorage) => Promise<T>,
+  run: (storage: ConversationStorage, data: ItemData) => Promise<T>,
 ): Promise<T> {
   const { databaseUrl, dataDir } = config
+  const log = createLog(config)
+  let blobs: Promise<Blobs> | undefined
+  const openFiles = () => {
+    blobs ??= openBlobs(config, 'files', { db, clock: systemClock, log, isOnlyServer: false })
+    return blobs
+  }
   const storage = createConversationStorage({ db, databaseUrl }, dataDir)
   // The thread that writes to SQLite does not keep the process running.
   const keepAlive = setInterval(() => {}, KEEP_ALIVE_MS)
   try {
-    return await run(storage)
+    return await run(storage, new ItemData({ storage, log, openBlobs: openFiles }))
   } finally {
     await storage.close()
+    await (await blobs)?.close()
     clearInterval(keepAlive)
   }
 }

@@ -18,10 +18,11 @@ import { UsageCallList, UsageCallQuery } from '../usage/schema.ts'
 import { readUsage } from '../usage/usage.ts'
 import {
   AdminKeyList,
-  AdminListQuery,
+  AdminKeyQuery,
   AdminUsageList,
   AdminUsageQuery,
   AdminUserList,
+  AdminUserQuery,
   AuditList,
   AuditListQuery,
   BudgetBody,
@@ -36,7 +37,7 @@ import {
 } from './admin-schema.ts'
 import type { Dependencies } from './dependencies.ts'
 
-async function listUsersWithKeys(deps: Dependencies, query: AdminListQuery): Promise<AdminUserList> {
+async function listUsersWithKeys(deps: Dependencies, query: AdminUserQuery): Promise<AdminUserList> {
   const { rows: users, hasMore } = await listUsers(deps, query)
   const ids = users.map(({ id }) => id)
   const keys = await listKeysOfUsers(deps, ids)
@@ -46,7 +47,7 @@ async function listUsersWithKeys(deps: Dependencies, query: AdminListQuery): Pro
   return { object: 'list', data, has_more: hasMore }
 }
 
-async function listOwnedKeys(deps: Dependencies, query: AdminListQuery): Promise<AdminKeyList> {
+async function listOwnedKeys(deps: Dependencies, query: AdminKeyQuery): Promise<AdminKeyList> {
   const { rows: keys, hasMore } = await listKeyPage(deps, query)
   const ids = keys.map(({ id }) => id)
   const userIds = keys.flatMap(({ user_id }) => user_id ?? [])
@@ -105,7 +106,7 @@ export const adminOperations = {
   users: query({
     http: { method: 'GET', path: '/v1/manager/admin/users' },
     docs: { summary: "List the console's users" },
-    input: AdminListQuery,
+    input: AdminUserQuery,
     output: AdminUserList,
     run: ({ context: { deps }, input }) => listUsersWithKeys(deps, input),
   }),
@@ -113,7 +114,7 @@ export const adminOperations = {
   keys: query({
     http: { method: 'GET', path: '/v1/manager/admin/keys' },
     docs: { summary: 'List all parent keys' },
-    input: AdminListQuery,
+    input: AdminKeyQuery,
     output: AdminKeyList,
     run: ({ context: { deps }, input }) => listOwnedKeys(deps, input),
   }),

@@ -4,7 +4,7 @@ import { renderParentKey } from '../agents/schema.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
-import { label, reference } from '../lib/schema-bounds.ts'
+import { label, reference, searchText } from '../lib/schema-bounds.ts'
 import type { BudgetState } from '../usage/budgets.ts'
 import { Moment, UsageEntry, UsageList, UsageQuery } from '../usage/schema.ts'
 
@@ -21,11 +21,43 @@ const hasMore = z.boolean().meta({ description: 'True if there are older entries
 const list = <T extends z.ZodType>(item: T) =>
   z.strictObject({ object: z.literal('list'), data: z.array(item), has_more: hasMore })
 
-export const AdminListQuery = z.strictObject({
+const order = z
+  .enum(['asc', 'desc'])
+  .default('desc')
+  .meta({ description: 'Sort order; `desc` returns the newest entries first.' })
+const pageQuery = z.strictObject({
   limit,
-  after: reference().optional().meta({ description: 'Id of an entry; returns only older entries.' }),
+  after: reference().optional().meta({ description: 'Id of an entry; returns only entries after it.' }),
+  order,
 })
-export type AdminListQuery = z.output<typeof AdminListQuery>
+const sortBy = { description: 'What the list is sorted by.' }
+
+export const AdminUserQuery = pageQuery.extend({
+  sort: z
+    .enum(['created', 'email', 'last_seen'], { error: 'must be created, email or last_seen' })
+    .default('created')
+    .meta(sortBy),
+  q: searchText()
+    .optional()
+    .meta({ description: 'Returns only users whose email address, name or id contains this text.' }),
+})
+export type AdminUserQuery = z.output<typeof AdminUserQuery>
+
+const keyStates = ['active', 'disabled', 'expired', 'revoked'] as const
+
+export const AdminKeyQuery = pageQuery.extend({
+  sort: z
+    .enum(['created', 'name', 'last_used'], { error: 'must be created, name or last_used' })
+    .default('created')
+    .meta(sortBy),
+  q: searchText().optional().meta({ description: 'Returns only keys whose name or id contains this text.' }),
+  user: reference().optional().meta({ description: 'Id of a user; returns only keys of this user.' }),
+  state: z
+    .enum(keyStates, { error: 'must be active, disabled, expired or revoked' })
+    .optional()
+    .meta({ description: 'Returns only keys in this state.' }),
+})
+export type AdminKeyQuery = z.output<typeof AdminKeyQuery>
 
 export const KeyReference = z.strictObject({ key_id: keyId })
 
@@ -125,7 +157,7 @@ export const AdminUsageList = UsageList.extend({ data: z.array(AdminUsageEntry) 
   id: 'AdminUsageList',
 })
 
-export const AuditListQuery = AdminListQuery.extend({
+export const AuditListQuery = pageQuery.extend({
   action: z.enum(auditActions).optional().meta({ description: 'Returns only entries with this action.' }),
   actor: label().optional().meta({
     description:

@@ -7,6 +7,7 @@ import { within } from '../lib/timeout.ts'
 import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
+import { ItemData } from './inline-data/item-data.ts'
 import { updateTitle } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
 import { endAbandonedTurns } from './retention/abandoned.ts'
@@ -69,6 +70,7 @@ export interface StartedTurn {
 export class Conversations {
   readonly reader: ConversationReader
   readonly storage: ConversationStorage
+  readonly data: ItemData
   readonly reads: ReadAudit
   readonly quota: StorageQuota
   readonly keyedStarts = new KeyedStarts()
@@ -91,7 +93,8 @@ export class Conversations {
     this.owner = newId('', OWNER_LENGTH, random)
     this.capabilityKey = createSecretKey(deps.capabilityKey)
     this.storage = deps.storage
-    this.reader = new ConversationReader(deps)
+    this.data = new ItemData(deps)
+    this.reader = new ConversationReader({ ...deps, data: this.data })
     this.stored = new StoredLogs(deps)
     this.reads = new ReadAudit(clock)
     this.quota = new StorageQuota(deps)
@@ -140,7 +143,7 @@ export class Conversations {
     const assertQuota = async (tenantId: string) => {
       used = await this.quota.assertRoom(tenantId)
     }
-    const accepting = acceptTurn({ ...this.deps, assertQuota }, plan, {
+    const accepting = acceptTurn({ ...this.deps, data: this.data, assertQuota }, plan, {
       id,
       conversationId,
       capability,
@@ -223,6 +226,7 @@ export class Conversations {
       await deleteTurn(trx, turn)
       await updateTitle(trx, turn.conversation_id)
     })
+    await this.data.dropDeleted()
     await scrub()
     this.quota.forget()
   }
@@ -232,6 +236,7 @@ export class Conversations {
     await this.cancelTurnsOf(id)
     const { write, scrub } = await this.storage.open()
     await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
+    await this.data.dropDeleted()
     await scrub()
     this.quota.forget()
     this.notify(id)
@@ -242,7 +247,8 @@ export class Conversations {
     try {
       const database = await this.storage.find()
       if (database === undefined) return
-      await deleteAgentConversations(database, this.deps.clock, { tenant: tenantId, agentId })
+      const doomed = { tenant: tenantId, agentId }
+      await deleteAgentConversations(database, { clock: this.deps.clock, data: this.data }, doomed)
       this.quota.forget()
     } catch (error) {
       this.deps.log.warn(
@@ -266,7 +272,7 @@ export class Conversations {
     onExpired: NonNullable<MaintenanceDependencies['onExpired']>,
   ): void {
     const onDeleted = () => this.quota.forget()
-    const deps = { ...this.deps, findAgentRetention, onDeleted, onExpired }
+    const deps = { ...this.deps, data: this.data, findAgentRetention, onDeleted, onExpired }
     this.stopMaintenance = startConversationMaintenance(deps)
   }
 

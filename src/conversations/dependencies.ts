@@ -5,11 +5,14 @@ import type { ConversationStorage } from '../db/open.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Bus } from '../replicas/bus.ts'
+import type { Blobs } from '../storage/blobs.ts'
 import type { ConversationMetrics } from '../telemetry/conversation-metrics.ts'
 
 export interface Dependencies {
   readonly config: Pick<Config, 'conversations'>
   readonly storage: ConversationStorage
+  /** Opens the store of uploaded files, which also contains the data of items. */
+  readonly openBlobs: () => Promise<Pick<Blobs, 'stage' | 'open' | 'delete'>>
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger

@@ -1,5 +1,6 @@
 /** Numbers the events of a stream that can be resumed. */
 import { createHmac } from 'node:crypto'
+import type { Latin1 } from '../http/response.ts'
 import { DONE } from '../http/sse.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -30,14 +31,16 @@ export function parseEventId(text: string): EventId | undefined {
 
 /**
  * Renders a chat stream: adds ids, which count from 0, to the events after number `after`, and ends like
- * every chat stream. Without a capability, the events have no ids.
+ * every chat stream. Without a capability, the events have no ids. Waits for the capability before it reads.
  * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was
  * stopped
  */
 export async function* toChatStream(
   batches: AsyncIterable<readonly LogRun[]>,
-  { capability, after }: { readonly capability: string | undefined; readonly after: number },
-): AsyncGenerator<Uint8Array, void, void> {
+  options: { readonly capability: string | undefined | Promise<string | undefined>; readonly after: number },
+): AsyncGenerator<Latin1, void, void> {
+  const { after } = options
+  const capability = await options.capability
   const numbering = new EventNumbering(capability, after)
   let hasFailed = false
   let isInterrupted = false
@@ -50,8 +53,8 @@ export async function* toChatStream(
         publicRuns.push(run)
       }
     }
-    const bytes = numbering.render(publicRuns)
-    if (bytes.length > 0) yield bytes
+    const text = numbering.render(publicRuns)
+    if (text !== '') yield text
   }
   const { number } = numbering
   if (number <= after)
@@ -64,7 +67,7 @@ export async function* toChatStream(
       },
     )
   if (isInterrupted && !hasFailed) throw answerInterrupted()
-  if (!hasFailed) yield Buffer.from(DONE)
+  if (!hasFailed) yield DONE
 }
 
 export function answerInterrupted(): ServiceError {
@@ -77,42 +80,33 @@ function isInterruption(run: LogRun): boolean {
   return [...entriesOf(run)].some((entry) => endOf(entry)?.interruption !== undefined)
 }
 
-/** One line break and at most nine digits. */
-const MAX_NUMBER_BYTES = 10
-
-/** Adds ids to events while it copies them to one buffer for each batch, because each write to a client is expensive. */
+/** Adds ids to events, and joins those of a batch, because each write to a client is expensive. */
 class EventNumbering {
   /** The number of the next event. */
   number = 0
-  private readonly prefix: Buffer | undefined
+  private readonly prefix: string | undefined
   private readonly after: number
 
   constructor(capability: string | undefined, after: number) {
-    this.prefix = capability === undefined ? undefined : Buffer.from(`id: ${capability}.`)
+    this.prefix = capability === undefined ? undefined : `id: ${capability}.`
     this.after = after
   }
 
-  render(runs: readonly LogRun[]): Uint8Array {
+  render(runs: readonly LogRun[]): Latin1 {
     const { prefix } = this
-    const added = prefix === undefined ? 0 : prefix.length + MAX_NUMBER_BYTES
-    const size = runs.reduce((sum, { bytes, ends }) => sum + bytes.length + ends.length * added, 0)
-    const target = Buffer.allocUnsafe(size)
-    let at = 0
+    let text = ''
     for (const { bytes, ends } of runs) {
       const source = toBuffer(bytes)
       let start = 0
       for (const end of ends) {
         if (this.number > this.after) {
-          if (prefix !== undefined) {
-            at += prefix.copy(target, at)
-            at += target.write(`${this.number}\n`, at, 'latin1')
-          }
-          at += source.copy(target, at, start, end)
+          if (prefix !== undefined) text += `${prefix}${this.number}\n`
+          text += source.toString('latin1', start, end)
         }
         this.number += 1
         start = end
       }
     }
-    return target.subarray(0, at)
+    return text
   }
 }

@@ -1,6 +1,7 @@
 /** Reads and writes the items of conversations. */
 import type { Selectable } from 'kysely'
 import { type ConversationDb, type ItemTable, insertRow } from '../db/open.ts'
+import { type DataPlace, markDeletedData, type NewData, toDataRow } from './inline-data/data-rows.ts'
 import type { PageOptions } from './store.ts'
 
 const TITLE_LENGTH = 80
@@ -31,13 +32,17 @@ export function encodeItem(item: NewItem): EncodedItem {
   return { ...item, body, bytes: Buffer.byteLength(body) }
 }
 
+/** Items as their rows contain them, and the blobs with their data. */
+export interface EncodedItems {
+  readonly items: readonly EncodedItem[]
+  readonly data: readonly NewData[]
+}
+
 export function sumBytes(items: readonly EncodedItem[]): number {
   return items.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
-export interface ItemPlace {
-  readonly conversationId: string
-  readonly turnId: string | null
+export interface ItemPlace extends DataPlace {
   readonly nowSeconds: number
 }
 
@@ -45,14 +50,14 @@ export interface ItemPlace {
 export async function insertItems(
   db: ConversationDb,
   place: ItemPlace,
-  items: readonly NewItem[],
+  { items: encoded, data }: EncodedItems,
 ): Promise<number> {
-  if (items.length === 0) return 0
-  const encoded = items.map(encodeItem)
+  const { length } = encoded
+  if (length === 0) return 0
   const { items: count } = await db
     .updateTable('conversations')
     .set((eb) => ({
-      items: eb('items', '+', items.length),
+      items: eb('items', '+', length),
       bytes: eb('bytes', '+', sumBytes(encoded)),
       revision: eb('revision', '+', 1),
     }))
@@ -60,6 +65,7 @@ export async function insertItems(
     .returning('items')
     .executeTakeFirstOrThrow()
   await insertItemRows(db, place, encoded, count)
+  await insertDataRows(db, place, data)
   return count
 }
 
@@ -83,6 +89,15 @@ export async function insertItemRows(
       client_id: clientId ?? null,
       created_at: nowSeconds,
     })
+}
+
+/** Inserts the rows that name the blobs of items. */
+export async function insertDataRows(
+  db: ConversationDb,
+  place: DataPlace,
+  data: readonly NewData[],
+): Promise<void> {
+  for (const one of data) await insertRow(db, 'item_data', toDataRow(one, place))
 }
 
 /** An item without its content. */
@@ -194,6 +209,7 @@ export function listItemPage(
 
 export async function deleteItemRow(db: ConversationDb, item: ItemRow): Promise<void> {
   await db.deleteFrom('items').where('n', '=', item.n).execute()
+  await markDeletedData(db, 'item_id', [item.id])
   await db
     .updateTable('conversations')
     .set((eb) => ({ bytes: eb('bytes', '-', item.bytes), revision: eb('revision', '+', 1) }))

@@ -1,18 +1,23 @@
 /** Lists, exports and deletes the conversations of all tenants for the operator's commands. */
-import type { ConversationDatabase } from '../db/open.ts'
+import type { Config } from '../config/config.ts'
+import type { Database } from '../db/database.ts'
+import { type ConversationDatabase, createConversationStorage } from '../db/open.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
+import { listDataBlobs } from './inline-data/data-rows.ts'
+import type { ItemData } from './inline-data/item-data.ts'
 import { deleteConversationRows } from './retention/rows.ts'
 import type { ConversationRow } from './store.ts'
 
 export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
 export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
+export { ItemData } from './inline-data/item-data.ts'
 export { renderConversations } from './requests.ts'
 export type { ConversationRow } from './store.ts'
 
 /** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */
 export async function deleteAnyConversation(
-  deps: AuditDeps,
+  deps: AuditDeps & { readonly data: ItemData },
   actor: Actor,
   { write, scrub }: ConversationDatabase,
   { id, tenant: tenantId, agent_id: agentId, turns }: ConversationRow,
@@ -25,5 +30,21 @@ export async function deleteAnyConversation(
     details: { agent_id: agentId || null, turns },
   })
   await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
+  await deps.data.dropDeleted()
   await scrub()
+}
+
+/** Finds the blobs in the store of files that belong to stored conversations. */
+export async function findItemBlobs(
+  { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  db: Database,
+  names: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const storage = createConversationStorage({ db, databaseUrl }, dataDir)
+  try {
+    const opened = await storage.find()
+    return opened === undefined ? new Set() : await listDataBlobs(opened.read, names)
+  } finally {
+    await storage.close()
+  }
 }

@@ -2,6 +2,7 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ItemData } from './inline-data/item-data.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
 import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
@@ -17,7 +18,7 @@ import {
 
 export type { HistoryLimits, StoredItem } from './turns/history.ts'
 
-type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'>
+type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'> & { readonly data: ItemData }
 
 export class ConversationReader {
   private readonly deps: ReaderDependencies
@@ -55,13 +56,14 @@ export class ConversationReader {
 
   async findItem(tenantId: string, id: string) {
     const opened = await this.deps.storage.find()
-    return opened && findItem(opened.read, tenantId, id)
+    const item = opened && (await findItem(opened.read, tenantId, id))
+    return item && (await this.deps.data.restore([item]))[0]
   }
 
   /** Returns a turn's input and output, in order. */
   async listTurnItems(turnId: string): Promise<ItemRow[]> {
     const { read } = await this.deps.storage.open()
-    return listItemsOfTurns(read, [turnId])
+    return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))
   }
 
   /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation's main line. */
@@ -70,15 +72,17 @@ export class ConversationReader {
     limits: HistoryLimits,
   ): Promise<StoredItem[]> {
     const { read } = await this.deps.storage.open()
-    return 'previous' in from
-      ? readChain(read, from.previous, limits)
-      : readConversation(read, from.conversationId, limits)
+    const items =
+      'previous' in from
+        ? await readChain(read, from.previous, limits)
+        : await readConversation(read, from.conversationId, limits)
+    return this.deps.data.restoreItems(items)
   }
 
   /** Returns the items of a visitor's conversation that the next turn sends to the model. */
   async readVisitorHistory(conversationId: string, limits: HistoryLimits): Promise<StoredItem[]> {
     const { read } = await this.deps.storage.open()
-    return readVisitorConversation(read, conversationId, limits)
+    return this.deps.data.restoreItems(await readVisitorConversation(read, conversationId, limits))
   }
 
   async isOwned(tenantId: string, id: string): Promise<boolean> {

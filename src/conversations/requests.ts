@@ -1,6 +1,6 @@
 /** Reads and changes conversations on behalf of their owner. */
 import type { Database } from '../db/database.ts'
-import type { ConversationDatabase } from '../db/open.ts'
+import type { ConversationDatabase, ConversationDb } from '../db/open.ts'
 import { type Actor, recordAudit } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -10,6 +10,7 @@ import type { Conversations } from './conversations.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   deleteItemRow,
+  type EncodedItems,
   findConversationItem,
   type ItemRow,
   insertItems,
@@ -21,7 +22,7 @@ import {
   updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
-import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
+import type { ConversationListQuery, ConversationObject, ItemList, ListedItem } from './schema.ts'
 import {
   CONVERSATION_BYTES,
   type ConversationRow,
@@ -69,7 +70,7 @@ export async function createConversation(
   const nowSeconds = unixSeconds(deps.clock)
   const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
   assertItemSizes(sizesOf(items), 'items')
-  await write.transaction().execute(async (trx) => {
+  const insert = async (trx: ConversationDb, encoded: EncodedItems) => {
     await insertConversation(trx, {
       id,
       tenant: tenantId,
@@ -87,8 +88,9 @@ export async function createConversation(
       position: deps.nextPosition(),
       expires_at: nowSeconds + Math.min(withoutAgentDays, maxDays) * DAY_SECONDS,
     })
-    await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
-  })
+    await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, encoded)
+  }
+  await withData(deps, items, (encoded) => write.transaction().execute((trx) => insert(trx, encoded)))
   quota?.add(CONVERSATION_BYTES + sizeOf(items))
   return getConversation(deps, tenantId, id)
 }
@@ -97,7 +99,7 @@ export async function createConversation(
 export async function listConversations(
   deps: OperationsDependencies,
   tenantId: string,
-  query: { limit: number; after?: string | undefined; order: 'asc' | 'desc'; agent?: string | undefined },
+  query: ConversationListQuery,
 ) {
   const opened = await deps.conversations.storage.find()
   const rows = opened === undefined ? [] : await readRows(opened, tenantId, query)
@@ -114,7 +116,7 @@ export async function listConversations(
 async function readRows(
   { read }: ConversationDatabase,
   tenantId: string,
-  { limit, after, order, agent }: Parameters<typeof listConversations>[2],
+  { limit, after, order, agent, q }: Parameters<typeof listConversations>[2],
 ): Promise<ConversationRow[]> {
   const last = after === undefined ? undefined : await findConversation(read, tenantId, after)
   if (after !== undefined && last === undefined) throw wrongAfter()
@@ -123,6 +125,7 @@ async function readRows(
     after: last?.position,
     order,
     agentId: agent,
+    q,
   })
 }
 
@@ -177,12 +180,13 @@ export async function addItems(
   assertItemSizes(sizesOf(items), 'items')
   const quota = await deps.conversations.quota.assertRoom(tenantId)
   const nowSeconds = unixSeconds(deps.clock)
-  await db.write.transaction().execute(async (trx) => {
-    const count = await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, items)
+  const insert = async (trx: ConversationDb, encoded: EncodedItems) => {
+    const count = await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, encoded)
     // Checked after the row is locked, because several requests can add items at the same time.
     if (count > MAX_ITEMS) throw conversationFull()
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
-  })
+  }
+  await withData(deps, items, (encoded) => db.write.transaction().execute((trx) => insert(trx, encoded)))
   quota?.add(sizeOf(items))
   deps.conversations.notify(id)
   const added = items.map(({ author, body }): ListedItem => {
@@ -190,6 +194,21 @@ export async function addItems(
     return { ...(body as ListedItem), parley }
   })
   return toList(added, false)
+}
+
+/** Stores the data of items, and deletes it again if `insert` rejects. */
+async function withData(
+  { conversations: { data } }: OperationsDependencies,
+  items: readonly NewItem[],
+  insert: (encoded: EncodedItems) => Promise<void>,
+): Promise<void> {
+  const encoded = await data.encode(items)
+  try {
+    await insert(encoded)
+  } catch (error) {
+    await data.discard(encoded.data)
+    throw error
+  }
 }
 
 /** @throws ServiceError `invalid_value` if `after` is not the id of an item in the conversation */
@@ -204,7 +223,8 @@ export async function listConversationItems(
   if (after !== undefined && last === undefined) throw wrongAfter()
   const heads = await listItemPage(db.read, id, { limit: limit + 1, after: last?.position, order })
   const page = toPage(heads, Math.min(limit, countWithin(heads, MAX_PAGE_BYTES)))
-  return toList((await listItems(db.read, page.rows)).map(toOwnedItem), page.hasMore)
+  const rows = await deps.conversations.data.restore(await listItems(db.read, page.rows))
+  return toList(rows.map(toOwnedItem), page.hasMore)
 }
 
 /** Returns how many items fit into `mostBytes`; at least one. */
@@ -227,7 +247,8 @@ export async function getItem(
   tenantId: string,
   place: ItemPlace,
 ): Promise<ListedItem> {
-  return toOwnedItem((await findOwnItem(deps, tenantId, place)).item)
+  const { item } = await findOwnItem(deps, tenantId, place)
+  return (await deps.conversations.data.restore([item])).map(toOwnedItem)[0] as ListedItem
 }
 
 export async function deleteItem(
@@ -240,6 +261,7 @@ export async function deleteItem(
     await deleteItemRow(trx, item)
     await updateTitle(trx, place.conversation_id)
   })
+  await deps.conversations.data.dropDeleted()
   await db.scrub()
   return getConversation(deps, tenantId, place.conversation_id)
 }

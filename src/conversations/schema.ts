@@ -1,6 +1,6 @@
 /** Defines the schemas of the Conversations API. */
 import { z } from 'zod'
-import { label, longText, recordOf, reference } from '../lib/schema-bounds.ts'
+import { label, longText, recordOf, reference, searchText } from '../lib/schema-bounds.ts'
 
 const MAX_ITEMS = 20
 const MAX_METADATA = 16
@@ -140,7 +140,11 @@ export const ConversationListQuery = z.object({
   after: reference().optional().meta({ description: 'Id of a conversation; returns only those after it.' }),
   order: z.enum(['asc', 'desc']).default('desc'),
   agent: reference().optional().meta({ description: 'Id of an agent; returns only its conversations.' }),
+  q: searchText()
+    .optional()
+    .meta({ description: 'Returns only conversations whose title or id contains this text.' }),
 })
+export type ConversationListQuery = z.output<typeof ConversationListQuery>
 
 export const ConversationList = z
   .strictObject({

@@ -1,6 +1,8 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
+import { contains } from '../lib/page.ts'
+import { markDeletedData } from './inline-data/data-rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>
@@ -223,6 +225,7 @@ export async function deleteTurn(
     .where('turn_id', '=', id)
     .executeTakeFirstOrThrow()
   await db.deleteFrom('items').where('turn_id', '=', id).execute()
+  await markDeletedData(db, 'turn_id', [id])
   await db.deleteFrom('turn_events').where('turn_id', '=', id).execute()
   await db.deleteFrom('turns').where('id', '=', id).execute()
   await db
@@ -246,10 +249,20 @@ export interface PageOptions {
 export function listConversationRows(
   db: ConversationDb,
   tenant: string,
-  { limit, after, order, agentId }: PageOptions & { readonly agentId: string | undefined },
+  {
+    limit,
+    after,
+    order,
+    agentId,
+    q,
+  }: PageOptions & {
+    readonly agentId?: string | undefined
+    readonly q?: string | undefined
+  },
 ): Promise<ConversationRow[]> {
   let query = db.selectFrom('conversations').selectAll().where('tenant', '=', tenant)
   if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
+  if (q !== undefined) query = query.where(contains(['title', 'id'], q))
   if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
   return query.orderBy('position', order).limit(limit).execute()
 }

@@ -12,6 +12,7 @@ export type {
   ConversationDatabase,
   ConversationDb,
   ConversationTable,
+  ItemDataTable,
   ItemTable,
   Procedure,
   TurnStatus,

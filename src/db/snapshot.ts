@@ -21,7 +21,9 @@ export interface SnapshotSource {
   readonly db: Kysely<Tables>
   readonly schema: string
   /** The file of stored conversations; undefined if it does not exist or must not be copied. */
-  readonly conversations: Pick<SnapshotSource, 'schema' | 'copyTo'> | undefined
+  readonly conversations:
+    | (Pick<SnapshotSource, 'schema' | 'copyTo'> & { readonly db: Kysely<ConversationTables> })
+    | undefined
   /** Starts a read transaction. Writers continue, and the log grows until `release`. */
   pin(): void
   release(): void

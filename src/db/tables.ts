@@ -59,6 +59,8 @@ export interface CredentialTable {
   /** Unix seconds from which the secret is rejected; null for the current secret. */
   valid_until: number | null
   created_at: number
+  /** Set while the secret's agent is in the bin, during which the secret is rejected. */
+  suspended_at: number | null
 }
 
 export interface AgentTable {
@@ -79,6 +81,8 @@ export interface AgentTable {
   /** JSON as defined in `src/models/policy.ts`; null without a policy. */
   model_policy: string | null
   model_policy_updated_at: number | null
+  /** Unix seconds at which the agent was moved to the bin; null for any other agent. */
+  binned_at: number | null
 }
 
 export interface AgentVersionTable

@@ -16,6 +16,7 @@ import {
   deleteFileRow,
   type FileRow,
   findFile,
+  findFilePlace,
   insertFile,
   listFileRows,
   listOwnedBlobs,
@@ -24,6 +25,11 @@ import {
 export { listOwnedBlobs as listFileBlobs, moveFiles } from './store.ts'
 
 type FileDeps = Pick<Dependencies, 'db' | 'clock' | 'log' | 'fileBlobs'>
+type ListOwned = BlobPlace['listOwned']
+
+interface SweeperDeps extends FileDeps {
+  readonly conversations: { readonly data: { readonly listOwned: ListOwned } }
+}
 
 /**
  * Stores an uploaded file and its row.
@@ -65,18 +71,18 @@ export async function createFile(
   return row
 }
 
-/** @throws ServiceError `invalid_value` if `after` is not a file id. */
+/** @throws ServiceError `invalid_value` if `after` is not a file id, or not in a list sorted by name or size. */
 export async function listFiles(
-  deps: Pick<Dependencies, 'db' | 'clock'>,
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
-  { limit, after, order, purpose }: FileListQuery,
+  { limit, after: afterId, order, sort, q, purpose }: FileListQuery,
 ): Promise<Page<FileRow>> {
-  const rows = await listFileRows(deps.db, tenantId, unixSeconds(deps.clock), {
-    limit: limit + 1,
-    after: after === undefined ? undefined : { position: positionOf(after), id: after },
-    order,
-    purpose,
-  })
+  const now = unixSeconds(clock)
+  const after =
+    sort !== 'created' || afterId === undefined
+      ? await findFilePlace(db, tenantId, now, sort, afterId)
+      : { key: positionOf(afterId), id: afterId }
+  const rows = await listFileRows(db, tenantId, now, { limit: limit + 1, after, sort, order, q, purpose })
   return toPage(rows, limit)
 }
 
@@ -154,17 +160,21 @@ function positionOf(id: string): number {
   return Number.parseInt(digits, 36)
 }
 
-export function listFilePlaces(db: Database, blobs: Blobs): BlobPlace[] {
-  const listOwned = (names: readonly string[]) => listOwnedBlobs(db, names)
+/** `listOthers` finds the blobs in the store of files that belong to stored conversations. */
+export function listFilePlaces(db: Database, blobs: Blobs, listOthers: ListOwned): BlobPlace[] {
+  const listOwned: ListOwned = async (names) => {
+    const [own, others] = await Promise.all([listOwnedBlobs(db, names), listOthers(names)])
+    return new Set([...own, ...others])
+  }
   return [{ list: () => blobs.list(), listOwned, remove: (name) => blobs.delete(name) }]
 }
 
-export function createFileSweeper({ db, clock, fileBlobs, log }: FileDeps): Sweeper {
+export function createFileSweeper({ db, clock, fileBlobs, log, conversations }: SweeperDeps): Sweeper {
   return createSweeper({
     clock,
     log,
     what: 'files',
-    places: listFilePlaces(db, fileBlobs),
+    places: listFilePlaces(db, fileBlobs, (names) => conversations.data.listOwned(names)),
     blobs: fileBlobs,
     async deleteExpired(limit, nowMs) {
       const blobs = await deleteExpiredRows(db, Math.floor(nowMs / 1000), limit)

@@ -1,7 +1,7 @@
 /** Defines the API schemas for files, and renders files into them. */
 import { z } from 'zod'
 import type { Page } from '../lib/page.ts'
-import { label, reference } from '../lib/schema-bounds.ts'
+import { label, reference, searchText } from '../lib/schema-bounds.ts'
 import type { StagedBlob } from '../storage/blobs.ts'
 import type { FileRow } from './store.ts'
 
@@ -70,12 +70,18 @@ export const FileListQuery = z.object({
     .default(10_000)
     .meta({ description: 'Maximum number of files to return.' }),
   after: reference().optional().meta({
-    description: 'Id of a file; returns only files after it in the list. The file may have been deleted.',
+    description:
+      'Id of a file; returns only files after it in the list. When the list is sorted by creation time, the file may have been deleted.',
   }),
   order: z
     .enum(['asc', 'desc'])
     .default('desc')
-    .meta({ description: 'Sort order by creation time; `desc` returns the newest first.' }),
+    .meta({ description: 'Sort order; `desc` returns the newest files first.' }),
+  sort: z
+    .enum(['created', 'name', 'size'], { error: 'must be created, name or size' })
+    .default('created')
+    .meta({ description: 'What the list is sorted by.' }),
+  q: searchText().optional().meta({ description: 'Returns only files whose name or id contains this text.' }),
   purpose: label().optional().meta({ description: 'Returns only files with this purpose.' }),
 })
 export type FileListQuery = z.output<typeof FileListQuery>

@@ -1,18 +1,24 @@
 /** Reads and writes the `files` table. */
-import type { ExpressionBuilder, Insertable, Selectable } from 'kysely'
+import { type ExpressionBuilder, type Insertable, type Selectable, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { FileTable, Tables } from '../db/tables.ts'
+import { contains, findListPlace, type ListPlace, type Order, pageOf } from '../lib/page.ts'
 
 export type FileRow = Selectable<FileTable>
 
-/**
- * The position after which a page starts. Includes the id, because two processes can assign the same
- * position.
- */
+/** Sort keys of lists of files; the id breaks ties. */
+export const fileSorts = {
+  created: sql.ref('position'),
+  name: sql`lower(filename)`,
+  size: sql.ref('size_bytes'),
+} as const
+
 interface Page {
   readonly limit: number
-  readonly after: Pick<FileRow, 'position' | 'id'> | undefined
-  readonly order: 'asc' | 'desc'
+  readonly after: ListPlace | undefined
+  readonly order: Order
+  readonly sort: keyof typeof fileSorts
+  readonly q: string | undefined
   readonly purpose: string | undefined
 }
 
@@ -34,17 +40,23 @@ export async function listFileRows(
   db: Database,
   tenantId: string,
   now: number,
-  { limit, after, order, purpose }: Page,
+  { limit, after, order, sort, q, purpose }: Page,
 ): Promise<FileRow[]> {
-  let query = ownFiles(db, tenantId, now).orderBy('position', order).orderBy('id', order).limit(limit)
-  if (after !== undefined) {
-    const side = order === 'desc' ? '<' : '>'
-    query = query.where((row) =>
-      row(row.refTuple('position', 'id'), side, row.tuple(after.position, after.id)),
-    )
-  }
+  let query = ownFiles(db, tenantId, now)
+  if (q !== undefined) query = query.where(contains(['filename', 'id'], q))
   if (purpose !== undefined) query = query.where('purpose', '=', purpose)
-  return query.execute()
+  return pageOf(query, { by: fileSorts[sort], order, after, limit }).execute()
+}
+
+/** @throws ServiceError `invalid_value` if the tenant has no file with this id. */
+export function findFilePlace(
+  db: Database,
+  tenantId: string,
+  now: number,
+  sort: keyof typeof fileSorts,
+  id: string | undefined,
+): Promise<ListPlace | undefined> {
+  return findListPlace(ownFiles(db, tenantId, now), fileSorts[sort], id)
 }
 
 export async function deleteFileRow(db: Database, tenantId: string, id: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 /** Writes server-sent events to a response, with heartbeats and back-pressure. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { STALL_MS, writeChunk } from './response.ts'
+import { type Latin1, STALL_MS, writeChunk } from './response.ts'
 
 /** Prevents caching, and compression by proxies, which would delay events. */
 const STREAM_CACHE_CONTROL = 'no-store, no-transform'
@@ -19,7 +19,7 @@ export const DONE = 'data: [DONE]\n\n'
 const HEARTBEAT = ': keep-alive\n\n'
 
 interface EventWriting {
-  readonly events: AsyncIterator<Uint8Array, void, void>
+  readonly events: AsyncIterator<Uint8Array | Latin1, void, void>
   writeHead(): void
   readonly end: string
   renderFailure(thrown: unknown): Uint8Array

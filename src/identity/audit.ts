@@ -4,7 +4,7 @@ import type { Selectable } from 'kysely'
 import type { AuditEventTable } from '../db/tables.ts'
 import { withoutKeys } from '../lib/api-key.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { type Page, type PageQuery, toPage } from '../lib/page.ts'
+import { type Order, type Page, type PageQuery, toPage } from '../lib/page.ts'
 import type { CallContext, ParentCaller, RequestMetadata, TokenCaller } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 
@@ -21,6 +21,8 @@ export const auditActions = [
   'agent_key.rotate',
   'agent.create',
   'agent.update',
+  'agent.bin',
+  'agent.restore',
   'agent.delete',
   'file.delete',
   'artifact.delete',
@@ -87,16 +89,17 @@ export interface AuditQuery extends PageQuery {
   readonly target?: string | undefined
   readonly from?: number | undefined
   readonly to?: number | undefined
+  readonly order: Order
 }
 
 /**
- * Lists a page of events, newest first. @throws ServiceError `invalid_value` if `after` is not an event's id.
+ * Lists a page of events. @throws ServiceError `invalid_value` if `after` is not an event's id.
  */
 export async function listAuditEvents(
   { db }: Pick<Dependencies, 'db'>,
   query: AuditQuery,
 ): Promise<Page<AuditRow>> {
-  const { limit, after, from, to, action, actor, target } = query
+  const { limit, after, order, from, to, action, actor, target } = query
   if (after !== undefined && !auditId.test(after))
     throw new ServiceError(
       'invalid_value',
@@ -108,9 +111,9 @@ export async function listAuditEvents(
   let rows = db
     .selectFrom('audit_events')
     .selectAll()
-    .orderBy('id', 'desc')
+    .orderBy('id', order)
     .limit(limit + 1)
-  if (after !== undefined) rows = rows.where('id', '<', after)
+  if (after !== undefined) rows = rows.where('id', order === 'desc' ? '<' : '>', after)
   if (to !== undefined) rows = rows.where('id', '<', idPrefixOf((to + 1) * MICROSECONDS))
   if (from !== undefined) rows = rows.where('id', '>=', idPrefixOf(from * MICROSECONDS))
   if (action !== undefined) rows = rows.where('action', '=', action)

@@ -1,7 +1,8 @@
 /** Reads and writes parent keys, and the credentials of parent and agent keys. */
-import type { Selectable } from 'kysely'
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { ParentKeyTable } from '../db/tables.ts'
+import type { ParentKeyTable, Tables } from '../db/tables.ts'
+import { contains, findListPlace, type Order, type PageQuery, pageOf } from '../lib/page.ts'
 import type { Caller, OwnLimits } from '../operations/operation.ts'
 
 export type ParentKeyRow = Selectable<ParentKeyTable>
@@ -21,6 +22,7 @@ export async function findCredential(db: Database, digest: string): Promise<Foun
     .where('credentials.digest', '=', digest)
     .where('parent_keys.revoked_at', 'is', null)
     .where('parent_keys.disabled_at', 'is', null)
+    .where('credentials.suspended_at', 'is', null)
     .select(['credentials.digest', 'credentials.parent_key_id', 'agent_id', 'valid_until'])
     .select(['parent_keys.expires_at', 'requests_per_minute', 'max_streams'])
     .executeTakeFirst()
@@ -75,6 +77,59 @@ export async function lockParentKey(trx: Database, id: string): Promise<ParentKe
 
 export function selectNewestFirst(db: Database) {
   return db.selectFrom('parent_keys').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
+}
+
+/** Sort keys of lists of keys; the id breaks ties. */
+export const keySorts = {
+  created: sql.ref('created_at'),
+  name: sql`lower(name)`,
+  last_used: sql`coalesce(last_used_at, 0)`,
+} as const
+
+export interface KeyListQuery extends PageQuery {
+  readonly sort: keyof typeof keySorts
+  readonly order: Order
+  /** Selects keys whose name or id contains this text. */
+  readonly q?: string | undefined
+  /** Selects the keys of a user. */
+  readonly user?: string | undefined
+  readonly state?: KeyState | undefined
+}
+
+/** Lists parent keys. `now` is in Unix seconds. */
+export async function selectKeys(
+  db: Database,
+  { sort, order, after, limit, q, user, state }: KeyListQuery,
+  now: number,
+): Promise<ParentKeyRow[]> {
+  const keys = db.selectFrom('parent_keys').selectAll()
+  const place = await findListPlace(keys, keySorts[sort], after)
+  let found = keys
+  if (q !== undefined) found = found.where(contains(['name', 'id'], q))
+  if (user !== undefined) found = found.where('user_id', '=', user)
+  if (state !== undefined) found = found.where(hasState(state, now))
+  return pageOf(found, { by: keySorts[sort], order, after: place, limit }).execute()
+}
+
+/** Selects the same keys as `stateOf`. */
+function hasState(state: KeyState, now: number) {
+  return (where: ExpressionBuilder<Tables, 'parent_keys'>) => {
+    const isLive = where('revoked_at', 'is', null)
+    const isEnabled = where.and([isLive, where('disabled_at', 'is', null)])
+    switch (state) {
+      case 'revoked':
+        return where('revoked_at', 'is not', null)
+      case 'disabled':
+        return where.and([isLive, where('disabled_at', 'is not', null)])
+      case 'expired':
+        return where.and([isEnabled, where('expires_at', '<=', now)])
+      case 'active':
+        return where.and([
+          isEnabled,
+          where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]),
+        ])
+    }
+  }
 }
 
 export async function findFirstUnowned(db: Database): Promise<string | undefined> {
@@ -166,4 +221,9 @@ export async function moveAgentKeys(db: Database, fromTenantId: string, toTenant
     .where('parent_key_id', '=', fromTenantId)
     .where('agent_id', 'is not', null)
     .execute()
+}
+
+/** Rejects an agent's keys from now on, or accepts them again if `at` is null. Runs in the caller's transaction. */
+export async function suspendAgentKeys(trx: Database, agentId: string, at: number | null): Promise<void> {
+  await trx.updateTable('credentials').set({ suspended_at: at }).where('agent_id', '=', agentId).execute()
 }

@@ -6,22 +6,24 @@ import type { CredentialTable, ParentKeyTable } from '../db/tables.ts'
 import { digestOf, hintOf, type MintedKey, mintKey, parseKey, withoutKeys } from '../lib/api-key.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { type Page, type PageQuery, readPage } from '../lib/page.ts'
+import { type Page, toPage } from '../lib/page.ts'
 import { type Actor, type AuditDeps, type AuditEvent, recordAudit, serviceActor } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   type CredentialOwner,
   expireCredentials,
   findParentKey,
+  type KeyListQuery,
   listCreatedKeys,
   listLiveKeysOf,
   lockParentKey,
   markRevoked,
   type ParentKeyRow,
+  selectKeys,
   selectNewestFirst,
 } from './key-store.ts'
 
-export { type ParentKeyRow, stateOf } from './key-store.ts'
+export { type ParentKeyRow, stateOf, suspendAgentKeys } from './key-store.ts'
 
 export type KeyDeps = AuditDeps & Pick<Dependencies, 'clock'> & { readonly keys: { invalidate(): void } }
 
@@ -208,6 +210,7 @@ export async function insertSecret(
     agent_id: owner.agentId,
     valid_until: null,
     created_at: createdAt,
+    suspended_at: null,
   }
   await db.insertInto('credentials').values(row).execute()
 }
@@ -255,18 +258,13 @@ export async function hasParentKey(db: Database): Promise<boolean> {
   return (await query.executeTakeFirst()) !== undefined
 }
 
-/** Lists a page of keys, newest first. @throws ServiceError `invalid_value` if `after` is not a key's id. */
-export function listKeyPage({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<ParentKeyRow>> {
-  return readPage(query, {
-    find: (id) => findParentKey(db, id),
-    async list(limit, after) {
-      const keys = selectNewestFirst(db).limit(limit)
-      if (after === undefined) return keys.execute()
-      return keys
-        .where((row) => row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)))
-        .execute()
-    },
-  })
+/** Lists a page of keys. @throws ServiceError `invalid_value` if `after` is not a key's id. */
+export async function listKeyPage(
+  { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
+  { limit, after, ...query }: KeyListQuery,
+): Promise<Page<ParentKeyRow>> {
+  const rows = await selectKeys(db, { ...query, after, limit: limit + 1 }, unixSeconds(clock))
+  return toPage(rows, limit)
 }
 
 /** Lists each user's live keys, newest first; users without live keys have no entry. */

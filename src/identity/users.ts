@@ -1,12 +1,20 @@
 /** Manages users who sign in, and creates a user and their parent key on the first visit. */
 
-import type { Selectable, Updateable } from 'kysely'
+import { type Selectable, sql, type Updateable } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { mapConstraintError } from '../db/open.ts'
 import type { UserTable } from '../db/tables.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { type Page, type PageQuery, readPage } from '../lib/page.ts'
+import {
+  contains,
+  findListPlace,
+  type Order,
+  type Page,
+  type PageQuery,
+  pageOf,
+  toPage,
+} from '../lib/page.ts'
 import { type AuditDeps, type Trace, userActor } from './audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { claimFirstKey } from './key-claims.ts'
@@ -102,19 +110,30 @@ async function assignKey(
   return { ...user, active_key_id }
 }
 
-/** Lists a page of users, newest first. @throws ServiceError `invalid_value` if `after` is not a user's id. */
-export function listUsers({ db }: Pick<Dependencies, 'db'>, query: PageQuery): Promise<Page<UserRow>> {
-  return readPage(query, {
-    find: (id) => db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst(),
-    async list(limit, after) {
-      const users = db.selectFrom('users').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
-      if (after === undefined) return users.limit(limit).execute()
-      return users
-        .where((row) => row(row.refTuple('created_at', 'id'), '<', row.tuple(after.created_at, after.id)))
-        .limit(limit)
-        .execute()
-    },
-  })
+/** Sort keys of lists of users; the id breaks ties. */
+export const userSorts = {
+  created: sql.ref('created_at'),
+  email: sql.ref('email'),
+  last_seen: sql.ref('last_seen_at'),
+} as const
+
+export interface UserListQuery extends PageQuery {
+  readonly sort: keyof typeof userSorts
+  readonly order: Order
+  /** Selects users whose email address, name or id contains this text. */
+  readonly q?: string | undefined
+}
+
+/** Lists a page of users. @throws ServiceError `invalid_value` if `after` is not a user's id. */
+export async function listUsers(
+  { db }: Pick<Dependencies, 'db'>,
+  { limit, after, sort, order, q }: UserListQuery,
+): Promise<Page<UserRow>> {
+  const users = db.selectFrom('users').selectAll()
+  const place = await findListPlace(users, userSorts[sort], after)
+  const found = q === undefined ? users : users.where(contains(['email', 'name', 'id'], q))
+  const page = { by: userSorts[sort], order, after: place, limit: limit + 1 }
+  return toPage(await pageOf(found, page).execute(), limit)
 }
 
 export async function readEmails(

@@ -1,9 +1,23 @@
 /** Creates random base-62 ids. */
 
+import { randomBytes } from 'node:crypto'
+
 export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** Returns cryptographically secure random bytes; passed as a parameter so that tests can replace it. */
 export type Random = (bytes: number) => Uint8Array
+
+const POOL_BYTES = 4096
+let pool = Buffer.alloc(0)
+
+/** Requests random bytes from the system for many ids at once, because each request costs as much as several ids. */
+export const systemRandom: Random = (bytes) => {
+  if (bytes > POOL_BYTES) return randomBytes(bytes)
+  if (bytes > pool.length) pool = randomBytes(POOL_BYTES)
+  const taken = pool.subarray(0, bytes)
+  pool = pool.subarray(bytes)
+  return taken
+}
 
 export function newId(prefix: string, length: number, random: Random): string {
   // Discards higher byte values, because they would make the first characters of the alphabet more likely.

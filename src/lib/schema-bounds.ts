@@ -22,6 +22,10 @@ export function jsonObject() {
 
 export const label = () => z.string().max(1024)
 
+/** A text to search a list for. */
+export const searchText = () =>
+  z.string().min(1, 'must not be empty').max(200, 'must be at most 200 characters')
+
 /** An id from a client or provider; some providers put signatures into tool call ids. */
 export const foreignId = () => z.string().max(65_536)
 

@@ -7,6 +7,7 @@ import type { Config } from '../config/config.ts'
 import type { DownloadContent } from '../http/download.ts'
 import type { UploadOptions } from '../http/form-body.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
+import type { Latin1 } from '../http/response.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 
@@ -266,12 +267,12 @@ export class JsonBytes {
  * event.
  */
 export class EventStream {
-  readonly events: AsyncIterator<Uint8Array, void, void>
+  readonly events: AsyncIterator<Uint8Array | Latin1, void, void>
   /** Renders a failure after the first event. A stream with this function does not end with `[DONE]`. */
   readonly renderFailure: ((failure: ServiceError) => Uint8Array) | undefined
 
   constructor(
-    events: AsyncIterator<Uint8Array, void, void>,
+    events: AsyncIterator<Uint8Array | Latin1, void, void>,
     renderFailure?: (failure: ServiceError) => Uint8Array,
   ) {
     this.events = events

@@ -1,5 +1,4 @@
 /** Opens and connects a service's components (the composition root). */
-import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import { createAgentDirectory } from '../agents/cache.ts'
@@ -18,7 +17,7 @@ import { StorageQuota } from '../files/quota.ts'
 import { createTokens } from '../identity/artifact-tokens.ts'
 import { createAuthenticator, createKeyDirectory, createUserDirectory } from '../identity/authenticate.ts'
 import { type Clock, createPositions } from '../lib/clock.ts'
-import type { Random } from '../lib/ids.ts'
+import { type Random, systemRandom } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
 import { followProviders } from '../models/live-providers.ts'
 import { resealProviderKeys } from '../models/sealed-provider-keys.ts'
@@ -56,7 +55,7 @@ export async function createDeps(
   hooks: ReadHooks,
 ): Promise<Deps> {
   const { backgroundDb, dbFor = () => opened.db, postgres, isOnlyServer } = opened
-  const { config, clock = opened.clock, random = randomBytes, log } = options
+  const { config, clock = opened.clock, random = systemRandom, log } = options
   const db = dbFor('uploads')
   // Runs first, because a server with the wrong database must not change anything.
   await claimFolders(config, listOwnStores(options), { db, clock, log, namedBlobs })
@@ -111,7 +110,7 @@ export async function createDeps(
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
-      { config, clock, random, log, bus, nextPosition, isOnlyServer, metrics: metrics.conversations },
+      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs },
       { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),
@@ -135,13 +134,17 @@ function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>)
 }
 
 function createConversations(
-  deps: Omit<ConstructorParameters<typeof Conversations>[0], 'storage' | 'capabilityKey' | 'config'> &
-    Pick<Deps, 'config'>,
+  deps: Pick<Deps, 'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'> & {
+    readonly bus: Bus
+    readonly isOnlyServer: boolean
+  },
   database: Parameters<typeof createConversationStorage>[0],
   sealer: Deps['sealer'],
 ) {
   const conversations = new Conversations({
     ...deps,
+    metrics: deps.metrics.conversations,
+    openBlobs: async () => deps.fileBlobs,
     storage: createConversationStorage(database, deps.config.dataDir, deps.clock),
     capabilityKey: sealer.derive('parley stream capability key', 32),
   })

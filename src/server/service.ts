@@ -2,6 +2,7 @@
 
 import packageJson from '../../package.json' with { type: 'json' }
 import { listRetention } from '../agents/agents.ts'
+import { startBinMaintenance } from '../agents/bin.ts'
 import {
   completeInterruptedUploads,
   createArtifactSweeper,
@@ -97,6 +98,7 @@ function loadPages(): NonNullable<typeof pages> {
 function startMaintenance(deps: Deps): () => Promise<void> {
   const recordUse = setInterval(() => void recordKeyUse(deps), RECORD_USE_EVERY_MS).unref()
   const stopUsageMaintenance = startUsageMaintenance(deps)
+  const stopPurgingBin = startBinMaintenance(deps)
   const stopSweepingFiles = startSweeper(createFileSweeper(deps), 'files', deps)
   const unfinished = Promise.all([completeInterruptedUploads(deps), deps.artifacts.processing.start()]).catch(
     (error) => deps.log.warn({ err: error }, 'could not finish interrupted uploads'),
@@ -112,6 +114,7 @@ function startMaintenance(deps: Deps): () => Promise<void> {
     await Promise.all([
       deps.usage.close(),
       stopUsageMaintenance(),
+      stopPurgingBin(),
       stopSweepingFiles(),
       stopSweepingArtifacts(),
       unfinished,

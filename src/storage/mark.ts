@@ -21,9 +21,13 @@ export type StoreName = (typeof storeNames)[number]
 
 const MAX_NAMES_CHECKED = 1_000
 
-export type NamedBlobs = Readonly<
-  Record<StoreName, (db: Database, names: readonly string[]) => Promise<ReadonlySet<string>>>
->
+type NamesBlobs = (
+  db: Database,
+  names: readonly string[],
+  config: PlaceConfig,
+) => Promise<ReadonlySet<string>>
+
+export type NamedBlobs = Readonly<Record<StoreName, NamesBlobs>>
 
 type PlaceConfig = Pick<Config, 'dataDir' | 'databaseUrl' | 's3'>
 
@@ -62,7 +66,7 @@ export async function findUnmarkedFolders(
 ): Promise<StoreName[]> {
   const unmarked = await checkMarks(config, db, names)
   for (const name of unmarked) {
-    if (!(await isPlausiblyOwn(join(config.dataDir, name), (blobs) => namedBlobs[name](db, blobs))))
+    if (!(await isPlausiblyOwn(join(config.dataDir, name), (blobs) => namedBlobs[name](db, blobs, config))))
       throw new StartupError(
         `The folder ${join(config.dataDir, name)} contains files, but ${nameDatabase(config)} refers to none of them, so they seem to belong to another installation. ${WHAT_TO_DO}`,
       )

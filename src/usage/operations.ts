@@ -1,6 +1,7 @@
 /** Defines the usage operations. */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
+import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { readCalls } from './calls.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -14,9 +15,9 @@ const { query } = operationsOf<Dependencies & { readonly usage: UsageTracker }>(
 
 export const usageOperations = {
   lastDays: query({
-    input: z.object({}),
+    input: z.object({ agents: z.array(reference()).max(100).optional() }),
     output: AgentLastDays,
-    run: ({ context: { deps, caller } }) => readLastDays(deps, caller.tenantId),
+    run: ({ context: { deps, caller }, input }) => readLastDays(deps, caller.tenantId, input.agents),
   }),
 
   list: query({

@@ -46,19 +46,25 @@ export async function readUsage(
   return { object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() }
 }
 
-/** Returns the last day (UTC) on which each agent was called; agents that were never called have no entry. */
+/**
+ * Returns the last day (UTC) on which each agent was called; agents that were never called have no entry.
+ * Without `agents`, returns all agents.
+ */
 export async function readLastDays(
   { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageTracker },
   tenantId: string,
+  agents?: readonly string[],
 ): Promise<{ agent: string; day: string }[]> {
+  if (agents?.length === 0) return []
   await usage.flush()
-  return db
+  let days = db
     .selectFrom('usage_days')
     .select(({ fn }) => ['agent_id as agent', fn.max<string>('day').as('day')])
     .where('parent_key_id', '=', tenantId)
     .where('agent_id', '!=', '')
     .groupBy('agent_id')
-    .execute()
+  if (agents !== undefined) days = days.where('agent_id', 'in', agents)
+  return days.execute()
 }
 
 function toDay(moment: string | number): string {

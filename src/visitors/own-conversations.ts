@@ -74,7 +74,7 @@ async function listItems(context: Context, query: z.output<typeof ItemsQuery>) {
     find: (itemId) => findVisibleItem(read, id, itemId),
     list: (limit, after) => listVisibleItems(read, id, { limit, after: after?.position, order }),
   })
-  return toList(rows.map(toListedItem), hasMore)
+  return toList((await context.deps.conversations.data.restore(rows)).map(toListedItem), hasMore)
 }
 
 async function getItem(
@@ -85,7 +85,7 @@ async function getItem(
   const item = await findVisibleItem(read, id, itemId)
   if (item === undefined)
     throw new ServiceError('not_found', `Item with id '${itemId}' not found.`, { param: 'item_id' })
-  return toListedItem(item)
+  return (await context.deps.conversations.data.restore([item])).map(toListedItem)[0] as ListedItem
 }
 
 /** Omits the metadata and the statistics, which belong to the owner. */

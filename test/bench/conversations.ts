@@ -5,81 +5,81 @@ import { BenchFailure } from './connection.ts'
 import { runStreams } from './load.ts'
 import type { Server } from './processes.ts'
 import { type Row, toRow } from './report.ts'
-import { agentYaml, post } from './requests.ts'
+import { post } from './requests.ts'
 import { compare, median, type Outcome } from './rounds.ts'
 import { type BenchSetup, limitMs } from './setup.ts'
+import { CHAT_PATH, createStoringAgent, microsPer, offAndOn, turnBody } from './stored-turns.ts'
 
 const CHUNKS = 400
-const PATH = '/v1/chat/completions'
-const yaml = `${agentYaml}conversations:\n  keep: 30d\n`
+const NAME = 'stored turn (bare: not stored)'
+/** 16 KiB beyond twice the text, which has 2,000 bytes. */
+const STORED_KB = 20
+/** A turn may wait for one commit before its first event. */
+const FIRST_TOKEN_GOAL = { ratio: 1.3, added: 1 }
 
 /** The columns are `bare`: a turn that is not stored, and `ours`: a stored turn. */
 export async function measureConversations(setup: BenchSetup): Promise<Row[]> {
   const server = await setup.startOursEmpty()
   try {
-    const key = await createAgent(server)
-    const speed = await measureSpeed(setup, server, key)
+    const key = await createStoringAgent(server, await server.printedKey())
+    const full = await measureFullSpeed(setup, server, key)
+    const paced = await measurePaced(setup, server, key)
+    const first = await measureFirstToken(setup, server, key)
     const stored = await measureStored(setup, server, key)
-    return [...speed, ...stored]
+    return [...full, ...paced, ...first, ...stored]
   } finally {
     await server.stop()
   }
 }
 
-async function createAgent({ port, printedKey }: Server): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${port}/v1/agents`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${await printedKey()}`, 'content-type': 'application/yaml' },
-    body: yaml,
-  })
-  const text = await response.text()
-  if (response.status !== 201) throw new BenchFailure(`The agent was not created: ${text}`)
-  return (JSON.parse(text) as { agent_key: string }).agent_key
-}
-
-function bodyOf(isStored: boolean): string {
-  const messages = [{ role: 'user', content: 'Which herbs stand a dry balcony?' }]
-  return JSON.stringify({ messages, stream: true, store: isStored })
-}
-
-function microsPer(units: number, outcome: Outcome<unknown>): number[] {
-  return outcome.cpuNs.map((cpuNs) => cpuNs / 1e3 / units)
-}
-
-async function measureSpeed(setup: BenchSetup, server: Server, key: string): Promise<Row[]> {
-  const contestants = [false, true].map((isStored) => ({
-    server,
-    request: post(PATH, key, bodyOf(isStored)),
-  }))
-  const full = { connections: 50, streamsEach: 2, chunks: CHUNKS }
+async function measureFullSpeed(setup: BenchSetup, server: Server, key: string): Promise<Row[]> {
+  const load = { connections: 50, streamsEach: 2, chunks: CHUNKS }
   await setup.plan({ chunks: CHUNKS, chunksPerWrite: 4, intervalMs: 0 })
-  const [off, on] = await compare(contestants, setup.effort, ({ request }) =>
-    runStreams({ ...full, port: server.port, request, limitMs }),
+  const [off, on] = await compare(offAndOn(server, key), setup.effort, ({ request }) =>
+    runStreams({ ...load, port: server.port, request, limitMs }),
   )
-  const single = { connections: 1, streamsEach: 100, chunks: 4 }
-  await setup.plan({ chunks: single.chunks, chunksPerWrite: 1, intervalMs: 0 })
-  const [firstOff, firstOn] = await compare(contestants, setup.effort, async ({ request }) =>
-    median(await runStreams({ ...single, port: server.port, request, limitMs })),
-  )
-  if (!off || !on || !firstOff || !firstOn) return []
-  const units = full.connections * full.streamsEach * CHUNKS
-  const name = 'stored turn (bare: not stored)'
+  if (!off || !on) return []
+  const units = load.connections * load.streamsEach * CHUNKS
+  const toRowOf = (what: string, part: 'cpuNs' | 'mainCpuNs', ratio: number) =>
+    toRow(`${NAME}: ${what}`, microsPer(units, off, part), microsPer(units, on, part), { ratio })
   return [
-    toRow(`${name}: CPU µs a chunk`, microsPer(units, off), microsPer(units, on), { ratio: 1.5 }),
-    toRow(`${name}: p50 ms to first token`, firstOff.results, firstOn.results, undefined),
+    toRowOf('CPU µs a chunk', 'cpuNs', 1.5),
+    toRowOf('CPU µs of the main thread a chunk', 'mainCpuNs', 1.3),
   ]
+}
+
+async function measurePaced(setup: BenchSetup, server: Server, key: string): Promise<Row[]> {
+  const load = { connections: 200, streamsEach: 1, chunks: 50 }
+  await setup.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 20 })
+  const [off, on] = await compare(offAndOn(server, key), { ...setup.effort, warmUps: 1 }, ({ request }) =>
+    runStreams({ ...load, port: server.port, request, limitMs }),
+  )
+  if (!off || !on) return []
+  const units = load.connections * load.chunks
+  const name = `200 ${NAME.replace('turn', 'turns')} at 50 chunks/s: CPU µs a chunk`
+  return [toRow(name, microsPer(units, off), microsPer(units, on), { ratio: 1.15 })]
+}
+
+async function measureFirstToken(setup: BenchSetup, server: Server, key: string): Promise<Row[]> {
+  const load = { connections: 1, streamsEach: 100, chunks: 4 }
+  await setup.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
+  const [off, on] = await compare(offAndOn(server, key), setup.effort, async ({ request }) =>
+    median(await runStreams({ ...load, port: server.port, request, limitMs })),
+  )
+  if (!off || !on) return []
+  return [toRow(`${NAME}: p50 ms to first token`, off.results, on.results, FIRST_TOKEN_GOAL)]
 }
 
 /** Measures the stored bytes of a turn, and the CPU time of reading its events again. */
 async function measureStored(setup: BenchSetup, server: Server, key: string): Promise<Row[]> {
   await setup.plan({ chunks: CHUNKS, chunksPerWrite: 4, intervalMs: 0 })
-  const url = `http://127.0.0.1:${server.port}${PATH}`
+  const url = `http://127.0.0.1:${server.port}${CHAT_PATH}`
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const first = await fetch(url, { method: 'POST', headers, body: bodyOf(true) })
+  const first = await fetch(url, { method: 'POST', headers, body: turnBody(true) })
   const id = /^id: (\S+)\.0\n/.exec(await first.text())?.[1]
   if (id === undefined) throw new BenchFailure('The stream has no event ids.')
   const turns = 400
-  const request = post(PATH, key, bodyOf(true))
+  const request = post(CHAT_PATH, key, turnBody(true))
   const beforeKb = storedKb(setup.folder)
   await runStreams({
     connections: 20,
@@ -91,7 +91,7 @@ async function measureStored(setup: BenchSetup, server: Server, key: string): Pr
   })
   const kb = (storedKb(setup.folder) - beforeKb) / turns
   const resume = Buffer.from(
-    post(PATH, key, '{}').toString().replace('\r\n\r\n', `\r\nlast-event-id: ${id}.0\r\n\r\n`),
+    post(CHAT_PATH, key, '{}').toString().replace('\r\n\r\n', `\r\nlast-event-id: ${id}.0\r\n\r\n`),
   )
   const resumes = { connections: 4, streamsEach: 25, chunks: CHUNKS }
   const [read] = await compare([{ server }], setup.effort, () =>
@@ -99,7 +99,7 @@ async function measureStored(setup: BenchSetup, server: Server, key: string): Pr
   )
   const cpuMs = microsPer(resumes.connections * resumes.streamsEach * 1e3, read as Outcome<unknown>)
   return [
-    toRow('stored turn of 400 chunks: KB in the database', [Number.NaN], [kb], undefined),
+    toRow('stored turn of 400 chunks: KB in the database', [Number.NaN], [kb], { value: STORED_KB }),
     toRow('resume of 400 chunks: CPU ms', [Number.NaN], cpuMs, { value: 5 }),
   ]
 }

@@ -27,14 +27,14 @@ export async function measureSlowStreams(setup: BenchSetup): Promise<Row[]> {
 }
 
 /** Returns how much a new server's memory grows with 2,000 slow streams, in KB per stream. */
-async function measureKbPerStream(
+export async function measureKbPerStream(
   setup: BenchSetup,
   server: Server,
   request: Buffer,
   chunks: number,
 ): Promise<number> {
   const connections = 2_000
-  const run = { port: server.port, request, streamsEach: 1, limitMs }
+  const run = { port: server.port, request, streamsEach: 1, limitMs: 2 * limitMs }
   await setup.plan({ chunks: 4, chunksPerWrite: 1, intervalMs: 0 })
   await runStreams({ ...run, connections: 20, chunks: 4 })
   await setup.plan({ chunks, chunksPerWrite: 1, intervalMs: 1_000 })

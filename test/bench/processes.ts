@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readCpuNs, readMemoryKb, resetPeakMemory } from '../support/process-cost.ts'
+import { readCpuNs, readMainCpuNs, readMemoryKb, resetPeakMemory } from '../support/process-cost.ts'
 import { BenchFailure } from './connection.ts'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -27,6 +27,8 @@ export interface Server {
   printedLink(): Promise<string>
   /** CPU time of all threads so far, in nanoseconds. */
   cpuNs(): number
+  /** CPU time of the main thread so far, in nanoseconds. */
+  mainCpuNs(): number
   /** Nanoseconds that the main thread has spent waiting for a CPU core. */
   waitedNs(): number
   /** Resident memory in KB. */
@@ -84,6 +86,7 @@ export async function startService(
   upstreamPort: number,
   isPinned: boolean,
   dataDir: string,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Server> {
   return startOnServerCore(isPinned, ['src/main.ts', 'serve'], {
     PORT: String(await findFreePort()),
@@ -96,6 +99,7 @@ export async function startService(
     PARLEY_GATEWAY_URL: `http://127.0.0.1:${upstreamPort}/v1`,
     PARLEY_GATEWAY_API_KEY: 'sk-bench',
     ...unreachedLimits,
+    ...more,
   })
 }
 
@@ -141,6 +145,7 @@ export async function startProcess(
         throw new BenchFailure('The server process has ended, or this machine does not run Linux.')
       return readCpuNs(pid)
     },
+    mainCpuNs: () => readMainCpuNs(pid),
     waitedNs: () => Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]),
     residentKb: () => readMemoryKb(pid, 'VmRSS'),
     highestKb() {

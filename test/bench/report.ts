@@ -2,10 +2,11 @@
 import { median } from './rounds.ts'
 
 /**
- * A limit for a row's ratio to the baseline, or for its value in the row's unit; undefined without a limit.
+ * A limit for a row's ratio to the baseline, or for its value in the row's unit; undefined without a limit. `added` is
+ * what the value may have beyond the ratio.
  */
 export type Goal =
-  | { readonly ratio: number }
+  | { readonly ratio: number; readonly added?: number }
   | { readonly value: number }
   | { readonly leastRatio: number }
   | { readonly leastValue: number }
@@ -44,8 +45,12 @@ export function toRow(name: string, bare: readonly number[], ours: readonly numb
   }
 }
 
-function isMet(goal: NonNullable<Goal>, { ours, ratio }: Pick<Row, 'ours' | 'ratio'>): boolean {
-  if ('ratio' in goal) return ratio <= goal.ratio
+function isMet(
+  goal: NonNullable<Goal>,
+  { bare, ours, ratio }: Pick<Row, 'bare' | 'ours' | 'ratio'>,
+): boolean {
+  if ('ratio' in goal)
+    return goal.added === undefined ? ratio <= goal.ratio : ours <= bare * goal.ratio + goal.added
   if ('leastRatio' in goal) return ratio >= goal.leastRatio
   return 'value' in goal ? ours <= goal.value : ours >= goal.leastValue
 }
@@ -87,7 +92,8 @@ function renderCells(row: Row): string[] {
 
 function renderGoal({ goal }: Row): string {
   if (!goal) return '–'
-  if ('ratio' in goal) return `≤ ${goal.ratio.toFixed(2)}`
+  if ('ratio' in goal)
+    return `≤ ${goal.ratio.toFixed(2)}${goal.added === undefined ? '' : ` + ${goal.added}`}`
   if ('leastRatio' in goal) return `≥ ${goal.leastRatio.toFixed(2)}`
   return 'value' in goal ? `ours ≤ ${goal.value}` : `ours ≥ ${goal.leastValue}`
 }

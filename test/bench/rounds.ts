@@ -24,6 +24,8 @@ export interface Effort {
 export interface Outcome<T> {
   /** The server's CPU time in nanoseconds. */
   readonly cpuNs: readonly number[]
+  /** The part of the server's main thread. */
+  readonly mainCpuNs: readonly number[]
   readonly elapsedMs: readonly number[]
   /** The values that the runs returned. */
   readonly results: readonly T[]
@@ -31,8 +33,9 @@ export interface Outcome<T> {
 
 interface Turn<C, T> {
   readonly contestant: C
-  /** The server's total CPU time at the start of the turn, in nanoseconds. */
+  /** The server's total CPU times at the start of the turn, in nanoseconds. */
   readonly cpuNs: number
+  readonly mainCpuNs: number
   readonly elapsedMs: number
   readonly result: T
 }
@@ -62,11 +65,13 @@ export async function compare<C extends Pick<Contestant, 'server'>, T>(
     for (const contestant of contestants) turns.push(await takeTurn(contestant, run))
   }
   await sleep(settleMs)
-  const costs = turns.map((turn, index) => cpuNsUntilNext(turn, turns.slice(index + 1)))
+  const costs = turns.map((turn, index) => costUntilNext(turn, turns.slice(index + 1)))
   return contestants.map((contestant) => {
+    const ownCosts = costs.filter((_, index) => turns[index]?.contestant === contestant)
     const own = turns.filter((turn) => turn.contestant === contestant)
     return {
-      cpuNs: costs.filter((_, index) => turns[index]?.contestant === contestant),
+      cpuNs: ownCosts.map(({ cpuNs }) => cpuNs),
+      mainCpuNs: ownCosts.map(({ mainCpuNs }) => mainCpuNs),
       elapsedMs: own.map((turn) => turn.elapsedMs),
       results: own.map((turn) => turn.result),
     }
@@ -77,19 +82,26 @@ async function takeTurn<C extends Pick<Contestant, 'server'>, T>(
   contestant: C,
   run: (contestant: C) => Promise<T>,
 ): Promise<Turn<C, T>> {
-  const cpuNs = contestant.server.cpuNs()
+  const before = costOf(contestant.server)
   const startedMs = performance.now()
   const result = await run(contestant)
-  return { contestant, cpuNs, elapsedMs: performance.now() - startedMs, result }
+  return { contestant, ...before, elapsedMs: performance.now() - startedMs, result }
+}
+
+type Cost = Pick<Turn<unknown, unknown>, 'cpuNs' | 'mainCpuNs'>
+
+function costOf(server: Server): Cost {
+  return { cpuNs: server.cpuNs(), mainCpuNs: server.mainCpuNs() }
 }
 
 /** Returns the server's CPU time from this turn to its next, which includes work after the last response. */
-function cpuNsUntilNext(
-  { contestant: { server }, cpuNs }: Turn<Pick<Contestant, 'server'>, unknown>,
+function costUntilNext(
+  turn: Turn<Pick<Contestant, 'server'>, unknown>,
   later: readonly Turn<Pick<Contestant, 'server'>, unknown>[],
-): number {
-  const next = later.find((turn) => turn.contestant.server === server)
-  return (next?.cpuNs ?? server.cpuNs()) - cpuNs
+): Cost {
+  const { server } = turn.contestant
+  const next = later.find(({ contestant }) => contestant.server === server) ?? costOf(server)
+  return { cpuNs: next.cpuNs - turn.cpuNs, mainCpuNs: next.mainCpuNs - turn.mainCpuNs }
 }
 
 export function median(values: readonly number[]): number {

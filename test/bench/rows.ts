@@ -5,6 +5,7 @@ import { measureConversations } from './conversations.ts'
 import { measureCopy } from './copy.ts'
 import { measureSlowStreams, measureStart } from './footprint.ts'
 import { runRequests, runStreams } from './load.ts'
+import { measureReplicaLag } from './replica-lag.ts'
 import { type Row, toRow } from './report.ts'
 import {
   chatRequest,
@@ -17,6 +18,7 @@ import {
 import { type Contestant, compare, median, type Outcome } from './rounds.ts'
 import { measureScale } from './scale.ts'
 import { type BenchSetup, limitMs, model, withBoth } from './setup.ts'
+import { measureSlowSync, measureStoredMemory } from './slow-storage.ts'
 import { measureStatus } from './status.ts'
 import { measureFiles } from './transfers.ts'
 import { measureUploads } from './uploads.ts'
@@ -40,6 +42,9 @@ export const groups: Readonly<Record<string, (setup: BenchSetup) => Promise<Row[
   scale: measureScale,
   copy: measureCopy,
   conversations: measureConversations,
+  'slow-sync': measureSlowSync,
+  'stored-memory': measureStoredMemory,
+  'replica-lag': measureReplicaLag,
 }
 
 type Key = 'parentKey' | 'agentKey'

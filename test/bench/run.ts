@@ -13,7 +13,7 @@ import type { StreamPlan } from './upstream.ts'
 
 const usage = `npm run bench -- [options]
 
-  --quick          run fewer and shorter rounds: under 2 minutes, less exact
+  --quick          run fewer and shorter rounds: under 4 minutes, less exact
   --only <groups>  run only these groups, separated by commas: ${Object.keys(groups).join(', ')}
   --self-check     compare bare with bare, without the service: every ratio must be about 1
   --json           print one JSON object instead of the table
@@ -81,7 +81,7 @@ async function createStand(
     startOurs: isSelfCheck ? startBarePassThrough : () => startService(upstreamPort, isPinned, dataDir),
     startOursEmpty: isSelfCheck
       ? startBareWithKey
-      : () => startService(upstreamPort, isPinned, mkdtempSync(join(folder, 'empty-'))),
+      : (more) => startService(upstreamPort, isPinned, mkdtempSync(join(folder, 'empty-')), more),
     plan: async (plan: StreamPlan) => {
       await fetch(`http://127.0.0.1:${upstreamPort}/plan`, { method: 'POST', body: JSON.stringify(plan) })
     },

@@ -37,7 +37,7 @@ const lookUps: Readonly<Record<string, { readonly count: number; readonly run: L
   "list of one key's agents": {
     count: 20,
     run: async ({ db, keys }, agent) =>
-      (await listAgentRows(db, rowNames.tenant(agent % keys), { first: 'newest' })).length / 100,
+      (await listAgentRows(db, rowNames.tenant(agent % keys), { by: 'created', order: 'desc' })).length / 100,
   },
   'policy resolution': {
     count: 200,

@@ -5,6 +5,7 @@ import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { openConsole, saveScreenshot } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -180,17 +181,58 @@ describe('the version history', () => {
   })
 })
 
-test('the console deletes an agent only after the user types its name', async () => {
+test('an agent that was deleted in the console can be restored with Undo or from the bin', async () => {
   const app = await startApp()
-  const { agent_id } = await app.createAgent()
-  const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
+  const { agent_id, agent_key } = await app.createAgent()
+  await app.createAgent('name: Other\ninstructions: Help.\n')
+  const stateOf = async () => (await app.call('GET', `/v1/agents/${agent_id}`)).status
+  const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
   await page.getByRole('button', { name: 'More' }).click()
   await page.getByRole('menuitem', { name: 'Delete agent' }).click()
-  const confirm = page.getByRole('button', { name: 'Delete', exact: true })
-  await confirm.waitFor()
-  expect(await confirm.isDisabled()).toBe(true)
-  await page.getByRole('textbox', { name: /Type Greeter/ }).fill('Greeter')
-  await confirm.click()
+  await page.getByText('Agent moved to the bin').waitFor()
+  const row = page.getByRole('row', { name: /Greeter/ })
+  await row.waitFor({ state: 'hidden' })
+  expect(await stateOf()).toBe(404)
+  expect((await app.call('GET', '/v1/keys/validate', { key: agent_key })).status).toBe(401)
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await row.waitFor()
+  expect(await stateOf()).toBe(200)
+
+  await page.getByRole('checkbox', { name: 'Select all rows on this page' }).check()
+  await page.getByText('2 rows selected').waitFor()
+  await expectView(page, 'agents-selected')
+  await page.getByRole('button', { name: 'Delete', exact: true }).click()
   await page.getByText('No agents yet').waitFor()
-  expect((await app.call('GET', `/v1/agents/${agent_id}`)).status).toBe(404)
+  await page.getByRole('link', { name: 'Bin', exact: true }).click()
+  await page.getByRole('row', { name: /Other/ }).waitFor()
+  await expectView(page, 'bin')
+  await page.getByRole('button', { name: 'Actions for Greeter' }).click()
+  await page.getByRole('menuitem', { name: 'Restore' }).click()
+  await row.waitFor({ state: 'hidden' })
+  expect((await app.call('GET', '/v1/keys/validate', { key: agent_key })).status).toBe(200)
+  await page.getByRole('button', { name: 'Actions for Other' }).click()
+  await page.getByRole('menuitem', { name: 'Delete forever…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete forever' }).click()
+  await page.getByText('The bin is empty').waitFor()
+  expect(complaints).toEqual([])
+})
+
+test('the agent list remembers its hidden columns and keeps its order in the address', async () => {
+  const app = await startApp()
+  for (const name of ['Beta', 'Alpha']) await app.createAgent(`name: ${name}\ninstructions: Help.\n`)
+  const { page, complaints } = await openConsole(app, browser)
+  const names = () => page.locator('tbody .row-link').allInnerTexts()
+  await expect.poll(names).toEqual(['Alpha', 'Beta'])
+  await page.getByRole('button', { name: 'Name' }).click()
+  await page.getByRole('columnheader', { name: 'Name' }).and(page.locator('[aria-sort=ascending]')).waitFor()
+  await page.getByRole('button', { name: 'Name' }).click()
+  await expect.poll(names).toEqual(['Beta', 'Alpha'])
+  expect(page.url()).toContain('sort=name&order=desc')
+  await page.getByRole('button', { name: 'Columns' }).click()
+  await page.getByRole('menuitemcheckbox', { name: 'Model' }).click()
+  await page.getByRole('columnheader', { name: 'Model' }).waitFor({ state: 'detached' })
+  await page.reload()
+  await expect.poll(names).toEqual(['Beta', 'Alpha'])
+  expect(await page.getByRole('columnheader', { name: 'Model' }).count()).toBe(0)
+  expect(complaints).toEqual([])
 })

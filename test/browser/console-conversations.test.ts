@@ -61,7 +61,7 @@ describe('the list of conversations', () => {
     await page.getByText('This server does not store conversations').waitFor()
   })
 
-  test('is sorted newest first, loads more on request, and can be filtered by agent', async () => {
+  test('is sorted newest first, has several pages, and can be searched and filtered by agent', async () => {
     const { app, agent_id, agent_key } = await startKeeper()
     const other = await app.createAgent(KEEPER.replace('Keeper', 'Second keeper'))
     for (let count = 1; count <= 26; count++) await runTurn(app, agent_key, `Question ${count}.`)
@@ -72,10 +72,16 @@ describe('the list of conversations', () => {
     expect(await rows.first().innerText()).toMatch(
       /Question for another agent\.\s+Second keeper\s+1\s+Completed/,
     )
-    await page.getByRole('button', { name: 'Load more' }).click()
-    await expect.poll(() => rows.count()).toBe(27)
-    expect(await page.getByRole('button', { name: 'Load more' }).count()).toBe(0)
-    await page.getByLabel('Agent', { exact: true }).selectOption('Second keeper')
+    await page.getByRole('button', { name: 'Next' }).click()
+    await expect.poll(() => rows.count()).toBe(2)
+    expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true)
+    await page.getByRole('button', { name: 'Previous' }).click()
+    await expect.poll(() => rows.count()).toBe(25)
+    await page.getByRole('textbox', { name: 'Search conversations' }).fill('question 7.')
+    await expect.poll(() => rows.count()).toBe(1)
+    await page.getByRole('textbox', { name: 'Search conversations' }).fill('')
+    await page.getByRole('combobox', { name: 'Agent' }).fill('second')
+    await page.getByRole('option', { name: 'Second keeper' }).click()
     await expect.poll(() => rows.count()).toBe(1)
     expect(page.url()).toContain(`agent=${other.agent_id}`)
     await page.goto(`${app.url}/console/conversations?agent=${agent_id}`)

@@ -59,6 +59,7 @@ describe('the design system page', () => {
 
   test('exists only if PARLEY_DEVELOPMENT is set', async () => {
     const { page } = await openConsole(await startApp(), browser, '/_design')
-    expect(await page.getByText('This page does not exist').count()).toBe(1)
+    await page.getByText('This page does not exist').waitFor()
+    expect(await page.getByRole('heading', { name: 'Design' }).count()).toBe(0)
   })
 })

@@ -154,8 +154,8 @@ describe('the widget in a right-to-left language', () => {
   })
 })
 
-test('the widget announces each sentence and the end of a reply to screen readers', async () => {
-  const opened = await harness.open()
+/** Sends a message; returns what the widget announces to screen readers until the reply is complete. */
+async function listAnnounced(opened: OpenFrame, text: string): Promise<string[]> {
   await opened.frame.evaluate(() => {
     const said: string[] = []
     Object.assign(globalThis, { announced: said })
@@ -166,22 +166,47 @@ test('the widget announces each sentence and the end of a reply to screen reader
       subtree: true,
     })
   })
-  await opened.say(
+  await opened.say(text)
+  const read = () => opened.frame.evaluate(() => (globalThis as unknown as { announced: string[] }).announced)
+  await expect
+    .poll(read, { timeout: 20_000 })
+    .toContainEqual(expect.stringContaining('The answer is complete.'))
+  return (await read()).filter((words) => words !== '')
+}
+
+test('the widget announces each sentence and the end of a reply to screen readers', async () => {
+  const spoken = await listAnnounced(
+    await harness.open(),
     '[[delay:60]] The *first* sentence is here. The second one follows it now. And the third is the last one',
   )
-  await expect
-    .poll(() => opened.frame.evaluate(() => (globalThis as unknown as { announced: string[] }).announced), {
-      timeout: 20_000,
-    })
-    .toContainEqual(expect.stringContaining('The answer is complete.'))
-  const announced = await opened.frame.evaluate(
-    () => (globalThis as unknown as { announced: string[] }).announced,
-  )
-  const spoken = announced.filter((words) => words !== '')
   expect(spoken.join(' ')).toBe(
     'You said: The first sentence is here. The second one follows it now. And the third is the last one The answer is complete.',
   )
   for (const words of spoken) expect(words).toMatch(/[.]$/)
+})
+
+test('the widget announces at most 2,000 characters at once, including the end of the reply', async () => {
+  const spoken = await listAnnounced(await harness.open(), '[[tokens:20000]]')
+  for (const words of spoken) expect(words.length).toBeLessThanOrEqual(2_002)
+  expect(spoken.at(-1)).toMatch(/^… .* The answer is complete\.$/)
+})
+
+test('the browser skips the layout of the parts of a long reply that are not visible', async () => {
+  const opened = await harness.open()
+  const paragraphs = Array.from({ length: 600 }, (_, index) => `Paragraph ${index + 1} of this reply.`)
+  await opened.say(paragraphs.join('\n\n'))
+  await opened.settle()
+  const paragraph = (index: number) =>
+    opened.frame.locator('article.reply p').filter({ hasText: new RegExp(`Paragraph ${index} of`) })
+  const isLaidOut = (index: number) =>
+    paragraph(index).evaluate((element) => element.checkVisibility({ contentVisibilityAuto: true }))
+  await paragraph(600).evaluate((element) => element.scrollIntoView())
+  await expect.poll(() => isLaidOut(600)).toBe(true)
+  await expect.poll(() => isLaidOut(2)).toBe(false)
+  await paragraph(2).evaluate((element) => element.scrollIntoView())
+  await expect.poll(() => isLaidOut(2)).toBe(true)
+  const texts = await opened.frame.locator('article.reply p').allTextContents()
+  expect(texts.slice(-599)).toEqual(paragraphs.slice(1))
 })
 
 test('the widget does not cut off text on a narrow screen with 200 % text size', async () => {

@@ -283,6 +283,29 @@ describe('the visitor', () => {
     expect(await row.getByText('Unread').count()).toBe(0)
   })
 
+  test('sees after a reload that a conversation is unread', async () => {
+    const opened = await open()
+    await opened.say(slow)
+    await begins(opened)
+    await choose(opened, 'New conversation')
+    await opened.say('another topic')
+    await visibleText(opened.frame, 'You said: another topic').waitFor()
+    await opened.settle()
+    const reloaded = await reload(opened)
+    await visibleText(reloaded.frame, 'You said: another topic').waitFor()
+    await choose(reloaded, 'Earlier conversations')
+    const rows = reloaded.frame.locator('.conversation-button')
+    await rows.filter({ hasText: 'one two' }).getByText('Unread').waitFor()
+    expect(await rows.getByText('Unread').count()).toBe(1)
+    await rows.filter({ hasText: 'one two' }).click()
+    await visibleText(reloaded.frame, whole).waitFor()
+    await reloaded.settle()
+    expect(Object.keys(JSON.parse(Object.values(await stored(reloaded))[0] ?? ''))).toEqual([
+      'token',
+      'conversation',
+    ])
+  })
+
   test('can load the list again after a failure', async () => {
     const opened = await open()
     await opened.say('hello')

@@ -155,6 +155,19 @@ test("the hook's sendMessage logs a warning and does not send a message", async 
   expect(opened.complaints.join()).not.toContain('private words')
 })
 
+test('the hook starts a new conversation', async () => {
+  const opened = await openPage()
+  await show(opened, '{ autoOpen: true }')
+  await opened.event('opened')
+  const frame = opened.page.frameLocator('iframe')
+  await frame.locator('textarea').fill('the first topic')
+  await frame.locator('textarea').press('Enter')
+  await frame.locator('article.user').waitFor()
+  await opened.page.evaluate('chat.newConversation()')
+  await expect.poll(() => frame.locator('article.user').count()).toBe(0)
+  expect(opened.complaints).toEqual([])
+})
+
 test('the component can be rendered on a server', async () => {
   const { ParleyChat, useParleyChat } = await import(component)
   const Status = () => {

@@ -1,4 +1,5 @@
 /** Tests the `conversations` commands, both with and without a running server. */
+import { readdir } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
@@ -221,6 +222,19 @@ describe('conversations export', () => {
     expect(stdout.length).toBeGreaterThan(100_000_000)
     expect(stdout.trimEnd().split('\n').at(-1)).toBe('{"object":"export.end","turns":101}')
   })
+})
+
+test('export contains the image in an item, and delete deletes its bytes', async () => {
+  const url = `data:image/png;base64,${'QUJD'.repeat(10_000)}`
+  const content = [{ type: 'input_image', image_url: url, detail: 'auto' }]
+  const items = [{ type: 'message', role: 'user', content }]
+  const { body: created } = await call('POST', '/v1/conversations', { items })
+  const listBlobs = async () =>
+    (await readdir(join(folder, 'data', 'files'))).filter((name) => /^[0-9a-f-]{36}$/.test(name))
+  expect(await listBlobs()).toHaveLength(1)
+  expect((await exportLines())[0].items[0].content[0].image_url).toBe(url)
+  await parleyJson('delete', created.id, '--yes')
+  expect(await listBlobs()).toEqual([])
 })
 
 describe('conversations delete', () => {

@@ -1,10 +1,11 @@
 /** Tests that the code blocks in the README and in docs/ run as printed. */
 import { globSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { checkCodeBlock, createStage, listCodeBlocks } from '../support/docs-examples.ts'
+import { checkCodeBlock, createStage, listCodeBlocks, listUncheckedBlocks } from '../support/docs-examples.ts'
 import { repository } from '../support/process.ts'
 
-const pages = ['README.md', ...globSync('docs/*.md', { cwd: repository }).sort()]
+const files = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { cwd: repository }).sort()]
+const pages = files
   .map((page) => ({ page, blocks: listCodeBlocks(page) }))
   .filter(({ blocks }) => blocks.length > 0)
 
@@ -22,3 +23,7 @@ test.each(pages)(
     expect(failures).toEqual([])
   },
 )
+
+test('every code block of the documentation runs in a test or is marked with no-run', () => {
+  expect(files.flatMap(listUncheckedBlocks)).toEqual([])
+})

@@ -4,7 +4,16 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Credential, type HostileRequest, hostileRequest, toBytes } from '../support/hostile-requests.ts'
+import { runCommandInProcess } from '../support/command.ts'
+import {
+  type Credential,
+  type HostileRequest,
+  hostileRequest,
+  listCalls,
+  listEveryCall,
+  toBytes,
+} from '../support/hostile-requests.ts'
+import { createResources } from '../support/hostile-resources.ts'
 import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 import { type Cost, measureCost } from '../support/process-cost.ts'
 
@@ -42,6 +51,7 @@ async function send(url: string, bytes: Buffer, { framing }: HostileRequest): Pr
 /** Bodies in tiny chunks for routes that do not read the body. */
 const knownRequests = ['/docs', '/v1/chat/completions', '/trpc/chat.stream', '/v1/files', '/upload'].map(
   (target): HostileRequest => ({
+    calls: [],
     label: 'known',
     method: 'POST',
     target,
@@ -72,13 +82,26 @@ async function findCost(server: RunningServer, sendOnce: () => Promise<unknown>)
 }
 
 const batchSize = 100
+/** Requests may delete the resources, so the test creates new ones after this many requests. */
+const resourceRequests = 50
+
+interface Generated {
+  readonly credential: Credential
+  readonly request: HostileRequest
+}
+
+/** Generates three requests to each operation with each credential that it accepts, and without one. */
+function* generateForEveryOperation(): Iterable<Generated> {
+  yield* knownRequests.map((request) => ({ credential: 'none' as const, request }))
+  for (const [index, { credential, request }] of listEveryCall().entries())
+    yield* fc.sample(request, { seed: seed + index, numRuns: 3 }).map((one) => ({ credential, request: one }))
+}
 
 /** Generates requests with their credentials, in batches, because generating takes time between requests. */
-function* generate(): Iterable<{ readonly credential: Credential; readonly request: HostileRequest }> {
+function* generate(): Iterable<Generated> {
   const generated = fc
     .constantFrom<Credential>('none', 'agent', 'agent', 'parent')
     .chain((credential) => hostileRequest(credential).map((request) => ({ credential, request })))
-  yield* knownRequests.map((request) => ({ credential: 'none' as const, request }))
   for (let batch = 0; ; batch++) yield* fc.sample(generated, { seed: seed + batch, numRuns: batchSize })
 }
 
@@ -90,28 +113,37 @@ function judge(credential: Credential, status: number | undefined, cost: Cost): 
   return `status ${status}, ${Math.round(cpuMs)} ms, ${Math.round(memoryMb)} MB`
 }
 
-test('no generated request crashes the server, returns a 5xx status or uses too much CPU or memory', async () => {
-  const server = await startServer({ folder: await makeFolder(), env: unlimited })
-  const definition = { yaml: 'name: A\ninstructions: Answer.\n' }
-  const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, definition)
-  const keys = { none: undefined, agent: agent.agent_key, parent: server.key }
+test('no request to any operation crashes the server, returns a 5xx status or uses too much CPU or memory', async () => {
+  const folder = await makeFolder()
+  const server = await startServer({ folder, env: unlimited })
+  const manager = await runCommandInProcess(['keys', 'create', '--name', 'a', '--manage-keys'], { folder })
+  const parent = manager.stdout.trim()
   const violations: string[] = []
-  const until = performance.now() + runMs
+  const called = new Set<string>()
+  let resources = await createResources(server, parent)
   let sent = 0
-  for (const { credential, request } of generate()) {
-    if (performance.now() > until || server.child.exitCode !== null || server.child.signalCode !== null) break
-    sent += 1
-    const bytes = toBytes(request, keys[credential])
+  const check = async ({ credential, request }: Generated) => {
+    if (sent++ % resourceRequests === resourceRequests - 1) resources = await createResources(server, parent)
+    const keys = { none: undefined, agent: resources.agentKey, parent }
+    const bytes = toBytes(request, keys[credential], resources)
     let status: number | undefined
     const cost = await findCost(server, async () => {
       status = await send(server.url, bytes, request)
     })
+    if (status !== undefined) for (const call of request.calls) called.add(call)
     const violation = judge(credential, status, cost)
     const { method, target, framing, label } = request
     const text = `${method} ${target.slice(0, 100)} (${credential}, ${framing}): ${label.slice(0, 300)}`
     if (violation !== undefined) violations.push(`${violation}: ${text}`)
   }
+  const isRunning = () => server.child.exitCode === null && server.child.signalCode === null
+  for (const generated of generateForEveryOperation()) if (isRunning()) await check(generated)
+  const until = performance.now() + runMs
+  for (const generated of generate()) {
+    if (performance.now() > until || !isRunning()) break
+    await check(generated)
+  }
   expect({ seed, violations }).toEqual({ seed, violations: [] })
-  expect(sent).toBeGreaterThan(200)
+  expect([...called].toSorted()).toEqual(listCalls().toSorted())
   expect((await server.stop()).code).toBe(0)
-}, 120_000)
+}, 600_000)

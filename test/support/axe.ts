@@ -5,8 +5,8 @@ import type { Page } from 'playwright-core'
 
 const source = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** Lists the violations on the page, each with its rule, element and summary. */
-export async function listAxeFaults(page: Page): Promise<string[]> {
+/** Lists the violations on the page or in the frame, each with its rule, element and summary. */
+export async function listAxeFaults(page: Pick<Page, 'evaluate'>): Promise<string[]> {
   // The page's CSP blocks script elements but does not apply to `evaluate`.
   await page.evaluate(source)
   return page.evaluate(async () => {

@@ -6,11 +6,11 @@ const api = [
   'artifacts/{access,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
-  'conversations/{deletion,main-line,turn-control,unstored}',
+  'conversations/{deletion,inline-data,main-line,turn-control,unstored}',
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
-  'http/{errors,never-500.property,routes,rpc}',
+  'http/{errors,never-500.property,routes,rpc,sorted-lists}',
   // Disables rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts tests the
   // limits.
   'identity/{former-secrets,key-states,keys,keys-at-rest,managed-keys}',

@@ -39,6 +39,15 @@ export function listCodeBlocks(page: string): CodeBlock[] {
   )
 }
 
+/** Lists the lines of code blocks that no test runs although they are not marked with `no-run`. */
+export function listUncheckedBlocks(page: string): string[] {
+  const source = readFileSync(join(repository, page), 'utf8')
+  const known: readonly string[] = [...languages, 'text', '']
+  return [...source.matchAll(fence)]
+    .filter(({ 2: language = '', 3: info = '' }) => !known.includes(language) && !/\bno-run\b/.test(info))
+    .map(({ index, 2: language }) => `${page}:${source.slice(0, index).split('\n').length} ${language}`)
+}
+
 /** Starts a server with the mock provider and an agent. */
 export async function createStage(): Promise<Stage> {
   const folder = await makeFolder()

@@ -1,6 +1,8 @@
 /** Generates JSON texts that match a schema except for hostile values in random places. */
+
 import fc from 'fast-check'
 import { z } from 'zod'
+import { placeholderFor } from './hostile-resources.ts'
 
 /** JSON text that replaces a value. It is created only when it is rendered, because it may be large. */
 export class RawJson {
@@ -177,10 +179,17 @@ function fitObject(
       fields.map(([name, field]) => [
         name,
         // Omits most optional fields, because the server reports only the first invalid field.
-        required.includes(name) ? inner(field) : seldom(inner(field)),
+        required.includes(name) ? known(name, inner(field)) : seldom(known(name, inner(field))),
       ]),
     ),
   )
+}
+
+/** Generates the id of an existing resource most of the time, if the field names one. */
+function known(name: string, field: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
+  const placeholder = placeholderFor(name)
+  if (placeholder === undefined) return field
+  return fc.oneof({ weight: 4, arbitrary: fc.constant(placeholder) }, { weight: 1, arbitrary: field })
 }
 
 function seldom(field: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {

@@ -2,11 +2,14 @@
 import fc from 'fast-check'
 import { listOperations, restOperations } from '../../src/server/api.ts'
 import { fitting, hostileValue, renderJson, withHostileValue } from './hostile-json.ts'
+import { placeholderFor, type Resources, withIds } from './hostile-resources.ts'
 
 /** The framing of a request's body; the last two values make the client stop early. */
 type Framing = 'length' | 'chunked' | 'tiny chunks' | 'half-closed' | 'reset'
 
 export interface HostileRequest {
+  /** The operations that the request calls, each after the name of its API. */
+  readonly calls: readonly string[]
   readonly label: string
   readonly method: string
   readonly target: string
@@ -67,17 +70,15 @@ const inputsForAgents: Readonly<Record<string, unknown>> = {
   },
 }
 
-/**
- * Every operation with a generator of inputs, except the rotation of the parent key, after which later
- * requests would fail.
- */
-const operations = listOperations()
-  .filter(({ name }) => name !== 'keys.rotate')
-  .map(({ name, operation }) => {
-    const prepared = inputsForAgents[name === 'chat.stream' ? 'chat.completions' : name]
-    const input = fitting(operation.input)
-    return { name, operation, input: prepared === undefined ? input : fc.oneof(fc.constant(prepared), input) }
-  })
+/** Every operation with a generator of inputs. */
+const operations = listOperations().map(({ name, operation }) => {
+  const prepared = inputsForAgents[name === 'chat.stream' ? 'chat.completions' : name]
+  const input = fitting(operation.input)
+  return { name, operation, input: prepared === undefined ? input : fc.oneof(fc.constant(prepared), input) }
+})
+
+type Operation = (typeof operations)[number]
+type RestOperation = (typeof restOperations)[number]
 
 const inputOf = new Map(operations.map(({ name, input }) => [name, input]))
 
@@ -213,6 +214,10 @@ const segment = fc.oneof(
   fc.uuid(),
   fc.string({ unit: 'binary', maxLength: 20 }).map((text) => encodeURIComponent(text.toWellFormed())),
 )
+const isKnown = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(true) },
+  { weight: 1, arbitrary: fc.constant(false) },
+)
 const query = fc.oneof(
   { weight: 2, arbitrary: fc.constant('') },
   {
@@ -227,25 +232,49 @@ const query = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(`?${long('a&')}`, `?${long('%')}`, `?token=${long('a.')}`) },
 )
 
+/** Later requests with the parent key would fail after its rotation. */
+function isAllowed(credential: Credential, name: string): boolean {
+  return credential !== 'parent' || name !== 'keys.rotate'
+}
+
 /** Generates requests to REST operations, with JSON bodies or, where the operation accepts it, YAML. */
-function restRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
-  const list = restOperations.filter(({ name }) => inputOf.has(name))
+function restRequest(
+  credential: Credential,
+  of: readonly RestOperation[] = restOperations,
+): fc.Arbitrary<HostileRequest> {
+  const list = of.filter(({ name }) => isAllowed(credential, name))
   return preferring(list, ({ auth }) => isFor(credential, auth.callers)).chain(({ http, name, request }) =>
-    fc.record({ input: hostileInput(name), segment, query, headers, framing, spoiling }).map((given) => {
-      const hasBody = http.method === 'POST' || http.method === 'PUT'
-      const { yaml } = (given.input.value ?? {}) as { yaml?: unknown }
-      const type = request?.upload !== undefined ? 'multipart/form-data; boundary=x' : 'application/json'
-      const isYaml = yaml !== undefined && given.segment.length % 2 === 1
-      return {
-        label: `${name} ${hasBody ? given.input.label : ''}`,
-        method: http.method,
-        target: http.path.replaceAll(/\{\w+\}/g, given.segment) + given.query,
-        headers: [`Content-Type: ${isYaml ? 'application/yaml' : type}`, ...given.headers],
-        body: hasBody ? () => given.spoiling(toBody(isYaml ? yaml : given.input.value, isYaml)) : none,
-        framing: given.framing,
-      }
-    }),
+    fc
+      .record({ input: hostileInput(name), segment, isKnown, query, headers, framing, spoiling })
+      .map((given) => {
+        const hasBody = http.method === 'POST' || http.method === 'PUT'
+        const { yaml } = (given.input.value ?? {}) as { yaml?: unknown }
+        const type = request?.upload !== undefined ? 'multipart/form-data; boundary=x' : 'application/json'
+        const isYaml = yaml !== undefined && given.segment.length % 2 === 1
+        return {
+          calls: [`${http.method} ${http.path}`],
+          label: `${name} ${hasBody ? given.input.label : ''}`,
+          method: http.method,
+          target:
+            http.path.replaceAll(/\{(\w+)\}/g, (_all, field: string) => idOf(field, given)) + given.query,
+          headers: [
+            `Content-Type: ${isYaml ? 'application/yaml' : type}`,
+            ...visitorOf(credential),
+            ...given.headers,
+          ],
+          body: hasBody ? () => given.spoiling(toBody(isYaml ? yaml : given.input.value, isYaml)) : none,
+          framing: given.framing,
+        }
+      }),
   )
+}
+
+function idOf(field: string, given: { readonly segment: string; readonly isKnown: boolean }): string {
+  return (given.isKnown ? placeholderFor(field) : undefined) ?? given.segment
+}
+
+function visitorOf(credential: Credential): readonly string[] {
+  return credential === 'agent' ? [`X-Parley-Visitor: ${placeholderFor('visitor')}`] : []
 }
 
 function toBody(value: unknown, isYaml: boolean): Buffer {
@@ -265,9 +294,13 @@ const meta = fc.constantFrom(
 )
 
 /** Generates tRPC calls and batches of calls. */
-function trpcRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
-  const one = preferring(operations, ({ operation }) => isFor(credential, operation.auth.callers))
-  return fc.array(one, { minLength: 1, maxLength: 3 }).chain((calls) => {
+function trpcRequest(
+  credential: Credential,
+  of: readonly Operation[] = operations,
+): fc.Arbitrary<HostileRequest> {
+  const list = of.filter(({ name }) => isAllowed(credential, name))
+  const one = preferring(list, ({ operation }) => isFor(credential, operation.auth.callers))
+  return fc.array(one, { minLength: 1, maxLength: of.length === 1 ? 1 : 3 }).chain((calls) => {
     const inputs = fc.tuple(...calls.map(({ name }) => fc.record({ input: hostileInput(name), meta })))
     return fc.record({ inputs, headers, framing, spoiling, isBatch: fc.boolean() }).map((given) => {
       const isBatch = given.isBatch || calls.length > 1
@@ -283,12 +316,13 @@ function trpcRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
           : (envelopes[0]?.() ?? '')
       const search = isBatch ? '?batch=1' : '?'
       return {
+        calls: calls.map(({ name }) => `tRPC ${name}`),
         label: `trpc ${names} ${given.inputs.map(({ input, meta }) => `${input.label} ${meta.slice(0, 60)}`)}`,
         method: isQuery ? 'GET' : 'POST',
         target: isQuery
           ? `/trpc/${names}${search}&input=${encodeURIComponent(toText().slice(0, 4_000).toWellFormed())}`
           : `/trpc/${names}${search}`,
-        headers: ['Content-Type: application/json', ...given.headers],
+        headers: ['Content-Type: application/json', ...visitorOf(credential), ...given.headers],
         body: isQuery ? none : () => given.spoiling(Buffer.from(toText())),
         framing: given.framing,
       }
@@ -332,6 +366,7 @@ const uploadRequest: fc.Arbitrary<HostileRequest> = fc
     framing,
   })
   .map(({ method, path, own, headers, size, framing }) => ({
+    calls: [],
     label: 'upload',
     method,
     target: path,
@@ -380,7 +415,7 @@ const pageRequest: fc.Arbitrary<HostileRequest> = fc
     size: fc.constantFrom(0, 0, 0, 1_000_000),
     framing,
   })
-  .map(({ size, ...given }) => ({ label: 'page', ...given, body: () => Buffer.alloc(size, '[') }))
+  .map(({ size, ...given }) => ({ calls: [], label: 'page', ...given, body: () => Buffer.alloc(size, '[') }))
 
 /** Generates requests for one kind of credential; `toBytes` adds the key. */
 export function hostileRequest(credential: Credential): fc.Arbitrary<HostileRequest> {
@@ -392,10 +427,51 @@ export function hostileRequest(credential: Credential): fc.Arbitrary<HostileRequ
   )
 }
 
+/** Lists the names of all operations in each API as `calls` contains them. */
+export function listCalls(): string[] {
+  return [
+    ...restOperations.map(({ http }) => `${http.method} ${http.path}`),
+    ...listOperations().map(({ name }) => `tRPC ${name}`),
+  ]
+}
+
+/**
+ * Generates requests to every operation in each API: for each credential that the operation accepts, and without
+ * one.
+ */
+export function listEveryCall(): {
+  readonly credential: Credential
+  readonly request: fc.Arbitrary<HostileRequest>
+}[] {
+  return operations.flatMap((operation) => {
+    const { callers } = operation.operation.auth
+    const rest = restOperations.filter(({ name }) => name === operation.name)
+    const credentials = (['agent', 'parent'] as const).filter((one) =>
+      callers.some((caller) => caller === one),
+    )
+    return (['none', ...credentials] as const)
+      .filter((credential) => isAllowed(credential, operation.name))
+      .flatMap((credential) => [
+        ...rest.map((one) => ({ credential, request: restRequest(credential, [one]) })),
+        { credential, request: trpcRequest(credential, [operation]) },
+      ])
+  })
+}
+
+/** Bodies above this size contain no placeholders that matter. */
+const MAX_FILLED_BYTES = 100_000
+
 /** Renders a request as bytes; the request closes its connection unless its headers prevent that. */
-export function toBytes(request: HostileRequest, key: string | undefined): Buffer {
-  const { method, target, headers, framing } = request
-  const body = request.body()
+export function toBytes(request: HostileRequest, key: string | undefined, resources: Resources): Buffer {
+  const { method, framing } = request
+  const [target = '', ...headers] = [request.target, ...request.headers].map((text) =>
+    withIds(text, resources),
+  )
+  const generated = request.body()
+  const body =
+    generated.length > MAX_FILLED_BYTES
+      ? generated
+      : Buffer.from(withIds(generated.toString('latin1'), resources), 'latin1')
   const isChunked = framing === 'chunked' || framing === 'tiny chunks'
   const missingBytes = framing === 'half-closed' || framing === 'reset' ? 100 : 0
   const hasBody = body.length > 0 || missingBytes > 0

@@ -9,6 +9,11 @@ export function readCpuNs(pid: number): number {
     .reduce((total, text) => total + Number.parseInt(text, 10), 0)
 }
 
+/** Returns the CPU nanoseconds that the main thread of a process has used. */
+export function readMainCpuNs(pid: number): number {
+  return Number.parseInt(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8'), 10)
+}
+
 /** Returns the resident memory of a process, or its peak, in KB. */
 export function readMemoryKb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')

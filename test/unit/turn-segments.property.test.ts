@@ -40,8 +40,8 @@ function decode(segment: Uint8Array): LogEntry[] {
 
 async function readStream(texts: readonly string[], after: number): Promise<string[]> {
   const sent: string[] = []
-  for await (const bytes of toChatStream(toLog(texts), { capability, after }))
-    sent.push(Buffer.from(bytes).toString())
+  for await (const text of toChatStream(toLog(texts), { capability, after }))
+    sent.push(Buffer.from(text, 'latin1').toString())
   return sent
 }
 

@@ -7,6 +7,8 @@ export interface ParleyChatHandle extends WidgetState {
   open(): void
   close(): void
   toggle(): void
+  /** Shows an empty conversation. */
+  newConversation(): void
   /** Not supported: logs a warning and sends nothing. */
   sendMessage(content: string): void
   /** Replaces the context until the `context` prop changes to another object. */
@@ -23,6 +25,7 @@ const actions = {
   open: () => sharedPage().widget?.open(),
   close: () => sharedPage().widget?.close(),
   toggle: () => sharedPage().widget?.toggle(),
+  newConversation: () => sharedPage().widget?.newConversation(),
   logout: () => sharedPage().widget?.logout(),
   sendMessage: (_content: string) => log('warn', 'sendMessage is not implemented; nothing was sent.'),
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),

@@ -87,9 +87,10 @@ async function deleteConversationsOf(
   tenant: string,
   agentId: string,
 ): Promise<void> {
-  await withConversations({ db: deps.db, config }, async (storage) => {
+  await withConversations({ db: deps.db, config }, async (storage, data) => {
     const database = await storage.find()
-    if (database !== undefined) await deleteAgentConversations(database, deps.clock, { tenant, agentId })
+    if (database === undefined) return
+    await deleteAgentConversations(database, { clock: deps.clock, data }, { tenant, agentId })
   })
 }
 

@@ -11,6 +11,7 @@ import {
   type ExportedTurn,
   exportTurns,
   findAnyConversation,
+  type ItemData,
   listAnyConversations,
   readLastTurns,
   renderConversations,
@@ -69,7 +70,7 @@ export function show(
   id: string,
   { limit = SHOWN_TURNS, json = false }: Pick<FilterOptions, 'limit' | 'json'>,
 ): Promise<void> {
-  return withStorage(async ({ deps, storage }) => {
+  return withStorage(async ({ deps, storage, data }) => {
     const { database, row } = await findOne(storage, id)
     await recordAudit(deps, commandActor(), {
       action: 'conversation.read',
@@ -77,7 +78,7 @@ export function show(
       tenantId: row.tenant,
       details: { agent_id: row.agent_id || null },
     })
-    const { turns, hasMore } = await readLastTurns(database.read, id, limit)
+    const { turns, hasMore } = await readLastTurns({ database, data }, id, limit)
     const [conversation] = await renderRows(database, [row])
     if (json) return print(JSON.stringify({ ...conversation, turns, has_more: hasMore }))
     print([renderTable(headings, [toCells(row)]), ...turns.flatMap(renderTurn)].join('\n'))
@@ -108,7 +109,7 @@ function toVisibleText(text: string): string {
 
 /** Prints one line of JSON for each turn, and reads only as fast as the output is written. */
 export function exportAll({ limit, json: _json, ...filter }: FilterOptions): Promise<void> {
-  return withStorage(async ({ deps, storage }) => {
+  return withStorage(async ({ deps, storage, data }) => {
     const { tenantId, agentId, from, to } = toFilter(filter)
     await recordAudit(deps, commandActor(), {
       action: 'conversation.export',
@@ -119,7 +120,7 @@ export function exportAll({ limit, json: _json, ...filter }: FilterOptions): Pro
     const database = await storage.find()
     async function* renderLines(): AsyncGenerator<string, void, void> {
       if (database === undefined) return yield `${JSON.stringify({ object: 'export.end', turns: 0 })}\n`
-      for await (const line of exportTurns(database, toFilter(filter), limit))
+      for await (const line of exportTurns({ database, data }, toFilter(filter), limit))
         yield `${JSON.stringify(line)}\n`
     }
     await runInterruptible((signal) =>
@@ -129,26 +130,27 @@ export function exportAll({ limit, json: _json, ...filter }: FilterOptions): Pro
 }
 
 export function remove(id: string, { yes, json = false }: { yes?: boolean; json?: boolean }): Promise<void> {
-  return withStorage(async ({ deps, storage }) => {
+  return withStorage(async ({ deps, storage, data }) => {
     const { database, row } = await findOne(storage, id)
     if (!yes) {
       throw new StartupError(
         `This deletes the conversation ${id} with its ${row.turns} turns and cannot be undone. Add --yes to confirm.`,
       )
     }
-    await deleteAnyConversation(deps, commandActor(), database, row)
+    await deleteAnyConversation({ ...deps, data }, commandActor(), database, row)
     printResult(json, { id, deleted: true }, `deleted ${id}`)
   })
 }
 
 /** Runs the maintenance that a server runs every ten minutes. */
 export function prune(isJson: boolean): Promise<void> {
-  return withStorage(async ({ deps, config, storage }) => {
+  return withStorage(async ({ deps, config, storage, data }) => {
     const { conversations, eventLogs, idempotencyKeys } = await maintainConversations({
       config,
       clock: deps.clock,
       log: createLog(config),
       storage,
+      data,
       findAgentRetention: (ids) => listRetention(deps, ids),
       onExpired: (counts) => recordExpiry(deps, commandActor(), counts),
     })
@@ -162,11 +164,14 @@ interface Access {
   readonly deps: ReturnType<typeof createDeps>
   readonly config: Config
   readonly storage: ConversationStorage
+  readonly data: ItemData
 }
 
 function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
   return withDatabase((db, config, clock) =>
-    withConversations({ db, config }, (storage) => run({ deps: createDeps(db, clock), config, storage })),
+    withConversations({ db, config }, (storage, data) =>
+      run({ deps: createDeps(db, clock), config, storage, data }),
+    ),
   )
 }
 

@@ -4,11 +4,17 @@ import { join } from 'node:path'
 import { listArtifactPlaces, namedBlobs } from '../../artifacts/maintenance.ts'
 import { type CopiedBytes, copyIntoBucket, openBucketStores } from '../../backup/copy-to-bucket.ts'
 import type { Config } from '../../config/config.ts'
+import { findItemBlobs } from '../../conversations/operator.ts'
 import { copyToPostgres, type OnCopied } from '../../db/copy.ts'
 import { assertDatabaseExists, databaseName } from '../../db/data-directory.ts'
 import type { Database } from '../../db/database.ts'
 import { getInstallationId } from '../../db/installation.ts'
-import { conversationsFile, createConversationStorage, openDatabase } from '../../db/open.ts'
+import {
+  type ConversationDb,
+  conversationsFile,
+  createConversationStorage,
+  openDatabase,
+} from '../../db/open.ts'
 import { listFilePlaces } from '../../files/files.ts'
 import { systemClock, unixSeconds } from '../../lib/clock.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -39,9 +45,7 @@ export async function storeCopy(isJson: boolean): Promise<void> {
       db,
       namedBlobs,
     )
-    // Copies files first, so that every row in the new database has its bytes.
-    const bucket = config.s3 && (await copyBytes(config, db))
-    const tables = await copyRows(config, db, databaseUrl)
+    const { bucket, tables } = await copyAll(config, db, databaseUrl)
     await close()
     const setAside = await setSourceAside(config)
     const result = { tables, ...(bucket && { bucket }), set_aside: setAside }
@@ -52,16 +56,15 @@ export async function storeCopy(isJson: boolean): Promise<void> {
   }
 }
 
-/** Copies the rows of both SQLite files. */
-async function copyRows(
-  { dataDir }: Config,
-  db: Database,
-  databaseUrl: string,
-): Promise<Record<string, number>> {
-  const storage = createConversationStorage({ db, databaseUrl: undefined }, dataDir)
+/** Copies the rows of both SQLite files, and the files to the bucket. */
+async function copyAll(config: Config, db: Database, databaseUrl: string) {
+  const storage = createConversationStorage({ db, databaseUrl: undefined }, config.dataDir)
   try {
-    const conversations = await storage.find()
-    return await copyToPostgres(db, databaseUrl, createProgress(), conversations?.read)
+    const conversations = (await storage.find())?.read
+    // Copies files first, so that every row in the new database has its bytes.
+    const bucket = config.s3 && (await copyBytes(config, db, conversations))
+    const tables = await copyToPostgres(db, databaseUrl, createProgress(), conversations)
+    return { bucket, tables }
   } finally {
     await storage.close()
   }
@@ -77,11 +80,16 @@ function toTarget({ databaseUrl, dataDir }: Config): string {
   return databaseUrl
 }
 
-async function copyBytes(config: Config, db: Database): Promise<CopiedBytes> {
+async function copyBytes(
+  config: Config,
+  db: Database,
+  conversations: ConversationDb | undefined,
+): Promise<CopiedBytes> {
   printNotice(`copying files to the bucket ${config.s3?.bucket}`)
   const copied = await copyIntoBucket(
     { config, db, clock: systemClock, log: createLog(config) },
     config.dataDir,
+    conversations,
   )
   printNotice(`copied and verified ${copied.copied} files, ${copied.copiedBytes} bytes`)
   if (copied.lost.length > 0)
@@ -159,7 +167,7 @@ export async function storeOrphans(options: { delete?: boolean; json?: boolean }
     const stores = await openStores(db, config)
     try {
       const places = {
-        files: listFilePlaces(db, stores.files.blobs),
+        files: listFilePlaces(db, stores.files.blobs, (names) => findItemBlobs(config, db, names)),
         artifacts: listArtifactPlaces(db, stores.artifacts),
       }
       const storedBeforeMs = orphanCutoff(systemClock)

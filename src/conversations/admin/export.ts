@@ -1,5 +1,6 @@
 /** Exports stored turns with their items and diagnostics, a few rows at a time. */
 import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
 import { listItemsOfTurns } from '../item-store.ts'
 import { renderConversations, toOwnedItem } from '../requests.ts'
 import type { ConversationObject, ListedItem, TurnObject } from '../schema.ts'
@@ -29,19 +30,25 @@ export type ExportLine =
     }
   | { readonly object: 'export.end'; readonly turns: number }
 
+/** The rows, and the data in their items. */
+export interface ExportSource {
+  readonly database: ConversationDatabase
+  readonly data: ItemData
+}
+
 /**
  * Yields at most `limit` turns, ordered by tenant and conversation, then an `export.end` line. Rows that change
  * during the export appear as they were before or after the change.
  */
 export async function* exportTurns(
-  database: ConversationDatabase,
+  { database, data }: ExportSource,
   filter: ConversationFilter,
   limit = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<ExportLine, void, void> {
   let turns = 0
   for await (const row of readConversations(database.read, filter)) {
     if (turns >= limit) break
-    for await (const line of exportConversation(database, row)) {
+    for await (const line of exportConversation({ database, data }, row)) {
       yield line
       if (line.object === 'turn') turns += 1
       if (turns >= limit) break
@@ -84,17 +91,17 @@ async function* readTenants(
 }
 
 async function* exportConversation(
-  database: ConversationDatabase,
+  { database, data }: ExportSource,
   row: ConversationRow,
 ): AsyncGenerator<ExportLine, void, void> {
   const { read } = database
   const [conversation] = await renderConversations(database, [row])
   if (conversation === undefined) return
-  for await (const items of readItemsWithoutTurn(read, row.id))
+  for await (const items of readItemsWithoutTurn({ database, data }, row.id))
     yield { object: 'conversation.items', conversation, items }
   for (let after: number | undefined; ; ) {
     const page = await listTurnPage(read, row.id, { limit: TURNS_AT_ONCE, after, order: 'asc' })
-    for (const turn of page) yield { ...(await renderExportedTurn(read, turn)), conversation }
+    for (const turn of page) yield { ...(await renderExportedTurn({ database, data }, turn)), conversation }
     if (page.length < TURNS_AT_ONCE) return
     after = page.at(-1)?.number
   }
@@ -102,21 +109,21 @@ async function* exportConversation(
 
 /** Returns the last turns of a conversation, oldest first, and whether there are more. */
 export async function readLastTurns(
-  db: ConversationDb,
+  source: ExportSource,
   conversationId: string,
   limit: number,
 ): Promise<{ readonly turns: ExportedTurn[]; readonly hasMore: boolean }> {
   const page = { limit: limit + 1, after: undefined, order: 'desc' } as const
-  const rows = await listTurnPage(db, conversationId, page)
+  const rows = await listTurnPage(source.database.read, conversationId, page)
   const turns: ExportedTurn[] = []
-  for (const row of rows.slice(0, limit).reverse()) turns.push(await renderExportedTurn(db, row))
+  for (const row of rows.slice(0, limit).reverse()) turns.push(await renderExportedTurn(source, row))
   return { turns, hasMore: rows.length > limit }
 }
 
 /** Omits response ids, because they give an agent key access to the response. */
-async function renderExportedTurn(db: ConversationDb, row: TurnRow): Promise<ExportedTurn> {
+async function renderExportedTurn({ database, data }: ExportSource, row: TurnRow): Promise<ExportedTurn> {
   const { previous_response_id: _id, ...request } = JSON.parse(row.request)
-  const items = await listItemsOfTurns(db, [row.id])
+  const items = await data.restore(await listItemsOfTurns(database.read, [row.id]))
   return {
     ...renderTurn(row),
     diagnostics: JSON.parse(row.diagnostics),
@@ -126,11 +133,11 @@ async function renderExportedTurn(db: ConversationDb, row: TurnRow): Promise<Exp
 }
 
 async function* readItemsWithoutTurn(
-  db: ConversationDb,
+  { database, data }: ExportSource,
   conversationId: string,
 ): AsyncGenerator<ListedItem[], void, void> {
   for (let after = 0; ; ) {
-    const rows = await db
+    const rows = await database.read
       .selectFrom('items')
       .selectAll()
       .where('conversation_id', '=', conversationId)
@@ -139,7 +146,7 @@ async function* readItemsWithoutTurn(
       .orderBy('position')
       .limit(ITEMS_AT_ONCE)
       .execute()
-    if (rows.length > 0) yield rows.map(toOwnedItem)
+    if (rows.length > 0) yield (await data.restore(rows)).map(toOwnedItem)
     if (rows.length < ITEMS_AT_ONCE) return
     after = rows.at(-1)?.position ?? after
   }

@@ -2,6 +2,7 @@
 import type { ConversationDatabase, ConversationDb, ConversationStorage } from '../../db/open.ts'
 import { type Clock, createDeletionTime } from '../../lib/clock.ts'
 import type { Dependencies } from '../dependencies.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
 import { IDEMPOTENCY_SECONDS } from '../turns/acceptance.ts'
 import {
   applyKeepTime,
@@ -35,6 +36,7 @@ export type FindAgentRetention = (
 
 export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'log'> & {
   readonly storage: ConversationStorage
+  readonly data: ItemData
   readonly findAgentRetention: FindAgentRetention
   /** Called after conversations have been deleted. */
   readonly onDeleted?: () => void
@@ -105,6 +107,7 @@ export async function maintainConversations(
   const conversations = [...expired.values()].reduce((sum, count) => sum + count, orphans)
   if (conversations > 0) deps.onDeleted?.()
   if (expired.size > 0) await deps.onExpired?.(expired)
+  await deps.data.dropDeleted()
   // Runs even if nothing was deleted, because the log may contain rows that were deleted earlier.
   await database.scrub()
   await database.vacuum(conversations + eventLogs > 0, signal)
@@ -114,10 +117,11 @@ export async function maintainConversations(
 /** Deletes all conversations of an agent. */
 export async function deleteAgentConversations(
   database: ConversationDatabase,
-  clock: Clock,
+  { clock, data }: { readonly clock: Clock; readonly data: ItemData },
   doomed: { readonly tenant: string; readonly agentId: string },
 ): Promise<number> {
   const count = await new Batches(database, clock, undefined).delete(doomed)
+  await data.dropDeleted()
   await database.scrub()
   return count
 }

@@ -1,6 +1,7 @@
 /** Deletes and changes the rows of many conversations, a limited number per statement. */
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
+import { markDeletedData } from '../inline-data/data-rows.ts'
 
 /** Selects the conversations to delete: an agent's, or those that expired before a time (Unix seconds). */
 export type Doomed =
@@ -51,6 +52,7 @@ export async function deleteConversationRows(db: ConversationDb, ids: readonly s
   const turns = db.selectFrom('turns').select('id').where('conversation_id', 'in', ids)
   await db.deleteFrom('turn_events').where('turn_id', 'in', turns).execute()
   await db.deleteFrom('items').where('conversation_id', 'in', ids).execute()
+  await markDeletedData(db, 'conversation_id', ids)
   await db.deleteFrom('turns').where('conversation_id', 'in', ids).execute()
   await db.deleteFrom('conversations').where('id', 'in', ids).execute()
 }

@@ -4,7 +4,15 @@ import type { Insertable } from 'kysely'
 import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { type EncodedItem, encodeItem, type NewItem, sizesOf, sumBytes, titleOf } from '../item-store.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
+import {
+  type EncodedItem,
+  type EncodedItems,
+  type NewItem,
+  sizesOf,
+  sumBytes,
+  titleOf,
+} from '../item-store.ts'
 import type { TurnRow } from '../store.ts'
 import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
 import { MAX_ITEMS, MAX_TURNS } from './statements.ts'
@@ -64,20 +72,36 @@ interface AcceptedAs {
 }
 
 type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition'> & {
+  readonly data: ItemData
   /** @throws ServiceError `storage_full` */
   readonly assertQuota: (tenantId: string) => Promise<void>
 }
 
 /** Stores a turn and its input, and takes the lock of its conversation. @throws ServiceError */
 export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedAs): Promise<void> {
-  const { id, conversationId, nowSeconds } = as
   const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
-  const items = input.map(encodeItem)
   await deps.assertQuota(plan.tenantId)
+  const encoded = await deps.data.encode(input)
+  const rejection = await storeRows(deps, plan, as, encoded).catch(async (error) => {
+    await deps.data.discard(encoded.data)
+    throw error
+  })
+  if (rejection === undefined) return
+  await deps.data.discard(encoded.data)
+  throw toError(rejection, as.conversationId)
+}
+
+async function storeRows(
+  deps: AcceptDeps,
+  plan: TurnPlan,
+  as: AcceptedAs,
+  { items, data }: EncodedItems,
+): Promise<Rejection | undefined> {
+  const { id, conversationId, nowSeconds } = as
   const { run } = await deps.storage.open()
   const isNew = plan.conversationId === undefined && plan.previous === undefined
   const { tenantId, agentId, visitorId } = plan
-  const rejection = await run(storeNewTurn, {
+  return run(storeNewTurn, {
     expiredKey: plan.idempotency && {
       digest: plan.idempotency.digest,
       createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
@@ -96,8 +120,8 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
     tenantId,
     turn: toTurnRow(plan, as),
     items,
+    data,
   })
-  if (rejection !== undefined) throw toError(rejection, conversationId)
 }
 
 /** Whether a turn must fail if it cannot be stored. */

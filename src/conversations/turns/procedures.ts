@@ -9,7 +9,8 @@ import {
 } from '../../db/open.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { recordVisitor } from '../feed/rows.ts'
-import { type EncodedItem, insertItemRows } from '../item-store.ts'
+import type { NewData } from '../inline-data/data-rows.ts'
+import { type EncodedItem, insertDataRows, insertItemRows } from '../item-store.ts'
 import {
   expireIdempotencyKey,
   findConversation,
@@ -41,6 +42,7 @@ interface NewTurn {
   /** Without `previous_id`, a turn that locks its conversation follows the last turn of the main line. */
   readonly turn: NewTurnRow
   readonly items: readonly EncodedItem[]
+  readonly data: readonly NewData[]
 }
 
 /** Why a conversation does not admit a turn; `changed` if its history must be read again. */
@@ -50,7 +52,7 @@ export type Rejection = 'missing' | 'locked' | 'changed' | 'full'
 export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   file,
   name: 'storeNewTurn',
-  async run(trx, { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items }) {
+  async run(trx, { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items, data }) {
     if (expiredKey !== undefined) await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
     let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
     if (conversation !== undefined) await insertRow(trx, 'conversations', conversation)
@@ -62,6 +64,7 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
     const previousId = turn.previous_id ?? (isOnMainLine ? await findMainTurnId(trx, conversationId) : null)
     await insertRow(trx, 'turns', { ...turn, previous_id: previousId, number: numbers.turns })
     await insertItemRows(trx, { conversationId, turnId, nowSeconds }, items, numbers.items)
+    await insertDataRows(trx, { conversationId, turnId }, data)
     return undefined
   },
 }

@@ -25,6 +25,10 @@ const MAX_HEAD_BYTES = 16
 /** Enough for the few events that a slow stream produces between two flushes. */
 const FIRST_BYTES = 512
 const LF = 0x0a
+/** Memory of finished encoders, because V8 collects garbage more often the more memory buffers take. */
+const spares: Uint8Array[] = []
+const MAX_SPARES = 64
+const MAX_SPARE_BYTES = 16 * 1024
 
 export function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, length)
@@ -91,15 +95,11 @@ export function encodeSegment(runs: readonly LogRun[]): Uint8Array {
  */
 export class SegmentEncoder {
   count = 0
-  private target: Uint8Array
+  private target: Uint8Array | undefined
   private at = 0
   private before: Bytes = viewOf(new Uint8Array(0))
   private beforeFrom = 0
   private beforeTo = 0
-
-  constructor(sizeBytes = FIRST_BYTES) {
-    this.target = new Uint8Array(sizeBytes)
-  }
 
   add({ kind, bytes, ends }: LogRun): void {
     const kindIndex = kinds.indexOf(kind)
@@ -121,14 +121,17 @@ export class SegmentEncoder {
     }
   }
 
-  /** Returns the entries so far, in separate memory. */
+  /** Returns the entries in separate memory. The encoder cannot be used afterwards. */
   encode(): Uint8Array {
-    return this.target.slice(0, this.at)
+    const { target } = this
+    if (target === undefined) return new Uint8Array(0)
+    if (target.length <= MAX_SPARE_BYTES && spares.length < MAX_SPARES) spares.push(target)
+    this.target = undefined
+    return target.slice(0, this.at)
   }
 
   private writeHead(kindIndex: number, start: number, end: number, length: number): void {
-    if (this.at + length + MAX_HEAD_BYTES > this.target.length) this.grow(length + MAX_HEAD_BYTES)
-    const { target } = this
+    const target = this.withRoom(length + MAX_HEAD_BYTES)
     target[this.at] = kindIndex
     let at = writeVarint(target, this.at + 1, start)
     at = writeVarint(target, at, end)
@@ -137,16 +140,22 @@ export class SegmentEncoder {
 
   /** Usually only a few bytes remain, for which a loop is faster than `set`. */
   private writeRest(bytes: Uint8Array, from: number, to: number): void {
-    const { target, at } = this
+    const { at } = this
+    const target = this.target as Uint8Array
     if (to - from > 32) target.set(bytes.subarray(from, to), at)
     else for (let index = from; index < to; index++) target[at + index - from] = bytes[index] as number
     this.at = at + to - from
   }
 
-  private grow(missing: number): void {
-    const larger = new Uint8Array(2 * this.target.length + missing)
-    larger.set(this.target)
-    this.target = larger
+  private withRoom(bytes: number): Uint8Array {
+    let target = this.target ?? spares.pop() ?? new Uint8Array(FIRST_BYTES)
+    if (this.at + bytes > target.length) {
+      const larger = new Uint8Array(2 * target.length + bytes)
+      larger.set(target)
+      target = larger
+    }
+    this.target = target
+    return target
   }
 }
 

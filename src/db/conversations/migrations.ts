@@ -169,10 +169,28 @@ async function addMainLine(db: Kysely<unknown>): Promise<void> {
   await sql`update turns set is_branch = 1 where previous_id is not null`.execute(db)
 }
 
+/** Names the blobs of items. Without a foreign key, because the rows remain until the blobs are deleted. */
+async function createItemData(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('item_data')
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('item_id', 'text', (column) => column.notNull())
+    .addColumn('conversation_id', 'text', (column) => column.notNull())
+    .addColumn('turn_id', 'text')
+    .addColumn('bytes', 'bigint', (column) => column.notNull())
+    .addColumn('is_deleted', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+  await createIndex(db, 'item_data', 'item', ['item_id'])
+  await createIndex(db, 'item_data', 'conversation', ['conversation_id'])
+  await createIndex(db, 'item_data', 'turn', ['turn_id'])
+  await sql`create index item_data_deleted on item_data (name) where is_deleted = 1`.execute(db)
+}
+
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
   '1002_index_conversations_by_position': { up: indexPositions },
   '1003_create_visitors': { up: createVisitors },
   '1004_add_main_line': { up: addMainLine },
+  '1005_create_item_data': { up: createItemData },
 }

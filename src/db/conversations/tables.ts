@@ -118,6 +118,17 @@ export interface TurnEventTable {
   body: Buffer
 }
 
+/** The blobs of items, which contain images, audio and files. */
+export interface ItemDataTable {
+  name: string
+  item_id: string
+  conversation_id: string
+  turn_id: string | null
+  bytes: number
+  /** 1 after the item was deleted, until the blob is deleted, too. */
+  is_deleted: number
+}
+
 export interface VisitorTable {
   id: string
   tenant: string
@@ -140,6 +151,7 @@ export type ConversationTables = {
   turns: TurnTable
   items: ItemTable
   turn_events: TurnEventTable
+  item_data: ItemDataTable
   visitors: VisitorTable
 }
 

@@ -20,6 +20,8 @@ import * as addArrivedBytes from './0017_add_arrived_bytes.ts'
 import * as addArtifactEndings from './0018_add_artifact_endings.ts'
 import * as addConversionEvents from './0019_add_conversion_events.ts'
 import * as createProviders from './0020_create_providers.ts'
+import * as indexSortedLists from './0021_index_sorted_lists.ts'
+import * as addAgentBin from './0022_add_agent_bin.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -42,4 +44,6 @@ export const migrations: Record<string, Migration> = {
   '0018_add_artifact_endings': addArtifactEndings,
   '0019_add_conversion_events': addConversionEvents,
   '0020_create_providers': createProviders,
+  '0021_index_sorted_lists': indexSortedLists,
+  '0022_add_agent_bin': addAgentBin,
 }

@@ -194,7 +194,7 @@ describe('the administrator’s audit log', () => {
     ['?from=yesterday', 'from'],
     ['?to=2027-02-30', 'to'],
     ['?from=2027-02-02&to=2027-02-01', 'from'],
-    ['?order=asc', null],
+    ['?sort=created', null],
   ])('rejects the query %s', async (query, param) => {
     const app = await startAdminApp()
     expect(errorOf(await audit(app, query))).toEqual([400, 'invalid_value', param])

@@ -51,6 +51,26 @@ describe('the tRPC API for agents', () => {
     })
   })
 
+  test('returns agents whose tools have parameters named constructor and prototype', async () => {
+    const app = await startApp()
+    const names = ['constructor', 'prototype', 'toString']
+    const properties = Object.fromEntries(names.map((name) => [name, { type: 'string' }]))
+    const tool = { name: 'find', description: 'Finds.', inputSchema: { type: 'object', properties } }
+    const definition = { name: 'A', instructions: 'B', tools: [tool] }
+    const { agent_id, agent_key } = await app.createAgent(JSON.stringify(definition))
+    const { agents } = createTypedClient(app)
+    const seen = [
+      await agents.get.query({ agent_id }),
+      (await agents.list.query({})).data[0],
+      await createTypedClient(app, agent_key).agents.me.query({}),
+    ]
+    expect(seen[0]).toEqual((await app.call('GET', `/v1/agents/${agent_id}`)).body)
+    expect(seen[1]).toEqual((await app.call('GET', '/v1/agents')).body.data[0])
+    expect(seen[2]).toEqual((await app.call('GET', '/v1/agents/me', { key: agent_key })).body)
+    for (const each of seen)
+      for (const name of names) expect(JSON.stringify(each)).toContain(`"${name}":{"type":"string"}`)
+  })
+
   test('rejects the same input as the REST API, with the same messages', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)

@@ -56,7 +56,7 @@ test('a backup of rapidly changing files contains every file and blocks writers 
   const { value, done } = await collecting.next()
   expect([done, value]).toEqual([true, expect.objectContaining({ missing: [], unfinished: [] })])
   const { pinned } = value as Collected
-  for await (const { name } of listReferencedBlobs(database.db))
+  for await (const { name } of listReferencedBlobs(database.db, undefined))
     expect(pinned.map((blob) => blob.name)).toContain(name)
   expect(pinned).toHaveLength(3)
 })

@@ -1,7 +1,7 @@
 /** Tests that a backup contains the stored conversations, consistent with the main database. */
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readdir } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
@@ -66,6 +66,26 @@ describe('a backup of a running server', () => {
     })
     expect(second.status).toBe(200)
     expect(await maintain(again)).toMatchObject({ conversations: 0 })
+  })
+
+  test('contains the images in their items, unless it omits conversations', async () => {
+    const app = await start()
+    const url = `data:image/png;base64,${randomBytes(40_000).toString('base64')}`
+    const content = [{ type: 'input_image', image_url: url, detail: 'auto' }]
+    const items = [{ type: 'message', role: 'user', content }]
+    const { body: conversation } = await app.call('POST', '/v1/conversations', { body: { items } })
+    await backUp(dataDir, archive, {}, { withConversations: false })
+    expect((await readUnpacked(archive)).includes(url)).toBe(false)
+    await rm(archive)
+    await backUp(dataDir, archive)
+    await restoreArchive(archive, target)
+    const restored = await start(target, app)
+    expect(await readTexts(restored, conversation.id)).toContain(url)
+    const { fileBlobs } = restored.service.deps
+    const blobs: string[] = []
+    for await (const { name } of fileBlobs.list()) blobs.push(name)
+    await restored.call('DELETE', `/v1/conversations/${conversation.id}`)
+    await expect(fileBlobs.open(blobs[0] as string)).rejects.toThrow(/ENOENT/)
   })
 
   test('contains a running turn, which the restored server ends as interrupted', async () => {

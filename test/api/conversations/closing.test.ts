@@ -59,6 +59,7 @@ test('closing ends while another process locks the database and 1 MiB of a turn 
       { db: undefined as unknown as Database, databaseUrl: undefined },
       folder,
     ),
+    openBlobs: () => Promise.reject(new Error('no blobs')),
     clock: systemClock,
     random: randomBytes,
     log,

@@ -32,8 +32,8 @@ test('queries for keys, agents and policies use an index', async () => {
     'parent key': (on) => findParentKey(on, tenant),
     agent: (on) => findAgent(on, tenant, agent),
     'agent by key': (on) => findAgentByKey(on, '000000001007'),
-    'agents of a key': (on) => listAgentRows(on, tenant, { first: 'newest' }),
-    'page of them': (on) => listAgentRows(on, tenant, { first: 'newest', limit: 10 }),
+    'agents of a key': (on) => listAgentRows(on, tenant, { by: 'created', order: 'desc' }),
+    'page of them': (on) => listAgentRows(on, tenant, { by: 'created', order: 'desc', limit: 10 }),
     'names of them': (on) => listAgentNames(on, tenant),
   }
   for (const [what, lookUp] of Object.entries(lookUps)) {

@@ -1,5 +1,5 @@
 /** Tests how the server publishes the documentation as Markdown. */
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
@@ -8,7 +8,9 @@ test('/llms.txt links every documentation page, and each link works', async () =
   const index = await app.fetch(`${app.url}/llms.txt`)
   expect(index.headers.get('content-type')).toBe('text/plain; charset=utf-8')
   const links = [...(await index.text()).matchAll(/\]\((\/[^)]+)\)/g)].map(([, path = '']) => path)
-  expect(links).toContain('/docs/security.md')
+  const files = await readdir(new URL('../../../docs/', import.meta.url))
+  const pages = files.filter((name) => name.endsWith('.md')).map((name) => `/docs/${name}`)
+  expect(links).toEqual(expect.arrayContaining(pages))
   expect(links).toContain('/openapi.json')
   for (const path of links) expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 200])
 })

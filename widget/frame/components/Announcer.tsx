@@ -10,6 +10,8 @@ import { takeSentences } from './sentences.ts'
  * Interval between announcements in milliseconds, because screen readers skip text that is replaced too soon.
  */
 const PACE_MS = 1500
+/** Maximum length of an announcement in characters: two minutes of speech. The layout of megabytes blocks the page. */
+const MAX_LENGTH = 2000
 
 export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {
   const { language } = useFrame()
@@ -23,7 +25,7 @@ export function Announcer({ conversation, isOpen }: { conversation: Conversation
     if (last?.kind !== 'reply') return
     const newText = takeNewText(last, announced.current, (reply) => noteOf(reply, language.strings))
     if (newText === '' || !isOpen) return
-    waiting.current = `${waiting.current} ${newText}`.trim()
+    waiting.current = keepEnd(`${waiting.current} ${newText}`.trim())
     timer.current ??= setTimeout(() => {
       timer.current = undefined
       setShownText(waiting.current)
@@ -36,6 +38,13 @@ export function Announcer({ conversation, isOpen }: { conversation: Conversation
       {shownText}
     </div>
   )
+}
+
+/** Returns the last words of a text that is too long; they include the note about the end of the reply. */
+function keepEnd(text: string): string {
+  if (text.length <= MAX_LENGTH) return text
+  const end = text.slice(-MAX_LENGTH)
+  return `… ${end.slice(end.search(/\s/) + 1)}`
 }
 
 interface Announced {

@@ -8,13 +8,52 @@ import { splitBlocks, withDefinitions } from './split-blocks.ts'
 
 const LATE_MS = 250
 
+/** Number of blocks whose layout the browser can skip together. */
+const GROUP_SIZE = 40
+/** Number of groups that are added at once, because thousands of new blocks would block the page for seconds. */
+const GROUPS_AT_ONCE = 5
+
 export function Markdown({ text, parser }: { text: string; parser: MarkdownParser }) {
   const blocks = useMemo(() => withDefinitions(splitBlocks(text)), [text])
-  return blocks.map((block, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: blocks are only ever added at the end
-    <Block key={index} text={block} parser={parser} />
+  const count = useGrowing(Math.ceil(blocks.length / GROUP_SIZE))
+  const groups = Array.from({ length: count }, (_, index) =>
+    blocks.slice(index * GROUP_SIZE, (index + 1) * GROUP_SIZE),
+  )
+  return groups.map((group, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: groups are only ever added at the end
+    <Group key={index} blocks={group} parser={parser} />
   ))
 }
+
+/** Returns a number that grows to `count` in steps, each in its own task. */
+function useGrowing(count: number): number {
+  const [reached, setReached] = useState(GROUPS_AT_ONCE)
+  const isBehind = reached < count
+  useEffect(() => {
+    if (!isBehind) return
+    const timer = setTimeout(() => setReached(reached + GROUPS_AT_ONCE))
+    return () => clearTimeout(timer)
+  }, [isBehind, reached])
+  return Math.min(reached, count)
+}
+
+/** Renders again only if one of its blocks has changed. */
+const Group = memo(
+  function Group({ blocks, parser }: { blocks: readonly string[]; parser: MarkdownParser }) {
+    return (
+      <div className="blocks">
+        {blocks.map((block, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: blocks are only ever added at the end
+          <Block key={index} text={block} parser={parser} />
+        ))}
+      </div>
+    )
+  },
+  (before, after) =>
+    before.parser === after.parser &&
+    before.blocks.length === after.blocks.length &&
+    before.blocks.every((block, index) => block === after.blocks[index]),
+)
 
 /** A parsed block. Its text may be older than the current text, which is still being parsed. */
 interface Parsed {

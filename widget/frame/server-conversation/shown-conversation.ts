@@ -20,6 +20,9 @@ interface ShownConversationParts {
   readonly onFailure: (thrown: unknown) => void
 }
 
+/** Maximum number of conversations that are marked as unread. */
+const MAX_UNREAD = 20
+
 export class ShownConversation {
   readonly view: ShownView
   private readonly parts: ShownConversationParts
@@ -28,8 +31,6 @@ export class ShownConversation {
   private cursor: string | undefined
   /** Whether the conversation must be read again before the feed can continue. */
   private isStale = false
-  /** The conversations that continued after the visitor left them. */
-  private readonly unread = new Set<string>()
 
   constructor(parts: ShownConversationParts) {
     this.parts = parts
@@ -52,7 +53,7 @@ export class ShownConversation {
   }
 
   isUnread(id: string): boolean {
-    return this.unread.has(id)
+    return this.listUnread().includes(id)
   }
 
   /** Shows the conversation that `read` returns, or a new one if it does not exist. */
@@ -83,7 +84,7 @@ export class ShownConversation {
   leave(): void {
     const { store, onLeave } = this.parts
     const id = this.id()
-    if (id !== undefined && findRunningTurn(this.view.get()) !== undefined) this.unread.add(id)
+    if (id !== undefined && findRunningTurn(this.view.get()) !== undefined) this.setUnread(id, true)
     this.leaving.abort()
     this.leaving = new AbortController()
     this.feed.stop()
@@ -120,8 +121,21 @@ export class ShownConversation {
   private setId(conversationId: string): void {
     const { record, store } = this.parts
     record.change({ conversation: conversationId })
-    this.unread.delete(conversationId)
+    this.setUnread(conversationId, false)
     store.dispatch({ type: 'conversation-id', conversationId })
+  }
+
+  private listUnread(): readonly string[] {
+    return this.parts.record.read().unread ?? []
+  }
+
+  /** Stored with the token, so that marks survive a reload; without a token, the visitor was forgotten. */
+  private setUnread(id: string, isUnread: boolean): void {
+    const { record } = this.parts
+    if (record.read().token === undefined || this.isUnread(id) === isUnread) return
+    const others = this.listUnread().filter((one) => one !== id)
+    const unread = isUnread ? [...others, id].slice(-MAX_UNREAD) : others
+    record.change({ unread: unread.length === 0 ? undefined : unread })
   }
 
   private load(result: OpenResult): void {

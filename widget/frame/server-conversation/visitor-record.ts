@@ -8,13 +8,18 @@ export interface VisitorRecord {
   readonly token?: string
   /** Absent if the visitor has started a new conversation without sending a message. */
   readonly conversation?: string
+  /** The ids of conversations that continued after the visitor left them. */
+  readonly unread?: readonly string[]
 }
 
 export interface VisitorRecordStore {
   /** Uses the record of `scope`. If `isStored` is false, deletes it from the browser and keeps it in memory. */
   readonly follow: (scope: StorageScope, isStored: boolean) => void
   readonly read: () => VisitorRecord
-  readonly change: (change: Partial<VisitorRecord>) => void
+  /** Undefined removes a field. */
+  readonly change: (
+    change: { readonly [Name in keyof VisitorRecord]: VisitorRecord[Name] | undefined },
+  ) => void
   /** Deletes the records of all users of this agent. */
   readonly forget: () => void
 }
@@ -66,10 +71,11 @@ export function createVisitorRecordStore(onOtherTab: (record: VisitorRecord) => 
 
 function parseRecord(text: string): VisitorRecord {
   try {
-    const { token, conversation }: Record<string, unknown> = toRecord(JSON.parse(text))
+    const { token, conversation, unread }: Record<string, unknown> = toRecord(JSON.parse(text))
     return {
       ...(typeof token === 'string' && { token }),
       ...(typeof conversation === 'string' && { conversation }),
+      ...(Array.isArray(unread) && { unread: unread.filter((id) => typeof id === 'string') }),
     }
   } catch {
     return {}

@@ -1,0 +1,44 @@
+/** Selects an agent by name; the server searches, so that it works with thousands of agents. */
+import { Select } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { agentNamesQuery, agentPageQuery } from './queries.ts'
+
+const SEARCH_PAUSE_MS = 150
+
+interface AgentSelectProps {
+  readonly value: string | undefined
+  readonly onChange: (id: string | undefined) => void
+}
+
+export function AgentSelect({ value, onChange }: AgentSelectProps) {
+  const [text, setText] = useState('')
+  const names = useQuery(agentNamesQuery(value === undefined ? [] : [value])).data
+  const name = value === undefined ? undefined : (names?.get(value) ?? value)
+  const [q] = useDebouncedValue(text === name ? '' : text.trim().slice(0, 200), SEARCH_PAUSE_MS)
+  const { data } = useQuery({
+    ...agentPageQuery(q === '' ? {} : { q }),
+    placeholderData: keepPreviousData,
+  })
+  const found = (data?.data ?? []).map((agent) => ({ value: agent.id, label: agent.name }))
+  const isListed = value === undefined || found.some((agent) => agent.value === value)
+  return (
+    <Select
+      aria-label="Agent"
+      placeholder="All agents"
+      className="list-filter"
+      data-set={value !== undefined || undefined}
+      searchable
+      clearable
+      clearButtonProps={{ 'aria-label': 'Show all agents' }}
+      nothingFoundMessage="No agent found"
+      value={value ?? null}
+      data={isListed ? found : [...found, { value, label: name ?? value }]}
+      filter={({ options }) => options}
+      searchValue={text}
+      onSearchChange={setText}
+      onChange={(id) => onChange(id ?? undefined)}
+    />
+  )
+}

@@ -1,0 +1,185 @@
+/** Shows the search field, the filters and the column choice above a list, or the actions for selected rows. */
+import { ActionIcon, Button, Group, Menu, NativeSelect, Text, TextInput } from '@mantine/core'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { problemOf } from '../../failure.ts'
+import { renderCount } from '../../format.ts'
+import { Icon } from '../../shell/icons.tsx'
+import { showProblem } from '../../shell/toast.tsx'
+import type { Column } from './column.ts'
+import { type ColumnChoice, isHideable } from './list-state.ts'
+
+export interface Filter {
+  /** Name of the query parameter. */
+  readonly name: string
+  readonly label: string
+  /** Label of the choice that removes the filter, such as `All kinds`. */
+  readonly all: string
+  readonly options: readonly { readonly value: string; readonly label: string }[]
+}
+
+interface ListToolbarProps<T> {
+  readonly search: { readonly q?: string | undefined }
+  readonly values: Readonly<Record<string, unknown>>
+  /** Undefined if the list cannot be searched. */
+  readonly searchLabel: string | undefined
+  readonly placeholder?: string | undefined
+  readonly filters: readonly Filter[]
+  /** Further filters. */
+  readonly children?: ReactNode
+  readonly columns: readonly Column<T>[]
+  readonly choice: ColumnChoice<T>
+  readonly onChange: (changes: Readonly<Record<string, string | undefined>>) => void
+}
+
+export function ListToolbar<T>(props: ListToolbarProps<T>) {
+  const { search, values, searchLabel, placeholder, filters, children, columns, choice, onChange } = props
+  return (
+    <div className="list-toolbar">
+      {searchLabel === undefined ? null : (
+        <SearchField
+          label={searchLabel}
+          placeholder={placeholder ?? 'Search'}
+          value={search.q ?? ''}
+          onChange={(q) => onChange({ q: q === '' ? undefined : q })}
+        />
+      )}
+      {filters.map(({ name, label, all, options }) => (
+        <NativeSelect
+          key={name}
+          aria-label={label}
+          className="list-filter"
+          data-set={values[name] !== undefined || undefined}
+          value={typeof values[name] === 'string' ? values[name] : ''}
+          data={[{ value: '', label: all }, ...options]}
+          onChange={({ currentTarget: { value } }) => onChange({ [name]: value || undefined })}
+        />
+      ))}
+      {children}
+      <ColumnMenu columns={columns} choice={choice} />
+    </div>
+  )
+}
+
+/** Waiting time after the last key before the list is searched, in milliseconds. */
+const PAUSE_MS = 200
+
+interface SearchFieldProps {
+  readonly label: string
+  readonly placeholder: string
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+/** Searches when the user pauses, so that a word is one request. */
+function SearchField({ label, placeholder, value, onChange }: SearchFieldProps) {
+  const [text, setText] = useState(value)
+  const sent = useRef(value)
+  const latest = useRef(onChange)
+  latest.current = onChange
+  // Shows the address's value after navigation, but never replaces what the user is typing.
+  useEffect(() => {
+    if (value === sent.current) return
+    sent.current = value
+    setText(value)
+  }, [value])
+  useEffect(() => {
+    const wanted = text.trim()
+    if (wanted === sent.current) return
+    const timer = setTimeout(() => {
+      sent.current = wanted
+      latest.current(wanted)
+    }, PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return (
+    <TextInput
+      aria-label={label}
+      data-search
+      className="list-search"
+      maxLength={200}
+      placeholder={placeholder}
+      leftSection={<Icon name="search" size={16} />}
+      value={text}
+      onChange={(event) => setText(event.currentTarget.value)}
+    />
+  )
+}
+
+function ColumnMenu<T>({ columns, choice }: { columns: readonly Column<T>[]; choice: ColumnChoice<T> }) {
+  const hideable = columns.filter(isHideable)
+  if (hideable.length < 2) return null
+  return (
+    <Menu position="bottom-end" closeOnItemClick={false} width={200}>
+      <Menu.Target>
+        <ActionIcon variant="default" size={34} ml="auto" aria-label="Columns" title="Columns">
+          <Icon name="columns" size={16} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>Columns</Menu.Label>
+        {hideable.map((column) => (
+          <Menu.CheckboxItem
+            key={column.name}
+            checked={choice.isShown(column)}
+            onChange={() => choice.toggle(column)}
+          >
+            {column.name}
+          </Menu.CheckboxItem>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+/** An action for all selected rows; it may ask for confirmation first. */
+export interface BulkAction<T> {
+  readonly label: string
+  readonly isDangerous?: boolean
+  /** Resolves when the rows have changed; undefined keeps the selection, for example after a dialog opened. */
+  readonly run: (rows: readonly T[]) => Promise<unknown> | undefined
+}
+
+interface BulkBarProps<T> {
+  readonly rows: readonly T[]
+  readonly actions: readonly BulkAction<T>[]
+  readonly onClear: () => void
+}
+
+export function BulkBar<T>({ rows, actions, onClear }: BulkBarProps<T>) {
+  const [isBusy, setIsBusy] = useState(false)
+  const run = async (action: BulkAction<T>) => {
+    const done = action.run(rows)
+    if (done === undefined) return
+    setIsBusy(true)
+    try {
+      await done
+      onClear()
+    } catch (thrown) {
+      showProblem(problemOf(thrown))
+    } finally {
+      setIsBusy(false)
+    }
+  }
+  return (
+    <Group className="list-bulk" role="toolbar" aria-label="Actions for the selected rows" gap="xs">
+      <Text size="sm" fw={500} role="status">
+        {renderCount(rows.length, 'row')} selected
+      </Text>
+      {actions.map((action) => (
+        <Button
+          key={action.label}
+          variant="default"
+          size="xs"
+          c={action.isDangerous ? 'var(--bad)' : undefined}
+          loading={isBusy}
+          onClick={() => void run(action)}
+        >
+          {action.label}
+        </Button>
+      ))}
+      <Button variant="subtle" color="gray" size="xs" onClick={onClear}>
+        Clear selection
+      </Button>
+    </Group>
+  )
+}

@@ -1,0 +1,45 @@
+/** Defines the request and response schemas for the bin of agents. */
+import { z } from 'zod'
+import type { Page } from '../lib/page.ts'
+import { reference } from '../lib/schema-bounds.ts'
+import { BIN_SECONDS, type BinnedRow } from './bin.ts'
+import { agentId, createdAt } from './schema.ts'
+
+export const AgentBinQuery = z.object({
+  limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of agents to return.' }),
+  after: reference()
+    .optional()
+    .meta({ description: 'Id of an agent in the bin; returns only agents after it in the list.' }),
+})
+
+const purgeAt = z.int().meta({ description: 'Unix seconds after which the server deletes the agent.' })
+
+export const AgentBinned = z
+  .strictObject({ id: agentId, binned: z.literal(true), purge_at: purgeAt })
+  .meta({ id: 'AgentBinned' })
+
+export const AgentRestored = z
+  .strictObject({ id: agentId, restored: z.literal(true) })
+  .meta({ id: 'AgentRestored' })
+
+const AgentBinItem = z
+  .strictObject({
+    id: agentId,
+    name: z.string(),
+    created_at: createdAt,
+    binned_at: z.int().meta({ description: 'Unix seconds at which the agent was moved to the bin.' }),
+    purge_at: purgeAt,
+  })
+  .meta({ id: 'AgentBinItem' })
+
+export const AgentBinList = z
+  .strictObject({ object: z.literal('list'), data: z.array(AgentBinItem), has_more: z.boolean() })
+  .meta({ id: 'AgentBinList' })
+
+export function renderBin({ rows, hasMore }: Page<BinnedRow>): z.output<typeof AgentBinList> {
+  const data = rows.map(({ id, name, created_at, binned_at }) => ({
+    ...{ id, name, created_at, binned_at },
+    purge_at: binned_at + BIN_SECONDS,
+  }))
+  return { object: 'list', data, has_more: hasMore }
+}

@@ -1,0 +1,38 @@
+/** Reads and writes the rows that name the blobs of items. */
+import type { Insertable } from 'kysely'
+import type { ConversationDb, ItemDataTable } from '../../db/open.ts'
+
+/** A blob of an item that is to be inserted. */
+export interface NewData {
+  readonly name: string
+  readonly item_id: string
+  readonly bytes: number
+}
+
+/** The conversation and the turn of new rows. */
+export interface DataPlace {
+  readonly conversationId: string
+  readonly turnId: string | null
+}
+
+export function toDataRow(
+  { name, item_id, bytes }: NewData,
+  { conversationId, turnId }: DataPlace,
+): Insertable<ItemDataTable> {
+  return { name, item_id, bytes, conversation_id: conversationId, turn_id: turnId, is_deleted: 0 }
+}
+
+/** Marks the data of deleted rows, which `dropDeleted` then deletes. */
+export async function markDeletedData(
+  db: ConversationDb,
+  by: 'conversation_id' | 'turn_id' | 'item_id',
+  ids: readonly string[],
+): Promise<void> {
+  await db.updateTable('item_data').set({ is_deleted: 1 }).where(by, 'in', ids).execute()
+}
+
+/** Finds the names of the blobs that rows refer to. */
+export async function listDataBlobs(db: ConversationDb, names: readonly string[]): Promise<Set<string>> {
+  const rows = await db.selectFrom('item_data').select('name').where('name', 'in', names).execute()
+  return new Set(rows.map(({ name }) => name))
+}

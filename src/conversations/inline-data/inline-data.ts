@@ -1,0 +1,30 @@
+/** Finds the images, audio and files that an item contains as text. */
+import { isJsonObject } from '../../lib/formats/json.ts'
+
+/** Longer texts are stored as blobs, because rows with them would slow down every list. */
+export const MAX_INLINE_LENGTH = 32 * 1024
+
+/** The fields of OpenAI's items that contain a data URL or base64. */
+const dataFields: ReadonlySet<string> = new Set(['image_url', 'url', 'file_data', 'data'])
+
+/** Returns the item with each text in such a field replaced; the same object if none changes. */
+export function mapData<Item extends object>(item: Item, replace: (text: string) => string): Item {
+  return mapValue(item, undefined, replace) as Item
+}
+
+function mapValue(value: unknown, field: string | undefined, replace: (text: string) => string): unknown {
+  if (typeof value === 'string') return field !== undefined && dataFields.has(field) ? replace(value) : value
+  if (Array.isArray(value)) {
+    const mapped = value.map((one) => mapValue(one, undefined, replace))
+    return mapped.some((one, index) => one !== value[index]) ? mapped : value
+  }
+  if (!isJsonObject(value)) return value
+  let changed: Record<string, unknown> | undefined
+  for (const [name, one] of Object.entries(value)) {
+    const mapped = mapValue(one, name, replace)
+    if (mapped === one) continue
+    changed ??= { ...value }
+    changed[name] = mapped
+  }
+  return changed ?? value
+}

@@ -1,0 +1,159 @@
+/** Stores the images, audio and files in items as blobs, next to the bytes of uploaded files. */
+import { randomUUID } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
+import type { Logger } from 'pino'
+import type { ConversationStorage } from '../../db/open.ts'
+import { type Blobs, wholeOf } from '../../storage/blobs.ts'
+import { type EncodedItem, type EncodedItems, encodeItem, type ItemRow, type NewItem } from '../item-store.ts'
+import { listDataBlobs, type NewData } from './data-rows.ts'
+import { MAX_INLINE_LENGTH, mapData } from './inline-data.ts'
+
+/** Marks a text that is stored as a blob; the blob's name follows. Only names of the item's own rows are replaced. */
+const MARK = 'parley-data:'
+const DROPPED_AT_ONCE = 100
+
+interface Deps {
+  readonly storage: ConversationStorage
+  readonly log: Pick<Logger, 'warn'>
+  readonly openBlobs: () => Promise<Pick<Blobs, 'stage' | 'open' | 'delete'>>
+}
+
+export class ItemData {
+  private readonly deps: Deps
+
+  constructor(deps: Deps) {
+    this.deps = deps
+  }
+
+  /**
+   * Encodes items and stores their data. The bytes of an item include its data. Call `discard` if the rows are
+   * not stored.
+   * @throws ServiceError `storage_full`
+   */
+  async encode(items: readonly NewItem[]): Promise<EncodedItems> {
+    const data: NewData[] = []
+    const encoded: EncodedItem[] = []
+    try {
+      for (const item of items) encoded.push(await this.encodeOne(item, data))
+    } catch (error) {
+      await this.discard(data)
+      throw error
+    }
+    return { items: encoded, data }
+  }
+
+  /** Deletes blobs whose rows were not stored. Never rejects, because the sweep of orphans deletes what remains. */
+  async discard(data: readonly NewData[]): Promise<void> {
+    if (data.length === 0) return
+    const blobs = await this.deps.openBlobs()
+    for (const { name } of data) await blobs.delete(name).catch(() => {})
+  }
+
+  /** Returns the rows with the data in their bodies. */
+  async restore<Row extends Pick<ItemRow, 'id' | 'body'>>(rows: readonly Row[]): Promise<Row[]> {
+    const bodies = rows.map(({ body }) => (body.includes(MARK) ? JSON.parse(body) : undefined))
+    const restored = await this.restoreItems(bodies.filter((body) => body !== undefined))
+    let next = 0
+    return rows.map((row, index) =>
+      bodies[index] === undefined ? row : { ...row, body: JSON.stringify(restored[next++]) },
+    )
+  }
+
+  /** Returns the items with their data. */
+  async restoreItems<Item extends { readonly id: string }>(items: readonly Item[]): Promise<Item[]> {
+    const marked = items.filter((item) => namesIn(item).length > 0)
+    if (marked.length === 0) return [...items]
+    const texts = await this.readTexts(marked.map(({ id }) => id))
+    return items.map((item) => mapData(item, (text) => texts.get(`${item.id}:${nameIn(text)}`) ?? text))
+  }
+
+  /** Returns which of `names` belong to items. */
+  async listOwned(names: readonly string[]): Promise<ReadonlySet<string>> {
+    const opened = await this.deps.storage.find()
+    return opened === undefined ? new Set() : listDataBlobs(opened.read, names)
+  }
+
+  /** Deletes the data of deleted items. Never rejects, because maintenance tries again. */
+  async dropDeleted(): Promise<void> {
+    try {
+      await this.drop()
+    } catch (error) {
+      this.deps.log.warn({ err: error }, 'could not delete the data of deleted items; maintenance will retry')
+    }
+  }
+
+  /** Safe to repeat, also at the same time in several processes. */
+  private async drop(): Promise<void> {
+    const opened = await this.deps.storage.find()
+    if (opened === undefined) return
+    for (;;) {
+      const rows = await opened.write
+        .selectFrom('item_data')
+        .select('name')
+        .where('is_deleted', '=', 1)
+        .limit(DROPPED_AT_ONCE)
+        .execute()
+      if (rows.length === 0) return
+      const names = rows.map(({ name }) => name)
+      const blobs = await this.deps.openBlobs()
+      for (const name of names) await blobs.delete(name)
+      await opened.write.deleteFrom('item_data').where('name', 'in', names).execute()
+    }
+  }
+
+  private async encodeOne(item: NewItem, data: NewData[]): Promise<EncodedItem> {
+    const whole = encodeItem(item)
+    if (whole.bytes <= MAX_INLINE_LENGTH) return whole
+    const found: { readonly name: string; readonly bytes: Buffer }[] = []
+    const body = mapData(item.body, (text) => {
+      // A text that is not well-formed has no exact form in UTF-8.
+      if (text.length <= MAX_INLINE_LENGTH || !text.isWellFormed()) return text
+      const name = randomUUID()
+      found.push({ name, bytes: Buffer.from(text) })
+      return MARK + name
+    })
+    if (found.length === 0) return whole
+    const blobs = await this.deps.openBlobs()
+    for (const { name, bytes } of found) {
+      const staged = await blobs.stage(toAsync(bytes), bytes.length, name)
+      data.push({ name, item_id: item.id, bytes: bytes.length })
+      await staged.commit()
+    }
+    return { ...whole, body: JSON.stringify(body) }
+  }
+
+  /** Maps `<item id>:<blob>` to the blob's text. */
+  private async readTexts(itemIds: readonly string[]): Promise<Map<string, string>> {
+    const { read } = await this.deps.storage.open()
+    const rows = await read
+      .selectFrom('item_data')
+      .select(['name', 'item_id', 'bytes'])
+      .where('item_id', 'in', itemIds)
+      .execute()
+    const blobs = await this.deps.openBlobs()
+    const texts = new Map<string, string>()
+    const readOne = async ({ name, item_id: id, bytes }: (typeof rows)[number]) => {
+      texts.set(`${id}:${name}`, (await buffer(await blobs.open(name, wholeOf(bytes)))).toString())
+    }
+    await Promise.all(rows.map(readOne))
+    return texts
+  }
+}
+
+function nameIn(text: string): string | undefined {
+  return text.startsWith(MARK) ? text.slice(MARK.length) : undefined
+}
+
+function namesIn(item: object): string[] {
+  const names: string[] = []
+  mapData(item, (text) => {
+    const name = nameIn(text)
+    if (name !== undefined) names.push(name)
+    return text
+  })
+  return names
+}
+
+async function* toAsync(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  yield bytes
+}

@@ -1,0 +1,225 @@
+/** Tests that images, audio and files in stored items are stored as blobs, and deleted with their items. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createFileSweeper } from '../../../src/files/files.ts'
+import { startAppOnDisk, type TestApp } from '../../support/app.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
+import { maintain, STORING } from '../../support/conversations.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { makeFolder } from '../../support/process.ts'
+import { S3Server } from '../../support/s3-server.ts'
+import { findText, listItems, openConversations } from '../../support/stored-chats.ts'
+
+const harness = await startChatHarness()
+const DAY = 86_400
+const KIB_32 = 32 * 1024
+
+/** A data URL of an image of random bytes, and a part of it to search for. */
+function createImage(bytes = 40_000) {
+  const url = `data:image/png;base64,${randomBytes(bytes).toString('base64')}`
+  return { url, part: url.slice(1_000, 1_060) }
+}
+
+async function start(env: Readonly<Record<string, string>> = {}) {
+  const clock = createFakeClock(Math.floor(Date.now() / 1000))
+  const dataDir = join(await makeFolder(), 'data')
+  const app = await harness.start({ PARLEY_DATA_DIR: dataDir, ...env }, { clock })
+  const yaml = STORING.replace('30d', '30d, history: { turns: 40, tokens: 1000000 }')
+  const { agent_id: id, agent_key: key } = await app.createAgent(yaml)
+  const model = `agent/${id}`
+  const respond = async (content: unknown, more: object = {}) => {
+    const body = { model, input: [{ role: 'user', content }], ...more }
+    const answer = await app.call('POST', '/v1/responses', { body })
+    expect(answer.status, answer.text).toBe(200)
+    return answer.body
+  }
+  return { app, clock, dataDir, model, key, id, respond }
+}
+
+const imageOf = ({ url }: { url: string }) => [{ type: 'input_image', image_url: url, detail: 'auto' }]
+
+async function listBlobs(dataDir: string): Promise<string[]> {
+  return (await readdir(join(dataDir, 'files'))).filter((name) => !name.startsWith('.') && name.length === 36)
+}
+
+async function createConversation(app: TestApp, items: readonly object[] = []): Promise<string> {
+  return (await app.call('POST', '/v1/conversations', { body: { items } })).body.id
+}
+
+describe('data of more than 32 KiB in an item', () => {
+  test('is stored as a blob, and returned byte for byte to clients and to the model', async () => {
+    const { app, dataDir, respond } = await start()
+    const image = createImage()
+    const conversation = await createConversation(app)
+    const first = await respond(imageOf(image), { conversation })
+    expect(JSON.stringify(await listItems(app))).not.toContain(image.part)
+    const blobs = await listBlobs(dataDir)
+    expect(await findText(app, dataDir, image.part)).toEqual(blobs)
+    expect(blobs).toHaveLength(1)
+
+    const paths = [
+      `/v1/responses/${first.id}/input_items`,
+      `/v1/conversations/${conversation}/items?order=asc`,
+    ]
+    for (const path of paths) {
+      const { body } = await app.call('GET', path)
+      expect(body.data[0].content[0].image_url).toBe(image.url)
+      const one = await app.call('GET', `/v1/conversations/${conversation}/items/${body.data[0].id}`)
+      expect(one.body.content[0].image_url).toBe(image.url)
+    }
+    await respond('And now?', { conversation })
+    const [, second] = await harness.listChats()
+    expect(JSON.stringify(second?.body)).toContain(image.url)
+    const [item] = (await app.call('GET', paths[1] as string)).body.data
+    await respond('Again?', { input: [{ type: 'item_reference', id: item.id }] })
+    expect(JSON.stringify((await harness.listChats())[2]?.body)).toContain(image.url)
+  })
+
+  test.each([
+    ['image', { type: 'image_url', image_url: { url: 'URL' } }],
+    ['audio', { type: 'input_audio', input_audio: { data: 'URL', format: 'wav' } }],
+    ['file', { type: 'file', file: { filename: 'a.pdf', file_data: 'URL' } }],
+  ])('is stored as a blob for a chat completion with %s', async (_what, part) => {
+    const { app, dataDir, key } = await start()
+    const image = createImage()
+    const content = [JSON.parse(JSON.stringify(part).replace('URL', image.url))]
+    const body = { model: 'up-chat', messages: [{ role: 'user', content }] }
+    expect((await app.call('POST', '/v1/chat/completions', { key, body })).status).toBe(200)
+    expect(await findText(app, dataDir, image.part)).toEqual(await listBlobs(dataDir))
+    const [conversation] = (await app.call('GET', '/v1/conversations')).body.data
+    const { text } = await app.call('GET', `/v1/conversations/${conversation.id}/items`)
+    expect(text).toContain(image.url)
+  })
+
+  test('counts towards PARLEY_CONVERSATIONS_MAX_BYTES', async () => {
+    const { app, clock } = await start({ PARLEY_CONVERSATIONS_MAX_BYTES: '50000' })
+    const items = [{ type: 'message', role: 'user', content: imageOf(createImage()) }]
+    await createConversation(app, items)
+    clock.advance(11)
+    const { status, body } = await app.call('POST', '/v1/conversations', { body: { items } })
+    expect([status, body.error.code]).toEqual([507, 'storage_full'])
+  })
+
+  test('is not deleted as an orphan, unless the server stopped before it stored the item', async () => {
+    const { app, clock, dataDir, respond } = await start()
+    await respond(imageOf(createImage()))
+    const stored = await listBlobs(dataDir)
+    const staged = await app.service.deps.fileBlobs.stage(
+      (async function* () {
+        yield Buffer.from('orphan')
+      })(),
+    )
+    await staged.commit()
+    clock.advance(2 * 3_600)
+    await createFileSweeper(app.service.deps).run()
+    expect(await listBlobs(dataDir)).toEqual(stored)
+  })
+
+  test('remains inline with at most 32 KiB', async () => {
+    const { app, dataDir, respond } = await start()
+    const url = `data:text/plain,${'a'.repeat(KIB_32 - 16)}`
+    expect(url).toHaveLength(KIB_32)
+    await respond(imageOf({ url }))
+    await respond('text '.repeat(KIB_32))
+    expect(await listBlobs(dataDir)).toEqual([])
+    expect(JSON.stringify(await listItems(app))).toContain(url)
+  })
+
+  test('is not revealed by a text that looks like the name of a blob', async () => {
+    const { app, respond } = await start()
+    await respond(imageOf(createImage()))
+    const db = await openConversations(app)
+    const { name } = await db.selectFrom('item_data').select('name').executeTakeFirstOrThrow()
+    for (const forged of [`parley-data:${name}`, `parley-data:${randomUUID()}`]) {
+      const id = await createConversation(app, [
+        { type: 'message', role: 'user', content: imageOf({ url: forged }) },
+      ])
+      const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
+      expect(body.data[0].content[0].image_url).toBe(forged)
+    }
+  })
+
+  test('is deleted if the turn is rejected', async () => {
+    const { app, dataDir, model } = await start()
+    const conversation = await createConversation(app)
+    const db = await openConversations(app)
+    await db.updateTable('conversations').set({ turns: 1_000 }).execute()
+    const input = [{ role: 'user', content: imageOf(createImage()) }]
+    const { status, body } = await app.call('POST', '/v1/responses', { body: { model, conversation, input } })
+    expect([status, body.error.code]).toEqual([409, 'conversation_full'])
+    expect(await listBlobs(dataDir)).toEqual([])
+  })
+})
+
+test('data of items is stored in the bucket, and deleted there', async () => {
+  const server = await S3Server.start()
+  const app = await startAppOnDisk(server.environment)
+  const image = createImage()
+  const id = await createConversation(app, [{ type: 'message', role: 'user', content: imageOf(image) }])
+  expect(server.listBlobs()).toHaveLength(1)
+  const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
+  expect(body.data[0].content[0].image_url).toBe(image.url)
+  expect((await app.call('DELETE', `/v1/conversations/${id}`)).status).toBe(200)
+  expect(server.listBlobs()).toEqual([])
+})
+
+describe('no byte of the data of an item remains', () => {
+  async function startWithImage() {
+    const started = await start()
+    const { app, dataDir, respond } = started
+    const image = createImage()
+    const conversation = await createConversation(app)
+    const response = await respond(imageOf(image), { conversation })
+    expect(await findText(app, dataDir, image.part)).toHaveLength(1)
+    const find = async () => [...(await findText(app, dataDir, image.part)), ...(await listBlobs(dataDir))]
+    return { ...started, conversation, response, find }
+  }
+
+  test('after the item is deleted', async () => {
+    const { app, conversation, find } = await startWithImage()
+    const { body } = await app.call('GET', `/v1/conversations/${conversation}/items?order=asc`)
+    await app.call('DELETE', `/v1/conversations/${conversation}/items/${body.data[0].id}`)
+    expect(await find()).toEqual([])
+  })
+
+  test('after the response is deleted', async () => {
+    const { app, response, find } = await startWithImage()
+    await app.call('DELETE', `/v1/responses/${response.id}`)
+    expect(await find()).toEqual([])
+  })
+
+  test('after the conversation is deleted', async () => {
+    const { app, conversation, find } = await startWithImage()
+    await app.call('DELETE', `/v1/conversations/${conversation}`)
+    expect(await find()).toEqual([])
+    const db = await openConversations(app)
+    expect(await db.selectFrom('item_data').selectAll().execute()).toEqual([])
+  })
+
+  test('after the conversation has expired', async () => {
+    const { app, clock, find } = await startWithImage()
+    clock.advance(31 * DAY)
+    await maintain(app)
+    expect(await find()).toEqual([])
+  })
+
+  test('after the agent is deleted', async () => {
+    const { app, id, find } = await startWithImage()
+    expect((await app.call('DELETE', `/v1/agents/${id}`)).status).toBeLessThan(300)
+    expect(await find()).toEqual([])
+  })
+
+  test('after maintenance, if the blob could not be deleted at first', async () => {
+    const { app, conversation, find } = await startWithImage()
+    const { fileBlobs } = app.service.deps
+    const { delete: deleteBlob } = fileBlobs
+    fileBlobs.delete = () => Promise.reject(new Error('the bucket is unavailable'))
+    expect((await app.call('DELETE', `/v1/conversations/${conversation}`)).status).toBe(200)
+    expect(await find()).not.toEqual([])
+    fileBlobs.delete = deleteBlob
+    await maintain(app)
+    expect(await find()).toEqual([])
+  })
+})

@@ -240,7 +240,7 @@ function renderPreview(widget: WidgetAssets): string {
   return renderPage(widget, { title: 'Preview', attributes: '', script, style })
 }
 
-/** Tells the demo whether the browser may have a console session, so that it does not ask without one. */
+/** Marks the demo page if the browser may have a console session, so that other browsers send no request. */
 function demoPage({ config }: Dependencies, widget: WidgetAssets): Page {
   const { demoScript: script, demoStyle: style } = widget
   const title = 'Parley: the chat widget'

@@ -167,6 +167,14 @@ const files = createRoute({
   component: lazyRouteComponent(() => import('./files/page.tsx'), 'FilesPage'),
 })
 
+const providers = createRoute({
+  getParentRoute: () => shell,
+  path: '/providers',
+  validateSearch: ({ add }: Record<string, unknown>): { add?: string } =>
+    typeof add === 'string' ? { add } : {},
+  component: lazyRouteComponent(() => import('./providers/page.tsx'), 'ProvidersPage'),
+})
+
 const bin = createRoute({
   getParentRoute: () => shell,
   path: '/bin',
@@ -203,6 +211,7 @@ const tree = root.addChildren([
     usage,
     uploads,
     files,
+    providers,
     bin,
     admin,
     ...('development' in document.documentElement.dataset ? [design] : []),

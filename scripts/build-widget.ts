@@ -18,6 +18,10 @@ interface BuiltPart {
 
 interface BuiltCode {
   readonly script: Uint8Array
+  /** Set for scripts with chunks, which contain each other's names. */
+  readonly fileName: string
+  /** The parts that the script loads when it needs them. */
+  readonly chunks: readonly { readonly fileName: string; readonly code: Uint8Array }[]
   readonly style: Uint8Array | undefined
 }
 
@@ -72,15 +76,20 @@ async function bundle(
       rolldownOptions: {
         ...config.build?.rolldownOptions,
         input: join(root, 'widget', entry),
-        output: { codeSplitting: false, ...output },
+        output,
       },
     },
   })) as Rolldown.RolldownOutput
-  const script = built.output.find((part) => part.type === 'chunk')
+  const chunks = built.output.filter((part) => part.type === 'chunk')
+  const script = chunks.find(({ isEntry }) => isEntry)
   const style = built.output.find((part) => part.type === 'asset' && part.fileName.endsWith('.css'))
-  if (script?.type !== 'chunk') throw new Error(`${entry} produced no script`)
+  if (script === undefined) throw new Error(`${entry} produced no script`)
   return {
     script: Buffer.from(script.code),
+    fileName: script.fileName,
+    chunks: chunks
+      .filter((chunk) => chunk !== script)
+      .map(({ fileName, code }) => ({ fileName, code: Buffer.from(code) })),
     style: style?.type === 'asset' ? Buffer.from(style.source) : undefined,
   }
 }
@@ -94,13 +103,18 @@ async function bundleReact(): Promise<Uint8Array> {
     external: /^react(-dom)?(\/|$)/,
     preserveEntrySignatures: 'strict',
   } as const
-  const output = { format: 'es', banner: "'use client'\n" } as const
+  const output = { format: 'es', codeSplitting: false, banner: "'use client'\n" } as const
   return (await bundle('react/index.ts', { build: { minify: false, rolldownOptions } }, output)).script
 }
 
-async function write(folder: string, name: string, extension: string, code: Uint8Array): Promise<BuiltPart> {
+/** Names the file after `name` and its content. */
+function write(folder: string, name: string, extension: string, code: Uint8Array): Promise<BuiltPart> {
+  const digest = createHash('sha384').update(code).digest('hex')
+  return writeAs(folder, `${name}-${digest.slice(0, 12)}.${extension}`, code)
+}
+
+async function writeAs(folder: string, file: string, code: Uint8Array): Promise<BuiltPart> {
   const digest = createHash('sha384').update(code).digest()
-  const file = `${name}-${digest.toString('hex').slice(0, 12)}.${extension}`
   const gzip = gzipSync(code, { level: 9 })
   await writeFile(join(folder, file), code)
   await writeFile(join(folder, `${file}.gz`), gzip)
@@ -113,6 +127,14 @@ async function write(folder: string, name: string, extension: string, code: Uint
   }
 }
 
+/** Rolldown names scripts that load chunks, because each contains the names of others. */
+const chunked: Rolldown.OutputOptions = {
+  format: 'es',
+  hashCharacters: 'hex',
+  entryFileNames: ({ name }) => `${name === 'worker' ? 'worker' : 'frame'}-[hash:12].js`,
+  chunkFileNames: 'chunk-[hash:12].js',
+}
+
 function styleOf({ style }: BuiltCode): Uint8Array {
   return style ?? Buffer.alloc(0)
 }
@@ -123,16 +145,22 @@ async function writeAll(folder: string): Promise<object> {
     {},
     {
       format: 'iife',
+      codeSplitting: false,
       minify: { compress: true, mangle: true, codegen: true, mangleProps: { include: internalNames } },
     },
   )
-  const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, { format: 'es' })
-  const demo = await bundle('demo/main.ts', {}, { format: 'es' })
-  const preview = await bundle('preview/main.ts', {}, { format: 'es' })
+  const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, chunked)
+  const worker = await bundle('frame/markdown/worker.ts', { resolve: { alias: frameAliases } }, chunked)
+  const demo = await bundle('demo/main.ts', {}, { format: 'es', codeSplitting: false })
+  const preview = await bundle('preview/main.ts', {}, { format: 'es', codeSplitting: false })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   return {
     loader: await write(folder, 'parley', 'js', loader.script),
-    frameScript: await write(folder, 'frame', 'js', frame.script),
+    frameScript: await writeAs(folder, frame.fileName, frame.script),
+    frameWorker: await writeAs(folder, worker.fileName, worker.script),
+    frameChunks: await Promise.all(
+      [...frame.chunks, ...worker.chunks].map(({ fileName, code }) => writeAs(folder, fileName, code)),
+    ),
     frameStyle: await write(folder, 'frame', 'css', styleOf(frame)),
     demoScript: await write(folder, 'demo', 'js', demo.script),
     demoStyle: await write(folder, 'demo', 'css', styleOf(demo)),

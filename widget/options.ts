@@ -57,10 +57,12 @@ export interface FrameOptions {
   readonly user?: string
   /** Whether the widget is inline, inside a container of the page. An inline widget has no close button. */
   readonly isInline: boolean
+  /** The names of the options and callbacks that the page has set. Older versions of the React component do not send them. */
+  readonly given?: readonly string[]
 }
 
 /** All options that a page can set. */
-export interface WidgetOptions extends Omit<FrameOptions, 'isInline'> {
+export interface WidgetOptions extends Omit<FrameOptions, 'isInline' | 'given'> {
   readonly position: 'bottom-right' | 'bottom-left'
   /** Pixels if it is a number. */
   readonly width: string | number
@@ -93,3 +95,8 @@ export const defaultOptions = {
   history: true,
   autoMount: true,
 } as const satisfies Partial<WidgetOptions>
+
+/** Returns whether the page has this callback; true if that is unknown. */
+export function hasCallback({ given }: FrameOptions, name: 'onInsert' | 'onUserShare'): boolean {
+  return given?.includes(name) ?? true
+}

@@ -1,13 +1,12 @@
 /** Shows the first steps with Parley: connect a model, create an agent, try it and embed it. */
 import './first-run.css'
-import { Button, CloseButton, Code, Group, Progress, Stack, Text, Title } from '@mantine/core'
+import { Button, CloseButton, Group, Progress, Stack, Text, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { TextLink } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { countSteps, type FirstRun, STEPS } from './first-run.ts'
-import { CONNECT_MODEL_URL } from './MockNotice.tsx'
 
 interface ChecklistProps {
   readonly progress: FirstRun
@@ -83,11 +82,11 @@ function useSteps({ isModelConnected, hasAgent, isTried, isEmbedded, agentId }: 
       title: 'Connect a model',
       isDone: isModelConnected,
       about: <ConnectModel isAdministrator={isAdministrator} />,
-      action: (
-        <Button component="a" href={CONNECT_MODEL_URL} target="_blank" rel="noreferrer">
-          Show instructions
+      action: isAdministrator ? (
+        <Button component={Link} to="/providers">
+          Connect model
         </Button>
-      ),
+      ) : null,
     },
     {
       title: 'Create an agent',
@@ -150,11 +149,5 @@ function useSteps({ isModelConnected, hasAgent, isTried, isEmbedded, agentId }: 
 function ConnectModel({ isAdministrator }: { readonly isAdministrator: boolean }) {
   if (!isAdministrator)
     return 'Only the built-in mock model answers, and it only repeats messages. Ask your administrator to connect a model.'
-  return (
-    <>
-      Only the built-in mock model answers, and it only repeats messages. Set{' '}
-      <Code>PARLEY_BACKEND=gateway</Code> and <Code>PARLEY_GATEWAY_URL</Code>, or{' '}
-      <Code>PARLEY_BACKEND=local</Code> for Ollama, and restart the server.
-    </>
-  )
+  return 'Only the built-in mock model answers, and it only repeats messages. Add OpenAI, Anthropic, Ollama or any server with the OpenAI API.'
 }

@@ -1,32 +1,29 @@
 /** States that answers come from the mock model while no other model is connected. */
 import './first-run.css'
-import { Anchor, Group, Text } from '@mantine/core'
+import { Group, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { modelsQuery } from '../agents/queries.ts'
+import { TextLink } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
+import { useMe } from '../shell/use-me.ts'
 import { hasOnlyMock } from './first-run.ts'
-
-/** URL of the instructions for connecting a model. */
-export const CONNECT_MODEL_URL = '/docs/getting-started.md'
 
 export function MockNotice() {
   const { data: models } = useQuery(modelsQuery)
+  const { is_administrator: isAdministrator } = useMe()
   if (!hasOnlyMock(models)) return null
   return (
     <Group role="note" aria-label="Mock model" className="mock-notice" gap="xs" wrap="nowrap">
       <Icon name="warning" size={16} />
       <Text size="xs">
         Answers come from the built-in mock model, which only repeats messages.{' '}
-        <Anchor
-          href={CONNECT_MODEL_URL}
-          target="_blank"
-          rel="noreferrer"
-          inherit
-          c="inherit"
-          underline="always"
-        >
-          Connect a model
-        </Anchor>
+        {isAdministrator ? (
+          <TextLink to="/providers" inherit c="inherit" underline="always">
+            Connect a model
+          </TextLink>
+        ) : (
+          'Ask your administrator to connect a model.'
+        )}
       </Text>
     </Group>
   )

@@ -2,7 +2,16 @@
 import type { IconName } from './icons.tsx'
 
 export interface Entry {
-  readonly to: '/agents' | '/conversations' | '/keys' | '/usage' | '/uploads' | '/files' | '/bin' | '/admin'
+  readonly to:
+    | '/agents'
+    | '/conversations'
+    | '/keys'
+    | '/usage'
+    | '/uploads'
+    | '/files'
+    | '/bin'
+    | '/providers'
+    | '/admin'
   readonly label: string
   readonly icon: IconName
 }
@@ -30,6 +39,7 @@ export const entries: readonly Entry[] = groups.flatMap((group) => group.entries
 
 export function keysAndAdministration(isAdministrator: boolean): readonly Entry[] {
   const keys: Entry = { to: '/keys', label: 'Keys', icon: 'keys' }
+  const providers: Entry = { to: '/providers', label: 'Providers', icon: 'models' }
   const administration: Entry = { to: '/admin', label: 'Administration', icon: 'admin' }
-  return isAdministrator ? [keys, administration] : [keys]
+  return isAdministrator ? [keys, providers, administration] : [keys]
 }

@@ -38,6 +38,7 @@ const permission = () => z.boolean({ error: 'must be true or false' }).default(t
 
 const MAX_NOTICE = 500
 const MAX_URL = 2048
+const MAX_DISCLAIMER = 200
 
 const VisitorRights = mappingOf(
   z.strictObject(
@@ -68,6 +69,50 @@ const Notice = mappingOf(
     { error: strictMapping },
   ),
 )
+
+/** The line about mistakes of the assistant below the widget's input; `false` hides it. */
+export const Disclaimer = z.union(
+  [
+    z.boolean(),
+    mappingOf(
+      z.strictObject(
+        {
+          text: z
+            .string({ error: 'must be text' })
+            .min(1, 'must not be empty')
+            .max(MAX_DISCLAIMER, `must be at most ${MAX_DISCLAIMER} characters`)
+            .optional(),
+          url: z
+            .string({ error: 'must be a URL' })
+            .max(MAX_URL, `must be at most ${MAX_URL} characters`)
+            .refine(isWebUrl, 'must be a URL that begins with https:// or http://')
+            .optional(),
+        },
+        { error: strictMapping },
+      ),
+    ),
+  ],
+  { error: 'must be `true`, `false`, or a mapping with `text` and `url`' },
+)
+
+/** The line as the widget reads it. */
+export const DisclaimerView = z
+  .strictObject({ text: z.string().nullable(), url: z.string().nullable() })
+  .nullable()
+  .meta({
+    description:
+      'Line about mistakes of the assistant, with a link to privacy information; null if the widget must not show it.',
+  })
+
+/** Returns the line for the widget; null hides it. Without its own link, it links to the page of the notice about storage. */
+export function renderDisclaimer(
+  given: z.infer<typeof Disclaimer> | undefined,
+  noticeUrl: string | undefined,
+): z.output<typeof DisclaimerView> {
+  if (given === false) return null
+  const { text = null, url = noticeUrl ?? null } = typeof given === 'object' ? given : {}
+  return { text, url }
+}
 
 function isWebUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)

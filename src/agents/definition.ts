@@ -8,7 +8,7 @@ import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { findSchemaFault, findSizeProblem, type JsonSchema, Text } from '../lib/formats/json-schema.ts'
 import { offsetOf, readYaml, reject, type YamlMapping } from '../lib/formats/yaml.ts'
 import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
-import { AgentConversations, listOf, mappingOf, withoutNulls } from './definition-parts.ts'
+import { AgentConversations, Disclaimer, listOf, mappingOf, withoutNulls } from './definition-parts.ts'
 import { AgentTheme } from './theme.ts'
 
 const longestLabel = 200
@@ -103,6 +103,9 @@ const AgentEmbed = mappingOf(
       title: Label.optional(),
       starters: listOf(FilledText).optional(),
       theme: AgentTheme.optional(),
+      disclaimer: Disclaimer.optional(),
+      dictation: z.boolean({ error: 'must be true or false' }).optional(),
+      readAloud: z.boolean({ error: 'must be true or false' }).optional(),
     },
     { error: 'must be a mapping' },
   ),

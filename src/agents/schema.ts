@@ -5,7 +5,7 @@ import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
-import { AgentConversations, toSeconds } from './definition-parts.ts'
+import { AgentConversations, DisclaimerView, renderDisclaimer, toSeconds } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 import { ThemeView } from './theme.ts'
@@ -210,6 +210,9 @@ export const AgentSelf = z
     theme: ThemeView.meta({
       description: 'Appearance of the widget; contains only fields that the definition sets.',
     }),
+    disclaimer: DisclaimerView,
+    dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
+    readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     conversations: z.strictObject({
       stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
       keep_days: z
@@ -325,6 +328,9 @@ export function renderAgentSelf(
     title: definition.embed?.title ?? null,
     starters: definition.embed?.starters ?? [],
     theme: definition.embed?.theme ?? {},
+    disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
+    dictation: definition.embed?.dictation ?? false,
+    readAloud: definition.embed?.readAloud ?? false,
     conversations: renderStorage(deps.config.conversations, definition),
   }
 }

@@ -24,13 +24,16 @@ const Part = z.object({
 const Manifest = z.object({
   loader: Part,
   frameScript: Part,
+  frameWorker: Part,
   frameStyle: Part,
   demoScript: Part,
   demoStyle: Part,
   previewScript: Part,
   previewStyle: Part,
+  /** The parts of the frame and its worker that they load when they need them. */
+  frameChunks: z.array(Part),
 })
-type PartName = keyof z.infer<typeof Manifest>
+type PartName = Exclude<keyof z.infer<typeof Manifest>, 'frameChunks'>
 
 interface WidgetPart {
   /** Contains a content hash, so the file at this path never changes. */
@@ -41,27 +44,33 @@ interface WidgetPart {
   readonly encoded: readonly (readonly [encoding: 'br' | 'gzip', body: Buffer])[]
 }
 
-export type WidgetAssets = Readonly<Record<PartName, WidgetPart>>
+export type WidgetAssets = Readonly<Record<PartName, WidgetPart>> & {
+  readonly frameChunks: readonly WidgetPart[]
+}
 
 const builtFolder = new URL('../../dist/widget/', import.meta.url)
 
 export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
   try {
-    const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')))
-    const parts = Object.entries(manifest).map(async ([name, { file, integrity }]) => {
-      const read = (extension: string) => readFile(new URL(file + extension, folder))
-      const encoded: WidgetPart['encoded'] = [
-        ['br', await read('.br')],
-        ['gzip', await read('.gz')],
-      ]
-      const part: WidgetPart = { path: `/embed/${file}`, integrity, body: await read(''), encoded }
-      return [name, part] as const
-    })
-    return Object.fromEntries(await Promise.all(parts)) as WidgetAssets
+    const { frameChunks, ...named } = Manifest.parse(
+      JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')),
+    )
+    const parts = Object.entries(named).map(async ([name, part]) => [name, await loadPart(folder, part)])
+    const chunks = await Promise.all(frameChunks.map((part) => loadPart(folder, part)))
+    return { ...Object.fromEntries(await Promise.all(parts)), frameChunks: chunks } as WidgetAssets
   } catch (cause) {
     const path = fileURLToPath(folder)
     throw new StartupError(`The chat widget has not been built in ${path}; run \`npm run build\`.`, { cause })
   }
+}
+
+async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>): Promise<WidgetPart> {
+  const read = (extension: string) => readFile(new URL(file + extension, folder))
+  const encoded: WidgetPart['encoded'] = [
+    ['br', await read('.br')],
+    ['gzip', await read('.gz')],
+  ]
+  return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
 /** The strictest policy that still allows a page to embed the widget. `connections` are for the page's own requests. */
@@ -113,16 +122,22 @@ ${designHead}
 `
 }
 
-/**
- * Returns the origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. The
- * frame itself reports an invalid key.
- */
-async function listFrameAncestors(deps: Dependencies, publicKey: string): Promise<string> {
+interface FrameRules {
+  /** Origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. */
+  readonly ancestors: string
+  readonly hasDictation: boolean
+}
+
+/** Returns what the agent of the key allows. The frame itself reports an invalid key. */
+async function readFrameRules(deps: Dependencies, publicKey: string): Promise<FrameRules> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
   const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
-  const origins = isLive ? (agent.definition.embed?.origins ?? []) : []
-  return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
+  const { origins = [], dictation = false } = (isLive ? agent.definition.embed : undefined) ?? {}
+  return {
+    ancestors: origins.length === 0 ? '*' : ["'self'", ...origins].join(' '),
+    hasDictation: dictation,
+  }
 }
 
 function renderFramePolicy(connections: string, ancestors: string): string {
@@ -152,7 +167,7 @@ function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget
 
 function renderFrame(widget: WidgetAssets, attributes: string): string {
   return `<!doctype html>
-<html lang="en" ${attributes}>
+<html lang="en" ${attributes} data-worker="${widget.frameWorker.path}">
 <head>
 <meta charset="utf-8">
 <title>Chat</title>
@@ -172,7 +187,6 @@ const LOADER_AGE_SECONDS = 300
 /** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 const crossOriginHeaders: Headers = {
   ...commonHeaders,
-  'Content-Security-Policy': filePolicy,
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Access-Control-Allow-Origin': '*',
   // The frame's worker needs the same policy as the frame.
@@ -181,9 +195,11 @@ const crossOriginHeaders: Headers = {
 }
 
 export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): ReadonlyMap<string, Page> {
-  const parts = Object.values(widget)
+  const { frameChunks, ...named } = widget
+  const parts = [...Object.values(named), ...frameChunks]
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
+    [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
     ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
     ['/embed/frame', framePage(deps, renderFrame(widget, renderOperator(deps.config.widget)))],
     ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
@@ -192,10 +208,18 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   ])
 }
 
-function filePage({ path, body, encoded, integrity }: WidgetPart, cacheControl: string): Page {
+/** A worker uses the policy of its response, which must allow it to load its chunks. */
+const workerPolicy = "default-src 'none'; script-src 'self'"
+
+function filePage(
+  { path, body, encoded, integrity }: WidgetPart,
+  cacheControl: string,
+  policy = filePolicy,
+): Page {
   const mediaType = path.endsWith('.css') ? 'text/css' : 'text/javascript'
   const headers = {
     ...crossOriginHeaders,
+    'Content-Security-Policy': policy,
     'Content-Type': `${mediaType}; charset=utf-8`,
     'Cache-Control': cacheControl,
   }
@@ -227,10 +251,11 @@ function framePage(deps: Dependencies, html: string): Page {
   const body = Buffer.from(html)
   return async (request, response) => {
     const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-    const ancestors = await listFrameAncestors(deps, key)
+    const { ancestors, hasDictation } = await readFrameRules(deps, key)
     const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
     const policy = renderFramePolicy(connections, ancestors)
-    const permissions = { 'Permissions-Policy': 'camera=(), microphone=(), geolocation=()' }
+    const microphone = hasDictation ? '(self)' : '()'
+    const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }
 }

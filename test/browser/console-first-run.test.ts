@@ -62,7 +62,7 @@ describe('the checklist of the first steps', () => {
   ] as const)('is accessible and fits on the screen (%s, %i px)', async (colorScheme, width) => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents', { colorScheme, width })
-    await checklistOf(page).getByRole('link', { name: 'Show instructions' }).waitFor()
+    await checklistOf(page).getByRole('link', { name: 'Connect model' }).waitFor()
     await saveScreenshot(page, `first-run-${colorScheme}-${width}`)
     expect(await listAxeFaults(page)).toEqual([])
     const { agent_id } = await app.createAgent()

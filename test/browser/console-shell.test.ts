@@ -22,6 +22,7 @@ const pages = [
   ['Usage', '/usage'],
   ['Uploads', '/uploads'],
   ['Files', '/files'],
+  ['Providers', '/providers'],
   ['Administration', '/admin'],
 ] as const
 

@@ -93,7 +93,7 @@ describe('the trial of a definition', () => {
     await page.getByRole('checkbox', { name: 'The visitor must allow each call' }).check()
     await page.getByRole('button', { name: 'Done' }).click()
     await askInPlayground(page, '[[tool:postMessage_show_room {"room":"Heron"}]]')
-    await playgroundFrame(page).getByRole('button', { name: 'Allow', exact: true }).click()
+    await playgroundFrame(page).getByRole('button', { name: 'Allow once' }).click()
     const call = page.getByRole('form', { name: 'Call of show_room' })
     await call.getByText('{"room":"Heron"}').waitFor()
     await saveScreenshot(page, 'try-tool-light')

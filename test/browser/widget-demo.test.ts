@@ -71,7 +71,7 @@ describe('the /demo page', () => {
     await frame.getByText('The tool answered: {"color":"teal"}').waitFor()
     expect(await page.locator('h1').evaluate(({ style }) => style.color)).toBe('teal')
     await say(page, '[[tool:postMessage_clear_note {}]]')
-    await frame.getByRole('button', { name: 'Allow', exact: true }).click()
+    await frame.getByRole('button', { name: 'Allow once' }).click()
     await expect.poll(() => page.getByLabel('Note', { exact: true }).inputValue()).toBe('')
     await say(page, 'for the note')
     const reply = frame.locator('article.reply').filter({ hasText: 'You said: for the note' })

@@ -46,6 +46,8 @@ describe('a tool call', () => {
     const opened = await harness.open({ tools })
     await opened.say('[[tool:postMessage_look {"where":"garden"}]]')
     await opened.frame.getByText(/^Used “.Look around.”$/).click()
+    await opened.frame.getByRole('term').filter({ hasText: 'Where' }).waitFor()
+    await opened.frame.getByText('Exact data').click()
     await opened.frame.getByRole('region', { name: 'Input' }).getByText('"garden"').waitFor()
     await visibleText(opened.frame, 'The tool answered:').waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: { where: 'garden' } }])
@@ -145,10 +147,12 @@ describe('a tool call that needs approval', () => {
     await opened.say(danger)
     const card = opened.frame.locator('.approval')
     await card.waitFor()
+    expect(await card.getByRole('definition').innerText()).toBe('<b>*all*</b> \\u202egpj')
+    await card.getByText('Exact data').click()
     expect(await card.locator('.exact-text').innerText()).toBe('{\n  "where": "<b>*all*</b> \\u202egpj"\n}')
     expect(await card.locator('b, em').count()).toBe(0)
     expect(await calledIn(opened)).toEqual([])
-    await card.getByRole('button', { name: 'Allow', exact: true }).press('Enter')
+    await card.getByRole('button', { name: 'Allow once' }).press('Enter')
     await visibleText(opened.frame, /^Used “.remove.”$/).waitFor()
     expect(await calledIn(opened)).toEqual([
       { name: 'postMessage_remove', args: { where: '<b>*all*</b> \u202egpj' } },
@@ -167,6 +171,39 @@ describe('a tool call that needs approval', () => {
     ])
     await visibleText(opened.frame, /^“.ask.” was not allowed$/).waitFor()
     expect(await calledIn(opened)).toEqual([{ name: 'postMessage_look', args: {} }])
+  })
+
+  test('shows what the tool does, and the labels and values of its input', async () => {
+    const booking = tool('book_room', {
+      description: 'Books a room for the guest. Never call it twice.',
+      inputSchema: {
+        type: 'object',
+        properties: { roomName: { type: 'string' }, nights: { type: 'integer', title: 'Length of stay' } },
+      },
+      annotations: { title: 'Book a room', requiresApproval: true },
+    })
+    const opened = await harness.open({ tools: [booking] })
+    await opened.say('[[tool:postMessage_book_room {"roomName":"Sea view","nights":3,"breakfast":true}]]')
+    const card = opened.frame.locator('.approval')
+    await card.getByText('Books a room for the guest.', { exact: true }).waitFor()
+    expect(await card.getByRole('term').allInnerTexts()).toEqual(['Room name', 'Length of stay', 'Breakfast'])
+    expect(await card.getByRole('definition').allInnerTexts()).toEqual(['Sea view', '3', 'Yes'])
+    expect(await card.getByRole('region', { name: 'Input' }).count()).toBe(0)
+  })
+
+  test('runs without a question after “Always in this conversation”, until a new conversation starts', async () => {
+    const opened = await harness.open({ tools })
+    await opened.say('[[tool:postMessage_ask {"where":"a"}]]')
+    await opened.frame.getByRole('button', { name: 'Always in this conversation' }).click()
+    await opened.settle()
+    await opened.say('[[tool:postMessage_ask {"where":"b"}]]')
+    await expect.poll(() => calledIn(opened)).toHaveLength(2)
+    await opened.settle()
+    await opened.post({ type: 'newConversation' })
+    await opened.frame.getByRole('button', { name: 'What can you do?' }).waitFor()
+    await opened.say('[[tool:postMessage_ask {"where":"c"}]]')
+    await opened.frame.locator('.approval').waitFor()
+    expect(await calledIn(opened)).toHaveLength(2)
   })
 
   test('is discarded when the user stops the reply', async () => {

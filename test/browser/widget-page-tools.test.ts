@@ -54,14 +54,16 @@ describe('a shared reply', () => {
   }
 
   test('is confirmed if the page receives it', async () => {
-    const { frame } = await share(`${unheard('user-share')}; c.onUserShare = () => {}`)
+    const { frame } = await share(`c.onUserShare = () => {}`)
     await frame.getByRole('button', { name: 'Shared' }).waitFor()
   })
 
-  test('is copied if the page does not receive it', async () => {
-    const { frame } = await share(unheard('user-share'))
-    await frame.getByRole('button', { name: 'Copied' }).waitFor()
-    expect(await frame.getByRole('button', { name: 'Shared' }).count()).toBe(0)
+  test('has no buttons to share and insert it if the page has no callbacks for them', async () => {
+    const opened = await open([], '')
+    await say(opened, 'hello')
+    const reply = opened.frame.locator('article.reply').last()
+    await reply.getByRole('button', { name: 'Answer again' }).waitFor()
+    expect(await reply.getByRole('button', { name: /share|insert/i }).count()).toBe(0)
   })
 })
 
@@ -123,9 +125,13 @@ describe('a tool call', () => {
   test("to a destructive tool waits for the user's approval", async () => {
     const opened = await open([tool('remove', { destructiveHint: true })], answering)
     await say(opened, '[[tool:postMessage_remove {"id":7}]]')
-    await opened.frame.locator('article.reply').getByText('"id": 7').waitFor()
+    await opened.frame
+      .locator('article.reply')
+      .getByRole('definition')
+      .getByText('7', { exact: true })
+      .waitFor()
     expect(await called(opened)).toEqual([])
-    await opened.frame.getByRole('button', { name: 'Allow', exact: true }).click()
+    await opened.frame.getByRole('button', { name: 'Allow once' }).click()
     await opened.frame.locator('article.reply').getByText('"done":true').waitFor()
     expect(await called(opened)).toEqual([['remove', { id: 7 }]])
   })

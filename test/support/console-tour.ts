@@ -55,6 +55,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
       ready: (page) => page.locator('[role=dialog] video'),
     },
     { name: 'files', path: '/files', ready: text('prices.csv') },
+    { name: 'providers', path: '/providers', ready: table('Model providers') },
     { name: 'admin-users', path: '/admin', ready: text('Administrator') },
     { name: 'admin-keys', path: '/admin?tab=keys', ready: text('Night jobs') },
     { name: 'admin-usage', path: '/admin?tab=usage&by=key', ready: table('Usage by key') },

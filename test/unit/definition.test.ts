@@ -174,6 +174,15 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['behavior:\n  rules:\n  - a\n  - 5', 'behavior.rules[1]: must be a string (line 6, column 5)'],
   ['embed: []', 'embed: must be a mapping (line 3, column 8)'],
   ['embed: { greeting: " " }', 'embed.greeting: must not be blank (line 3, column 20)'],
+  [
+    'embed: { disclaimer: soon }',
+    'embed.disclaimer: must be `true`, `false`, or a mapping with `text` and `url` (line 3, column 22)',
+  ],
+  [
+    'embed: { disclaimer: { url: "javascript:1" } }',
+    'embed.disclaimer.url: must be a URL that begins with https:// or http:// (line 3, column 29)',
+  ],
+  ['embed: { dictation: maybe }', 'embed.dictation: must be true or false (line 3, column 21)'],
   ['embed: { title: 5 }', 'embed.title: must be a string (line 3, column 17)'],
   ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
   [

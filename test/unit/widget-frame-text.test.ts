@@ -14,7 +14,8 @@ import {
   parseHistory,
   renderHistory,
 } from '../../widget/frame/history/stored-entries.ts'
-import { isParseable, parseBlock } from '../../widget/frame/markdown/parse-block.ts'
+import { parseBlock } from '../../widget/frame/markdown/parse-block.ts'
+import { isParseable } from '../../widget/frame/markdown/parse-limits.ts'
 import { splitBlocks, withDefinitions } from '../../widget/frame/markdown/split-blocks.ts'
 
 // Parsing may take longer than the default timeout on a busy machine.

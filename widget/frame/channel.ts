@@ -113,6 +113,7 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
   history: isFlag,
   user: optional(isText),
   isInline: isFlag,
+  given: optional((value) => Array.isArray(value) && value.every(isText)),
 }
 
 const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<string, unknown>) => boolean>> = {

@@ -1,7 +1,7 @@
 /** Stores the conversation in the browser or on the server, as the agent requires. */
 import type { FrameOptions } from '../options.ts'
 import type { Store } from './app-state.ts'
-import { type Chat, type ChatParts, createLocalChat } from './chat/chat.ts'
+import { type Chat, type ChatParts, createLocalChat, type MessageActions } from './chat/chat.ts'
 import type { Operator } from './chat/choose-server.ts'
 import type { AgentSelf, Transport } from './chat/transport.ts'
 import { createConnection } from './connection.ts'
@@ -13,6 +13,7 @@ import type { Language } from './strings/strings.ts'
 export interface Chats {
   /** The visitor's actions. */
   readonly actions: Chat & {
+    readonly messages: MessageActions
     readonly stored: Pick<
       ServerConversation,
       'continueAnswer' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'
@@ -37,7 +38,6 @@ interface ChatsParts extends Omit<ChatParts, 'readContext'> {
 }
 
 export function createChats({ store, operator, trial, toolRunner, onFailure }: ChatsParts): Chats {
-  const { dispatch } = store
   let context: Readonly<Record<string, unknown>> = {}
   const parts: ChatParts = { store, toolRunner, readContext: () => context, onFailure }
   const local = createLocalChat({ ...parts, waitForHome })
@@ -60,7 +60,7 @@ export function createChats({ store, operator, trial, toolRunner, onFailure }: C
   async function settleHome(agent: AgentSelf | undefined): Promise<void> {
     const home = agent?.conversations?.stored === true ? 'server' : 'browser'
     const waiting = home === 'server' ? local.handOver() : undefined
-    dispatch({ type: 'home', home })
+    store.dispatch({ type: 'home', home })
     await followOwner()
     if (waiting === undefined || store.get().home !== 'server') return
     if (typeof store.get().opening === 'object') stored.startNew()
@@ -87,6 +87,7 @@ export function createChats({ store, operator, trial, toolRunner, onFailure }: C
       retry: () => current().retry(),
       stop: () => current().stop(),
       startNew: () => current().startNew(),
+      messages: local,
       stored,
     },
     configure(options, language, pageOrigin) {

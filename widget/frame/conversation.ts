@@ -9,6 +9,10 @@ export interface ToolCall {
   readonly name: string
   /** Shown to the visitor instead of the name. */
   readonly title?: string
+  /** One sentence about the tool's effect, from the page. */
+  readonly purpose?: string
+  /** Labels of the arguments, by name. */
+  readonly labels?: Readonly<Record<string, string>>
   /** As the model wrote them; may not be valid JSON. */
   readonly argumentsText: string
   /** `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a result. */
@@ -27,12 +31,18 @@ export interface UserMessage {
   readonly kind: 'user'
   readonly id: string
   readonly text: string
+  /** Unix milliseconds; absent in conversations that older versions stored. */
+  readonly atMs?: number
 }
 
 export interface Reply {
   readonly kind: 'reply'
   readonly id: string
   readonly rounds: readonly Round[]
+  /** Unix milliseconds of its start. */
+  readonly atMs?: number
+  /** Other answers to the same message: those before and after this one. */
+  readonly versions?: { readonly before: readonly Reply[]; readonly after: readonly Reply[] }
   /** `interrupted`: the page was closed or reloaded during the reply. */
   readonly status: 'streaming' | 'done' | 'stopped' | 'failed' | 'interrupted'
   readonly failure?: Failure
@@ -67,9 +77,21 @@ export function findStreaming({ entries }: Conversation): Reply | undefined {
 
 export type ConversationAction =
   | { readonly type: 'replaced'; readonly entries: readonly Entry[] }
-  | { readonly type: 'asked'; readonly id: string; readonly text: string; readonly replyId: string }
-  /** Replaces the newest reply, even if it is complete. */
-  | { readonly type: 'asked-again'; readonly replyId: string }
+  | {
+      readonly type: 'asked'
+      readonly id: string
+      readonly text: string
+      readonly replyId: string
+      readonly atMs: number
+    }
+  /** Adds another version of the newest reply, or replaces it if it has failed. */
+  | { readonly type: 'asked-again'; readonly replyId: string; readonly atMs: number }
+  /** Shows another version of a reply: the one before (-1) or after (1). */
+  | { readonly type: 'version'; readonly replyId: string; readonly step: -1 | 1 }
+  /** Removes a message and its reply. */
+  | { readonly type: 'removed'; readonly id: string }
+  /** Removes a message and everything after it. */
+  | { readonly type: 'cut'; readonly id: string }
   | { readonly type: 'text'; readonly replyId: string; readonly text: string }
   | { readonly type: 'calls'; readonly replyId: string; readonly calls: readonly ToolCall[] }
   | {
@@ -88,19 +110,36 @@ export function reduceConversation(state: Conversation, action: ConversationActi
     case 'replaced':
       return { entries: action.entries }
     case 'asked': {
-      const asked: Entry = { kind: 'user', id: action.id, text: action.text }
-      return { entries: [...state.entries, asked, newReply(action.replyId)] }
+      const { id, text, atMs } = action
+      const asked: Entry = { kind: 'user', id, text, atMs }
+      return { entries: [...state.entries, asked, newReply(action.replyId, atMs)] }
     }
     case 'asked-again': {
-      const before = state.entries.at(-1)?.kind === 'reply' ? state.entries.slice(0, -1) : state.entries
-      return { entries: [...before, newReply(action.replyId)] }
+      const last = state.entries.at(-1)
+      const next = newReply(action.replyId, action.atMs)
+      if (last?.kind !== 'reply') return { entries: [...state.entries, next] }
+      return { entries: [...state.entries.slice(0, -1), { ...next, ...versionsAfter(last) }] }
+    }
+    case 'version':
+      return { entries: state.entries.map((entry) => turnPage(entry, action)) }
+    case 'removed': {
+      const at = state.entries.findIndex(({ id }) => id === action.id)
+      const count = state.entries[at + 1]?.kind === 'reply' ? 2 : 1
+      return at === -1 ? state : { entries: state.entries.toSpliced(at, count) }
+    }
+    case 'cut': {
+      const at = state.entries.findIndex(({ id }) => id === action.id)
+      return at === -1 ? state : { entries: state.entries.slice(0, at) }
     }
     default:
       return changeReply(state, action.replyId, (reply) => reduceReply(reply, action))
   }
 }
 
-type ReplyAction = Exclude<ConversationAction, { type: 'replaced' | 'asked' | 'asked-again' }>
+type ReplyAction = Exclude<
+  ConversationAction,
+  { type: 'replaced' | 'asked' | 'asked-again' | 'version' | 'removed' | 'cut' }
+>
 
 function reduceReply(reply: Reply, action: ReplyAction): Reply {
   switch (action.type) {
@@ -124,8 +163,29 @@ function reduceReply(reply: Reply, action: ReplyAction): Reply {
 
 const emptyRound: Round = { text: '', calls: [] }
 
-function newReply(id: string): Reply {
-  return { kind: 'reply', id, rounds: [emptyRound], status: 'streaming' }
+function newReply(id: string, atMs: number): Reply {
+  return { kind: 'reply', id, rounds: [emptyRound], status: 'streaming', atMs }
+}
+
+/** The oldest versions are dropped, because the browser stores all of them. */
+const MAX_VERSIONS = 10
+
+/** Returns the versions of a reply that replaces `last`. A reply that failed without a text is dropped. */
+function versionsAfter(last: Reply): Pick<Reply, 'versions'> {
+  const { versions: { before, after } = { before: [], after: [] }, ...shown } = last
+  const isKept = last.status !== 'failed' || textOf(last) !== ''
+  const others = [...before, ...(isKept ? [shown] : []), ...after].slice(1 - MAX_VERSIONS)
+  return others.length === 0 ? {} : { versions: { before: others, after: [] } }
+}
+
+function turnPage(entry: Entry, { replyId, step }: { replyId: string; step: -1 | 1 }): Entry {
+  if (entry.kind !== 'reply' || entry.id !== replyId || entry.versions === undefined) return entry
+  const { versions, ...shown } = entry
+  const all = [...versions.before, shown, ...versions.after]
+  const at = versions.before.length + step
+  const next = all[at]
+  if (next === undefined) return entry
+  return { ...next, versions: { before: all.slice(0, at), after: all.slice(at + 1) } }
 }
 
 function changeReply(state: Conversation, id: string, change: (reply: Reply) => Reply): Conversation {

@@ -4,19 +4,14 @@ import { createRoot } from 'react-dom/client'
 import { openChannel } from './channel.ts'
 import { readOperator } from './chat/choose-server.ts'
 import { App } from './components/App.tsx'
-import { createParser, isWorker, serveParser, startOwnWorker } from './markdown/parser.ts'
+import { createParser, startWorker } from './markdown/parser.ts'
 import { createSession } from './session.ts'
 import { createTrial } from './trial/trial.ts'
 
-if (isWorker) serveParser(globalThis as unknown as Worker)
-else startPage()
-
-function startPage(): void {
-  const trial = 'trial' in document.documentElement.dataset ? createTrial() : undefined
-  const session = createSession(readOperator(document.documentElement, location), trial)
-  const root = document.createElement('div')
-  root.className = 'root'
-  document.body.append(root)
-  createRoot(root).render(<App session={session} parser={createParser(startOwnWorker)} />)
-  openChannel(session.receive, trial?.connect)
-}
+const trial = 'trial' in document.documentElement.dataset ? createTrial() : undefined
+const session = createSession(readOperator(document.documentElement, location), trial)
+const root = document.createElement('div')
+root.className = 'root'
+document.body.append(root)
+createRoot(root).render(<App session={session} parser={createParser(startWorker)} />)
+openChannel(session.receive, trial?.connect)

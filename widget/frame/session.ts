@@ -10,22 +10,22 @@ import { checkOptions, needsOtherAddress } from './check-options.ts'
 import { textOn } from './contrast.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
 import { type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
-import { createSharing, type ShareOutcome } from './sharing.ts'
+import { createSharing, findShareTarget, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
 import { accentOf } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
-import { createToolRunner } from './tools/tool-runner.ts'
+import { createToolRunner, type ToolRunner } from './tools/tool-runner.ts'
 import type { Trial } from './trial/trial.ts'
 
 /** The actions that the page and the visitor can take. */
 export type Session = Chats['actions'] & {
   readonly store: Store
   readonly receive: (message: PageMessage, channel: Channel) => void
-  readonly decide: (callId: string, isAllowed: boolean) => void
+  readonly decide: ToolRunner['decide']
   readonly insert: (text: string) => void
   readonly shareMessage: (text: string) => Promise<ShareOutcome>
-  readonly shareConversation: () => void
+  readonly shareConversation: () => Promise<ShareOutcome | undefined>
   readonly close: () => void
 }
 
@@ -45,7 +45,8 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     onFailure: reportFailure,
   })
   trial?.attach(store, chats.actions)
-  const [announceReady, sharing] = [createAnnouncer(post), createSharing(post)]
+  const announceReady = createAnnouncer(post)
+  const sharing = createSharing(post, () => findShareTarget(store.get().options))
   let channel: Channel | undefined
 
   function post(message: FrameMessage): void {
@@ -96,10 +97,10 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     decide: toolRunner.decide,
     insert: (text) => post({ type: 'insert', text, close: coversPage(store.get()) }),
     shareMessage: (text) => sharing.share('message', text),
-    shareConversation() {
+    async shareConversation() {
       const { conversation, language } = store.get()
-      if (findStreaming(conversation) !== undefined) return
-      void sharing.share('conversation', renderTranscript(conversation.entries, language))
+      if (findStreaming(conversation) !== undefined) return undefined
+      return sharing.share('conversation', renderTranscript(conversation.entries, language))
     },
     close: () => post({ type: 'close' }),
   }

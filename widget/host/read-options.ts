@@ -92,7 +92,7 @@ export function readOptions(given: GivenOptions, reject: (name: string) => void)
 
 /** Returns the options for the frame, which ignores those that concern only the page. */
 export function toFrameOptions({ context: _context, tools: _tools, ...options }: ReadOptions): FrameOptions {
-  return toPlain({ ...options, isInline: options.containerId !== undefined })
+  return toPlain({ ...options, isInline: options.containerId !== undefined, given: Object.keys(options) })
 }
 
 /**

@@ -50,7 +50,8 @@ export function createShell(
     if (key === 'Escape') onEscape()
   }
   const frame = dom.createElement('iframe')
-  frame.allow = 'clipboard-write'
+  // Browsers without sharing log a warning about its name.
+  frame.allow = `clipboard-write;microphone${'share' in navigator ? ';web-share' : ''}`
   const pane = make('div', 'window', frame)
   pane.id = 'window'
   const isInline = containerId !== undefined

@@ -8,7 +8,7 @@ import type { PageTool } from '../options.ts'
 /**
  * Callbacks whose presence changes the widget's behavior, so they are passed on only if the page sets them.
  */
-type OptionalCallbacks = Pick<ParleyChatProps, 'onToolCall' | 'onUserShare'>
+type OptionalCallbacks = Pick<ParleyChatProps, 'onInsert' | 'onToolCall' | 'onUserShare'>
 
 type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks> & OptionalCallbacks
 
@@ -47,7 +47,7 @@ function toData(
     onReady: _onReady,
     onOpen: _onOpen,
     onClose: _onClose,
-    onInsert: _onInsert,
+    onInsert,
     onToolCall,
     onUserShare,
     onError: _onError,
@@ -57,6 +57,7 @@ function toData(
 ): DataProps {
   return {
     ...data,
+    onInsert: onInsert && callbacks.onInsert,
     onToolCall: onToolCall && callbacks.onToolCall,
     onUserShare: onUserShare && callbacks.onUserShare,
   }

@@ -208,6 +208,7 @@ const frameOptions: FrameOptions = {
   debug: false,
   history: false,
   isInline: true,
+  given: [],
 }
 
 /** A trial is never stored, even if the agent stores conversations. */

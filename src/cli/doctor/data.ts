@@ -17,6 +17,7 @@ import { listPendingMigrations, migrations } from '../../db/migrate.ts'
 import { findLooseDirectory, findLooseFile } from '../../db/permissions.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../../db/sqlite.ts'
 import { StartupError } from '../../lib/errors.ts'
+import { hasProviderKeyOfOtherSecret } from '../../models/sealed-provider-keys.ts'
 import { type Diagnostic, fail, ok, reasonOf, warn } from './diagnostic.ts'
 
 const GIBIBYTE = 1024 ** 3
@@ -153,8 +154,9 @@ export async function checkSecret(config: Config, db: Database | undefined): Pro
   const path = join(dataDir, 'secret')
   const isThere = await hasSecret(dataDir)
   try {
-    const hasAgents = db !== undefined && (await findAnyAgent(db))
-    if (secret === undefined && !isThere && !hasAgents) {
+    const hasKeys =
+      db !== undefined && ((await findAnyAgent(db)) || (await hasProviderKeyOfOtherSecret(db, [])))
+    if (secret === undefined && !isThere && !hasKeys) {
       return ok(check, 'no secret yet; the first start creates it')
     }
     if (db !== undefined) await loadSealer(config, { db, random: rejectNewSecret })

@@ -180,6 +180,9 @@ describe('/v1/agents/me', () => {
       title: 'Ask me',
       starters: ['What is new?', 'Help me'],
       theme: { primaryColor: '#0f766e', headerStyle: 'solid', teaser: 'Questions?' },
+      disclaimer: { text: null, url: null },
+      dictation: false,
+      readAloud: false,
       conversations: notStored,
     })
     expect(text).not.toContain('Help people')
@@ -200,6 +203,9 @@ describe('/v1/agents/me', () => {
       title: null,
       starters: [],
       theme: {},
+      disclaimer: { text: null, url: null },
+      dictation: false,
+      readAloud: false,
       conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

@@ -1,6 +1,6 @@
 /** Tests the providers that administrators add while the server runs. */
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { asAdmin, startAdminApp } from '../../support/admin.ts'
 import { type Answer, openApp, type TestApp } from '../../support/app.ts'
 import { auditRowsOf } from '../../support/audit.ts'
@@ -12,6 +12,11 @@ import { shareUpstream, startUpstream, type Upstream } from '../../support/start
 
 const API_KEY = 'sk-test-0123456789-abcd'
 const admin = 'root@example.org'
+/** The startup error after the secret was replaced; servers that share PostgreSQL compare their secrets first. */
+const otherSecret =
+  inject('database') === 'sqlite'
+    ? 'The provider keys in the database are encrypted with a different secret'
+    : 'Other servers that use this database have a different secret'
 
 function listModels(upstream: Upstream, ...ids: readonly string[]): Promise<void> {
   const data = ids.map((id) => ({ id, object: 'model', created: 1, owned_by: 'example' }))
@@ -102,7 +107,7 @@ describe('a provider that an administrator adds', () => {
     await first.close()
     const again = { ...env, PARLEY_PARENT_KEY: first.key }
     const replaced = { ...again, PARLEY_SECRET: 'the second secret of this installation' }
-    expect(await startupErrorOf(openApp(replaced))).toContain('provider keys')
+    expect(await startupErrorOf(openApp(replaced))).toContain(otherSecret)
     for (const settings of [{ ...replaced, PARLEY_SECRET_PREVIOUS: env.PARLEY_SECRET }, replaced]) {
       await upstream.clear()
       await listModels(upstream, 'large')

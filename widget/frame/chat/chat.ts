@@ -2,7 +2,7 @@
 
 import { newId } from '../../values.ts'
 import type { AppState, Store } from '../app-state.ts'
-import { findStreaming } from '../conversation.ts'
+import { type ConversationAction, findStreaming, type ToolCall } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
 import type { ChangeCall, ToolRunner } from '../tools/tool-runner.ts'
 import { toPageMessage, toTurnMessages } from './to-messages.ts'
@@ -28,7 +28,17 @@ export interface ChatParts {
   readonly onFailure: (failure: Failure) => void
 }
 
-interface LocalChat extends Chat {
+/** The visitor's actions on messages that only the browser stores. */
+export interface MessageActions {
+  /** Replaces a message and everything after it. Returns whether the text was accepted. */
+  readonly edit: (id: string, text: string) => boolean
+  /** Removes a message and its reply, unless a reply is being written. */
+  readonly remove: (id: string) => void
+  /** Shows the version of a reply before (-1) or after (1) the current one. */
+  readonly showVersion: (replyId: string, step: -1 | 1) => void
+}
+
+interface LocalChat extends Chat, MessageActions {
   /** Stops the running turn, and uses this transport from now on. */
   readonly setTransport: (transport: Transport | undefined) => void
   /** Stops the running turn and removes all messages. Returns the message that waits until the agent is known. */
@@ -42,12 +52,12 @@ interface LocalChatParts extends ChatParts {
 
 /** Creates the chat whose conversation the browser stores and sends with each message. */
 export function createLocalChat(parts: LocalChatParts): LocalChat {
-  const { store, toolRunner, readContext, onFailure } = parts
+  const { store, toolRunner, readContext } = parts
   const { dispatch } = store
   let transport: Transport | undefined
   /** The message that waits until the agent is known. */
   let unsent: string | undefined
-  let running: AbortController | undefined
+  const turns = createTurns(parts)
 
   /** Returns whether a turn can start; reports a context that is too large. */
   function canStart(): boolean {
@@ -64,32 +74,22 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
     return renderBody(store.get(), readContext(), tools, transport?.takesSystem)
   }
 
-  async function start(replyId: string): Promise<void> {
-    const controller = new AbortController()
-    running = controller
-    const { signal } = controller
-    const changeCall: ChangeCall = (callId, change) =>
-      dispatch({ type: 'call-changed', replyId, callId, change })
-    const failure = await runTurn({
-      replyId,
-      transport: transport as Transport,
-      signal,
-      toBody,
-      dispatch,
-      callTools: (calls) => toolRunner.answer(calls, changeCall, signal),
-    })
-    if (running === controller) running = undefined
-    if (failure !== undefined) onFailure(failure)
-  }
-
   function stop(): void {
     unsent = undefined
-    running?.abort()
+    turns.stop()
   }
 
   function startNew(): void {
     stop()
+    toolRunner.forgetDecisions()
     dispatch({ type: 'replaced', entries: [] })
+  }
+
+  function ask(text: string): void {
+    const replyId = newId()
+    unsent = text
+    dispatch({ type: 'asked', id: newId(), text, replyId, atMs: Date.now() })
+    void turns.start(replyId, transport as Transport, toBody)
   }
 
   return {
@@ -99,19 +99,22 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
     },
     send(text) {
       if (!canStart()) return false
-      const replyId = newId()
-      unsent = text
-      dispatch({ type: 'asked', id: newId(), text, replyId })
-      void start(replyId)
+      ask(text)
       return true
     },
     retry() {
       const last = store.get().conversation.entries.at(-1)
       if (last === undefined || !canStart()) return
       const replyId = newId()
-      dispatch({ type: 'asked-again', replyId })
-      void start(replyId)
+      dispatch({ type: 'asked-again', replyId, atMs: Date.now() })
+      void turns.start(replyId, transport as Transport, toBody)
     },
+    ...createMessageActions(store, (id, text) => {
+      if (!canStart()) return false
+      dispatch({ type: 'cut', id })
+      ask(text)
+      return true
+    }),
     stop,
     startNew,
     handOver() {
@@ -119,6 +122,37 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
       startNew()
       return text
     },
+  }
+}
+
+/** Runs one turn at a time. */
+function createTurns({ store, toolRunner, onFailure }: ChatParts) {
+  const { dispatch } = store
+  let running: AbortController | undefined
+  return {
+    stop: () => running?.abort(),
+    async start(replyId: string, transport: Transport, toBody: () => Promise<ChatBody>): Promise<void> {
+      const controller = new AbortController()
+      running = controller
+      const { signal } = controller
+      const changeCall: ChangeCall = (callId, change) =>
+        dispatch({ type: 'call-changed', replyId, callId, change })
+      const callTools = (calls: readonly ToolCall[]) => toolRunner.answer(calls, changeCall, signal)
+      const failure = await runTurn({ replyId, transport, signal, toBody, dispatch, callTools })
+      if (running === controller) running = undefined
+      if (failure !== undefined) onFailure(failure)
+    },
+  }
+}
+
+function createMessageActions(store: Store, edit: MessageActions['edit']): MessageActions {
+  function dispatchIfIdle(action: ConversationAction): void {
+    if (findStreaming(store.get().conversation) === undefined) store.dispatch(action)
+  }
+  return {
+    edit,
+    remove: (id) => dispatchIfIdle({ type: 'removed', id }),
+    showVersion: (replyId, step) => dispatchIfIdle({ type: 'version', replyId, step }),
   }
 }
 

@@ -1,7 +1,7 @@
 /** Converts a conversation to the messages that the model receives. */
 
 import { isWithinLimit } from '../../values.ts'
-import type { Entry, Reply } from '../conversation.ts'
+import { type Entry, type Reply, textOf } from '../conversation.ts'
 import type { CalledTool, ChatMessage } from './transport.ts'
 
 /** Well below the server's limit, which also includes messages that the agent adds. */
@@ -14,18 +14,22 @@ const MAX_LENGTH = 512 * 1024
  * the newest user message.
  */
 export function toMessages(entries: readonly Entry[], pageMessage: string | undefined): ChatMessage[] {
-  const kept = newestOf(withoutRefused(entries).map(renderEntry))
+  const kept = newestOf(withoutFailed(entries).map(renderEntry))
   const messages = kept.flat()
   if (pageMessage === undefined) return messages
   const newest = messages.findLastIndex(({ role }) => role === 'user')
   return messages.toSpliced(Math.max(0, newest), 0, { role: 'user', content: pageMessage })
 }
 
-/** Removes messages that the provider has refused, because it would refuse them again in every later turn. */
-function withoutRefused(entries: readonly Entry[]): readonly Entry[] {
-  const isRefused = (entry: Entry | undefined) =>
-    entry?.kind === 'reply' && (entry.failure?.code === 'refused' || entry.failure?.code === 'too_long')
-  return entries.filter((entry, index) => !isRefused(entry) && !isRefused(entries[index + 1]))
+/** Removes messages that failed without an answer, because they could make every later turn fail too. */
+function withoutFailed(entries: readonly Entry[]): readonly Entry[] {
+  const isFailed = (entry: Entry | undefined) =>
+    entry?.kind === 'reply' && entry.status === 'failed' && (isRefused(entry) || textOf(entry) === '')
+  return entries.filter((entry, index) => !isFailed(entry) && !isFailed(entries[index + 1]))
+}
+
+function isRefused({ failure }: Reply): boolean {
+  return failure?.code === 'refused' || failure?.code === 'too_long'
 }
 
 function newestOf(rendered: readonly ChatMessage[][]): readonly ChatMessage[][] {

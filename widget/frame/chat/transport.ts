@@ -31,6 +31,12 @@ export interface AgentSelf {
   readonly title?: string | null
   readonly starters?: readonly string[]
   readonly conversations?: StoredConversations
+  /** Null if the widget must not show the line about mistakes; absent from older servers. */
+  readonly disclaimer?: { readonly text: string | null; readonly url: string | null } | null
+  /** Whether the visitor may dictate messages. */
+  readonly dictation?: boolean
+  /** Whether the visitor may listen to answers. */
+  readonly readAloud?: boolean
 }
 
 /** Properties of the agent's conversations on the server. */

@@ -1,6 +1,6 @@
-/** Shows a button that copies a text, and confirms the copy. */
+/** Shows the small buttons below messages, such as the one that copies a text and confirms the copy. */
 
-import { useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { copyText } from '../copy-text.ts'
 import { useFrame } from '../frame-context.ts'
 import { CopyIcon, DoneIcon } from './icons.tsx'
@@ -20,6 +20,31 @@ export function CopyButton({ text, name }: { text: string; name: string }) {
       }}
     >
       {isCopied ? <DoneIcon /> : <CopyIcon />}
+    </button>
+  )
+}
+
+interface ActionProps {
+  readonly name: string
+  readonly icon: ReactNode
+  readonly act: () => void
+  readonly isDisabled?: boolean
+  /** For a button that starts and stops something. */
+  readonly isPressed?: boolean
+}
+
+export function Action({ name, icon, act, isDisabled = false, isPressed }: ActionProps) {
+  return (
+    <button
+      type="button"
+      className="action"
+      title={name}
+      aria-label={name}
+      aria-pressed={isPressed}
+      aria-disabled={isDisabled}
+      onClick={isDisabled ? undefined : act}
+    >
+      {icon}
     </button>
   )
 }

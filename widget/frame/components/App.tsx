@@ -12,7 +12,11 @@ import { Header } from './Header.tsx'
 export function App({ session, parser }: { session: Session; parser: MarkdownParser }) {
   const state = useSyncExternalStore(session.store.subscribe, session.store.get)
   const { options, agent, language, conversation } = state
-  const frame = useMemo(() => ({ session, parser, language }), [session, parser, language])
+  const isLocal = state.home === 'browser'
+  const frame = useMemo(
+    () => ({ session, parser, language, options, agent, isLocal }),
+    [session, parser, language, options, agent, isLocal],
+  )
   const title = options?.title || agent?.title || agent?.name || language.strings.defaultTitle
 
   useEffect(() => applyLanguage(document.documentElement, language, title), [language, title])

@@ -3,7 +3,10 @@ import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState
 import type { AppState } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
+import { canDictate } from '../speech/dictation.ts'
 import { fill } from '../strings/strings.ts'
+import { DictateButton } from './DictateButton.tsx'
+import { Disclaimer } from './Disclaimer.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { SendIcon, StopIcon } from './icons.tsx'
 import { Notice } from './Notice.tsx'
@@ -17,6 +20,7 @@ export function Composer({ state }: { state: AppState }) {
   const { session, language } = useFrame()
   const { strings } = language
   const [text, setText] = useState('')
+  const [cannotHear, setCannotHear] = useState(false)
   const area = useRef<HTMLTextAreaElement>(null)
   const id = useId()
   const isStreaming = findStreaming(state.conversation) !== undefined
@@ -73,9 +77,18 @@ export function Composer({ state }: { state: AppState }) {
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
+        {state.agent?.dictation === true && canDictate() && (
+          <DictateButton text={text} onText={setText} onFailure={setCannotHear} />
+        )}
         <MainButton isStreaming={isStreaming} canSend={canSend} />
       </form>
       {text.length > NEAR_LENGTH && <Length id={id} length={text.length} isTooLong={isTooLong} />}
+      {cannotHear && (
+        <p className="offline" role="alert">
+          {strings.dictationFailed}
+        </p>
+      )}
+      <Disclaimer state={state} />
     </footer>
   )
 }

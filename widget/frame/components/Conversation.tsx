@@ -1,14 +1,16 @@
 /** Shows the messages, or an empty chat's welcome text. */
 
-import { memo, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
+import { Fragment, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
-import type { Entry, UserMessage } from '../conversation.ts'
+import type { Entry } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
+import { DaySeparator } from './DaySeparator.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DownIcon } from './icons.tsx'
 import { ReplyView } from './ReplyView.tsx'
+import { UserMessageView } from './UserMessageView.tsx'
 
 export function Conversation({ state }: { state: AppState }) {
   const { session, language } = useFrame()
@@ -28,12 +30,15 @@ export function Conversation({ state }: { state: AppState }) {
           {isUsable && opening === undefined && <Greeting state={state} />}
           {isUsable && isEmpty && <Starters state={state} />}
           {entries.map((entry, index) => (
-            <EntryView
-              key={entry.id}
-              entry={entry}
-              isNewest={index === entries.length - 1}
-              canRegenerate={home !== 'server'}
-            />
+            <Fragment key={entry.id}>
+              <DaySeparator atMs={entry.atMs} beforeMs={entries[index - 1]?.atMs} />
+              <EntryView
+                entry={entry}
+                isNewest={index === entries.length - 1}
+                isLastMessage={entry.id === newestQuestion}
+                canRegenerate={home !== 'server'}
+              />
+            </Fragment>
           ))}
           {opening === 'loading' && <Dots label={strings.loading} />}
           {typeof opening === 'object' && (
@@ -55,11 +60,13 @@ export function Conversation({ state }: { state: AppState }) {
 interface EntryProps {
   readonly entry: Entry
   readonly isNewest: boolean
+  /** Whether the visitor has sent no later message. */
+  readonly isLastMessage: boolean
   readonly canRegenerate: boolean
 }
 
-function EntryView({ entry, isNewest, canRegenerate }: EntryProps) {
-  if (entry.kind === 'user') return <UserBubble entry={entry} />
+function EntryView({ entry, isNewest, isLastMessage, canRegenerate }: EntryProps) {
+  if (entry.kind === 'user') return <UserMessageView entry={entry} isLast={isLastMessage} />
   return <ReplyView reply={entry} isNewest={isNewest} canRegenerate={canRegenerate} />
 }
 
@@ -104,18 +111,6 @@ function Greeting({ state: { options, agent } }: { state: AppState }) {
     </article>
   )
 }
-
-const UserBubble = memo(function UserBubble({ entry }: { entry: UserMessage }) {
-  const { strings } = useFrame().language
-  return (
-    <article className="entry user">
-      <h2 className="unseen">{strings.youSaid}</h2>
-      <div className="bubble" dir="auto">
-        {entry.text}
-      </div>
-    </article>
-  )
-})
 
 /** Distance from the end, in pixels, up to which the view counts as scrolled to the end. */
 const NEAR_PX = 48

@@ -3,9 +3,10 @@ import { useId, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
+import { findShareTarget } from '../sharing.ts'
 import { DeleteQuestion } from './DeleteQuestion.tsx'
 import { EarlierConversations } from './EarlierConversations.tsx'
-import { CloseIcon, DeleteIcon, InfoIcon, ListIcon, NewIcon, ShareIcon } from './icons.tsx'
+import { CloseIcon, CopyIcon, DeleteIcon, InfoIcon, ListIcon, NewIcon, ShareIcon } from './icons.tsx'
 import { Menu, type MenuItem } from './Menu.tsx'
 import { Notice } from './Notice.tsx'
 import { Question } from './Question.tsx'
@@ -87,6 +88,7 @@ function useMenuItems(state: AppState, setDialog: (dialog: OpenDialog) => void):
   const { strings } = language
   const { agent, conversation, conversationId, home } = state
   const isStored = home === 'server'
+  const canShare = findShareTarget(state.options) !== 'clipboard'
   const isEmpty = conversation.entries.length === 0
   return [
     {
@@ -103,10 +105,10 @@ function useMenuItems(state: AppState, setDialog: (dialog: OpenDialog) => void):
       act: () => setDialog('list'),
     },
     {
-      name: strings.shareConversation,
-      icon: <ShareIcon />,
+      name: canShare ? strings.shareConversation : strings.copyConversation,
+      icon: canShare ? <ShareIcon /> : <CopyIcon />,
       isDisabled: isEmpty || findStreaming(conversation) !== undefined,
-      act: session.shareConversation,
+      act: () => void session.shareConversation(),
     },
     {
       name: strings.deleteConversation,

@@ -1,13 +1,19 @@
 /** Shows a reply: its text, tool calls, failure and actions. */
 import { memo } from 'react'
+import { hasCallback } from '../../options.ts'
 import { type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Markdown } from '../markdown/Markdown.tsx'
-import { CopyButton, useFlash } from './ActionButton.tsx'
+import { findShareTarget } from '../sharing.ts'
+import { canReadAloud } from '../speech/reading.ts'
+import { Action, CopyButton, useFlash } from './ActionButton.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DoneIcon, InsertIcon, RetryIcon, ShareIcon } from './icons.tsx'
+import { ReadAloudButton } from './ReadAloudButton.tsx'
+import { Time } from './Time.tsx'
 import { ToolCallView } from './ToolCallView.tsx'
+import { VersionPager } from './VersionPager.tsx'
 
 interface ReplyProps {
   readonly reply: Reply
@@ -36,10 +42,7 @@ export const ReplyView = memo(function ReplyView({ reply, isNewest, canRegenerat
         <FailureNote failure={failure} onRetry={isNewest ? session.retry : undefined} />
       )}
       {status !== 'streaming' && (hasText || (isNewest && canRegenerate)) && (
-        <ReplyActions
-          text={textOf(reply)}
-          canRegenerate={canRegenerate && isNewest && failure === undefined}
-        />
+        <ReplyActions reply={reply} canRegenerate={canRegenerate && isNewest && failure === undefined} />
       )}
     </article>
   )
@@ -84,44 +87,44 @@ function ContinueButton({ turnId }: { turnId: string }) {
   )
 }
 
-function ReplyActions({ text, canRegenerate }: { text: string; canRegenerate: boolean }) {
+function ReplyActions({ reply, canRegenerate }: { reply: Reply; canRegenerate: boolean }) {
+  const { session, language, options, agent } = useFrame()
+  const { strings } = language
+  const text = textOf(reply)
+  return (
+    <div className="actions">
+      <VersionPager reply={reply} />
+      {text !== '' && (
+        <>
+          <CopyButton text={text} name={strings.copyMessage} />
+          {options !== undefined && hasCallback(options, 'onInsert') && (
+            <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
+          )}
+          {findShareTarget(options) !== 'clipboard' && <ShareButton text={text} />}
+          {agent?.readAloud === true && canReadAloud() && <ReadAloudButton text={text} />}
+        </>
+      )}
+      {canRegenerate && <Action name={strings.regenerate} icon={<RetryIcon />} act={session.retry} />}
+      <Time atMs={reply.atMs} />
+    </div>
+  )
+}
+
+function ShareButton({ text }: { text: string }) {
   const { session, language } = useFrame()
   const { strings } = language
   const [isShared, flashShared] = useFlash()
   const [isCopied, flashCopied] = useFlash()
   const shareName = isCopied ? strings.copied : strings.share
   return (
-    <div className="actions">
-      {text !== '' && (
-        <>
-          <CopyButton text={text} name={strings.copyMessage} />
-          <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
-          <Action
-            name={isShared ? strings.shared : shareName}
-            icon={isShared || isCopied ? <DoneIcon /> : <ShareIcon />}
-            act={async () => {
-              const outcome = await session.shareMessage(text)
-              if (outcome === 'shared') flashShared()
-              else if (outcome === 'copied') flashCopied()
-            }}
-          />
-        </>
-      )}
-      {canRegenerate && <Action name={strings.regenerate} icon={<RetryIcon />} act={session.retry} />}
-    </div>
-  )
-}
-
-interface ActionProps {
-  readonly name: string
-  readonly icon: React.ReactNode
-  readonly act: () => void
-}
-
-function Action({ name, icon, act }: ActionProps) {
-  return (
-    <button type="button" className="action" title={name} aria-label={name} onClick={act}>
-      {icon}
-    </button>
+    <Action
+      name={isShared ? strings.shared : shareName}
+      icon={isShared || isCopied ? <DoneIcon /> : <ShareIcon />}
+      act={async () => {
+        const outcome = await session.shareMessage(text)
+        if (outcome === 'shared') flashShared()
+        else if (outcome === 'copied') flashCopied()
+      }}
+    />
   )
 }

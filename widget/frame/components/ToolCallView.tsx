@@ -1,11 +1,13 @@
-/** Shows a tool call's status, with its arguments and result on demand. */
+/** Shows a tool call in the visitor's words: what it does, with which values, and its status. */
 
 import { useEffect, useId, useRef } from 'react'
 import type { ToolCall } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { fill } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
+import { parseRecord, renderJson, showUnseen } from './exact-text.ts'
 import { ToolIcon } from './icons.tsx'
+import { LabelledValues } from './LabelledValues.tsx'
 
 export function ToolCallView({ call }: { call: ToolCall }) {
   const { strings } = useFrame().language
@@ -17,8 +19,12 @@ export function ToolCallView({ call }: { call: ToolCall }) {
         <ToolIcon />
         <span>{fill(strings.tool[call.status], { name })}</span>
       </summary>
-      <Exact label={strings.tool.arguments} text={renderJson(call.argumentsText)} />
-      {call.result !== undefined && <Exact label={strings.tool.result} text={renderJson(call.result)} />}
+      <div className="tool-body">
+        {call.purpose !== undefined && <p dir="auto">{showUnseen(call.purpose)}</p>}
+        <LabelledValues values={parseRecord(call.argumentsText)} labels={call.labels} />
+        <Outcome result={call.result} />
+        <ExactData call={call} />
+      </div>
     </details>
   )
 }
@@ -47,45 +53,66 @@ function ApprovalCard({ call, name }: { call: ToolCall; name: string }) {
   return (
     <section className="approval" ref={card} tabIndex={-1} aria-labelledby={id}>
       <h3 id={id}>{fill(tool.asking, { name })}</h3>
-      <p>{fill(tool.question, { name })}</p>
-      <Exact label={tool.arguments} text={renderJson(call.argumentsText)} isTitled={false} />
+      <p dir={call.purpose === undefined ? undefined : 'auto'}>
+        {call.purpose === undefined ? fill(tool.question, { name }) : showUnseen(call.purpose)}
+      </p>
+      <LabelledValues values={parseRecord(call.argumentsText)} labels={call.labels} />
+      <ExactData call={call} />
       <div className="buttons">
-        <button type="button" className="button" onClick={() => session.decide(call.id, false)}>
+        <button type="button" className="button" onClick={() => session.decide(call.id, 'deny')}>
           {tool.deny}
         </button>
-        <button type="button" className="button primary" onClick={() => session.decide(call.id, true)}>
-          {tool.approve}
+        <button type="button" className="button" onClick={() => session.decide(call.id, 'always')}>
+          {tool.allowAlways}
+        </button>
+        <button type="button" className="button primary" onClick={() => session.decide(call.id, 'once')}>
+          {tool.allowOnce}
         </button>
       </div>
     </section>
   )
 }
 
-/** Shows text unchanged and left to right, never as Markdown. */
-function Exact({ label, text, isTitled = true }: { label: string; text: string; isTitled?: boolean }) {
+/** Shows the result as text or as labelled values. */
+function Outcome({ result }: { result: string | undefined }) {
+  const { tool } = useFrame().language.strings
+  if (result === undefined || result === '') return null
+  const values = parseRecord(result)
   return (
-    <div className="exact">
-      {isTitled && <h3>{label}</h3>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
-      <section className="exact-text" dir="ltr" tabIndex={0} aria-label={label}>
-        {text}
-      </section>
+    <div className="outcome">
+      <h3>{tool.result}</h3>
+      {values === undefined ? (
+        <p className="outcome-text" dir="auto">
+          {showUnseen(result)}
+        </p>
+      ) : (
+        <LabelledValues values={values} labels={undefined} />
+      )}
     </div>
   )
 }
 
-/** Indents JSON and escapes invisible and bidirectional control characters; leaves other text unchanged. */
-function renderJson(text: string): string {
-  try {
-    return showUnseen(JSON.stringify(JSON.parse(text === '' ? '{}' : text), null, 2))
-  } catch {
-    return showUnseen(text)
-  }
+/** Shows input and result exactly as the model and the page wrote them, when the visitor unfolds them. */
+function ExactData({ call: { argumentsText, result } }: { call: ToolCall }) {
+  const { tool } = useFrame().language.strings
+  return (
+    <details className="exact">
+      <summary>{tool.exact}</summary>
+      <ExactText label={tool.arguments} text={renderJson(argumentsText)} />
+      {result !== undefined && <ExactText label={tool.result} text={renderJson(result)} />}
+    </details>
+  )
 }
 
-function showUnseen(text: string): string {
-  return text.replaceAll(
-    /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+/** Shows text unchanged and left to right, never as Markdown. */
+function ExactText({ label, text }: { label: string; text: string }) {
+  return (
+    <>
+      <h3>{label}</h3>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
+      <section className="exact-text" dir="ltr" tabIndex={0} aria-label={label}>
+        {text}
+      </section>
+    </>
   )
 }

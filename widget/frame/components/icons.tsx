@@ -30,8 +30,21 @@ export const DeleteIcon = icon(
   'M10.5 11v5',
   'M13.5 11v5',
 )
+export const MicIcon = icon(
+  'M12 3.5a3 3 0 0 0-3 3V11a3 3 0 0 0 6 0V6.5a3 3 0 0 0-3-3z',
+  'M5.5 11a6.5 6.5 0 0 0 13 0',
+  'M12 17.5v3',
+)
+export const SpeakerIcon = icon(
+  'M5 9.5v5h3.5L13 18.5v-13L8.5 9.5z',
+  'M16 9a4.2 4.2 0 0 1 0 6',
+  'M18.4 6.5a7.8 7.8 0 0 1 0 11',
+)
+export const PictureIcon = icon('M4.5 5h15v14h-15z', 'M4.5 16l4.5-4.5 3.5 3.5 2.5-2.5 4.5 4.5', 'M15 8.8h.01')
 export const InfoIcon = icon('M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16', 'M12 11.5v4.5', 'M12 8h.01')
+export const EditIcon = icon('M4.5 19.5l1-4L16 5l3 3L8.5 18.5z', 'M13.5 7.5l3 3')
 export const BackIcon = icon('M15 5l-7 7 7 7')
+export const ForwardIcon = icon('M9 5l7 7-7 7')
 export const DownIcon = icon('M12 5v14', 'M6 13l6 6 6-6')
 export const WarnIcon = icon('M12 8v5', 'M12 16.5h.01', 'M12 3.5L2.8 19.5h18.4z')
 export const ToolIcon = icon(

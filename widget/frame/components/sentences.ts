@@ -21,10 +21,11 @@ export function takeSentences(text: string, start: number, isComplete: boolean):
     if (end === 0 && rest.length > LONG) end = rest.lastIndexOf(' ', LONG)
     if (end <= 0) end = rest.length > LONG ? LONG : 0
   }
-  return { sentences: stripMarkdown(rest.slice(0, end)), end: start + end }
+  return { sentences: toSpoken(rest.slice(0, end)), end: start + end }
 }
 
-function stripMarkdown(text: string): string {
+/** Returns the text without Markdown markup, for reading aloud. */
+export function toSpoken(text: string): string {
   return text
     .replaceAll(/^[ \t]*(?:```|~~~).*$/gm, '')
     .replaceAll(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')

@@ -84,7 +84,22 @@ function isEntry(value: unknown): value is Entry {
   if (value.kind === 'user') return typeof value.text === 'string'
   const statuses: readonly unknown[] = ['streaming', 'done', 'stopped', 'failed', 'interrupted']
   const { kind, rounds, status } = value as Partial<Record<keyof Reply, unknown>>
-  return kind === 'reply' && statuses.includes(status) && Array.isArray(rounds) && rounds.every(isRound)
+  return (
+    kind === 'reply' &&
+    statuses.includes(status) &&
+    Array.isArray(rounds) &&
+    rounds.every(isRound) &&
+    (value.versions === undefined || isVersions(value.versions))
+  )
+}
+
+function isVersions(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    [value.before, value.after].every(
+      (list) => Array.isArray(list) && list.every((one) => isEntry(one) && one.kind === 'reply'),
+    )
+  )
 }
 
 function isRound(value: unknown): value is Round {

@@ -1,9 +1,11 @@
 /** Defines the elements for rendered Markdown, which load no external resources. */
+import type { ElementContent } from 'hast'
 import type { ReactNode } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
+import { PictureIcon } from '../components/icons.tsx'
 import { useFrame } from '../frame-context.ts'
-import { findHiddenHost } from './find-hidden-host.ts'
+import { findHiddenHost, findSourceHost } from './find-hidden-host.ts'
 
 type Props = ExtraProps & { readonly children?: ReactNode }
 
@@ -15,7 +17,7 @@ export const components: Components = {
   ),
   img: ({ src, alt }) => (
     <Link address={typeof src === 'string' ? src : undefined} text={alt ?? ''}>
-      {alt || src}
+      <PictureIcon /> {alt || src}
     </Link>
   ),
   pre: CodeBlock,
@@ -58,11 +60,11 @@ function Heading({ children, node }: Props) {
 function Link({ address, text, children }: LinkProps) {
   const href = safeAddress(address)
   if (href === undefined) return <span>{children}</span>
-  const host = findHiddenHost(href, text)
+  const host = findHiddenHost(href, text) ?? findSourceHost(href, text)
   return (
     <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">
       <bdi>{children}</bdi>
-      {host !== undefined && <bdi> ({host})</bdi>}
+      {host !== undefined && <bdi className="host"> ({host})</bdi>}
     </a>
   )
 }
@@ -88,8 +90,7 @@ function CodeBlock({ node }: ExtraProps) {
   const { strings } = useFrame().language
   const code = node?.children[0]
   if (code?.type !== 'element') return null
-  const [first] = code.children
-  const text = first?.type === 'text' ? first.value : ''
+  const text = textIn(code)
   const { className } = code.properties
   const language = Array.isArray(className)
     ? String(className[0])
@@ -104,10 +105,22 @@ function CodeBlock({ node }: ExtraProps) {
       </div>
       <ScrollBox kind="code">
         <pre>
-          <code>{text}</code>
+          <code>{code.children.map(renderColored)}</code>
         </pre>
       </ScrollBox>
     </div>
+  )
+}
+
+/** Renders a part of code: text, or an element with the classes of its color. */
+function renderColored(part: ElementContent, index: number): ReactNode {
+  if (part.type === 'text') return part.value
+  if (part.type !== 'element') return null
+  const { className } = part.properties
+  return (
+    <span key={index} className={Array.isArray(className) ? className.join(' ') : undefined}>
+      {part.children.map(renderColored)}
+    </span>
   )
 }
 

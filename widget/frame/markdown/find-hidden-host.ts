@@ -1,4 +1,4 @@
-/** Finds links whose text names a different host than their address. */
+/** Finds the hosts of links whose text does not show them. */
 
 /** Matches text such as `example.com` or `https://example.com:8080` at the start of a word. */
 const hostInText =
@@ -25,4 +25,11 @@ function isSameHost(name: string, hostname: string): boolean {
   if (!URL.canParse(address)) return false
   const plain = (one: string) => one.replace(/^www\./, '')
   return plain(new URL(address).hostname) === plain(hostname)
+}
+
+/** Returns the host of a source whose text does not contain it, without `www.`. `href` must be absolute. */
+export function findSourceHost(href: string, text: string): string | undefined {
+  const { protocol, host } = new URL(href)
+  const shown = host.replace(/^www\./, '')
+  return protocol === 'mailto:' || text.toLowerCase().includes(shown) ? undefined : shown
 }

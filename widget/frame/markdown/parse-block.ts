@@ -4,21 +4,12 @@ import type { Nodes, Root } from 'mdast'
 import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
 import { unified } from 'unified'
+import { isParseable } from './parse-limits.ts'
 
-/** Longer blocks are shown as plain text; in UTF-16 code units. */
-const MAX_BLOCK_LENGTH = 20_000
-/** Maximum number of delimiter characters in a block, because parsing them takes quadratic time. */
-const MAX_MARKS = 2000
-const marks = /[*_[>~]/g
 const MAX_NODES = 6000
 const MAX_DEPTH = 40
 
 const processor = unified().use(remarkParse).use(remarkGfm).freeze()
-
-/** Returns whether the text is within the limits for parsing. */
-export function isParseable(text: string): boolean {
-  return text.length <= MAX_BLOCK_LENGTH && (text.match(marks)?.length ?? 0) <= MAX_MARKS
-}
 
 /** Returns the block's tree without positions, or undefined if the block must be shown as plain text. */
 export function parseBlock(text: string): Root | undefined {

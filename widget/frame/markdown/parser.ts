@@ -1,6 +1,6 @@
 /** Parses Markdown in a worker, and stops if a text takes too long. */
 import type { Root } from 'mdast'
-import { isParseable, parseBlock } from './parse-block.ts'
+import { isParseable } from './parse-limits.ts'
 
 /** A large table takes one second; text that takes longer is probably malicious. */
 const MAX_MS = 6000
@@ -36,7 +36,7 @@ export function createParser(startWorker: () => Worker): MarkdownParser {
     canStart = false
     worker?.terminate()
     worker = undefined
-    for (const { done, text } of waiting.splice(0)) done(parseBlock(text))
+    for (const { done, text } of waiting.splice(0)) parseHere(text, done)
   }
 
   function next(): void {
@@ -63,7 +63,7 @@ export function createParser(startWorker: () => Worker): MarkdownParser {
   return {
     parse(text, done) {
       if (!isParseable(text)) return done(undefined)
-      if (!canStart) return done(parseBlock(text))
+      if (!canStart) return parseHere(text, done)
       lastId += 1
       waiting.push({ id: lastId, text, done })
       if (waiting.length === 1) next()
@@ -71,27 +71,15 @@ export function createParser(startWorker: () => Worker): MarkdownParser {
   }
 }
 
-interface ParseRequest {
+export interface ParseRequest {
   readonly id: number
   readonly text: string
 }
 
-interface ParseAnswer {
+export interface ParseAnswer {
   readonly id: number
   readonly tree: Root | undefined
 }
-
-/** Parses requests inside the worker, in order. */
-export function serveParser(scope: Pick<Worker, 'postMessage' | 'addEventListener'>): void {
-  scope.addEventListener('message', (event) => {
-    const { id, text } = (event as MessageEvent<ParseRequest>).data
-    const answer: ParseAnswer = { id, tree: parseBlock(text) }
-    scope.postMessage(answer)
-  })
-}
-
-/** True inside the worker. */
-export const isWorker = typeof document === 'undefined'
 
 interface ScriptPolicy {
   createScriptURL(url: string): string
@@ -101,12 +89,21 @@ interface PolicyFactory {
   createPolicy(name: string, rules: ScriptPolicy): ScriptPolicy
 }
 
-/** Starts this script as a worker. @throws if the browser does not allow it */
-export function startOwnWorker(): Worker {
+/** Parses on this thread, in the order of the calls. Loads the parser, which otherwise only the worker needs. */
+function parseHere(text: string, done: (tree: Root | undefined) => void): void {
+  void import('./parse-block.ts').then(
+    ({ parseBlock }) => done(parseBlock(text)),
+    () => done(undefined),
+  )
+}
+
+/** Starts the worker, whose address the server writes into the document. @throws if the browser does not allow it */
+export function startWorker(): Worker {
+  const address = document.documentElement.dataset.worker ?? ''
   const { trustedTypes } = globalThis as { trustedTypes?: PolicyFactory }
-  policy ??= trustedTypes?.createPolicy('parley-own-script', { createScriptURL: () => import.meta.url })
+  policy ??= trustedTypes?.createPolicy('parley-own-script', { createScriptURL: () => address })
   // `Worker` accepts a TrustedScriptURL, although its type declares a string.
-  return new Worker(policy === undefined ? import.meta.url : policy.createScriptURL(''), { type: 'module' })
+  return new Worker(policy === undefined ? address : policy.createScriptURL(''), { type: 'module' })
 }
 
 let policy: ScriptPolicy | undefined

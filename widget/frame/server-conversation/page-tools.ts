@@ -65,6 +65,7 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
     },
     leave() {
       stop()
+      toolRunner.forgetDecisions()
       for (const timer of timers.values()) clearTimeout(timer)
       timers.clear()
     },

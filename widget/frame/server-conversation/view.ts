@@ -234,12 +234,16 @@ function renderExchange(
   isNewest: boolean,
 ): readonly Entry[] {
   const asked: readonly Entry[] =
-    question === undefined ? [] : [{ kind: 'user', id: key, text: question.text ?? '' }]
+    question === undefined
+      ? []
+      : [{ kind: 'user', id: key, text: question.text ?? '', atMs: question.created_at * 1000 }]
   const state = isNewest ? stateOf(view, question) : ({ status: 'done' } as const)
   const rounds = toRounds(view, lines, isNewest)
   if (rounds.length === 0 && state.status === 'done') return asked
   const shown = rounds.length === 0 ? [{ text: '', calls: [] }] : rounds
-  return [...asked, { kind: 'reply', id: `reply ${key}`, rounds: shown, ...state }]
+  const at = (lines[0] ?? question)?.created_at
+  const time = at === undefined ? {} : { atMs: at * 1000 }
+  return [...asked, { kind: 'reply', id: `reply ${key}`, rounds: shown, ...time, ...state }]
 }
 
 type ReplyState = Pick<Reply, 'status' | 'failure' | 'incomplete' | 'continuable'>

@@ -72,6 +72,22 @@ export function agoIn({ tag }: Language, time: number, now: number): string {
   return format.format(-Math.floor(passed / seconds), unit)
 }
 
+/** Renders the day of a message as text, such as "Yesterday" or "Monday, March 2". */
+export function dayIn({ tag }: Language, timeMs: number, nowMs: number): string {
+  const [day, today] = [new Date(timeMs), new Date(nowMs)]
+  const days = Math.round((day.setHours(0, 0, 0, 0) - today.setHours(0, 0, 0, 0)) / 86_400_000)
+  const text =
+    days === 0 || days === -1
+      ? new Intl.RelativeTimeFormat(tag, { numeric: 'auto' }).format(days, 'day')
+      : new Intl.DateTimeFormat(tag, {
+          weekday: 'long',
+          day: 'numeric',
+          month: 'long',
+          ...(day.getFullYear() !== today.getFullYear() && { year: 'numeric' }),
+        }).format(timeMs)
+  return text.charAt(0).toLocaleUpperCase(tag) + text.slice(1)
+}
+
 function isTag(tag: string | undefined): tag is string {
   try {
     return tag !== undefined && Intl.getCanonicalLocales(tag).length === 1

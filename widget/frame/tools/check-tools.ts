@@ -70,6 +70,30 @@ export function titleOf(tool: Tool | undefined, called: string): string {
   return called.startsWith(PAGE_TOOL_PREFIX) ? called.slice(PAGE_TOOL_PREFIX.length) : called
 }
 
+const MAX_PURPOSE = 160
+
+/** Returns the first sentence of the tool's description, for the visitor; undefined if it has none. */
+export function purposeOf({ description }: Tool): string | undefined {
+  const [sentence = ''] = /^[\s\S]+?(?:[.!?。！？](?=\s|$)|[。！？]|$)/.exec((description ?? '').trim()) ?? []
+  const text = sentence.replaceAll(/\s+/g, ' ').trim()
+  if (text === '') return undefined
+  return text.length > MAX_PURPOSE ? `${text.slice(0, MAX_PURPOSE - 1)}…` : text
+}
+
+const MAX_LABELS = 40
+
+/** Returns the titles that the tool's schema gives to its arguments. */
+export function labelsOf({ inputSchema }: Tool): Readonly<Record<string, string>> {
+  const properties = Object.entries(inputSchema.properties ?? {}).slice(0, MAX_LABELS)
+  return Object.fromEntries(
+    properties.flatMap(([name, schema]) =>
+      isRecord(schema) && typeof schema.title === 'string' && schema.title.trim() !== ''
+        ? [[name, schema.title.slice(0, 80)]]
+        : [],
+    ),
+  )
+}
+
 function isTool(tool: unknown): tool is Tool {
   if (!isRecord(tool) || typeof tool.name !== 'string' || !name.test(tool.name)) return false
   const { description, inputSchema, annotations } = tool

@@ -2,7 +2,7 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 import type { ToolCall } from '../conversation.ts'
-import { needsApproval, renderTool, titleOf } from './check-tools.ts'
+import { labelsOf, needsApproval, purposeOf, renderTool, titleOf } from './check-tools.ts'
 import type { PageToolClient } from './mcp-client.ts'
 import { renderToolMessage, type ToolOutcome } from './mcp-client.ts'
 
@@ -18,24 +18,48 @@ export interface ToolRunner {
    */
   readonly answer: (calls: readonly ToolCall[], change: ChangeCall, signal: AbortSignal) => Promise<void>
   /** Records the visitor's decision about a call that needs approval. */
-  readonly decide: (callId: string, isAllowed: boolean) => void
+  readonly decide: (callId: string, decision: ToolDecision) => void
+  /** Asks again for every tool, because another conversation is shown. */
+  readonly forgetDecisions: () => void
+}
+
+/** `always` applies to all calls of the tool in the conversation. */
+export type ToolDecision = 'deny' | 'once' | 'always'
+
+interface Asking {
+  readonly name: string
+  readonly settle: (isAllowed: boolean) => void
 }
 
 export function createToolRunner(client: PageToolClient): ToolRunner {
   /** Calls that wait for the visitor's approval. They have no timeout, because the tool has not started. */
-  const asking = new Map<string, (isAllowed: boolean) => void>()
+  const asking = new Map<string, Asking>()
+  /** The names of the tools that the visitor has allowed for the whole conversation. */
+  const alwaysAllowed = new Set<string>()
 
-  function ask(callId: string, signal: AbortSignal): Promise<boolean> {
+  function ask({ id, name }: ToolCall, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       function settle(isAllowed: boolean): void {
-        asking.delete(callId)
+        asking.delete(id)
         signal.removeEventListener('abort', onAbort)
         resolve(isAllowed)
       }
       const onAbort = () => settle(false)
       signal.addEventListener('abort', onAbort)
-      asking.set(callId, settle)
+      asking.set(id, { name, settle })
     })
+  }
+
+  function decide(callId: string, decision: ToolDecision): void {
+    const asked = asking.get(callId)
+    if (asked === undefined) return
+    if (decision !== 'always') {
+      asked.settle(decision === 'once')
+      return
+    }
+    alwaysAllowed.add(asked.name)
+    // Other calls of the same tool may be waiting too.
+    for (const { name, settle } of [...asking.values()]) if (name === asked.name) settle(true)
   }
 
   async function answerOne(call: ToolCall, change: ChangeCall, signal: AbortSignal): Promise<void> {
@@ -44,9 +68,11 @@ export function createToolRunner(client: PageToolClient): ToolRunner {
     const title = titleOf(tool, call.name)
     if (tool === undefined) return end('failed', 'This page has no tool with this name.')
     if (args === undefined) return end('failed', 'The arguments are not a JSON object.')
-    if (needsApproval(tool)) {
-      change(call.id, { status: 'asking', title })
-      const isAllowed = await ask(call.id, signal)
+    const purpose = purposeOf(tool)
+    change(call.id, { title, labels: labelsOf(tool), ...(purpose !== undefined && { purpose }) })
+    if (needsApproval(tool) && !alwaysAllowed.has(call.name)) {
+      change(call.id, { status: 'asking' })
+      const isAllowed = await ask(call, signal)
       if (signal.aborted) return
       if (!isAllowed) return end('denied', 'The visitor did not allow this call.')
     }
@@ -65,7 +91,8 @@ export function createToolRunner(client: PageToolClient): ToolRunner {
     async answer(calls, change, signal) {
       await Promise.all(calls.map((call) => answerOne(call, change, signal)))
     },
-    decide: (callId, isAllowed) => asking.get(callId)?.(isAllowed),
+    decide,
+    forgetDecisions: () => alwaysAllowed.clear(),
   }
 }
 

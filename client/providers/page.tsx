@@ -1,0 +1,306 @@
+/** Shows all model providers, and lets administrators add, test, change and delete them. */
+import './providers.css'
+import { ActionIcon, Badge, Button, Menu, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { type Column, DataTable } from '../components/DataTable.tsx'
+import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
+import { PageHeader } from '../components/PageHeader.tsx'
+import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
+import { Status, type Tone } from '../components/Status.tsx'
+import { Icon } from '../shell/icons.tsx'
+import { showDone } from '../shell/toast.ts'
+import { useMe } from '../shell/use-me.ts'
+import { findPreset, otherServer, Presets } from './Presets.tsx'
+import { ProviderForm } from './ProviderForm.tsx'
+import { type Provider, providersQuery, useRefreshProviders } from './queries.ts'
+import { TestResult } from './TestResult.tsx'
+
+export function ProvidersPage() {
+  const { is_administrator: isAdministrator } = useMe()
+  if (isAdministrator) return <Providers />
+  return (
+    <>
+      <PageHeader title="Providers" />
+      <Empty icon="models" title="Administrators only">
+        Ask your administrator to connect a model.
+      </Empty>
+    </>
+  )
+}
+
+const ABOUT = 'The providers whose models your agents can use. Changes take effect immediately.'
+
+function Providers() {
+  const { data, error, refetch } = useQuery(providersQuery)
+  const openAdd = useOpenAdd()
+  const canAdd = data !== undefined && data.allowed !== 'off'
+  const hasReal = data?.data.some(({ kind }) => kind !== 'mock') ?? false
+  return (
+    <>
+      <PageHeader title="Providers" about={ABOUT}>
+        {canAdd && hasReal ? (
+          <Button leftSection={<Icon name="plus" size={16} />} onClick={() => openAdd('')}>
+            Add provider
+          </Button>
+        ) : null}
+      </PageHeader>
+      {error !== null && data === undefined ? (
+        <Failed error={error} what="The providers" retry={() => void refetch()} />
+      ) : null}
+      {data === undefined && error === null ? <Loading what="the providers" /> : null}
+      {data === undefined ? null : (
+        <Stack gap="lg">
+          {canAdd && !hasReal ? <FirstProvider /> : null}
+          <ProviderTable providers={data.data} />
+          {data.allowed === 'off' ? (
+            <Text size="sm" c="dimmed">
+              The operator allows only providers of the environment (PARLEY_CONSOLE_PROVIDERS=off).
+            </Text>
+          ) : null}
+          {data.allowed === 'public' ? (
+            <Text size="sm" c="dimmed">
+              Providers must have a public address (PARLEY_CONSOLE_PROVIDERS=public).
+            </Text>
+          ) : null}
+          {canAdd ? <AddDialog takenNames={data.data.map(({ name }) => name)} /> : null}
+        </Stack>
+      )}
+    </>
+  )
+}
+
+/** Opens the dialog that adds a provider; an empty id shows the presets first. */
+function useOpenAdd(): (presetId: string | undefined) => void {
+  const navigate = useNavigate()
+  return (presetId) =>
+    void navigate({ to: '/providers', search: presetId === undefined ? {} : { add: presetId } })
+}
+
+/** The empty state: the presets, as only the mock model answers. */
+function FirstProvider() {
+  const openAdd = useOpenAdd()
+  return (
+    <section className="panel first-provider" aria-labelledby="first-provider">
+      <Title order={2} id="first-provider">
+        Connect a model
+      </Title>
+      <Text size="sm" c="dimmed" maw={640}>
+        Only the built-in mock model answers, and it only repeats messages. Choose where your models run.
+      </Text>
+      <Presets onChoose={({ id }) => openAdd(id)} />
+    </section>
+  )
+}
+
+function AddDialog({ takenNames }: { readonly takenNames: readonly string[] }) {
+  const { add } = useSearch({ from: '/shell/providers' })
+  const openAdd = useOpenAdd()
+  const close = () => openAdd(undefined)
+  const preset = findPreset(add)
+  const isOther = preset === undefined || preset === otherServer
+  return (
+    <Dialog
+      title={isOther ? 'Add provider' : `Add ${preset.title}`}
+      isOpen={add !== undefined}
+      onClose={close}
+      size={preset === undefined ? 'lg' : 'md'}
+    >
+      {preset === undefined ? (
+        <Presets onChoose={({ id }) => openAdd(id)} />
+      ) : (
+        <ProviderForm key={preset.id} preset={preset} takenNames={takenNames} onClose={close} />
+      )}
+    </Dialog>
+  )
+}
+
+type Doing = { readonly what: 'test' | 'edit' | 'delete'; readonly provider: Provider }
+
+function ProviderTable({ providers }: { readonly providers: readonly Provider[] }) {
+  const [doing, setDoing] = useState<Doing>()
+  const actions: Column<Provider> = {
+    name: 'Actions',
+    isBare: true,
+    render: (provider) => <ProviderMenu provider={provider} setDoing={setDoing} />,
+  }
+  return (
+    <>
+      <DataTable
+        label="Model providers"
+        columns={[...columns, actions]}
+        rows={providers}
+        keyOf={({ name, source }) => `${source}/${name}`}
+      />
+      <ProviderDialogs doing={doing} onClose={() => setDoing(undefined)} />
+    </>
+  )
+}
+
+const columns: readonly Column<Provider>[] = [
+  { name: 'Provider', render: (provider) => <ProviderName {...provider} /> },
+  { name: 'Status', render: (provider) => <ProviderState {...provider} /> },
+  { name: 'Models', isNumber: true, render: ({ models }) => models },
+  {
+    name: 'Latency',
+    isNumber: true,
+    render: ({ latency_ms: latencyMs, kind }) =>
+      latencyMs === null || kind === 'mock' ? <span className="quiet">–</span> : `${latencyMs} ms`,
+  },
+  { name: 'API key', render: (provider) => <KeyHint {...provider} /> },
+  {
+    name: 'Source',
+    render: ({ source }) =>
+      source === 'console' ? (
+        <Badge variant="light" className="badge-accent">
+          Console
+        </Badge>
+      ) : (
+        <Badge variant="light" color="gray">
+          Environment
+        </Badge>
+      ),
+  },
+]
+
+function ProviderName({ name, base_url: url, kind }: Provider) {
+  return (
+    <Stack gap={0}>
+      <Text span size="sm" fw={500}>
+        {name}
+      </Text>
+      <Text span size="xs" c="dimmed" className="provider-url">
+        {url ?? (kind === 'mock' ? 'Built in; repeats messages' : "In the server's process")}
+      </Text>
+    </Stack>
+  )
+}
+
+const states: Readonly<Record<Provider['status'], readonly [Tone, string]>> = {
+  up: ['good', 'Connected'],
+  down: ['bad', 'Failing'],
+  checking: ['active', 'Checking'],
+  unused: ['warn', 'Not used'],
+}
+
+function ProviderState({ status, problem }: Provider) {
+  const [tone, label] = states[status]
+  return (
+    <Stack gap={2} className="provider-state">
+      <Status tone={tone}>{label}</Status>
+      {problem === null ? null : (
+        <Text span size="xs" c="dimmed">
+          {problem}
+        </Text>
+      )}
+    </Stack>
+  )
+}
+
+function KeyHint({ has_key: hasKey, key_hint: hint }: Provider) {
+  if (!hasKey) return <span className="quiet">None</span>
+  return hint === null ? 'Set' : <code>…{hint}</code>
+}
+
+interface ProviderMenuProps {
+  readonly provider: Provider
+  readonly setDoing: (doing: Doing) => void
+}
+
+function ProviderMenu({ provider, setDoing }: ProviderMenuProps) {
+  const { name, source, kind } = provider
+  const isRemote = kind === 'gateway' || kind === 'local'
+  const isOwn = source === 'console'
+  return (
+    <Menu position="bottom-end" width={200}>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Actions for ${name}`}>
+          <Icon name="dots" />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {isRemote ? <Menu.Item onClick={() => setDoing({ what: 'test', provider })}>Test</Menu.Item> : null}
+        {isOwn ? <Menu.Item onClick={() => setDoing({ what: 'edit', provider })}>Edit…</Menu.Item> : null}
+        <Menu.Item
+          renderRoot={(props) => <Link to="/admin" search={{ tab: 'audit', target: name }} {...props} />}
+        >
+          View audit log
+        </Menu.Item>
+        {isOwn ? (
+          <Menu.Item c="var(--bad)" onClick={() => setDoing({ what: 'delete', provider })}>
+            Delete…
+          </Menu.Item>
+        ) : null}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+function ProviderDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () => void }) {
+  const refresh = useRefreshProviders()
+  const provider = doing?.provider
+  const name = provider?.name ?? ''
+  const remove = async () => {
+    await api.providers.remove.mutate({ name })
+    await refresh()
+    showDone('Provider deleted')
+  }
+  return (
+    <>
+      <Dialog title={`Test ${name}`} isOpen={doing?.what === 'test'} onClose={onClose}>
+        <TestOfSaved name={name} />
+      </Dialog>
+      <Dialog title={`Edit ${name}`} isOpen={doing?.what === 'edit'} onClose={onClose}>
+        {provider === undefined ? null : (
+          <ProviderForm preset={otherServer} provider={provider} takenNames={[]} onClose={onClose} />
+        )}
+      </Dialog>
+      <ConfirmDialog
+        title={`Delete ${name}`}
+        isOpen={doing?.what === 'delete'}
+        onClose={onClose}
+        onConfirm={remove}
+        action="Delete provider"
+        isDangerous
+      >
+        Agents that use its models use their fallback models, or fail. Its API key is deleted, too.
+      </ConfirmDialog>
+    </>
+  )
+}
+
+/** Tests a saved provider when the dialog opens. */
+function TestOfSaved({ name }: { readonly name: string }) {
+  const refresh = useRefreshProviders()
+  const { data, error, isFetching, refetch } = useQuery({
+    queryKey: ['provider-test', name],
+    queryFn: async () => {
+      const result = await api.providers.test.mutate({ name })
+      void refresh()
+      return result
+    },
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  })
+  return (
+    <Stack gap="md">
+      {isFetching ? (
+        <div role="status" aria-label={`Testing ${name}`} aria-busy="true">
+          <Skeleton height={96} radius="md" />
+        </div>
+      ) : null}
+      {!isFetching && error !== null ? (
+        <Failed error={error} what="The test result" retry={() => void refetch()} />
+      ) : null}
+      {!isFetching && data !== undefined ? <TestResult result={data} /> : null}
+      <div>
+        <Button variant="default" loading={isFetching} onClick={() => void refetch()}>
+          Test again
+        </Button>
+      </div>
+    </Stack>
+  )
+}

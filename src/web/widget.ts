@@ -1,9 +1,14 @@
 /** Serves the widget's files, frame and demo page under `/embed`. */
+import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { AgentDefinition } from '../agents/definition.ts'
+import type { AgentTheme } from '../agents/theme.ts'
 import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
 import { matchesTag } from '../http/ranges.ts'
@@ -22,6 +27,7 @@ const Part = z.object({
 
 /** The manifest that `scripts/build-widget.ts` writes. */
 const Manifest = z.object({
+  extras: Part,
   loader: Part,
   frameScript: Part,
   frameWorker: Part,
@@ -122,30 +128,35 @@ ${designHead}
 `
 }
 
-interface FrameRules {
-  /** Origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. */
-  readonly ancestors: string
-  readonly hasDictation: boolean
-}
-
-/** Returns what the agent of the key allows. The frame itself reports an invalid key. */
-async function readFrameRules(deps: Dependencies, publicKey: string): Promise<FrameRules> {
+/** Returns `embed` of the key's agent; undefined if the key is not valid, which the frame itself reports. */
+async function findEmbed(deps: Dependencies, publicKey: string): Promise<AgentDefinition['embed']> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
   const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
-  const { origins = [], dictation = false } = (isLive ? agent.definition.embed : undefined) ?? {}
-  return {
-    ancestors: origins.length === 0 ? '*' : ["'self'", ...origins].join(' '),
-    hasDictation: dictation,
-  }
+  return isLive ? agent.definition.embed : undefined
 }
 
-function renderFramePolicy(connections: string, ancestors: string): string {
+/** Returns the sources for `frame-ancestors`: every page if the agent lists none. */
+function renderAncestors(origins: readonly string[] = []): string {
+  return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
+}
+
+/** Returns the origins of the theme's images that are not `data:` URLs. */
+function listImageOrigins({ avatar, logo }: AgentTheme = {}): string[] {
+  const urls = [avatar, logo].filter((url) => url?.startsWith('https:'))
+  return [...new Set(urls.map((url) => new URL(url as string).origin))]
+}
+
+function renderFramePolicy(
+  connections: string,
+  ancestors: string,
+  imageOrigins: readonly string[] = [],
+): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data: blob:",
+    `img-src ${["'self'", 'data:', 'blob:', ...imageOrigins].join(' ')}`,
     "font-src 'self'",
     `connect-src ${connections}`,
     "form-action 'none'",
@@ -163,6 +174,11 @@ const trialPolicy = renderFramePolicy("'none'", "'self'")
 function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget']): string {
   const origins = escapeAttribute(connectOrigins.join(' '))
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
+}
+
+/** Renders the attribute with the theme of the agent whose key is in the address. */
+function renderThemeAttribute(theme: AgentTheme = {}): string {
+  return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
 }
 
 function renderFrame(widget: WidgetAssets, attributes: string): string {
@@ -200,12 +216,80 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
-    ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
-    ['/embed/frame', framePage(deps, renderFrame(widget, renderOperator(deps.config.widget)))],
+    ['/embed/parley.js', loaderPage(deps, widget.loader)],
+    ['/embed/agent.js', themePage(deps)],
+    ['/embed/frame', framePage(deps, widget)],
     ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
     ['/embed/preview', documentPage(renderPreview(widget), previewPolicy)],
     ['/demo', demoPage(deps, widget)],
   ])
+}
+
+/** Serves the loader; with the key in the address, the script also contains the agent's theme. */
+function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
+  const plain = filePage(loader, `public, max-age=${LOADER_AGE_SECONDS}`)
+  return async (request, response) => {
+    const key = keyOf(request)
+    if (key === '') return plain(request, response)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.concat([Buffer.from(renderTheme(key, embed?.theme)), loader.body]))
+  }
+}
+
+/** Serves the agent's theme for loaders without the key in their address. */
+function themePage(deps: Dependencies): Page {
+  return async (request, response) => {
+    const key = keyOf(request)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)))
+  }
+}
+
+function keyOf({ url }: IncomingMessage): string {
+  const key = new URLSearchParams(url?.split('?', 2)[1]).get('key') ?? ''
+  return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
+}
+
+/** Returns code that stores the fields of the theme that concern the page (`widget/host/theme.ts`). */
+function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentTheme = {}): string {
+  const { avatar, ...others } = theme
+  const shown = {
+    ...others,
+    ...(colorScheme !== undefined && { theme: colorScheme }),
+    ...(theme.launcherIcon === 'avatar' && avatar !== undefined && { avatar }),
+  }
+  return `(window[Symbol.for('parley.agents')]??={})[${JSON.stringify(key)}]=${JSON.stringify(shown)};\n`
+}
+
+/** Compressed scripts by their text; themes rarely change. */
+const compressed = new LRUCache<string, Buffer>({ max: 200 })
+
+function writeScript(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  const digest = hash('sha256', body, 'hex').slice(0, 16)
+  const encoding = (['br', 'gzip'] as const).find((name) => acceptsEncoding(request, name))
+  const entityTag = `"${digest}-${encoding ?? 'identity'}"`
+  const headers = {
+    ...crossOriginHeaders,
+    'Content-Type': 'text/javascript; charset=utf-8',
+    'Cache-Control': `public, max-age=${LOADER_AGE_SECONDS}`,
+    ETag: entityTag,
+    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+  }
+  const known = request.headers['if-none-match']
+  if (known !== undefined && matchesTag(known, entityTag)) return void response.writeHead(304, headers).end()
+  const sent = encoding === undefined ? body : compress(entityTag, encoding, body)
+  writePage(request, response, headers, sent)
+}
+
+function compress(name: string, encoding: 'br' | 'gzip', body: Buffer): Buffer {
+  const known = compressed.get(name)
+  if (known !== undefined) return known
+  const made =
+    encoding === 'br'
+      ? brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+      : gzipSync(body)
+  compressed.set(name, made)
+  return made
 }
 
 /** A worker uses the policy of its response, which must allow it to load its chunks. */
@@ -247,14 +331,18 @@ const embeddable: Headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 }
 
-function framePage(deps: Dependencies, html: string): Page {
-  const body = Buffer.from(html)
+function framePage(deps: Dependencies, widget: WidgetAssets): Page {
   return async (request, response) => {
-    const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-    const { ancestors, hasDictation } = await readFrameRules(deps, key)
+    const embed = await findEmbed(deps, new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? '')
     const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
-    const policy = renderFramePolicy(connections, ancestors)
-    const microphone = hasDictation ? '(self)' : '()'
+    const policy = renderFramePolicy(
+      connections,
+      renderAncestors(embed?.origins),
+      listImageOrigins(embed?.theme),
+    )
+    const attributes = `${renderOperator(deps.config.widget)} ${renderThemeAttribute(embed?.theme)}`
+    const body = Buffer.from(renderFrame(widget, attributes))
+    const microphone = embed?.dictation ? '(self)' : '()'
     const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
   }

@@ -51,10 +51,11 @@ const frameAliases = [
 
 /**
  * Property names that the build shortens in the loader. They must not occur in messages, options,
- * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`).
+ * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`) or
+ * the second script (`widget/host/extras.ts`).
  */
 const internalNames =
-  /^(attach|load|post|receive|reset|onConnect|onEscape|onMessage|onSilence|onToggle|paint|publishCall|setOpen|setUnread|show|showHint)$/
+  /^(attach|onApproach|post|onConnect|onEscape|onSilence|onToggle|paint|publishCall|setExpanded|setOpen|setUnread|setWords|showHint)$/
 
 async function bundle(
   entry: string,
@@ -140,9 +141,22 @@ function styleOf({ style }: BuiltCode): Uint8Array {
 }
 
 async function writeAll(folder: string): Promise<object> {
+  const extras = await write(
+    folder,
+    'extras',
+    'js',
+    (
+      await bundle(
+        'extras/main.ts',
+        { build: { rolldownOptions: { preserveEntrySignatures: 'strict' } } },
+        { format: 'es' },
+      )
+    ).script,
+  )
   const loader = await bundle(
     'loader/main.ts',
-    {},
+    // Relative to the loader's address.
+    { define: { EXTRAS_FILE: JSON.stringify(extras.file) } },
     {
       format: 'iife',
       codeSplitting: false,
@@ -152,8 +166,10 @@ async function writeAll(folder: string): Promise<object> {
   const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, chunked)
   const worker = await bundle('frame/markdown/worker.ts', { resolve: { alias: frameAliases } }, chunked)
   const demo = await bundle('demo/main.ts', {}, { format: 'es', codeSplitting: false })
+  const preview = await bundle('preview/main.ts', {}, { format: 'es', codeSplitting: false })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   return {
+    extras,
     loader: await write(folder, 'parley', 'js', loader.script),
     frameScript: await writeAs(folder, frame.fileName, frame.script),
     frameWorker: await writeAs(folder, worker.fileName, worker.script),
@@ -163,6 +179,8 @@ async function writeAll(folder: string): Promise<object> {
     frameStyle: await write(folder, 'frame', 'css', styleOf(frame)),
     demoScript: await write(folder, 'demo', 'js', demo.script),
     demoStyle: await write(folder, 'demo', 'css', styleOf(demo)),
+    previewScript: await write(folder, 'preview', 'js', preview.script),
+    previewStyle: await write(folder, 'preview', 'css', styleOf(preview)),
   }
 }
 

@@ -49,11 +49,20 @@ export type PageMessage =
   | { readonly type: 'configure'; readonly options: FrameOptions }
   | { readonly type: 'context'; readonly context: Readonly<Record<string, unknown>> }
   /** Whether the frame is visible; replies that arrive while it is hidden are unread. */
-  | { readonly type: 'visibility'; readonly isOpen: boolean }
+  | {
+      readonly type: 'visibility'
+      readonly isOpen: boolean
+      /** Whether the window fills the side of the page; undefined if it cannot. */
+      readonly isExpanded?: boolean | undefined
+    }
   /** The visitor has opened the window; the frame focuses the input. */
   | { readonly type: 'focus' }
   /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
+  /** Sends a message in the visitor's name, or puts it into the input while an answer is being written. */
+  | { readonly type: 'send'; readonly text: string }
+  /** Puts text into the input. */
+  | { readonly type: 'prefill'; readonly text: string }
   /** The visitor starts again; the frame shows an empty conversation. */
   | { readonly type: 'newConversation' }
   /** The response to `share`: whether the page has received the text. */
@@ -81,13 +90,24 @@ export type FrameMessage =
   /** The frame is configured. Sent again when the launcher's texts or colors change. */
   | { readonly type: 'ready'; readonly words: LauncherWords }
   | { readonly type: 'close' }
+  /** The visitor switches between the window and the side panel. */
+  | { readonly type: 'expand' }
+  /** A question was sent, or an answer has ended; without its text. */
+  | { readonly type: 'message'; readonly role: 'user' | 'assistant'; readonly status?: string }
   /** `label` is the count as text, such as "2 new messages". */
   | { readonly type: 'unread'; readonly count: number; readonly label: string }
   /** The visitor clicked "Insert into page" below a reply. */
   | { readonly type: 'insert'; readonly text: string; readonly close: boolean }
   /** The visitor clicked "Share" or "Share conversation". */
   | { readonly type: 'share'; readonly kind: 'message' | 'conversation'; readonly text: string }
-  | { readonly type: 'error'; readonly code: WidgetErrorCode; readonly message: string }
+  | {
+      readonly type: 'error'
+      readonly code: WidgetErrorCode
+      readonly message: string
+      readonly reason?: string | undefined
+      readonly status?: number | undefined
+      readonly requestId?: string | undefined
+    }
   | ToolMessage
 
 /** Error codes for `onError`; docs/widget.md explains each. */

@@ -1,5 +1,7 @@
 /** Defines the widget's options, their defaults, and which of them the frame receives. */
 
+import type { Appearance } from './appearance.ts'
+
 /** A page tool in the chat API's format. */
 export interface PageTool {
   readonly type: 'function'
@@ -21,8 +23,24 @@ export interface ToolAnnotations {
   readonly requiresApproval?: boolean
 }
 
+/** Opens the chat or shows a teaser once, when its condition is met. */
+export interface ProactiveRule {
+  /** Seconds after the widget has started. */
+  readonly after?: number
+  /** Scroll position in percent of the page. */
+  readonly scroll?: number
+  /** When the pointer leaves through the top of the page. */
+  readonly exitIntent?: boolean
+  /** Paths on which the rule applies; `/rooms/*` also matches everything below. Default: every page. */
+  readonly pages?: readonly string[]
+  /** Opens the chat. */
+  readonly open?: boolean
+  /** Shows this text above the launcher. */
+  readonly teaser?: string
+}
+
 /** The options that the frame receives, through the port and never in an address. */
-export interface FrameOptions {
+export interface FrameOptions extends Appearance {
   /** An agent key; public, but stored only in memory. */
   readonly apiKey?: string
   /** Must be the id of the agent that the key belongs to. */
@@ -34,9 +52,8 @@ export interface FrameOptions {
   /** Shown at the top of an empty chat. */
   readonly welcomeMessage?: string
   readonly title?: string
-  readonly theme: 'light' | 'dark' | 'auto'
-  /** Any CSS color without `var()`. */
-  readonly primaryColor: string
+  /** Default: the color scheme of the agent's theme. */
+  readonly theme?: 'light' | 'dark' | 'auto'
   /** Shown as the assistant's first message, but not sent to the model. */
   readonly greeting?: string
   /** Default: the frame's text in the visitor's language. */
@@ -63,10 +80,6 @@ export interface FrameOptions {
 
 /** All options that a page can set. */
 export interface WidgetOptions extends Omit<FrameOptions, 'isInline' | 'given'> {
-  readonly position: 'bottom-right' | 'bottom-left'
-  /** Pixels if it is a number. */
-  readonly width: string | number
-  readonly height: string | number
   readonly autoOpen: boolean
   /** Sent with each turn. Pass a new object to change it. */
   readonly context: Readonly<Record<string, unknown>>
@@ -77,22 +90,31 @@ export interface WidgetOptions extends Omit<FrameOptions, 'isInline' | 'given'> 
   readonly defaultUI: boolean
   /** Id of an element that contains the widget, instead of a window above the page. */
   readonly containerId?: string
+  /** Whether the frame loads when the visitor opens the chat or points at the launcher, or when the page is idle. */
+  readonly load: 'open' | 'idle'
+  /** Whether the window is open again on the next page of the same tab. */
+  readonly rememberOpen: boolean
+  readonly rules: readonly ProactiveRule[]
+  /** Whether a short tone announces unread messages. */
+  readonly sound: boolean
+  /** Whether the page's title shows the number of unread messages. */
+  readonly titleBadge: boolean
   /** Whether the script mounts the widget automatically. */
   readonly autoMount: boolean
 }
 
 export const defaultOptions = {
-  theme: 'auto',
-  position: 'bottom-right',
-  primaryColor: '#4f46e5',
-  width: '360px',
-  height: '420px',
   autoOpen: false,
   context: {},
   tools: [],
   debug: false,
   defaultUI: true,
   history: true,
+  load: 'open',
+  rememberOpen: true,
+  rules: [],
+  sound: false,
+  titleBadge: false,
   autoMount: true,
 } as const satisfies Partial<WidgetOptions>
 

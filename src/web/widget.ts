@@ -1,14 +1,20 @@
 /** Serves the widget's files, frame and demo page under `/embed`. */
+import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { AgentDefinition } from '../agents/definition.ts'
+import type { AgentTheme } from '../agents/theme.ts'
 import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
 import { matchesTag } from '../http/ranges.ts'
 import { IMMUTABLE } from '../http/response.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
+import { readSessionDigest } from '../identity/sessions.ts'
 import { parsePublicKey } from '../lib/api-key.ts'
 import { StartupError } from '../lib/errors.ts'
 import { escapeAttribute } from '../lib/html.ts'
@@ -21,12 +27,15 @@ const Part = z.object({
 
 /** The manifest that `scripts/build-widget.ts` writes. */
 const Manifest = z.object({
+  extras: Part,
   loader: Part,
   frameScript: Part,
   frameWorker: Part,
   frameStyle: Part,
   demoScript: Part,
   demoStyle: Part,
+  previewScript: Part,
+  previewStyle: Part,
   /** The parts of the frame and its worker that they load when they need them. */
   frameChunks: z.array(Part),
 })
@@ -70,32 +79,47 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
   return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
-/** The strictest policy that still allows a page to embed the widget. */
-const demoPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "frame-src 'self'",
-  "form-action 'none'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-].join('; ')
+/** The strictest policy that still allows a page to embed the widget. `connections` are for the page's own requests. */
+const renderPagePolicy = (connections: string, frames: string, ancestors: string) =>
+  [
+    "default-src 'none'",
+    `connect-src ${connections}`,
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    `frame-src ${frames}`,
+    "form-action 'none'",
+    "base-uri 'none'",
+    `frame-ancestors ${ancestors}`,
+    "require-trusted-types-for 'script'",
+  ].join('; ')
 
-function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
+const demoPolicy = renderPagePolicy("'self'", "'self'", "'none'")
+
+/** Lets the console show any page behind the widget. */
+const previewPolicy = renderPagePolicy("'none'", "'self' https: http:", "'self'")
+
+interface WidgetPage {
+  readonly title: string
+  readonly attributes: string
+  readonly script: WidgetPart
+  readonly style: WidgetPart
+}
+
+/** Renders a page of this server that embeds the widget like any other website. */
+function renderPage({ loader }: WidgetAssets, { title, attributes, script, style }: WidgetPage): string {
   return `<!doctype html>
-<html lang="en" data-loader="${loader.path}" data-integrity="${loader.integrity}">
+<html lang="en" data-loader="${loader.path}" data-integrity="${loader.integrity}"${attributes}>
 <head>
 <meta charset="utf-8">
-<title>Parley: the chat widget</title>
+<title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
 <meta name="color-scheme" content="light dark">
 ${designHead}
-<link rel="stylesheet" href="${demoStyle.path}">
+<link rel="stylesheet" href="${style.path}">
 <script defer src="${loader.path}" integrity="${loader.integrity}" data-auto-mount="false"></script>
-<script type="module" src="${demoScript.path}"></script>
+<script type="module" src="${script.path}"></script>
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
@@ -104,30 +128,35 @@ ${designHead}
 `
 }
 
-interface FrameRules {
-  /** Origins for `frame-ancestors`, or `*` if the agent lists none or the key is not valid. */
-  readonly ancestors: string
-  readonly hasDictation: boolean
-}
-
-/** Returns what the agent of the key allows. The frame itself reports an invalid key. */
-async function readFrameRules(deps: Dependencies, publicKey: string): Promise<FrameRules> {
+/** Returns `embed` of the key's agent; undefined if the key is not valid, which the frame itself reports. */
+async function findEmbed(deps: Dependencies, publicKey: string): Promise<AgentDefinition['embed']> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
   const isLive = agent !== undefined && (await deps.keys.isLive(agent.row.parent_key_id))
-  const { origins = [], dictation = false } = (isLive ? agent.definition.embed : undefined) ?? {}
-  return {
-    ancestors: origins.length === 0 ? '*' : ["'self'", ...origins].join(' '),
-    hasDictation: dictation,
-  }
+  return isLive ? agent.definition.embed : undefined
 }
 
-function renderFramePolicy(connections: string, ancestors: string): string {
+/** Returns the sources for `frame-ancestors`: every page if the agent lists none. */
+function renderAncestors(origins: readonly string[] = []): string {
+  return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
+}
+
+/** Returns the origins of the theme's images that are not `data:` URLs. */
+function listImageOrigins({ avatar, logo }: AgentTheme = {}): string[] {
+  const urls = [avatar, logo].filter((url) => url?.startsWith('https:'))
+  return [...new Set(urls.map((url) => new URL(url as string).origin))]
+}
+
+function renderFramePolicy(
+  connections: string,
+  ancestors: string,
+  imageOrigins: readonly string[] = [],
+): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data: blob:",
+    `img-src ${["'self'", 'data:', 'blob:', ...imageOrigins].join(' ')}`,
     "font-src 'self'",
     `connect-src ${connections}`,
     "form-action 'none'",
@@ -145,6 +174,11 @@ const trialPolicy = renderFramePolicy("'none'", "'self'")
 function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget']): string {
   const origins = escapeAttribute(connectOrigins.join(' '))
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
+}
+
+/** Renders the attribute with the theme of the agent whose key is in the address. */
+function renderThemeAttribute(theme: AgentTheme = {}): string {
+  return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
 }
 
 function renderFrame(widget: WidgetAssets, attributes: string): string {
@@ -182,11 +216,80 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   return new Map<string, Page>([
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
-    ['/embed/parley.js', filePage(widget.loader, `public, max-age=${LOADER_AGE_SECONDS}`)],
-    ['/embed/frame', framePage(deps, renderFrame(widget, renderOperator(deps.config.widget)))],
+    ['/embed/parley.js', loaderPage(deps, widget.loader)],
+    ['/embed/agent.js', themePage(deps)],
+    ['/embed/frame', framePage(deps, widget)],
     ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
-    ['/demo', documentPage(renderDemo(widget), demoPolicy)],
+    ['/embed/preview', documentPage(renderPreview(widget), previewPolicy)],
+    ['/demo', demoPage(deps, widget)],
   ])
+}
+
+/** Serves the loader; with the key in the address, the script also contains the agent's theme. */
+function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
+  const plain = filePage(loader, `public, max-age=${LOADER_AGE_SECONDS}`)
+  return async (request, response) => {
+    const key = keyOf(request)
+    if (key === '') return plain(request, response)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.concat([Buffer.from(renderTheme(key, embed?.theme)), loader.body]))
+  }
+}
+
+/** Serves the agent's theme for loaders without the key in their address. */
+function themePage(deps: Dependencies): Page {
+  return async (request, response) => {
+    const key = keyOf(request)
+    const embed = await findEmbed(deps, key)
+    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)))
+  }
+}
+
+function keyOf({ url }: IncomingMessage): string {
+  const key = new URLSearchParams(url?.split('?', 2)[1]).get('key') ?? ''
+  return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
+}
+
+/** Returns code that stores the fields of the theme that concern the page (`widget/host/theme.ts`). */
+function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentTheme = {}): string {
+  const { avatar, ...others } = theme
+  const shown = {
+    ...others,
+    ...(colorScheme !== undefined && { theme: colorScheme }),
+    ...(theme.launcherIcon === 'avatar' && avatar !== undefined && { avatar }),
+  }
+  return `(window[Symbol.for('parley.agents')]??={})[${JSON.stringify(key)}]=${JSON.stringify(shown)};\n`
+}
+
+/** Compressed scripts by their text; themes rarely change. */
+const compressed = new LRUCache<string, Buffer>({ max: 200 })
+
+function writeScript(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  const digest = hash('sha256', body, 'hex').slice(0, 16)
+  const encoding = (['br', 'gzip'] as const).find((name) => acceptsEncoding(request, name))
+  const entityTag = `"${digest}-${encoding ?? 'identity'}"`
+  const headers = {
+    ...crossOriginHeaders,
+    'Content-Type': 'text/javascript; charset=utf-8',
+    'Cache-Control': `public, max-age=${LOADER_AGE_SECONDS}`,
+    ETag: entityTag,
+    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+  }
+  const known = request.headers['if-none-match']
+  if (known !== undefined && matchesTag(known, entityTag)) return void response.writeHead(304, headers).end()
+  const sent = encoding === undefined ? body : compress(entityTag, encoding, body)
+  writePage(request, response, headers, sent)
+}
+
+function compress(name: string, encoding: 'br' | 'gzip', body: Buffer): Buffer {
+  const known = compressed.get(name)
+  if (known !== undefined) return known
+  const made =
+    encoding === 'br'
+      ? brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+      : gzipSync(body)
+  compressed.set(name, made)
+  return made
 }
 
 /** A worker uses the policy of its response, which must allow it to load its chunks. */
@@ -228,16 +331,39 @@ const embeddable: Headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 }
 
-function framePage(deps: Dependencies, html: string): Page {
-  const body = Buffer.from(html)
+function framePage(deps: Dependencies, widget: WidgetAssets): Page {
   return async (request, response) => {
-    const key = new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? ''
-    const { ancestors, hasDictation } = await readFrameRules(deps, key)
+    const embed = await findEmbed(deps, new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? '')
     const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
-    const policy = renderFramePolicy(connections, ancestors)
-    const microphone = hasDictation ? '(self)' : '()'
+    const policy = renderFramePolicy(
+      connections,
+      renderAncestors(embed?.origins),
+      listImageOrigins(embed?.theme),
+    )
+    const attributes = `${renderOperator(deps.config.widget)} ${renderThemeAttribute(embed?.theme)}`
+    const body = Buffer.from(renderFrame(widget, attributes))
+    const microphone = embed?.dictation ? '(self)' : '()'
     const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
+  }
+}
+
+function renderPreview(widget: WidgetAssets): string {
+  const { previewScript: script, previewStyle: style } = widget
+  return renderPage(widget, { title: 'Preview', attributes: '', script, style })
+}
+
+/** Marks the demo page if the browser may have a console session, so that other browsers send no request. */
+function demoPage({ config }: Dependencies, widget: WidgetAssets): Page {
+  const { demoScript: script, demoStyle: style } = widget
+  const title = 'Parley: the chat widget'
+  const [plain, signedIn] = ['', ' data-session'].map((attributes) =>
+    documentPage(renderPage(widget, { title, attributes, script, style }), demoPolicy),
+  ) as [Page, Page]
+  return (request, response) => {
+    const maySignIn =
+      config.forwardedAuth !== undefined || readSessionDigest(request.headers, config) !== undefined
+    return (maySignIn ? signedIn : plain)(request, response)
   }
 }
 

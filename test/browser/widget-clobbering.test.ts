@@ -37,7 +37,7 @@ describe('the loader script', () => {
         `<img name="currentScript" src="${evilOrigin}/embed/parley.js" data-widget-url="${evilOrigin}">`,
         attributes,
       )
-      await opened.launcher.waitFor()
+      await opened.launcher.click()
       expect(await opened.page.evaluate('new URL(ParleyChat.iframe.src).origin')).toBe(harness.app.url)
       expect(evilRequests.filter((url) => url.includes('frame'))).toEqual([])
       await opened.page.close()

@@ -36,7 +36,8 @@ describe('the launcher', () => {
     expect(await button.getAttribute('aria-expanded')).toBe('false')
     await button.focus()
     await opened.page.keyboard.press('Enter')
-    await opened.page.getByRole('button', { name: 'Close chat', expanded: true }).waitFor()
+    await opened.frame.getByRole('button', { name: 'Close chat' }).waitFor()
+    expect(await opened.launcher.getAttribute('aria-expanded')).toBe('true')
     expect(await opened.page.locator('parley-chat iframe').getAttribute('title')).not.toBe('')
   })
 
@@ -148,7 +149,7 @@ describe('the chat window', () => {
       x: 1000 - 20 - 480,
       y: 20,
       width: 480,
-      height: 700 - 40 - 72,
+      height: 700 - 40,
     })
   })
 
@@ -187,7 +188,7 @@ test('the widget works on a page whose CSP allows only the loader script and the
   await opened.frame.getByRole('textbox').press('Enter')
   await opened.frame.getByText('You said: Good evening').waitFor()
   const { width } = (await opened.page.locator('parley-chat .window').boundingBox()) ?? {}
-  expect([width, opened.complaints]).toEqual([360, []])
+  expect([width, opened.complaints]).toEqual([400, []])
   expect(new Set(requests)).toEqual(new Set([harness.app.url]))
   await opened.page.close()
 })
@@ -207,6 +208,7 @@ describe('an agent restricted to certain origins', () => {
 
   test('shows only a hint for developers on other origins', async () => {
     const opened = await openLocked('https://elsewhere.example')
+    await opened.launcher.click()
     expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
     const hint = opened.page.getByRole('alert')
     await hint.waitFor()

@@ -81,7 +81,7 @@ test('the component applies changed props and restores the default of a removed 
   expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
   await show(opened, '{ autoOpen: true, title: "Second", tools: [], headers: {} }')
   await opened.frame.getByRole('heading', { name: 'Second' }).waitFor()
-  expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(1000 - 20 - 360)
+  expect((await opened.page.locator('parley-chat .window').boundingBox())?.x).toBe(1000 - 20 - 400)
   await show(opened, '{ autoOpen: true }')
   await opened.frame.getByRole('heading', { name: 'Helper' }).waitFor()
   expect(await namesHeard(opened)).toEqual(['onReady', 'onOpen'])
@@ -146,13 +146,13 @@ test('a second component logs a warning and does not render a widget', async () 
   expect(opened.complaints).toEqual([expect.stringContaining('already_mounted')])
 })
 
-test("the hook's sendMessage logs a warning and does not send a message", async () => {
+test("the hook's sendMessage sends a message in the visitor's name", async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true }')
   await opened.event('opened')
   await opened.page.evaluate('chat.sendMessage("private words")')
-  expect(opened.complaints).toEqual([expect.stringMatching(/sendMessage is not implemented/)])
-  expect(opened.complaints.join()).not.toContain('private words')
+  await opened.frame.getByText('You said: private words').waitFor()
+  expect(opened.complaints).toEqual([])
 })
 
 test('the hook starts a new conversation', async () => {

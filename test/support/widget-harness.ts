@@ -82,7 +82,12 @@ export async function openWidgetHarness(
     origin,
     script: (attributes = '') => `<script ${attributes} src="${app.url}/embed/parley.js"></script>`,
     async open(document, options = {}) {
-      const page = await browser.newPage({ viewport: { width: 1000, height: 700 }, ...options })
+      // Without transitions, positions can be measured at any time.
+      const page = await browser.newPage({
+        viewport: { width: 1000, height: 700 },
+        reducedMotion: 'reduce',
+        ...options,
+      })
       await page.addInitScript(noteEvents)
       const address = `${origin}/${documents.push(document) - 1}${document.query ?? ''}`
       return watch(page, address)

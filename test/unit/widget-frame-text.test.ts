@@ -258,8 +258,8 @@ test('the text color has sufficient contrast on every page color', () => {
     const color = `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`
     expect(contrastOf(textOn(color), color)).toBeGreaterThanOrEqual(4.5)
     for (const surfaces of [
-      ['#ffffff', '#f4f5f8'],
-      ['#17191f', '#22252d'],
+      ['#ffffff', '#f3f3f6'],
+      ['#16181e', '#20232b'],
     ]) {
       for (const surface of surfaces) {
         expect(contrastOf(readableOn(color, surfaces), surface)).toBeGreaterThanOrEqual(4.5)

@@ -29,6 +29,10 @@ export interface AppState {
   readonly notice: Failure | undefined
   /** Whether the visitor can see the frame. */
   readonly isOpen: boolean
+  /** Whether the window fills the side of the page; undefined if it cannot. */
+  readonly isExpanded: boolean | undefined
+  /** Text from the page for the input; a new object for each text. */
+  readonly prefill: { readonly text: string } | undefined
   readonly isOnline: boolean
   /** Number of replies that were completed while the frame was hidden. */
   readonly unread: number
@@ -51,7 +55,8 @@ type AppAction =
   | { readonly type: 'reply-completed' }
   | { readonly type: 'blocked'; readonly failure: Failure }
   | { readonly type: 'noticed'; readonly failure: Failure }
-  | { readonly type: 'visibility'; readonly isOpen: boolean }
+  | { readonly type: 'visibility'; readonly isOpen: boolean; readonly isExpanded: boolean | undefined }
+  | { readonly type: 'prefill'; readonly text: string }
   | { readonly type: 'online'; readonly isOnline: boolean }
   | { readonly type: 'focus' }
 
@@ -66,6 +71,8 @@ const initialState: AppState = {
   blocked: undefined,
   notice: undefined,
   isOpen: false,
+  isExpanded: undefined,
+  prefill: undefined,
   isOnline: true,
   unread: 0,
   focusCount: 0,
@@ -92,7 +99,14 @@ function reduceApp(state: AppState, action: AppAction): AppState {
     case 'noticed':
       return { ...state, notice: action.failure }
     case 'visibility':
-      return { ...state, isOpen: action.isOpen, unread: action.isOpen ? 0 : state.unread }
+      return {
+        ...state,
+        isOpen: action.isOpen,
+        isExpanded: action.isExpanded,
+        unread: action.isOpen ? 0 : state.unread,
+      }
+    case 'prefill':
+      return { ...state, prefill: { text: action.text } }
     case 'online':
       return { ...state, isOnline: action.isOnline }
     case 'focus':

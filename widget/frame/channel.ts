@@ -83,6 +83,8 @@ function isBounded(data: unknown): boolean {
 type Check = (value: unknown) => boolean
 
 const isText: Check = (value) => typeof value === 'string'
+const isNumber: Check = (value) => Number.isFinite(value)
+const isTextOrNumber: Check = (value) => isText(value) || isNumber(value)
 const isFlag: Check = (value) => typeof value === 'boolean'
 const isAbsent: Check = (value) => value === undefined
 const isOneOf =
@@ -102,8 +104,22 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
   system: optional(isText),
   welcomeMessage: optional(isText),
   title: optional(isText),
-  theme: isOneOf('light', 'dark', 'auto'),
-  primaryColor: isText,
+  theme: optional(isOneOf('light', 'dark', 'auto')),
+  primaryColor: optional(isText),
+  avatar: optional(isText),
+  logo: optional(isText),
+  headerStyle: optional(isOneOf('plain', 'solid', 'gradient')),
+  headerColor: optional(isText),
+  launcherIcon: optional(isText),
+  launcherLabel: optional(isText),
+  teaser: optional(isText),
+  teaserDelay: optional(isNumber),
+  font: optional(isOneOf('inter', 'system', 'rounded', 'serif', 'mono')),
+  radius: optional(isNumber),
+  density: optional(isOneOf('comfortable', 'compact')),
+  position: optional(isText),
+  width: optional(isTextOrNumber),
+  height: optional(isTextOrNumber),
   greeting: optional(isText),
   placeholder: optional(isText),
   debug: isFlag,
@@ -119,7 +135,9 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
 const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<string, unknown>) => boolean>> = {
   configure: ({ options }) => isRecord(options) && hasOptions(options),
   context: ({ context }) => isRecord(context),
-  visibility: ({ isOpen }) => isFlag(isOpen),
+  visibility: ({ isOpen, isExpanded }) => isFlag(isOpen) && optional(isFlag)(isExpanded),
+  send: ({ text }) => isText(text),
+  prefill: ({ text }) => isText(text),
   focus: () => true,
   logout: () => true,
   newConversation: () => true,

@@ -12,7 +12,9 @@ interface CheckedOptions {
 /** Drops headers that cannot be sent or that would replace the agent key. `ownOrigin` is the frame's origin. */
 export function checkOptions(given: FrameOptions, ownOrigin: string): CheckedOptions {
   const { headers, ...options } = given
-  const problems = toHex(given.primaryColor) === undefined ? ['primaryColor'] : []
+  const problems: string[] = []
+  for (const name of ['primaryColor', 'headerColor'] as const)
+    if (given[name] !== undefined && toHex(given[name]) === undefined) problems.push(name)
   if (headers === undefined || Object.keys(headers).length === 0) return { options, problems }
   if (options.endpoint === undefined)
     return { options, problems: [...problems, 'headers: set `endpoint` too; headers are sent only there.'] }

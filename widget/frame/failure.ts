@@ -28,6 +28,10 @@ export interface Failure {
   readonly code: FailureCode
   /** Earliest time for a retry, in Unix milliseconds. */
   readonly retryAtMs?: number
+  /** HTTP status of the server's response. */
+  readonly status?: number
+  /** The request's id in the server's log. */
+  readonly requestId?: string
   /** A message for the page's developer, which replaces the visitor's message. */
   readonly detail?: string
 }

@@ -13,7 +13,7 @@ import { type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createSharing, findShareTarget, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
-import { accentOf } from './theme.ts'
+import { resolveTheme, type Theme } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner, type ToolRunner } from './tools/tool-runner.ts'
 import type { Trial } from './trial/trial.ts'
@@ -21,12 +21,15 @@ import type { Trial } from './trial/trial.ts'
 /** The actions that the page and the visitor can take. */
 export type Session = Chats['actions'] & {
   readonly store: Store
+  readonly themeOf: (options: FrameOptions) => Theme
   readonly receive: (message: PageMessage, channel: Channel) => void
   readonly decide: ToolRunner['decide']
   readonly insert: (text: string) => void
   readonly shareMessage: (text: string) => Promise<ShareOutcome>
   readonly shareConversation: () => Promise<ShareOutcome | undefined>
   readonly close: () => void
+  /** Switches between the window and the side panel. */
+  readonly toggleExpanded: () => void
 }
 
 /** Creates the session between the frame and its host page; must be called once per frame. */
@@ -55,9 +58,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   }
 
   function reportFailure(failure: Failure): void {
-    const { code, detail } = failure
-    if (detail !== undefined) logMistake(detail)
-    post({ type: 'error', code: toWidgetErrorCode(code), message: detail ?? en.failures[code] })
+    post(renderFailure(failure))
     if (isLasting(failure)) dispatch({ type: 'blocked', failure })
   }
 
@@ -71,39 +72,59 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     for (const problem of problems) reportMistake(problem)
     const language = chooseLanguage([options.language, ...navigator.languages])
     chats.configure(options, language, pageOrigin)
-    announceReady(renderLauncher(options, language))
+    announceReady(renderLauncher(resolveTheme(options, operator.theme), language))
     if (before === undefined) pageTools.start()
   }
 
   watchNetwork(store, chats.onOnline)
-  postUnread(store, post)
+  postChanges(store, post)
 
   return {
     store,
+    themeOf: (options) => resolveTheme(options, operator.theme),
     receive(message, from) {
       channel = from
       if (store.get().options?.debug) logName('from the page', message.type)
       if (message.type === 'mcp') return pageTools.receive(message.message)
       if (message.type === 'context') return chats.setContext(message.context)
-      if (message.type === 'focus') return dispatch({ type: 'focus' })
       if (message.type === 'logout') return chats.forget()
       if (message.type === 'newConversation') return chats.startNewWhenKnown()
+      if (message.type === 'focus' || message.type === 'prefill') return dispatch(message)
+      if (message.type === 'send') return sendOrPrefill(message.text.trim(), chats, store)
       if (message.type === 'share') return sharing.settle(message.isReceived)
       if (message.type === 'configure') return configure(message.options, from.origin)
-      dispatch({ type: 'visibility', isOpen: message.isOpen })
+      dispatch({ isExpanded: undefined, ...message })
       chats.onVisibility()
     },
     ...chats.actions,
     decide: toolRunner.decide,
     insert: (text) => post({ type: 'insert', text, close: coversPage(store.get()) }),
     shareMessage: (text) => sharing.share('message', text),
-    async shareConversation() {
-      const { conversation, language } = store.get()
-      if (findStreaming(conversation) !== undefined) return undefined
-      return sharing.share('conversation', renderTranscript(conversation.entries, language))
-    },
+    shareConversation: () => shareConversation(store, sharing),
     close: () => post({ type: 'close' }),
+    toggleExpanded: () => post({ type: 'expand' }),
   }
+}
+
+async function shareConversation(
+  store: Store,
+  sharing: ReturnType<typeof createSharing>,
+): ReturnType<Session['shareConversation']> {
+  const { conversation, language } = store.get()
+  if (findStreaming(conversation) !== undefined) return undefined
+  return sharing.share('conversation', renderTranscript(conversation.entries, language))
+}
+
+/** Puts the text into the input if it cannot be sent now. */
+function sendOrPrefill(text: string, { actions }: Chats, { dispatch }: Store): void {
+  if (text !== '' && !actions.send(text)) dispatch({ type: 'prefill', text })
+}
+
+/** Logs the detail for the page's developer, and returns the message for the page. */
+function renderFailure({ code, detail, status, requestId }: Failure): FrameMessage {
+  if (detail !== undefined) logMistake(detail)
+  const message = detail ?? en.failures[code]
+  return { type: 'error', code: toWidgetErrorCode(code), message, reason: code, status, requestId }
 }
 
 function watchNetwork({ dispatch }: Store, onOnline: () => void): void {
@@ -119,6 +140,11 @@ function watchNetwork({ dispatch }: Store, onOnline: () => void): void {
   update()
 }
 
+function postChanges(store: Store, post: (message: FrameMessage) => void): void {
+  postUnread(store, post)
+  postMessages(store, post)
+}
+
 /** Posts the number of unread replies whenever it changes. */
 function postUnread(store: Store, post: (message: FrameMessage) => void): void {
   let posted = 0
@@ -127,6 +153,26 @@ function postUnread(store: Store, post: (message: FrameMessage) => void): void {
     if (unread === posted) return
     posted = unread
     post({ type: 'unread', count: unread, label: unread === 0 ? '' : countIn(language, unread) })
+  })
+}
+
+/** Posts, without its text, each question that is sent and each answer that has ended. */
+function postMessages(store: Store, post: (message: FrameMessage) => void): void {
+  let streaming: string | undefined
+  let asked: string | undefined
+  store.subscribe(() => {
+    const { entries } = store.get().conversation
+    const last = entries.at(-1)
+    const reply = entries.findLast(({ id }) => id === streaming)
+    if (reply?.kind === 'reply' && reply.status !== 'streaming') {
+      streaming = undefined
+      post({ type: 'message', role: 'assistant', status: reply.status })
+    }
+    if (last?.kind !== 'reply' || last.status !== 'streaming' || last.id === streaming) return
+    streaming = last.id
+    const question = entries.findLast(({ kind }) => kind === 'user')?.id
+    if (question !== asked) post({ type: 'message', role: 'user' })
+    asked = question
   })
 }
 
@@ -140,10 +186,9 @@ function createAnnouncer(post: (message: FrameMessage) => void): (words: Launche
   }
 }
 
-function renderLauncher({ primaryColor }: FrameOptions, { strings }: Language): LauncherWords {
+function renderLauncher({ accent }: Theme, { strings }: Language): LauncherWords {
   const { openChat, closeChat, defaultTitle } = strings
-  const color = accentOf(primaryColor)
-  return { open: openChat, close: closeChat, window: defaultTitle, color, iconColor: textOn(color) }
+  return { open: openChat, close: closeChat, window: defaultTitle, color: accent, iconColor: textOn(accent) }
 }
 
 /**

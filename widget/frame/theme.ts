@@ -1,22 +1,71 @@
-/** Sets the document's colors, language and direction. */
-import { defaultOptions, type FrameOptions } from '../options.ts'
+/** Sets the document's appearance, language and direction. */
+import { type AgentTheme, type Appearance, defaultAppearance } from '../appearance.ts'
+import type { FrameOptions } from '../options.ts'
+import { isRecord } from '../values.ts'
 import type { Hex } from './contrast.ts'
 import { mix, readableOn, textOn } from './contrast.ts'
 import type { Language } from './strings/strings.ts'
 
-type Theme = 'light' | 'dark'
+type Scheme = 'light' | 'dark'
 
-/** The backgrounds in `styles.css` on which text has the accent color. */
+/** `--surface` and `--raised` in `src/design/tokens.css`: the backgrounds on which text has the accent color. */
 const surfaces = {
-  light: ['#ffffff', '#f4f5f8'],
-  dark: ['#17191f', '#22252d'],
+  light: ['#ffffff', '#f3f3f6'],
+  dark: ['#16181e', '#20232b'],
 } as const
 
-/** Sets the colors now and whenever the system's color scheme changes; returns a function that stops this. */
-export function applyTheme(root: HTMLElement, { theme, primaryColor }: FrameOptions): () => void {
+/** The complete appearance of the frame. */
+export interface Theme {
+  readonly scheme: 'light' | 'dark' | 'auto'
+  readonly accent: Hex
+  readonly headerStyle: NonNullable<Appearance['headerStyle']>
+  readonly header: Hex
+  readonly font: NonNullable<Appearance['font']>
+  readonly radius: number
+  readonly density: NonNullable<Appearance['density']>
+  readonly avatar: string | undefined
+  readonly logo: string | undefined
+}
+
+/** Reads the agent's theme, which the server writes into the document. */
+export function readAgentTheme(root: HTMLElement): AgentTheme {
+  try {
+    const theme: unknown = JSON.parse(root.dataset.agentTheme ?? '{}')
+    return isRecord(theme) ? theme : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Merges the page's options, the agent's theme and the defaults, in that order. */
+export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): Theme {
+  const { colorScheme, ...agent } = agentTheme
+  const chosen = { ...defaultAppearance, ...agent, ...withoutAbsent(options) }
+  const accent = toHex(chosen.primaryColor) ?? toHex(agent.primaryColor) ?? defaultAppearance.primaryColor
+  return {
+    scheme: options.theme ?? colorScheme ?? 'auto',
+    accent,
+    headerStyle: chosen.headerStyle,
+    header: toHex(chosen.headerColor) ?? toHex(agent.headerColor) ?? accent,
+    font: chosen.font,
+    radius: chosen.radius,
+    density: chosen.density,
+    avatar: options.avatar ?? agent.avatar,
+    logo: options.logo ?? agent.logo,
+  }
+}
+
+/** Applies the theme now and whenever the system's color scheme changes; returns a function that stops this. */
+export function applyTheme(root: HTMLElement, theme: Theme): () => void {
   const dark = matchMedia('(prefers-color-scheme: dark)')
-  const accent = accentOf(primaryColor)
-  const set = () => setColors(root, accent, theme === 'auto' ? (dark.matches ? 'dark' : 'light') : theme)
+  const { scheme, headerStyle, font, density, radius, avatar } = theme
+  root.dataset.header = headerStyle
+  root.dataset.font = font
+  root.dataset.density = density
+  root.toggleAttribute('data-avatar', avatar !== undefined)
+  root.style.setProperty('--corner', `${radius}px`)
+  root.style.setProperty('--avatar', avatar === undefined ? 'none' : toCssUrl(avatar))
+  const set = () => setColors(root, theme, scheme === 'auto' ? (dark.matches ? 'dark' : 'light') : scheme)
   set()
   dark.addEventListener('change', set)
   return () => dark.removeEventListener('change', set)
@@ -29,30 +78,40 @@ export function applyLanguage(root: HTMLElement, { tag, direction }: Language, t
   document.title = title
 }
 
-function setColors(root: HTMLElement, accent: string, theme: Theme): void {
-  const [surface] = surfaces[theme]
-  root.dataset.theme = theme
+function setColors(root: HTMLElement, { accent, header }: Theme, scheme: Scheme): void {
+  const [surface] = surfaces[scheme]
+  const onHeader = textOn(header)
+  root.dataset.theme = scheme
   const colors = {
     '--accent': accent,
     '--accent-hover': mix(accent, textOn(accent), 0.12),
     '--on-accent': textOn(accent),
-    '--accent-text': readableOn(accent, surfaces[theme]),
-    '--accent-soft': mix(surface, accent, theme === 'light' ? 0.1 : 0.2),
+    '--accent-text': readableOn(accent, surfaces[scheme]),
+    '--accent-soft': mix(surface, accent, scheme === 'light' ? 0.1 : 0.2),
+    '--header': header,
+    // Mixes away from the text color, so the contrast grows.
+    '--header-end': mix(header, onHeader === '#ffffff' ? '#000000' : '#ffffff', 0.28),
+    '--on-header': onHeader,
   }
   for (const [name, value] of Object.entries(colors)) root.style.setProperty(name, value)
 }
 
-/** Returns the page's color as `#rrggbb`, or the default if it is not an opaque color. */
-export function accentOf(primaryColor: string): Hex {
-  return toHex(primaryColor) ?? defaultOptions.primaryColor
+/** Removes fields without a value, so that they do not replace defaults. */
+function withoutAbsent(options: FrameOptions): Partial<FrameOptions> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+function toCssUrl(url: string): string {
+  return `url("${url.replaceAll(/["\\\n\r\f]/g, (character) => encodeURIComponent(character))}")`
 }
 
 /** Returns `#rrggbb` for an opaque CSS color, or undefined for anything else, such as `inherit`. */
-export function toHex(color: string): Hex | undefined {
+export function toHex(color: string | undefined): Hex | undefined {
+  if (color === undefined || !CSS.supports('color', color)) return undefined
   const canvas = document.createElement('canvas')
   canvas.width = canvas.height = 1
   const context = canvas.getContext('2d', { willReadFrequently: true })
-  if (context === null || !CSS.supports('color', color)) return undefined
+  if (context === null) return undefined
   // A canvas ignores values that depend on other colors, such as `inherit`, `var(--x)` or `env(x)`.
   context.fillStyle = 'transparent'
   if (!/current/i.test(color)) context.fillStyle = color

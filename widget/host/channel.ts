@@ -55,13 +55,21 @@ export function openChannel(
   }
 
   frame.onload = () => {
+    // An empty frame, until the visitor needs the chat.
+    if (!frame.src) return
     expectHello()
     session = newId()
     greet('page-hello', [])
   }
 
   function receiveHello({ source, origin, data }: MessageEvent<unknown>): void {
-    if (source !== frame.contentWindow || origin !== originOf() || port !== undefined || !isRecord(data))
+    if (
+      !frame.src ||
+      source !== frame.contentWindow ||
+      origin !== originOf() ||
+      port !== undefined ||
+      !isRecord(data)
+    )
       return
     if (data.protocol !== PROTOCOL || data.type !== 'frame-hello' || data.session !== session) return
     clearTimeout(timer)
@@ -99,6 +107,8 @@ function isFrameMessage(data: unknown): data is FrameMessage {
   const { type, words, count, label, text, code, message } = data
   const isKnown =
     type === 'close' ||
+    type === 'expand' ||
+    (type === 'message' && isText(data.role)) ||
     (type === 'ready' && isRecord(words)) ||
     (type === 'unread' && Number.isInteger(count) && isText(label)) ||
     ((type === 'insert' || type === 'share') && isText(text)) ||

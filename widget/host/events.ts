@@ -7,6 +7,19 @@ import { dom } from './dom.ts'
 export interface WidgetError extends Error {
   /** A code from docs/widget.md. */
   readonly code: WidgetErrorCode
+  /** A more specific reason than `code`, such as `quota_spent`. */
+  readonly reason?: string | undefined
+  /** HTTP status of the server's response. */
+  readonly status?: number | undefined
+  /** The request's id in the server's log. */
+  readonly requestId?: string | undefined
+}
+
+/** A message in the conversation; the page never receives its text. */
+export interface ChatMessageEvent {
+  readonly role: 'user' | 'assistant'
+  /** The answer's final status, such as `done` or `stopped`. */
+  readonly status?: string | undefined
 }
 
 /** Text that the visitor inserts into the page. */
@@ -29,6 +42,8 @@ export interface WidgetCallbacks {
   readonly onReady?: (() => void) | undefined
   readonly onOpen?: (() => void) | undefined
   readonly onClose?: (() => void) | undefined
+  readonly onMessage?: ((message: ChatMessageEvent) => void) | undefined
+  readonly onUnread?: ((unread: { readonly count: number }) => void) | undefined
   readonly onInsert?: ((insertion: Insertion) => void) | undefined
   /** If it throws or rejects, the model receives the error as the tool's result. */
   readonly onToolCall?:
@@ -44,6 +59,7 @@ export interface WidgetEvents {
   opened: undefined
   closed: undefined
   unread: { readonly count: number }
+  message: ChatMessageEvent
   insert: Insertion
   'tool-call': {
     readonly tool: string
@@ -58,6 +74,8 @@ const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> 
   ready: 'onReady',
   opened: 'onOpen',
   closed: 'onClose',
+  message: 'onMessage',
+  unread: 'onUnread',
   insert: 'onInsert',
   'user-share': 'onUserShare',
   error: 'onError',
@@ -89,8 +107,23 @@ export function publish<Name extends keyof WidgetEvents>(
   return isRead
 }
 
-export function createError(code: WidgetErrorCode, text: string): WidgetError {
-  return Object.assign(new Error(text), { code })
+export function createError(
+  code: WidgetErrorCode,
+  text: string,
+  details?: Pick<WidgetError, 'reason' | 'status' | 'requestId'>,
+): WidgetError {
+  return Object.assign(new Error(text), { code }, details)
+}
+
+/** Calls the listener for each event with this name; returns a function that removes it. */
+export function listen<Name extends keyof WidgetEvents>(
+  name: Name,
+  listener: (detail: WidgetEvents[Name]) => void,
+): () => void {
+  const onEvent = (event: Event) => listener((event as CustomEvent<WidgetEvents[Name]>).detail)
+  const type = `parley-chat-${name}`
+  dom.addEventListener(type, onEvent)
+  return () => dom.removeEventListener(type, onEvent)
 }
 
 /** Reports a mistake in the page's code. `text` must not contain keys, contexts or chat text. */

@@ -28,6 +28,8 @@ export interface WidgetState {
   readonly isReady: boolean
   readonly isOpen: boolean
   readonly hasUnread: boolean
+  /** Number of answers that were completed while the window was closed. */
+  readonly unreadCount: number
 }
 
 export interface Widget {
@@ -36,6 +38,10 @@ export interface Widget {
   open(): void
   close(): void
   toggle(): void
+  /** Opens the window and sends a message in the visitor's name. */
+  sendMessage(text: string): void
+  /** Opens the window and puts text into the input. */
+  prefill(text: string): void
   /** Deletes the stored conversations with this agent. */
   logout(): void
   /** Shows an empty conversation. */

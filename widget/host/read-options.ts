@@ -41,6 +41,9 @@ const webAddress: Read = (value) => {
   return /^https?:/.test(schemes) && !isBlocked ? url?.href : undefined
 }
 
+/** Accepts a number of pixels or seconds, also as text. */
+const count: Read = (value) => (Number(value) >= 0 ? Number(value) : undefined)
+
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */
 const length: Read = (value) => {
   const css = Number(value) > 0 ? `${value}px` : value
@@ -65,6 +68,14 @@ const readers: Readonly<Record<string, Read>> = {
   theme: matching(/^(light|dark|auto)$/),
   headers: accept(isRecord),
   position: matching(/^bottom-(right|left)$/),
+  headerStyle: matching(/^(plain|solid|gradient)$/),
+  launcherIcon: matching(/^(chat|question|sparkles|wave|avatar)$/),
+  font: matching(/^(inter|system|rounded|serif|mono)$/),
+  density: matching(/^(comfortable|compact)$/),
+  load: matching(/^(open|idle)$/),
+  radius: count,
+  teaserDelay: count,
+  rules: accept(Array.isArray),
   width: length,
   height: length,
   context: accept(isRecord),
@@ -91,18 +102,34 @@ export function readOptions(given: GivenOptions, reject: (name: string) => void)
 }
 
 /** Returns the options for the frame, which ignores those that concern only the page. */
-export function toFrameOptions({ context: _context, tools: _tools, ...options }: ReadOptions): FrameOptions {
+export function toFrameOptions({
+  context: _context,
+  tools: _tools,
+  rules: _rules,
+  ...options
+}: ReadOptions): FrameOptions {
   return toPlain({ ...options, isInline: options.containerId !== undefined, given: Object.keys(options) })
 }
 
+/** Returns the origin of the server: that of `widgetUrl`, `endpoint`, the script or the page. */
+function serverOf(
+  { widgetUrl, endpoint }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint'>,
+  scriptUrl = '',
+): string {
+  return `${toUrl(widgetUrl ?? endpoint ?? scriptUrl)?.origin}`
+}
+
+/** Returns the address of the script that contains the agent's theme. */
+export function themeAddressOf(options: ReadOptions, scriptUrl: string | undefined): string {
+  return `${serverOf(options, scriptUrl)}/embed/agent.js?key=${publicPartOf(options.apiKey)}`
+}
+
 /**
- * Returns the frame's address, which contains only the key's public part. The server is that of `widgetUrl`,
- * `endpoint`, the script or the page, whichever is given first.
+ * Returns the frame's address, which contains only the key's public part.
  */
 export function frameAddressOf(
-  { widgetUrl, endpoint, apiKey }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
+  options: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
   scriptUrl: string | undefined,
 ): string {
-  const origin = toUrl(widgetUrl ?? endpoint ?? scriptUrl ?? '')?.origin
-  return `${origin}/embed/frame?key=${publicPartOf(apiKey)}`
+  return `${serverOf(options, scriptUrl)}/embed/frame?key=${publicPartOf(options.apiKey)}`
 }

@@ -10,12 +10,17 @@ import styles from './shell.css?inline'
 
 interface Shell {
   readonly frame: HTMLIFrameElement
+  readonly layout: HTMLElement
   /** Applies the options for the widget's appearance. */
   readonly paint: (options: ReadOptions) => void
   /** Shows the launcher, unless the page has disabled it. */
-  readonly show: (words: LauncherWords) => void
+  readonly show: () => void
+  /** Sets the launcher's texts and colors, which the frame computes. */
+  readonly setWords: (words: LauncherWords) => void
+  readonly hide: () => void
   readonly setUnread: (count: number, label: string) => void
   readonly setOpen: (isOpen: boolean, takesFocus: boolean) => void
+  readonly setExpanded: (isExpanded: boolean) => void
   readonly showHint: (text: string) => void
   /**
    * Inserts the element, and inserts it again whenever the page removes it, for example by replacing its
@@ -28,6 +33,8 @@ interface Shell {
 interface LauncherEvents {
   readonly onToggle: () => void
   readonly onEscape: () => void
+  /** The visitor points at the launcher or moves the focus to it. */
+  readonly onApproach: () => void
 }
 
 /**
@@ -36,16 +43,18 @@ interface LauncherEvents {
  */
 export function createShell(
   containerId: string | undefined,
-  { onToggle, onEscape }: LauncherEvents,
+  { onToggle, onEscape, onApproach }: LauncherEvents,
   ended: AbortController,
 ): Shell {
   const host = dom.createElement('parley-chat')
   const root = attachStyledRoot(host)
   const badge = make('span', 'badge')
   badge.hidden = true
-  const launcher = make('button', 'launcher', badge)
+  const label = make('span', 'label')
+  const launcher = make('button', 'launcher', label, badge)
   launcher.setAttribute('aria-controls', 'window')
   launcher.onclick = onToggle
+  launcher.onpointerenter = launcher.onfocus = onApproach
   launcher.onkeydown = ({ key }) => {
     if (key === 'Escape') onEscape()
   }
@@ -62,6 +71,7 @@ export function createShell(
   fitToViewport(layout.style, ended)
 
   let words: Partial<LauncherWords> = {}
+  let isShown = false
   let unread = ''
   let isOpen = false
   let hasLauncher = true
@@ -69,9 +79,10 @@ export function createShell(
 
   function refresh(): void {
     layout.classList.toggle('open', isOpen)
-    launcher.hidden = words.open === undefined || !hasLauncher
+    launcher.hidden = !isShown || !hasLauncher
     launcher.ariaExpanded = `${isOpen}`
-    launcher.ariaLabel = (isOpen ? words.close : words.open) + unread
+    const open = [label.textContent, words.open ?? openWords()].filter(Boolean).join(': ')
+    launcher.ariaLabel = (isOpen ? (words.close ?? '×') : open) + unread
   }
 
   function attach(): void {
@@ -81,17 +92,44 @@ export function createShell(
   const observer = new MutationObserver(attach)
   return {
     frame,
-    paint({ defaultUI, position, theme, width, height }) {
+    layout,
+    paint({
+      defaultUI,
+      position,
+      theme,
+      width = 400,
+      height = 720,
+      radius = 16,
+      primaryColor = '#4f46e5',
+      launcherIcon = 'chat',
+      launcherLabel = '',
+      avatar,
+    }) {
       hasLauncher = defaultUI
       layout.classList.toggle('left', position === 'bottom-left')
-      layout.style.colorScheme = theme === 'auto' ? 'light dark' : theme
-      const variables = { width, height, above: defaultUI ? '72px' : '0px' }
-      for (const [name, value] of Object.entries(variables)) layout.style.setProperty(`--${name}`, `${value}`)
+      layout.style.colorScheme = theme === undefined || theme === 'auto' ? 'light dark' : theme
+      launcher.dataset.icon = launcherIcon
+      launcher.style.backgroundImage =
+        launcherIcon === 'avatar' && avatar ? `url(${JSON.stringify(avatar)})` : ''
+      label.textContent = launcherLabel
+      const variables = { width, height, corner: radius }
+      for (const [name, value] of Object.entries(variables))
+        layout.style.setProperty(`--${name}`, Number(value) >= 0 ? `${value}px` : `${value}`)
+      layout.style.setProperty('--primary', words.color ?? primaryColor)
       refresh()
     },
-    show(given) {
+    show() {
+      isShown = true
+      refresh()
+    },
+    hide() {
+      isShown = false
+      refresh()
+    },
+    setWords(given) {
       words = given
       frame.title = given.window
+      layout.classList.add('connected')
       layout.style.setProperty('--primary', given.color)
       layout.style.setProperty('--icon', given.iconColor)
       root.querySelector('[role]')?.remove()
@@ -113,6 +151,9 @@ export function createShell(
       else if (!open && hadFocus)
         (launcher.hidden ? (focusedBefore as HTMLElement | null) : launcher)?.focus()
     },
+    setExpanded(isExpanded) {
+      layout.classList.toggle('expanded', isExpanded)
+    },
     showHint(text) {
       layout.classList.add('open')
       layout.appendChild(make('div', 'window', text)).role = 'alert'
@@ -126,6 +167,21 @@ export function createShell(
       host.remove()
     },
   }
+}
+
+/** The launcher's name until the frame, which contains all translations, has loaded. */
+function openWords(): string {
+  const words: Readonly<Record<string, string>> = {
+    ar: 'فتح المحادثة',
+    de: 'Chat öffnen',
+    es: 'Abrir chat',
+    fr: 'Ouvrir le chat',
+    he: 'פתיחת הצ׳אט',
+    ja: 'チャットを開く',
+    pt: 'Abrir chat',
+    zh: '打开聊天',
+  }
+  return words[navigator.language.slice(0, 2)] ?? 'Open chat'
 }
 
 function attachStyledRoot(host: HTMLElement): ShadowRoot {

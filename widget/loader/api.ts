@@ -1,9 +1,9 @@
 /** Creates `ParleyChat`, the API that a host page uses to control the widget. */
 import { dom } from '../host/dom.ts'
-import { log } from '../host/events.ts'
+import { listen, log, type WidgetEvents } from '../host/events.ts'
 import { sharedPage } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
-import { mountWidget } from '../host/widget.ts'
+import { mountWidget, type WidgetParts } from '../host/widget.ts'
 
 /** The page's API, and the function that mounts the widget automatically. */
 export interface CreatedApi {
@@ -13,7 +13,7 @@ export interface CreatedApi {
 }
 
 /** Creates the API, which reads `ParleyChatConfig` again for each mount. */
-export function createApi(scriptUrl: string | undefined, attributes: GivenOptions): CreatedApi {
+export function createApi(parts: WidgetParts, attributes: GivenOptions): CreatedApi {
   const page = sharedPage()
   let configured: GivenOptions = {}
   let isWaiting = false
@@ -21,10 +21,13 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
   const gather = (): GivenOptions => ({ ...attributes, ...window.ParleyChatConfig, ...configured })
 
   /** Mounts immediately if needed, instead of waiting until the page is idle. */
-  function call(name: 'open' | 'close' | 'toggle' | 'logout' | 'newConversation'): void {
+  function call(
+    name: 'open' | 'close' | 'toggle' | 'logout' | 'newConversation' | 'sendMessage' | 'prefill',
+    text = '',
+  ): void {
     mountIfWaiting()
     whenParsed(() => {
-      if (page.widget) page.widget[name]()
+      if (page.widget) page.widget[name](text)
       else log('warn', `${name}: no widget`)
     })
   }
@@ -39,7 +42,7 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       isWaiting = false
       asked = options
       whenParsed(() => {
-        if (asked) mountWidget({ ...gather(), ...asked }, scriptUrl)
+        if (asked) mountWidget({ ...gather(), ...asked }, parts)
         asked = undefined
       })
     },
@@ -55,7 +58,11 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
       call('logout')
     },
     newConversation: () => call('newConversation'),
+    sendMessage: (text) => call('sendMessage', text),
+    prefill: (text) => call('prefill', text),
+    setUser: (user) => api.configure({ user }),
     setContext: (context) => api.configure({ context }),
+    on: listen,
     destroy() {
       configured = {}
       isWaiting = false
@@ -70,6 +77,9 @@ export function createApi(scriptUrl: string | undefined, attributes: GivenOption
     },
     get hasUnread() {
       return !!page.widget?.state.hasUnread
+    },
+    get unreadCount() {
+      return page.widget?.state.unreadCount ?? 0
     },
     get iframe() {
       return page.widget?.iframe ?? null
@@ -92,6 +102,14 @@ export interface ParleyChat {
   open(): void
   close(): void
   toggle(): void
+  /** Opens the window and sends a message in the visitor's name. While an answer is being written, the text is put into the input. */
+  sendMessage(text: string): void
+  /** Opens the window and puts text into the input, which the visitor can change and send. */
+  prefill(text: string): void
+  /** Shows the conversation of another signed-in user; undefined for a visitor who is not signed in. */
+  setUser(user: string | undefined): void
+  /** Calls the listener for each event; returns a function that removes it. */
+  on<Name extends keyof WidgetEvents>(name: Name, listener: (detail: WidgetEvents[Name]) => void): () => void
   /** Replaces the context. Pass a new object, because changes to the same object are not detected. */
   setContext(context: Readonly<Record<string, unknown>>): void
   /** Shows an empty conversation, if the widget is ready. */
@@ -104,6 +122,8 @@ export interface ParleyChat {
   readonly ready: Promise<ParleyChat>
   readonly isOpen: boolean
   readonly hasUnread: boolean
+  /** Number of answers that were completed while the window was closed. */
+  readonly unreadCount: number
   readonly iframe: HTMLIFrameElement | null
 }
 

@@ -1,6 +1,7 @@
 /** Starts `/embed/parley.js`: installs `ParleyChat` and mounts the widget. */
 
 import { dom } from '../host/dom.ts'
+import type { Extras } from '../host/extras.ts'
 import { shared } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { recordWebMcp } from '../host/tools/webmcp.ts'
@@ -9,10 +10,23 @@ import { createApi } from './api.ts'
 
 const script = findScript()
 recordWebMcp()
-shared('api', () => installApi(createApi(script?.src, readAttributes(script))))
+const parts = {
+  scriptUrl: script?.src,
+  importScript,
+  // From the server that has delivered this script, because both are of the same version.
+  loadExtras: () => importScript(new URL(EXTRAS_FILE, script?.src ?? location.href).href) as Promise<Extras>,
+}
+shared('api', () => installApi(createApi(parts, readAttributes(script))))
+
+function importScript(url: string): Promise<unknown> {
+  return import(/* @vite-ignore */ url)
+}
 
 /** A call made before the script loaded: a method's name and its arguments. */
 type QueuedCall = readonly [name: string, ...given: never[]]
+
+/** Name of the second script; the build sets it. */
+declare const EXTRAS_FILE: string
 
 declare global {
   interface Window {

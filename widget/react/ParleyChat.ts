@@ -1,9 +1,17 @@
 /** Provides the React component, which renders nothing and keeps the page's widget in sync with its props. */
 import { useEffect, useRef, useState } from 'react'
-import type { Insertion, SendResult, Share, WidgetCallbacks, WidgetError } from '../host/events.ts'
+import * as extras from '../extras/main.ts'
+import type {
+  ChatMessageEvent,
+  Insertion,
+  SendResult,
+  Share,
+  WidgetCallbacks,
+  WidgetError,
+} from '../host/events.ts'
 import type { Widget } from '../host/page.ts'
 import { mountWidget } from '../host/widget.ts'
-import type { PageTool } from '../options.ts'
+import type { PageTool, ProactiveRule } from '../options.ts'
 
 /**
  * Callbacks whose presence changes the widget's behavior, so they are passed on only if the page sets them.
@@ -26,7 +34,7 @@ export function ParleyChat(props: ParleyChatProps): null {
 
   useEffect(() => {
     const data = toData(latest.current, callbacks)
-    const mounted = mountWidget({ ...callbacks, containerId, ...data })
+    const mounted = mountWidget({ ...callbacks, containerId, ...data }, parts)
     widget.current = mounted
     shown.current = data
     return () => mounted?.destroy()
@@ -42,11 +50,19 @@ export function ParleyChat(props: ParleyChatProps): null {
   return null
 }
 
+const parts = {
+  scriptUrl: undefined,
+  loadExtras: () => Promise.resolve(extras),
+  importScript: (url: string) => import(/* webpackIgnore: true */ /* @vite-ignore */ url),
+}
+
 function toData(
   {
     onReady: _onReady,
     onOpen: _onOpen,
     onClose: _onClose,
+    onMessage: _onMessage,
+    onUnread: _onUnread,
     onInsert,
     onToolCall,
     onUserShare,
@@ -69,6 +85,8 @@ function followCallbacks(latest: { readonly current: ParleyChatProps }): Require
     onReady: () => latest.current.onReady?.(),
     onOpen: () => latest.current.onOpen?.(),
     onClose: () => latest.current.onClose?.(),
+    onMessage: (message) => latest.current.onMessage?.(message),
+    onUnread: (unread) => latest.current.onUnread?.(unread),
     onInsert: (insertion) => latest.current.onInsert?.(insertion),
     onToolCall: (tool, args, sendResult) => latest.current.onToolCall?.(tool, args, sendResult),
     onUserShare: (data) => latest.current.onUserShare?.(data),
@@ -83,9 +101,9 @@ function listChanges(before: DataProps, after: DataProps): DataProps {
   return Object.fromEntries(changed.map((name) => [name, after[name]]))
 }
 
-/** Compares `tools` and `headers` by value, because inline props are new objects at each render. */
+/** Compares `tools`, `headers` and `rules` by value, because inline props are new objects at each render. */
 function isSame(name: keyof DataProps, before: unknown, after: unknown): boolean {
-  if (name !== 'tools' && name !== 'headers') return Object.is(before, after)
+  if (name !== 'tools' && name !== 'headers' && name !== 'rules') return Object.is(before, after)
   return JSON.stringify(before) === JSON.stringify(after)
 }
 
@@ -113,12 +131,40 @@ export interface ParleyChatProps {
   position?: 'bottom-right' | 'bottom-left' | undefined
   /** Any CSS color. @defaultValue '#4f46e5' */
   primaryColor?: string | undefined
-  /** Width of the window, in pixels or as a CSS length. @defaultValue 360 */
+  /** Width of the window, in pixels or as a CSS length. @defaultValue 400 */
   width?: string | number | undefined
-  /** Height of the window, in pixels or as a CSS length. @defaultValue 420 */
+  /** Height of the window, in pixels or as a CSS length. @defaultValue 720 */
   height?: string | number | undefined
   /** @defaultValue false */
   autoOpen?: boolean | undefined
+  /** Image next to the title: a `data:` URL, or a URL that the agent's theme uses. */
+  avatar?: string | undefined
+  /** Image in the header instead of the title. */
+  logo?: string | undefined
+  headerStyle?: 'plain' | 'solid' | 'gradient' | undefined
+  /** Any CSS color. Default: the primary color. */
+  headerColor?: string | undefined
+  launcherIcon?: 'chat' | 'question' | 'sparkles' | 'wave' | 'avatar' | undefined
+  /** Text next to the launcher's icon. */
+  launcherLabel?: string | undefined
+  /** Text of the bubble above the closed launcher. */
+  teaser?: string | undefined
+  /** Seconds after which the teaser appears. @defaultValue 3 */
+  teaserDelay?: number | undefined
+  font?: 'inter' | 'system' | 'rounded' | 'serif' | 'mono' | undefined
+  /** Radius of the window's corners, in pixels. @defaultValue 16 */
+  radius?: number | undefined
+  density?: 'comfortable' | 'compact' | undefined
+  /** When the frame loads. @defaultValue 'open' */
+  load?: 'open' | 'idle' | undefined
+  /** Whether the window is open again on the next page of the same tab. @defaultValue true */
+  rememberOpen?: boolean | undefined
+  /** Opens the chat or shows a teaser when a condition is met. @defaultValue [] */
+  rules?: readonly ProactiveRule[] | undefined
+  /** Whether a short tone announces unread messages. @defaultValue false */
+  sound?: boolean | undefined
+  /** Whether the page's title shows the number of unread messages. @defaultValue false */
+  titleBadge?: boolean | undefined
   /** The assistant's first message, which is not sent to the model. Default: the agent's greeting. */
   greeting?: string | undefined
   /** @defaultValue 'Type a message...', in the visitor's language */
@@ -148,6 +194,9 @@ export interface ParleyChatProps {
   onReady?: (() => void) | undefined
   onOpen?: (() => void) | undefined
   onClose?: (() => void) | undefined
+  /** A question was sent or an answer has ended; without its text. */
+  onMessage?: ((message: ChatMessageEvent) => void) | undefined
+  onUnread?: ((unread: { readonly count: number }) => void) | undefined
   onInsert?: ((insertion: Insertion) => void) | undefined
   onToolCall?: ((tool: string, args: Record<string, unknown>, sendResult: SendResult) => unknown) | undefined
   onUserShare?: ((data: Share) => void) | undefined

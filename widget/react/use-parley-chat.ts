@@ -1,6 +1,5 @@
 /** Provides the hook that reads and controls the page's widget. */
 import { useSyncExternalStore } from 'react'
-import { log } from '../host/events.ts'
 import { sharedPage, type WidgetState } from '../host/page.ts'
 
 export interface ParleyChatHandle extends WidgetState {
@@ -9,8 +8,10 @@ export interface ParleyChatHandle extends WidgetState {
   toggle(): void
   /** Shows an empty conversation. */
   newConversation(): void
-  /** Not supported: logs a warning and sends nothing. */
-  sendMessage(content: string): void
+  /** Opens the window and sends a message in the visitor's name. */
+  sendMessage(text: string): void
+  /** Opens the window and puts text into the input. */
+  prefill(text: string): void
   /** Replaces the context until the `context` prop changes to another object. */
   setContext(context: Record<string, unknown>): void
   /** Deletes the conversations with this agent that this browser has stored. */
@@ -19,7 +20,7 @@ export interface ParleyChatHandle extends WidgetState {
 }
 
 /** The state without a widget, and during server rendering. */
-const nothing: WidgetState = { isReady: false, isOpen: false, hasUnread: false }
+const nothing: WidgetState = { isReady: false, isOpen: false, hasUnread: false, unreadCount: 0 }
 
 const actions = {
   open: () => sharedPage().widget?.open(),
@@ -27,7 +28,8 @@ const actions = {
   toggle: () => sharedPage().widget?.toggle(),
   newConversation: () => sharedPage().widget?.newConversation(),
   logout: () => sharedPage().widget?.logout(),
-  sendMessage: (_content: string) => log('warn', 'sendMessage is not implemented; nothing was sent.'),
+  sendMessage: (text: string) => sharedPage().widget?.sendMessage(text),
+  prefill: (text: string) => sharedPage().widget?.prefill(text),
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
 }
 

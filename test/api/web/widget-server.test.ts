@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
 import { loadWidget } from '../../../src/web/widget.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
@@ -196,9 +196,50 @@ test('a change of embed.origins applies immediately in this process and within t
   expect(await ancestors()).toBe('*')
 })
 
-test("the widget's compressed loader is at most 6.5 KiB and its compressed frame at most 110 KiB", async () => {
+describe('the theme in the loader', () => {
+  const THEMED = `${GREETER}embed: { theme: { primaryColor: '#0f766e', colorScheme: dark, avatar: 'https://images.example/a.png' } }\n`
+
+  test('precedes the loader if the key is in its address', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent(THEMED)
+    const key = publicPartOf(agent_key)
+    const response = await get(app, `/embed/parley.js?key=${key}`)
+    const loader = await (await get(app, '/embed/parley.js')).text()
+    const theme = '{"primaryColor":"#0f766e","theme":"dark"}'
+    expect(await response.text()).toBe(
+      `(window[Symbol.for('parley.agents')]??={})["${key}"]=${theme};\n${loader}`,
+    )
+    expect(response.headers.get('cache-control')).toBe('public, max-age=300')
+    const again = await get(app, `/embed/parley.js?key=${key}`, {
+      headers: { 'If-None-Match': response.headers.get('etag') ?? '' },
+    })
+    expect(again.status).toBe(304)
+  })
+
+  test('is also a separate script, which is empty for an unknown key', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent(THEMED)
+    const read = async (key: string) => (await get(app, `/embed/agent.js?key=${key}`)).text()
+    expect(await read(publicPartOf(agent_key))).toContain('#0f766e')
+    expect(await read('agnt_key-AAAAAAAAAAAA')).toMatch(/=\{\};\n$/)
+    expect(await read("x'];alert(1)")).not.toContain('alert')
+  })
+
+  test('allows the frame to load the images of the theme and no others', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent(THEMED)
+    const policy = async (key: string) =>
+      (await get(app, `/embed/frame?key=${key}`)).headers.get('content-security-policy')
+    expect(await policy(publicPartOf(agent_key))).toContain(
+      "img-src 'self' data: blob: https://images.example;",
+    )
+    expect(await policy('')).toContain("img-src 'self' data: blob:;")
+  })
+})
+
+test("the widget's compressed loader is at most 7.5 KiB and its compressed frame at most 110 KiB", async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
-  expect(loader?.gzipBytes).toBeLessThanOrEqual(6.5 * KIB)
+  expect(loader?.gzipBytes).toBeLessThanOrEqual(7.5 * KIB)
   expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
 })
 

@@ -1,7 +1,9 @@
 /** Chooses the frame's server, the transport, and the scope of the stored history. */
+import type { AgentTheme } from '../../appearance.ts'
 import type { FrameOptions } from '../../options.ts'
 import { publicPartOf } from '../../values.ts'
 import type { Failure } from '../failure.ts'
+import { readAgentTheme } from '../theme.ts'
 import { createRestTransport } from './rest.ts'
 import { createRpcTransport } from './rpc.ts'
 import type { Transport } from './transport.ts'
@@ -14,6 +16,8 @@ export interface Operator {
   readonly publicKey: string
   readonly connectOrigins: readonly string[]
   readonly isProviderKeyAllowed: boolean
+  /** The theme of the agent whose key is in the frame's address. */
+  readonly theme: AgentTheme
 }
 
 export interface Server {
@@ -81,6 +85,7 @@ export function readOperator(root: HTMLElement, address: Pick<Location, 'origin'
     publicKey: new URLSearchParams(address.search).get('key') ?? '',
     connectOrigins: connectOrigins.split(/\s+/).filter((origin) => origin !== ''),
     isProviderKeyAllowed: allowProviderKey === 'true',
+    theme: readAgentTheme(root),
   }
 }
 

@@ -88,5 +88,6 @@ async function readErrorResponse(response: Response): Promise<ErrorResponse> {
     status: response.status,
     code: typeof error.code === 'string' ? error.code : '',
     retryAfterSeconds: Number.isFinite(seconds) ? seconds : undefined,
+    requestId: response.headers.get('X-Request-Id') ?? undefined,
   }
 }

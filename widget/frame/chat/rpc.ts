@@ -57,6 +57,10 @@ export function createRpcTransport(apiKey: string): Transport {
   }
 }
 
+function requestIdOf(response: unknown): string | undefined {
+  return response instanceof Response ? (response.headers.get('X-Request-Id') ?? undefined) : undefined
+}
+
 /** Returns the server's error; undefined if the server did not respond. */
 export function toErrorResponse(thrown: unknown): ErrorResponse | undefined {
   if (!isTRPCClientError<AppRouter>(thrown)) return undefined
@@ -66,5 +70,6 @@ export function toErrorResponse(thrown: unknown): ErrorResponse | undefined {
     status: data.httpStatus,
     code: data.code ?? '',
     retryAfterSeconds: data.retryAfterSeconds ?? undefined,
+    requestId: requestIdOf(thrown.meta?.response),
   }
 }

@@ -6,6 +6,7 @@ export interface ErrorResponse {
   readonly status: number
   readonly code: string
   readonly retryAfterSeconds: number | undefined
+  readonly requestId?: string | undefined
 }
 
 /**
@@ -17,7 +18,11 @@ export function toFailure(response: ErrorResponse | undefined, hasBegun: boolean
     if (!navigator.onLine) return { code: 'offline' }
     return { code: hasBegun ? 'interrupted' : 'unreachable' }
   }
-  const { status, code, retryAfterSeconds } = response
+  const { status, requestId } = response
+  return { ...toReason(response, hasBegun), status, ...(requestId !== undefined && { requestId }) }
+}
+
+function toReason({ status, code, retryAfterSeconds }: ErrorResponse, hasBegun: boolean): Failure {
   if (status === 401 || code === 'insufficient_permissions') return { code: 'invalid_api_key' }
   if (status === 429 && code === 'insufficient_quota') return { code: 'quota_spent' }
   if (status === 429) {

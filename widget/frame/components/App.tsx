@@ -1,5 +1,5 @@
 /** Shows the chat window: header, conversation and input. */
-import { useEffect, useMemo, useSyncExternalStore } from 'react'
+import { useEffect, useLayoutEffect, useMemo, useSyncExternalStore } from 'react'
 import { Frame } from '../frame-context.ts'
 import type { MarkdownParser } from '../markdown/parser.ts'
 import type { Session } from '../session.ts'
@@ -20,17 +20,15 @@ export function App({ session, parser }: { session: Session; parser: MarkdownPar
   const title = options?.title || agent?.title || agent?.name || language.strings.defaultTitle
 
   useEffect(() => applyLanguage(document.documentElement, language, title), [language, title])
-  useEffect(
-    () => (options === undefined ? undefined : applyTheme(document.documentElement, options)),
-    [options],
-  )
+  const theme = useMemo(() => options && session.themeOf(options), [session, options])
+  useLayoutEffect(() => theme && applyTheme(document.documentElement, theme), [theme])
   useEffect(() => closeOnEscape(session), [session])
 
-  if (options === undefined) return null
+  if (theme === undefined) return null
   return (
     <Frame.Provider value={frame}>
       <div className="window">
-        <Header title={title} state={state} />
+        <Header title={title} logo={theme.logo} state={state} />
         <Conversation state={state} />
         <Composer state={state} />
         <Announcer conversation={conversation} isOpen={state.isOpen} />

@@ -37,6 +37,12 @@ export function Composer({ state }: { state: AppState }) {
     if (state.focusCount > 0) area.current?.focus()
   }, [state.focusCount])
 
+  useEffect(() => {
+    if (state.prefill === undefined) return
+    setText(state.prefill.text)
+    area.current?.focus()
+  }, [state.prefill])
+
   function send(): void {
     if (canSend && session.send(text.trim())) setText('')
   }

@@ -1,6 +1,6 @@
 /** Shows the messages, or an empty chat's welcome text. */
 
-import { Fragment, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
+import { Fragment } from 'react'
 import type { AppState } from '../app-state.ts'
 import type { Entry } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
@@ -11,6 +11,7 @@ import { FailureNote } from './FailureNote.tsx'
 import { DownIcon } from './icons.tsx'
 import { ReplyView } from './ReplyView.tsx'
 import { UserMessageView } from './UserMessageView.tsx'
+import { usePinnedQuestion } from './use-pinned-question.ts'
 
 export function Conversation({ state }: { state: AppState }) {
   const { session, language } = useFrame()
@@ -20,7 +21,7 @@ export function Conversation({ state }: { state: AppState }) {
   const isEmpty = entries.length === 0 && opening === undefined
   const isUsable = state.blocked === undefined
   const newestQuestion = entries.findLast(({ kind }) => kind === 'user')?.id
-  const { scroller, content, hasNew, scrollToEnd } = useStickToBottom(newestQuestion)
+  const { scroller, content, spacer, isEndHidden, followEnd } = usePinnedQuestion(newestQuestion)
   return (
     <main className="conversation">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
@@ -46,11 +47,12 @@ export function Conversation({ state }: { state: AppState }) {
           )}
           {state.blocked !== undefined && <FailureNote failure={state.blocked} />}
         </div>
+        <div ref={spacer} className="spacer" />
       </section>
-      {hasNew && (
-        <button type="button" className="to-end" onClick={scrollToEnd}>
+      {isEndHidden && (
+        <button type="button" className="to-end" onClick={followEnd}>
           <DownIcon />
-          {strings.scrollDown}
+          {strings.jumpToLatest}
         </button>
       )}
     </main>
@@ -110,65 +112,4 @@ function Greeting({ state: { options, agent } }: { state: AppState }) {
       </div>
     </article>
   )
-}
-
-/** Distance from the end, in pixels, up to which the view counts as scrolled to the end. */
-const NEAR_PX = 48
-
-interface Stick {
-  readonly scroller: RefObject<HTMLElement | null>
-  readonly content: RefObject<HTMLDivElement | null>
-  /** True if new content has arrived below the visible part. */
-  readonly hasNew: boolean
-  readonly scrollToEnd: () => void
-}
-
-/**
- * Keeps the view at the end while text grows. A new user message changes `stickKey`, which scrolls to the end
- * again.
- */
-function useStickToBottom(stickKey: unknown): Stick {
-  const scroller = useRef<HTMLElement>(null)
-  const content = useRef<HTMLDivElement>(null)
-  const isAtEnd = useRef(true)
-  const [hasNew, setHasNew] = useState(false)
-
-  const scrollToEnd = useCallback(() => {
-    isAtEnd.current = true
-    setHasNew(false)
-    const { current } = scroller
-    if (current !== null) current.scrollTop = current.scrollHeight
-  }, [])
-
-  useEffect(() => {
-    const box = scroller.current as HTMLElement
-    const inner = content.current as HTMLDivElement
-    let height = inner.offsetHeight
-    let top = box.scrollTop
-    function onScroll(): void {
-      const isNear = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX
-      // Stops following only if the user scrolls up; growing text also increases the distance from the end.
-      if (isNear) isAtEnd.current = true
-      else if (box.scrollTop < top) isAtEnd.current = false
-      top = box.scrollTop
-      if (isAtEnd.current) setHasNew(false)
-    }
-    const observer = new ResizeObserver(() => {
-      const hasGrown = inner.offsetHeight > height
-      height = inner.offsetHeight
-      if (isAtEnd.current) box.scrollTop = box.scrollHeight
-      else if (hasGrown) setHasNew(true)
-    })
-    box.addEventListener('scroll', onScroll, { passive: true })
-    observer.observe(inner)
-    observer.observe(box)
-    return () => {
-      observer.disconnect()
-      box.removeEventListener('scroll', onScroll)
-    }
-  }, [])
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect must run when the key changes
-  useEffect(scrollToEnd, [stickKey])
-  return { scroller, content, hasNew, scrollToEnd }
 }

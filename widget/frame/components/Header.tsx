@@ -6,7 +6,17 @@ import { useFrame } from '../frame-context.ts'
 import { findShareTarget } from '../sharing.ts'
 import { DeleteQuestion } from './DeleteQuestion.tsx'
 import { EarlierConversations } from './EarlierConversations.tsx'
-import { CloseIcon, CopyIcon, DeleteIcon, InfoIcon, ListIcon, NewIcon, ShareIcon } from './icons.tsx'
+import {
+  CloseIcon,
+  CopyIcon,
+  DeleteIcon,
+  ExpandIcon,
+  InfoIcon,
+  ListIcon,
+  NewIcon,
+  ShareIcon,
+  ShrinkIcon,
+} from './icons.tsx'
 import { Menu, type MenuItem } from './Menu.tsx'
 import { Notice } from './Notice.tsx'
 import { Question } from './Question.tsx'
@@ -14,7 +24,14 @@ import { Question } from './Question.tsx'
 /** The dialog that the menu has opened. */
 type OpenDialog = 'new' | 'list' | 'delete' | undefined
 
-export function Header({ title, state }: { title: string; state: AppState }) {
+interface HeaderProps {
+  readonly title: string
+  /** URL of the image that replaces the title. */
+  readonly logo: string | undefined
+  readonly state: AppState
+}
+
+export function Header({ title, logo, state }: HeaderProps) {
   const { session, language } = useFrame()
   const { strings } = language
   const [dialog, setDialog] = useState<OpenDialog>()
@@ -30,9 +47,7 @@ export function Header({ title, state }: { title: string; state: AppState }) {
   return (
     <>
       <header className="header">
-        <h1>
-          <bdi>{title}</bdi>
-        </h1>
+        <Face title={title} logo={logo} />
         {canShowNotice && (
           <button
             type="button"
@@ -47,6 +62,17 @@ export function Header({ title, state }: { title: string; state: AppState }) {
           </button>
         )}
         <Menu items={items} buttonRef={menuButton} />
+        {state.isExpanded !== undefined && (
+          <button
+            type="button"
+            className="plain-button"
+            aria-label={state.isExpanded ? strings.shrink : strings.expand}
+            title={state.isExpanded ? strings.shrink : strings.expand}
+            onClick={session.toggleExpanded}
+          >
+            {state.isExpanded ? <ShrinkIcon /> : <ExpandIcon />}
+          </button>
+        )}
         {state.options?.isInline === false && (
           <button
             type="button"
@@ -79,6 +105,29 @@ export function Header({ title, state }: { title: string; state: AppState }) {
       {dialog === 'delete' && state.conversationId !== undefined && (
         <DeleteQuestion id={state.conversationId} onEnd={closeDialog} />
       )}
+    </>
+  )
+}
+
+/** Shows the avatar and the title, or the logo. */
+function Face({ title, logo }: Pick<HeaderProps, 'title' | 'logo'>) {
+  // The logo for which loading has failed.
+  const [broken, setBroken] = useState<string>()
+  if (logo !== undefined && logo !== broken)
+    return (
+      <h1 className="logo">
+        <img src={logo} alt={title} height={28} onError={() => setBroken(logo)} />
+      </h1>
+    )
+  const [initial = ''] = title
+  return (
+    <>
+      <span className="face" aria-hidden="true">
+        {initial.toLocaleUpperCase()}
+      </span>
+      <h1>
+        <bdi>{title}</bdi>
+      </h1>
     </>
   )
 }

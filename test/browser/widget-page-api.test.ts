@@ -1,0 +1,206 @@
+/** Tests what a page loads before the chat is opened, and the functions with which it controls the chat. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
+
+// Browsers are slow on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let harness: WidgetHarness
+beforeAll(async () => {
+  harness = await openWidgetHarness(
+    {},
+    `name: Helper
+instructions: Help people.
+embed:
+  theme: { primaryColor: "#0f766e", launcherLabel: Ask us, launcherIcon: question }
+`,
+  )
+})
+afterAll(() => harness?.close())
+
+const publicPart = () => harness.agent.agent_key.slice(0, 'agnt_key-'.length + 12)
+
+/** Opens a page whose script tag has the key in its address. */
+async function open(options: object = {}, body = ''): Promise<WidgetPage & { requests: string[] }> {
+  const requests: string[] = []
+  harness.browser.once('context', (context) =>
+    context.on('request', (request) => requests.push(new URL(request.url()).pathname)),
+  )
+  const source = `${harness.app.url}/embed/parley.js?key=${publicPart()}`
+  const opened = await harness.open({
+    head: `<script>ParleyChatConfig = ${JSON.stringify({ apiKey: harness.agent.agent_key, ...options })}</script>`,
+    body: `${body}<script src="${source}"></script>`,
+  })
+  return { ...opened, requests }
+}
+
+const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
+const ofServer = (requests: readonly string[]) => requests.filter((path) => path.startsWith('/embed/'))
+
+describe('a page with the loader', () => {
+  test('requests only the loader until the visitor points at the launcher', async () => {
+    const opened = await open()
+    await opened.launcher.waitFor()
+    await opened.page.waitForLoadState('networkidle')
+    expect(ofServer(opened.requests)).toEqual(['/embed/parley.js'])
+    await opened.launcher.hover()
+    await expect.poll(() => opened.requests).toContain('/embed/frame')
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+
+  test("shows the launcher with the agent's label and color before the frame has loaded", async () => {
+    const opened = await open()
+    await opened.launcher.getByText('Ask us').waitFor()
+    const color = await opened.launcher.evaluate((element) => getComputedStyle(element).backgroundColor)
+    expect(color).toBe('rgb(15, 118, 110)')
+    expect(await opened.launcher.getAttribute('aria-label')).toBe('Ask us: Open chat')
+    await opened.page.close()
+  })
+
+  test("loads the agent's theme in a second script if the key is not in the loader's address", async () => {
+    const opened = await harness.open({
+      body: harness.script(`data-api-key="${harness.agent.agent_key}"`),
+    })
+    await opened.launcher.getByText('Ask us').waitFor()
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+
+  test('loads the frame when the page is idle if the option load is idle', async () => {
+    const opened = await open({ load: 'idle' })
+    await expect.poll(() => opened.requests).toContain('/embed/frame')
+    await opened.page.close()
+  })
+})
+
+describe('the window', () => {
+  test('is open again after a reload, until the visitor closes it', async () => {
+    const opened = await open()
+    await opened.launcher.click()
+    await opened.frame.getByRole('textbox').waitFor()
+    await opened.page.reload()
+    await opened.frame.getByRole('textbox').waitFor()
+    expect(await run(opened, 'ParleyChat.isOpen')).toBe(true)
+    await opened.frame.getByRole('button', { name: 'Close chat' }).click()
+    await opened.page.reload()
+    await opened.launcher.waitFor()
+    expect(await run(opened, 'ParleyChat.isOpen')).toBe(false)
+    await opened.page.close()
+  })
+
+  test('becomes a side panel and back', async () => {
+    const opened = await open()
+    await opened.launcher.click()
+    const box = () => opened.page.locator('parley-chat .window').boundingBox()
+    await opened.frame.getByRole('button', { name: 'Expand' }).click()
+    await expect.poll(async () => (await box())?.height).toBe(700)
+    expect(await box()).toMatchObject({ x: 1000 - 560, y: 0 })
+    await opened.frame.getByRole('button', { name: 'Reduce' }).click()
+    await expect.poll(async () => (await box())?.width).toBe(400)
+    await opened.page.close()
+  })
+
+  test('has exactly one close button while it is open', async () => {
+    const opened = await open()
+    await opened.launcher.click()
+    await opened.frame.getByRole('button', { name: 'Close chat' }).waitFor()
+    expect(await opened.launcher.isVisible()).toBe(false)
+    expect(await opened.page.getByRole('button', { name: 'Close chat' }).count()).toBe(0)
+    await opened.page.close()
+  })
+})
+
+describe('the functions of the page', () => {
+  test('sendMessage opens the chat, sends the text and publishes both messages without their text', async () => {
+    const opened = await open()
+    await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
+    await run(opened, "ParleyChat.sendMessage('Hello from the page')")
+    await opened.frame.getByText('You said: Hello from the page').waitFor()
+    await expect
+      .poll(() => run(opened, 'heard'))
+      .toEqual([{ role: 'user' }, { role: 'assistant', status: 'done' }])
+    await opened.page.close()
+  })
+
+  test('prefill puts the text into the input without sending it', async () => {
+    const opened = await open()
+    await run(opened, "ParleyChat.prefill('A draft')")
+    await expect.poll(() => opened.frame.getByRole('textbox').inputValue()).toBe('A draft')
+    expect(await opened.frame.locator('.user').count()).toBe(0)
+    await opened.page.close()
+  })
+
+  test('setUser hides the conversation of the previous user', async () => {
+    const opened = await open()
+    await run(opened, "ParleyChat.setUser('one'); ParleyChat.sendMessage('Secret of one')")
+    await opened.frame.getByText('You said: Secret of one').waitFor()
+    await run(opened, "ParleyChat.setUser('two')")
+    await opened.frame.locator('.user').waitFor({ state: 'detached' })
+    await opened.page.close()
+  })
+
+  test('on returns a function that removes the listener', async () => {
+    const opened = await open()
+    await run(opened, "count = 0; stop = ParleyChat.on('opened', () => count++); ParleyChat.open()")
+    await run(opened, 'ParleyChat.close(); stop(); ParleyChat.open()')
+    expect(await run(opened, 'count')).toBe(1)
+    await opened.page.close()
+  })
+
+  test('counts unread answers, and shows the number in the title if titleBadge is set', async () => {
+    const opened = await open({ titleBadge: true })
+    await run(opened, "ParleyChat.sendMessage('Hello'); ParleyChat.close()")
+    await expect.poll(() => run(opened, 'ParleyChat.unreadCount')).toBe(1)
+    await expect.poll(() => opened.page.title()).toBe('(1) A page')
+    await run(opened, 'ParleyChat.open()')
+    await expect.poll(() => opened.page.title()).toBe('A page')
+    await opened.page.close()
+  })
+})
+
+describe('proactive rules', () => {
+  test('show a teaser, which opens the chat or can be dismissed for this tab', async () => {
+    const opened = await open({ teaser: 'Can I help?', teaserDelay: 0 })
+    const teaser = opened.page.getByRole('button', { name: 'Can I help?' })
+    await teaser.click()
+    await opened.event('opened')
+    await run(opened, 'ParleyChat.close()')
+    await opened.page.reload()
+    await teaser.waitFor()
+    await opened.page.getByRole('button', { name: '×' }).click()
+    await opened.page.reload()
+    await opened.launcher.waitFor()
+    expect(await teaser.count()).toBe(0)
+    await opened.page.close()
+  })
+
+  test('open the chat when the visitor has scrolled far enough', async () => {
+    const opened = await open({ rules: [{ scroll: 50, open: true }] }, '<div style="height: 5000px"></div>')
+    await expect.poll(() => opened.requests.join()).toContain('/embed/extras-')
+    await opened.page.mouse.wheel(0, 5000)
+    await opened.event('opened')
+    await opened.page.close()
+  })
+
+  test('apply only on the listed pages', async () => {
+    const opened = await open({
+      rules: [
+        { after: 0, open: true, pages: ['/elsewhere'] },
+        { after: 0, teaser: 'Here', pages: ['/*'] },
+      ],
+    })
+    await opened.page.getByRole('button', { name: 'Here' }).waitFor()
+    expect(await run(opened, 'ParleyChat.isOpen')).toBe(false)
+    await opened.page.close()
+  })
+})
+
+test('the debug panel lists events on localhost, without text or keys', async () => {
+  const opened = await open({ debug: true })
+  await opened.page.getByText('Parley debug').click()
+  await run(opened, "ParleyChat.sendMessage('Top secret')")
+  await opened.page.getByText(/message .*role=assistant/).waitFor()
+  expect(await opened.page.locator('parley-chat .debug').innerText()).not.toContain('secret')
+  await opened.page.close()
+})

@@ -11,6 +11,7 @@ import { queryClient } from './api.ts'
 import { guardPage, pageNonce } from './content-security-policy.ts'
 import { createConsoleRouter } from './routes.tsx'
 import { takeLink } from './session.ts'
+import { prefetchPages } from './shell/page-scripts.ts'
 import { direction, startLanguage } from './strings/language.ts'
 import { colorSchemeManager, resolveVariables, theme } from './theme.ts'
 
@@ -20,6 +21,7 @@ void startLanguage().then(render)
 
 /** Runs when the language is loaded, because texts never change afterwards. */
 function render(): void {
+  const router = createConsoleRouter()
   createRoot(document.querySelector('#root') as HTMLElement).render(
     <DirectionProvider initialDirection={direction()} detectDirection={false}>
       <MantineProvider
@@ -31,9 +33,10 @@ function render(): void {
       >
         <Notifications position={direction() === 'rtl' ? 'bottom-left' : 'bottom-right'} autoClose={6_000} />
         <QueryClientProvider client={queryClient}>
-          <RouterProvider router={createConsoleRouter()} />
+          <RouterProvider router={router} />
         </QueryClientProvider>
       </MantineProvider>
     </DirectionProvider>,
   )
+  void prefetchPages(router)
 }

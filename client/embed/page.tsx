@@ -26,11 +26,11 @@ export function EmbedPage() {
   if (agentKey === undefined || areModelsPending) return <Loading what="agentKey" rows={3} height={120} />
   return (
     <Stack gap="md">
+      <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />
       <div className="two-columns">
         <Snippets agentId={agent.agent_id} agentKey={agentKey} looks={looks} />
         <OriginCheck agentId={agent.agent_id} agent={readPublicAgent(agent)} />
       </div>
-      <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />
     </Stack>
   )
 }

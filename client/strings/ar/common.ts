@@ -60,4 +60,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: 'كل الوكلاء',
   showAllAgents: 'عرض كل الوكلاء',
   noAgentFound: 'لم يُعثر على وكيل',
+  offline: 'أنت غير متصل',
+  willLoad: 'سيُحمَّل عند عودة الاتصال: {thing}.',
+  pageWillLoad: 'ستُحمَّل هذه الصفحة عند عودة الاتصال.',
 }

@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: 'الإصدارات',
   providers: 'مزوّدو النماذج',
   testResult: 'نتيجة الاختبار',
+  calls: 'الاستدعاءات',
 }

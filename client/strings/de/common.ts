@@ -53,4 +53,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: 'Alle Agenten',
   showAllAgents: 'Alle Agenten anzeigen',
   noAgentFound: 'Kein Agent gefunden',
+  offline: 'Sie sind offline',
+  willLoad: 'Wird geladen, sobald die Verbindung wieder besteht: {thing}.',
+  pageWillLoad: 'Diese Seite wird geladen, sobald die Verbindung wieder besteht.',
 }

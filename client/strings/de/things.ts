@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: 'Versionen',
   providers: 'Anbieter',
   testResult: 'Testergebnis',
+  calls: 'Aufrufe',
 }

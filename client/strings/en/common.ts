@@ -50,4 +50,7 @@ export const common = {
   allAgents: 'All agents',
   showAllAgents: 'Show all agents',
   noAgentFound: 'No agent found',
+  offline: 'You are offline',
+  willLoad: 'The {thing} will load when the connection is back.',
+  pageWillLoad: 'This page will load when the connection is back.',
 } as const

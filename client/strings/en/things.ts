@@ -27,4 +27,5 @@ export const things = {
   versions: 'versions',
   providers: 'providers',
   testResult: 'test result',
+  calls: 'calls',
 } as const

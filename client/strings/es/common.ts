@@ -53,4 +53,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: 'Todos los agentes',
   showAllAgents: 'Mostrar todos los agentes',
   noAgentFound: 'No se encontró ningún agente',
+  offline: 'No tiene conexión',
+  willLoad: 'Se cargará cuando vuelva la conexión: {thing}.',
+  pageWillLoad: 'Esta página se cargará cuando vuelva la conexión.',
 }

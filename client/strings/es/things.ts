@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: 'versiones',
   providers: 'proveedores',
   testResult: 'resultado de la prueba',
+  calls: 'llamadas',
 }

@@ -53,4 +53,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: 'Tous les agents',
   showAllAgents: 'Afficher tous les agents',
   noAgentFound: 'Aucun agent trouvé',
+  offline: 'Vous êtes hors ligne',
+  willLoad: 'Chargement au retour de la connexion : {thing}.',
+  pageWillLoad: 'Cette page se chargera au retour de la connexion.',
 }

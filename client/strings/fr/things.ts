@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: 'versions',
   providers: 'fournisseurs',
   testResult: 'résultat du test',
+  calls: 'appels',
 }

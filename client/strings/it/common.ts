@@ -53,4 +53,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: 'Tutti gli agenti',
   showAllAgents: 'Mostra tutti gli agenti',
   noAgentFound: 'Nessun agente trovato',
+  offline: 'È offline',
+  willLoad: 'Si caricherà al ritorno della connessione: {thing}.',
+  pageWillLoad: 'Questa pagina si caricherà al ritorno della connessione.',
 }

@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: 'versioni',
   providers: 'provider',
   testResult: 'risultato del test',
+  calls: 'chiamate',
 }

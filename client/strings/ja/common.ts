@@ -53,4 +53,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: 'すべてのエージェント',
   showAllAgents: 'すべてのエージェントを表示',
   noAgentFound: 'エージェントが見つかりません',
+  offline: 'オフラインです',
+  willLoad: '接続が回復すると読み込まれます: {thing}。',
+  pageWillLoad: '接続が回復すると、このページが読み込まれます。',
 }

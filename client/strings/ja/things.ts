@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: 'バージョン',
   providers: 'プロバイダー',
   testResult: 'テスト結果',
+  calls: '呼び出し',
 }

@@ -53,4 +53,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: 'Todos os agentes',
   showAllAgents: 'Mostrar todos os agentes',
   noAgentFound: 'Nenhum agente encontrado',
+  offline: 'Você está offline',
+  willLoad: 'Será carregado quando a conexão voltar: {thing}.',
+  pageWillLoad: 'Esta página será carregada quando a conexão voltar.',
 }

@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: 'versões',
   providers: 'provedores',
   testResult: 'resultado do teste',
+  calls: 'chamadas',
 }

@@ -53,4 +53,7 @@ export const common: AreaTranslation<typeof english> = {
   allAgents: '所有智能体',
   showAllAgents: '显示所有智能体',
   noAgentFound: '未找到智能体',
+  offline: '您已离线',
+  willLoad: '连接恢复后将加载：{thing}。',
+  pageWillLoad: '连接恢复后将加载此页面。',
 }

@@ -30,4 +30,5 @@ export const things: AreaTranslation<typeof english> = {
   versions: '版本',
   providers: '提供商',
   testResult: '测试结果',
+  calls: '调用',
 }

@@ -100,7 +100,7 @@ function StoredFields() {
       <TextField
         path={['conversations', 'notice', 'url']}
         label="Privacy page"
-        about="URL that the notice links to. It requires a notice."
+        about="URL that the notice links to. Fill in the notice first."
         placeholder="https://www.example.org/privacy"
       />
     </>

@@ -27,11 +27,11 @@ export function EmbedPage() {
     return <Loading what="the agent’s key" rows={3} height={120} />
   return (
     <Stack gap="md">
+      <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />
       <div className="two-columns">
         <Snippets agentId={agent.agent_id} agentKey={agentKey} looks={looks} />
         <OriginCheck agentId={agent.agent_id} agent={readPublicAgent(agent)} />
       </div>
-      <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />
     </Stack>
   )
 }

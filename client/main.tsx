@@ -11,10 +11,12 @@ import { queryClient } from './api.ts'
 import { guardPage, pageNonce } from './content-security-policy.ts'
 import { createConsoleRouter } from './routes.tsx'
 import { takeLink } from './session.ts'
+import { prefetchPages } from './shell/page-scripts.ts'
 import { colorSchemeManager, resolveVariables, theme } from './theme.ts'
 
 takeLink()
 guardPage()
+const router = createConsoleRouter()
 
 createRoot(document.querySelector('#root') as HTMLElement).render(
   <MantineProvider
@@ -26,7 +28,9 @@ createRoot(document.querySelector('#root') as HTMLElement).render(
   >
     <Notifications position="bottom-right" autoClose={6_000} />
     <QueryClientProvider client={queryClient}>
-      <RouterProvider router={createConsoleRouter()} />
+      <RouterProvider router={router} />
     </QueryClientProvider>
   </MantineProvider>,
 )
+
+prefetchPages(router)

@@ -1,5 +1,6 @@
 /** Shows the loading, empty and error states of a view. */
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { useNetwork } from '@mantine/hooks'
 import type { ReactNode } from 'react'
 import { toFailure } from '../failure.ts'
 import { Icon, type IconName } from '../shell/icons.tsx'
@@ -49,7 +50,9 @@ interface EmptyProps {
 /** Shows the server's error message, the request id and a retry button. */
 export function Failed({ error, what, retry }: FailedProps) {
   const { message, code } = toFailure(error)
+  const { online } = useNetwork()
   const isOffline = code === 'offline'
+  if (isOffline && !online) return <Offline what={what} />
   return (
     <Alert
       color={isOffline ? 'yellow' : 'red'}
@@ -64,6 +67,15 @@ export function Failed({ error, what, retry }: FailedProps) {
         </Button>
       </Group>
       <RequestId error={error} />
+    </Alert>
+  )
+}
+
+/** Shown in place of data or a page that loads by itself when the browser is online again. */
+export function Offline({ what }: Pick<FailedProps, 'what'>) {
+  return (
+    <Alert color="yellow" icon={<Icon name="offline" />} title="You are offline" role="alert">
+      <Text size="sm">{what} will load when the connection is back.</Text>
     </Alert>
   )
 }

@@ -1,8 +1,9 @@
-/** Shows the pages for errors and unknown addresses. */
+/** Shows the pages for errors, unknown addresses and scripts that are still loading. */
 import { Alert, Anchor, Button, Code, Stack, Text } from '@mantine/core'
+import { useNetwork } from '@mantine/hooks'
 import { type ErrorComponentProps, Link } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
-import { Empty } from '../components/QueryStates.tsx'
+import { Empty, Loading, Offline } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
 
 /** Offers a reload, because an update may have replaced the page's scripts. */
@@ -21,6 +22,12 @@ export function BrokenPage({ error }: ErrorComponentProps) {
       </Alert>
     </Stack>
   )
+}
+
+/** Shown while a page's script loads. */
+export function PendingPage() {
+  const { online } = useNetwork()
+  return online ? <Loading what="the page" /> : <Offline what="This page" />
 }
 
 export function UnknownPage() {

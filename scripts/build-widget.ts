@@ -166,6 +166,7 @@ async function writeAll(folder: string): Promise<object> {
   const frame = await bundle('frame/main.tsx', { resolve: { alias: frameAliases } }, chunked)
   const worker = await bundle('frame/markdown/worker.ts', { resolve: { alias: frameAliases } }, chunked)
   const demo = await bundle('demo/main.ts', {}, { format: 'es', codeSplitting: false })
+  const preview = await bundle('preview/main.ts', {}, { format: 'es', codeSplitting: false })
   await writeFile(join(folder, 'react.js'), await bundleReact())
   return {
     extras,
@@ -178,6 +179,8 @@ async function writeAll(folder: string): Promise<object> {
     frameStyle: await write(folder, 'frame', 'css', styleOf(frame)),
     demoScript: await write(folder, 'demo', 'js', demo.script),
     demoStyle: await write(folder, 'demo', 'css', styleOf(demo)),
+    previewScript: await write(folder, 'preview', 'js', preview.script),
+    previewStyle: await write(folder, 'preview', 'css', styleOf(preview)),
   }
 }
 

@@ -41,7 +41,9 @@ async function tryIt(page: Page, installation: Installation): Promise<void> {
 
 async function askPreview(page: Page, installation: Installation): Promise<void> {
   await openNamed(page, installation, 'embed')
-  await say(page.frameLocator('iframe'), 'How do I return something?')
+  const preview = page.locator('.preview-stage iframe').contentFrame()
+  await preview.getByRole('button', { name: 'Open chat' }).evaluate((button: HTMLElement) => button.click())
+  await say(preview.frameLocator('parley-chat iframe'), 'How do I return something?')
 }
 
 function showUsage(page: Page, installation: Installation): Promise<void> {

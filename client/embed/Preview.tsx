@@ -1,9 +1,20 @@
-/** Shows a live preview of the widget with controls for its appearance. */
-import { Alert, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput, Title } from '@mantine/core'
+/** Shows the widget at its real size and place on a page, with controls for its appearance. */
+import {
+  Alert,
+  ColorInput,
+  Group,
+  SegmentedControl,
+  Stack,
+  Switch,
+  Text,
+  TextInput,
+  Title,
+} from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
-import { type RefObject, useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { MockNotice } from '../first-run/MockNotice.tsx'
 import { type Looks, listChanges } from './appearance.ts'
+import { toUrl } from './origins.ts'
 
 interface PreviewProps {
   readonly agentKey: string
@@ -11,46 +22,101 @@ interface PreviewProps {
   readonly onChange: (looks: Looks) => void
 }
 
+type Device = 'desktop' | 'phone'
+
 export function Preview({ agentKey, looks, onChange }: PreviewProps) {
-  const [isFloating, setIsFloating] = useState(false)
+  const [device, setDevice] = useState<Device>('desktop')
+  const [address, setAddress] = useState('')
+  const [settled] = useDebouncedValue(address.trim(), PAUSE_MS)
+  const pageUrl = settled === '' ? undefined : toUrl(settled)
+  const isBlocked = pageUrl?.protocol === 'http:' && window.location.protocol === 'https:'
   return (
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="Preview">
-      <Title order={2}>Preview</Title>
+      <Group justify="space-between">
+        <Title order={2}>Preview</Title>
+        <SegmentedControl
+          aria-label="Device"
+          size="xs"
+          data={[
+            { value: 'desktop', label: 'Desktop' },
+            { value: 'phone', label: 'Phone' },
+          ]}
+          value={device}
+          onChange={(next) => setDevice(next as Device)}
+        />
+      </Group>
       <MockNotice />
       <div className="preview">
-        <Controls looks={looks} onChange={onChange} isFloating={isFloating} onFloat={setIsFloating} />
-        <Stage key={String(isFloating)} agentKey={agentKey} looks={looks} isFloating={isFloating} />
+        <Controls looks={looks} onChange={onChange} />
+        <Stack gap="xs">
+          <TextInput
+            label="Page behind the widget"
+            description="Leave this empty to see a sample page."
+            placeholder="https://www.example.com"
+            value={address}
+            error={findAddressProblem(settled, pageUrl, isBlocked)}
+            onChange={(event) => setAddress(event.currentTarget.value)}
+          />
+          {pageUrl === undefined || isBlocked ? null : (
+            <Alert p="xs" color="gray">
+              If the page stays empty or shows an error, it does not allow other sites to show it. The widget
+              still works on it. Clear the field to see the sample page.
+            </Alert>
+          )}
+          <Stage
+            agentKey={agentKey}
+            looks={looks}
+            device={device}
+            pageUrl={pageUrl === undefined || isBlocked ? null : pageUrl.href}
+          />
+        </Stack>
       </div>
     </Stack>
   )
 }
 
-const CONTAINER = 'widget-preview'
+function findAddressProblem(text: string, url: URL | undefined, isBlocked: boolean): string | undefined {
+  if (text !== '' && url === undefined) return 'Enter a page URL, such as https://www.example.com'
+  return isBlocked
+    ? 'Enter an https:// URL. Browsers do not show http:// pages inside https:// pages.'
+    : undefined
+}
+
 const PAUSE_MS = 250
 
-function Stage({
-  agentKey,
-  looks,
-  isFloating,
-}: Omit<PreviewProps, 'onChange'> & { readonly isFloating: boolean }) {
-  const latest = useRef(looks)
-  latest.current = looks
-  const problem = useWidget({ agentKey, containerId: isFloating ? undefined : CONTAINER, looks: latest })
+interface StageProps {
+  readonly agentKey: string
+  readonly looks: Looks
+  readonly device: Device
+  readonly pageUrl: string | null
+}
+
+/** Shows `/embed/preview`, which embeds the widget like any other page. */
+function Stage({ agentKey, looks, device, pageUrl }: StageProps) {
+  const frame = useRef<HTMLIFrameElement>(null)
+  const [isReady, setIsReady] = useState(false)
   const [settled] = useDebouncedValue(looks, PAUSE_MS)
-  useEffect(() => configureWidget(settled), [settled])
-  if (problem !== undefined) {
-    return (
-      <Alert color="red" role="alert">
-        {problem}
-      </Alert>
-    )
-  }
-  if (!isFloating) return <div id={CONTAINER} className="preview-stage" />
+  useEffect(() => {
+    const onMessage = ({ source, origin, data }: MessageEvent<{ type?: unknown } | null>) => {
+      if (source !== frame.current?.contentWindow || origin !== window.location.origin) return
+      if (data?.type === 'preview-ready') setIsReady(true)
+    }
+    window.addEventListener('message', onMessage)
+    return () => window.removeEventListener('message', onMessage)
+  }, [])
+  useEffect(() => {
+    if (!isReady) return
+    const options = { ...toOptions(settled), apiKey: agentKey, history: false }
+    frame.current?.contentWindow?.postMessage({ type: 'preview', options, pageUrl }, window.location.origin)
+  }, [isReady, settled, agentKey, pageUrl])
   return (
-    <div className="preview-stage preview-hint">
-      <Text size="sm" c="dimmed" ta="center" p="xl">
-        The chat button is at the bottom of this window, as it will be on your page.
-      </Text>
+    <div className="preview-stage" data-device={device}>
+      <iframe
+        ref={frame}
+        src="/embed/preview"
+        title="Preview of the widget on a page"
+        allow="clipboard-write"
+      />
     </div>
   )
 }
@@ -58,11 +124,9 @@ function Stage({
 interface ControlsProps {
   readonly looks: Looks
   readonly onChange: (looks: Looks) => void
-  readonly isFloating: boolean
-  readonly onFloat: (isFloating: boolean) => void
 }
 
-function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
+function Controls({ looks, onChange }: ControlsProps) {
   const set = (changes: Partial<Looks>) => onChange({ ...looks, ...changes })
   return (
     <Stack gap="sm">
@@ -87,14 +151,13 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
       <LookText name="greeting" label="Greeting" looks={looks} set={set} />
       <LookText name="welcomeMessage" label="Welcome message" looks={looks} set={set} />
       <LookText name="placeholder" label="Placeholder" looks={looks} set={set} />
-      <Switch
-        label="Show as a floating button"
-        checked={isFloating}
-        onChange={(event) => onFloat(event.currentTarget.checked)}
-      />
-      {isFloating ? (
+      <div>
+        <Text size="sm" fw={500} mb={4}>
+          Position
+        </Text>
         <SegmentedControl
           aria-label="Position"
+          fullWidth
           data={[
             { value: 'bottom-left', label: 'Left' },
             { value: 'bottom-right', label: 'Right' },
@@ -102,7 +165,7 @@ function Controls({ looks, onChange, isFloating, onFloat }: ControlsProps) {
           value={looks.position}
           onChange={(position) => set({ position: position as Looks['position'] })}
         />
-      ) : null}
+      </div>
       <Switch
         label="Open automatically"
         checked={looks.autoOpen}
@@ -138,68 +201,11 @@ function LookText({ name, label, looks, set }: LookTextProps) {
   )
 }
 
-interface WidgetApi {
-  mount(options: object): void
-  configure(options: object): void
-  destroy(): void
-  readonly ready: Promise<unknown>
-}
+const texts = ['title', 'greeting', 'welcomeMessage', 'placeholder'] as const
 
-declare global {
-  interface Window {
-    ParleyChat?: WidgetApi
-    ParleyChatConfig?: object
-  }
-}
-
-const loaderPath = '/embed/parley.js'
-
-async function loadWidget(): Promise<WidgetApi> {
-  window.ParleyChatConfig ??= { autoMount: false }
-  await import(/* @vite-ignore */ loaderPath)
-  if (window.ParleyChat === undefined)
-    throw new Error('The widget could not be loaded. Reload the page to try again.')
-  return window.ParleyChat
-}
-
-interface WidgetPlace {
-  readonly agentKey: string
-  /** The container element's id; without it, the widget floats above the page. */
-  readonly containerId: string | undefined
-  readonly looks: RefObject<Looks>
-}
-
-/** Mounts the widget for the component's lifetime; returns the error message if loading fails. */
-function useWidget({ agentKey, containerId, looks }: WidgetPlace): string | undefined {
-  const [problem, setProblem] = useState<string>()
-  useEffect(() => {
-    let isUnmounted = false
-    loadWidget()
-      .then((widget) => {
-        if (isUnmounted) return
-        widget.mount({
-          ...toOptions(looks.current),
-          apiKey: agentKey,
-          widgetUrl: window.location.origin,
-          history: false,
-          ...(containerId === undefined ? {} : { containerId, autoOpen: true }),
-        })
-      })
-      .catch((thrown: Error) => setProblem(thrown.message))
-    return () => {
-      isUnmounted = true
-      window.ParleyChat?.destroy()
-    }
-  }, [agentKey, containerId, looks])
-  return problem
-}
-
-function configureWidget(looks: Looks): void {
-  window.ParleyChat?.configure(toOptions(looks))
-}
-
-/** Omits empty texts, so that the widget shows the definition's texts. */
+/** Resets empty texts, so that the widget shows the definition's texts. */
 function toOptions(looks: Looks): object {
-  const { theme, position, primaryColor } = looks
-  return { theme, position, primaryColor, ...Object.fromEntries(listChanges(looks)) }
+  const { theme, position, primaryColor, autoOpen } = looks
+  const resets = Object.fromEntries(texts.map((name) => [name, undefined]))
+  return { theme, position, primaryColor, autoOpen, ...resets, ...Object.fromEntries(listChanges(looks)) }
 }

@@ -30,7 +30,7 @@ export function checkPage(
 }
 
 /** Reads a host name without a scheme as https. */
-function toUrl(address: string): URL | undefined {
+export function toUrl(address: string): URL | undefined {
   const text = address.trim()
   try {
     const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`)

@@ -213,13 +213,12 @@ export const AgentSelf = z
     greeting: z.string().nullable(),
     title: z.string().nullable(),
     starters: z.array(z.string()),
-    theme: ThemeView.meta({
-      description: 'Appearance of the widget; contains only fields that the definition sets.',
-    }),
+    theme: ThemeView,
     disclaimer: DisclaimerView,
     dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     attachments: AttachmentsView,
+    followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
     conversations: z.strictObject({
       stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
       keep_days: z
@@ -339,6 +338,7 @@ export function renderAgentSelf(
     dictation: definition.embed?.dictation ?? false,
     readAloud: definition.embed?.readAloud ?? false,
     attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
+    followUps: definition.embed?.followUps ?? false,
     conversations: renderStorage(deps.config.conversations, definition.conversations),
   }
 }

@@ -14,6 +14,7 @@ import { designHead } from '../design/design.ts'
 import { matchesTag } from '../http/ranges.ts'
 import { IMMUTABLE } from '../http/response.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
+import { readSessionDigest } from '../identity/sessions.ts'
 import { parsePublicKey } from '../lib/api-key.ts'
 import { StartupError } from '../lib/errors.ts'
 import { escapeAttribute } from '../lib/html.ts'
@@ -33,6 +34,8 @@ const Manifest = z.object({
   frameStyle: Part,
   demoScript: Part,
   demoStyle: Part,
+  previewScript: Part,
+  previewStyle: Part,
   /** The parts of the frame and its worker that they load when they need them. */
   frameChunks: z.array(Part),
 })
@@ -76,32 +79,47 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
   return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
-/** The strictest policy that still allows a page to embed the widget. */
-const demoPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "frame-src 'self'",
-  "form-action 'none'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-].join('; ')
+/** The strictest policy that still allows a page to embed the widget. `connections` are for the page's own requests. */
+const renderPagePolicy = (connections: string, frames: string, ancestors: string) =>
+  [
+    "default-src 'none'",
+    `connect-src ${connections}`,
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    `frame-src ${frames}`,
+    "form-action 'none'",
+    "base-uri 'none'",
+    `frame-ancestors ${ancestors}`,
+    "require-trusted-types-for 'script'",
+  ].join('; ')
 
-function renderDemo({ loader, demoScript, demoStyle }: WidgetAssets): string {
+const demoPolicy = renderPagePolicy("'self'", "'self'", "'none'")
+
+/** Lets the console show any page behind the widget. */
+const previewPolicy = renderPagePolicy("'none'", "'self' https: http:", "'self'")
+
+interface WidgetPage {
+  readonly title: string
+  readonly attributes: string
+  readonly script: WidgetPart
+  readonly style: WidgetPart
+}
+
+/** Renders a page of this server that embeds the widget like any other website. */
+function renderPage({ loader }: WidgetAssets, { title, attributes, script, style }: WidgetPage): string {
   return `<!doctype html>
-<html lang="en" data-loader="${loader.path}" data-integrity="${loader.integrity}">
+<html lang="en" data-loader="${loader.path}" data-integrity="${loader.integrity}"${attributes}>
 <head>
 <meta charset="utf-8">
-<title>Parley: the chat widget</title>
+<title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
 <meta name="color-scheme" content="light dark">
 ${designHead}
-<link rel="stylesheet" href="${demoStyle.path}">
+<link rel="stylesheet" href="${style.path}">
 <script defer src="${loader.path}" integrity="${loader.integrity}" data-auto-mount="false"></script>
-<script type="module" src="${demoScript.path}"></script>
+<script type="module" src="${script.path}"></script>
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
@@ -202,7 +220,8 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
     ['/embed/agent.js', themePage(deps)],
     ['/embed/frame', framePage(deps, widget)],
     ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
-    ['/demo', documentPage(renderDemo(widget), demoPolicy)],
+    ['/embed/preview', documentPage(renderPreview(widget), previewPolicy)],
+    ['/demo', demoPage(deps, widget)],
   ])
 }
 
@@ -326,6 +345,25 @@ function framePage(deps: Dependencies, widget: WidgetAssets): Page {
     const microphone = embed?.dictation ? '(self)' : '()'
     const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
     writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
+  }
+}
+
+function renderPreview(widget: WidgetAssets): string {
+  const { previewScript: script, previewStyle: style } = widget
+  return renderPage(widget, { title: 'Preview', attributes: '', script, style })
+}
+
+/** Marks the demo page if the browser may have a console session, so that other browsers send no request. */
+function demoPage({ config }: Dependencies, widget: WidgetAssets): Page {
+  const { demoScript: script, demoStyle: style } = widget
+  const title = 'Parley: the chat widget'
+  const [plain, signedIn] = ['', ' data-session'].map((attributes) =>
+    documentPage(renderPage(widget, { title, attributes, script, style }), demoPolicy),
+  ) as [Page, Page]
+  return (request, response) => {
+    const maySignIn =
+      config.forwardedAuth !== undefined || readSessionDigest(request.headers, config) !== undefined
+    return (maySignIn ? signedIn : plain)(request, response)
   }
 }
 

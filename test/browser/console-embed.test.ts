@@ -1,5 +1,5 @@
 /** Tests an agent's embed page and model policy page in the console. */
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
@@ -24,6 +24,16 @@ embed:
     - https://*.example.com
 `
 
+/** Returns the page behind the widget. */
+const previewOf = (page: Page) => page.locator('.preview-stage iframe').contentFrame()
+/** Opens the chat; the button is fixed to the bottom of the page behind it. */
+async function openChat(page: Page): Promise<void> {
+  await page.locator('.preview-stage').evaluate((stage) => stage.scrollIntoView({ block: 'end' }))
+  await previewOf(page).getByRole('button', { name: 'Open chat' }).click()
+}
+
+const chatOf = (page: Page) => previewOf(page).locator('parley-chat iframe').contentFrame()
+
 describe('the embed page', () => {
   test.each(['light', 'dark'] as const)(
     'shows code with the real key and a working widget in the %s theme',
@@ -36,11 +46,12 @@ describe('the embed page', () => {
       const code = page.getByRole('region', { name: 'Code' })
       await code.getByText(`data-api-key="${agent_key}"`).waitFor()
       await code.getByText(`src="${app.url}/embed/parley.js"`).waitFor()
-      const frame = page.frameLocator('iframe')
-      await frame.getByText('Hello there!').waitFor()
-      await frame.getByRole('textbox').fill('Hi')
+      await openChat(page)
+      const chat = chatOf(page)
+      await chat.getByText('Hello there!').waitFor()
+      await chat.getByRole('textbox').fill('Hi')
       await page.keyboard.press('Enter')
-      await frame.getByText('You said: Hi').waitFor()
+      await chat.getByText('You said: Hi', { exact: true }).waitFor()
       await saveScreenshot(page, `embed-${colorScheme}`)
       expect(await listAxeFaults(page)).toEqual([])
       await page.getByRole('tab', { name: 'API' }).click()
@@ -54,22 +65,47 @@ describe('the embed page', () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
-    await page.frameLocator('iframe').getByRole('textbox').waitFor()
+    await openChat(page)
     const preview = page.getByRole('region', { name: 'Preview' })
     await preview.getByText('Dark', { exact: true }).click()
     await preview.getByRole('textbox', { name: 'Title' }).fill('Our "guide"')
     const code = page.getByRole('region', { name: 'Code' })
     await code.getByText('data-title="Our &quot;guide&quot;"').waitFor()
     await code.getByText('data-theme="dark"').waitFor()
-    await page.frameLocator('iframe').getByText('Our "guide"').waitFor()
-    await preview.getByRole('switch', { name: 'Show as a floating button' }).check({ force: true })
-    await page.getByText('The chat button is at the bottom of this window').waitFor()
-    await page.getByRole('button', { name: 'Open chat' }).click()
-    await page.frameLocator('iframe').getByRole('textbox').waitFor()
+    await chatOf(page).getByText('Our "guide"').waitFor()
+    await preview.getByRole('textbox', { name: 'Title' }).fill('')
+    await chatOf(page).getByText('Ask us').waitFor()
     await page.getByRole('link', { name: 'History' }).click()
     await page.getByRole('heading', { name: 'Version 1 (first)' }).waitFor()
     expect(await page.locator('iframe').count()).toBe(0)
     expect(complaints).toEqual([])
+  })
+
+  test('shows the widget at its place on a sample page, on phones and on a page of the user', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(embedded)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, { width: 1440 })
+    const launcher = previewOf(page).getByRole('button', { name: 'Open chat' })
+    await launcher.waitFor()
+    const stage = async () => page.locator('.preview-stage iframe').boundingBox()
+    const distances = async () => {
+      const [box, outer] = [await launcher.boundingBox(), await stage()]
+      if (box === null || outer === null) throw new Error('The preview is not visible.')
+      return [outer.x + outer.width - box.x - box.width, outer.y + outer.height - box.y - box.height]
+    }
+    expect(await distances()).toEqual([20, 20])
+    await page.getByText('Phone', { exact: true }).click()
+    await expect.poll(async () => (await stage())?.width).toBe(390)
+    await page.getByText('Desktop', { exact: true }).click()
+    const address = page.getByRole('textbox', { name: 'Page behind the widget' })
+    await address.fill('mailto:somebody')
+    await page.getByText('Enter a page URL, such as').waitFor()
+    await address.fill(`${app.url}/docs`)
+    await page.getByText('does not allow other sites to show it').waitFor()
+    await previewOf(page).locator(`iframe[src="${app.url}/docs"][sandbox]`).waitFor()
+    await address.fill('')
+    await previewOf(page).locator('.hero').waitFor()
+    expect(complaints.filter((line) => !line.includes('frame-ancestors'))).toEqual([])
   })
 
   test('reports whether visitors see the widget at a given page URL', async () => {

@@ -151,7 +151,7 @@ describe('the trial of a definition', () => {
     await page.getByRole('textbox', { name: 'Edit the message' }).fill('Changed')
     await page.getByRole('button', { name: 'Resend', exact: true }).click()
     await playgroundFrame(page).getByText('You said: Changed', { exact: true }).waitFor()
-    expect(await playgroundFrame(page).getByText('Second').count()).toBe(0)
+    expect(await playgroundFrame(page).locator('article', { hasText: 'Second' }).count()).toBe(0)
     expect(
       await traceOf(page)
         .getByRole('region', { name: /^Trace of/ })

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { listAxeFaults } from '../support/axe.ts'
+import { openConsole, saveScreenshot } from '../support/console-ui.ts'
 import { openWidgetHarness, type WidgetHarness } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
@@ -81,6 +83,24 @@ describe('the /demo page', () => {
     await page.locator('section pre').getByText('You said: for the note').waitFor()
     expect(complaints).toEqual([])
   })
+})
+
+test('the /demo page offers the agents of the console session instead of asking for a key', async () => {
+  const { app, browser } = harness
+  const other = await app.createAgent(
+    'name: Other guide\ninstructions: Help.\nembed:\n  greeting: I am other.\n',
+  )
+  const { page, complaints } = await openConsole(app, browser)
+  await page.goto(`${app.url}/demo`)
+  await page.locator('parley-chat .launcher').waitFor()
+  await page.getByLabel('Choose an agent').selectOption({ label: 'Other guide' })
+  expect(await page.getByLabel('Choose an agent').inputValue()).toBe(other.agent_key)
+  expect(await page.getByLabel('Agent key').isVisible()).toBe(false)
+  await page.locator('parley-chat .launcher').click()
+  await page.frameLocator('parley-chat iframe').getByText('I am other.').waitFor()
+  await saveScreenshot(page, 'demo-session')
+  expect(await listAxeFaults(page)).toEqual([])
+  expect(complaints).toEqual([])
 })
 
 /** Reads an example file and replaces its placeholder with the test server's URL. */

@@ -93,7 +93,7 @@ describe('a reply', () => {
     await opened.settle()
     await opened.say('another one')
     await opened.settle()
-    await expectOnly(opened, 'ready', 'mcp')
+    await expectOnly(opened, 'ready', 'mcp', 'message')
     expect(JSON.stringify(await opened.said())).not.toMatch(/secret|another/)
     await opened.frame.getByRole('button', { name: 'Insert into page' }).last().click()
     await opened.frame.getByRole('button', { name: 'Share', exact: true }).first().click()

@@ -528,6 +528,6 @@ describe('the page', () => {
     for (const secret of [canary, token]) expect(text).not.toContain(secret)
     const said = JSON.stringify(await opened.said())
     for (const secret of [canary, token, conversation]) expect(said).not.toContain(secret)
-    await expectOnly(opened, 'ready', 'mcp', 'unread')
+    await expectOnly(opened, 'ready', 'mcp', 'unread', 'message')
   })
 })

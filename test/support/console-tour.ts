@@ -18,7 +18,8 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     page.getByRole('table', { name }).locator('tbody tr').first()
   const editor = (page: Page) => page.locator('.cm-content')
   const charts = (page: Page) => page.locator('.recharts-surface').nth(3)
-  const widget = (page: Page) => page.frameLocator('iframe').getByText('Hello! What can I help you with?')
+  const widget = (page: Page) =>
+    page.locator('.preview-stage iframe').contentFrame().getByRole('button', { name: 'Open chat' })
   return [
     { name: 'agents', path: '/agents', ready: (page) => page.getByRole('link', { name: 'Support' }) },
     { name: 'agents-not-found', path: '/agents?q=nobody', ready: text('No matching agents') },
@@ -26,11 +27,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     { name: 'create', path: '/agents/new?template=analyst&view=form', ready: text('Instructions') },
     { name: 'edit', path: `${agent}?view=form`, ready: (page) => page.getByLabel('Instructions') },
     { name: 'edit-text', path: `${agent}?view=yaml`, ready: editor },
-    {
-      name: 'edit-try',
-      path: `${agent}?view=try&try=true`,
-      ready: text('Send a message to try the current draft'),
-    },
+    { name: 'edit-try', path: `${agent}?view=try&try=true`, ready: widget },
     { name: 'embed', path: `${agent}/embed`, ready: widget },
     { name: 'embed-react', path: `${agent}/embed?as=react`, ready: widget },
     { name: 'embed-api', path: `${agent}/embed?as=api`, ready: widget },

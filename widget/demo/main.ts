@@ -1,7 +1,7 @@
 /** Runs the page at `/demo`, which demonstrates the widget's API. */
 import './style.css'
 import type { PageTool } from '../options.ts'
-import { addEvent, drawPage, type Page, readSettings } from './page.ts'
+import { type Agent, addEvent, drawPage, type Page, readSettings, showAgents } from './page.ts'
 
 const page = drawPage()
 
@@ -68,9 +68,31 @@ function start(): void {
     page.actions[name].addEventListener('click', () => chat()[name]?.())
   }
   page.actions.mount.addEventListener('click', () => page.keyForm.requestSubmit())
+  page.agents.addEventListener('change', () => mount(page.agents.value))
   const key = readKey()
   page.key.value = key
   if (key !== '') page.keyForm.requestSubmit()
+  if ('session' in document.documentElement.dataset) void offerAgents(key === '')
+}
+
+/** Offers the agents of the console session, and starts the chat with the first one if there is no key. */
+async function offerAgents(starts: boolean): Promise<void> {
+  const agents = await listAgents()
+  const [first] = agents
+  if (first === undefined) return
+  showAgents(page, agents)
+  if (starts) mount(first.agent_key)
+}
+
+/** Lists the agents of the console session; empty if the session has ended. */
+async function listAgents(): Promise<readonly Agent[]> {
+  const input = encodeURIComponent(JSON.stringify({ json: { limit: 100 } }))
+  const answer = await fetch(`/trpc/agents.list?input=${input}`, {
+    headers: { 'X-Requested-With': 'parley' },
+  })
+  if (!answer.ok) return []
+  const { result } = (await answer.json()) as { result: { data: { json: { data: readonly Agent[] } } } }
+  return result.data.json.data
 }
 
 const name = 'parley-demo-key'

@@ -2,6 +2,8 @@
 
 export interface Page {
   readonly heading: HTMLHeadingElement
+  /** Hidden until the console session's agents are known. */
+  readonly agents: HTMLSelectElement
   readonly keyForm: HTMLFormElement
   readonly key: HTMLInputElement
   readonly keyProblem: HTMLElement
@@ -26,7 +28,12 @@ export function drawPage(): Page {
       {},
       page.heading,
       make('p', {}, 'This page embeds the chat widget like any other website.'),
-      section('1. An agent', ...drawKeyHelp(), page.keyForm, page.keyProblem),
+      section(
+        '1. An agent',
+        label('Choose an agent', page.agents),
+        drawKeyHelp(page.keyForm),
+        page.keyProblem,
+      ),
       section('2. Options', page.settings, actions),
       section(
         '3. Context',
@@ -67,6 +74,7 @@ function makeParts(): Page {
   const button = (text: string) => make('button', { type: 'button' }, text)
   return {
     heading: make('h1', {}, 'The chat widget'),
+    agents: make('select', {}),
     keyForm: make('form', { className: 'key' }, label('Agent key', key), make('button', {}, 'Start')),
     key,
     keyProblem: make('p', { className: 'problem', role: 'alert' }),
@@ -78,16 +86,19 @@ function makeParts(): Page {
       toggle: button('toggle'),
       destroy: button('destroy'),
     },
-    context: make('input', { value: 'The visitor reads about boats.' }),
+    context: make('input', { value: 'The visitor is reading about boats.' }),
     note: make('textarea', { rows: 4, value: 'A note on this page.' }),
     shared: make('pre', {}, 'Nothing yet.'),
     events: make('ol', { className: 'events' }),
   }
 }
 
-function drawKeyHelp(): Node[] {
+function drawKeyHelp(keyForm: HTMLFormElement): HTMLElement {
   const createAgent = `curl ${location.origin}/v1/agents -H "Authorization: Bearer $PARENT_KEY" -H "Content-Type: application/yaml" --data-binary @examples/concierge.yaml`
-  return [
+  return make(
+    'details',
+    { open: true, className: 'by-key' },
+    make('summary', {}, 'Use an agent key'),
     make(
       'p',
       {},
@@ -95,7 +106,21 @@ function drawKeyHelp(): Node[] {
     ),
     code(createAgent),
     make('p', {}, 'PARENT_KEY is the key that the server printed when it first started.'),
-  ]
+    keyForm,
+  )
+}
+
+/** Offers the agents of the console session instead of the form for a key. */
+export function showAgents({ agents }: Page, list: readonly Agent[]): void {
+  agents.replaceChildren(...list.map(({ name, agent_key }) => make('option', { value: agent_key }, name)))
+  agents.parentElement?.classList.add('known')
+  const byKey = document.querySelector<HTMLDetailsElement>('.by-key')
+  if (byKey !== null) byKey.open = false
+}
+
+export interface Agent {
+  readonly name: string
+  readonly agent_key: string
 }
 
 function drawTag(loader: string, integrity: string): Node[] {

@@ -184,6 +184,7 @@ describe('/v1/agents/me', () => {
       dictation: false,
       readAloud: false,
       attachments: null,
+      followUps: false,
       conversations: notStored,
     })
     expect(text).not.toContain('Help people')
@@ -208,6 +209,7 @@ describe('/v1/agents/me', () => {
       dictation: false,
       readAloud: false,
       attachments: null,
+      followUps: false,
       conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

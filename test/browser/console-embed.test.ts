@@ -107,7 +107,7 @@ describe('the embed page', () => {
       await page.keyboard.press('Escape')
       await form.getByRole('button', { name: 'Launcher' }).press('Enter')
       await form.getByRole('textbox', { name: 'Label' }).fill('Ask us')
-      await form.getByRole('textbox', { name: 'Teaser' }).fill('Any questions?')
+      await form.getByRole('textbox', { name: 'Teaser', exact: true }).fill('Any questions?')
       await previewOf(page).getByText('Any questions?').waitFor()
       const launcher = previewOf(page).getByRole('button', { name: 'Ask us: Open chat' })
       await expect
@@ -117,10 +117,14 @@ describe('the embed page', () => {
       expect(await listAxeFaults(page)).toEqual([])
       await save.click()
       await form.getByText('Saved as version 2').waitFor()
-      expect(await page.getByRole('region', { name: 'Code' }).getByText('data-launcher-label').count()).toBe(0)
+      expect(await page.getByRole('region', { name: 'Code' }).getByText('data-launcher-label').count()).toBe(
+        0,
+      )
       const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
       expect(body.yaml).toContain('# Kept')
-      expect(body.yaml).toMatch(/theme:\n {4}primaryColor: "#facc15"\n {4}launcherLabel: Ask us\n {4}teaser: Any/)
+      expect(body.yaml).toMatch(
+        /theme:\n {4}primaryColor: "#facc15"\n {4}launcherLabel: Ask us\n {4}teaser: Any/,
+      )
       await page.reload()
       expect(await color.inputValue()).toBe('#facc15')
       await launcher.waitFor()

@@ -14,6 +14,7 @@ import { LeaveGuard } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { TextLink } from '../components/text.tsx'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
+import { t } from '../strings/language.ts'
 import {
   defaultPageOptions,
   listChanges,
@@ -36,10 +37,9 @@ export function EmbedPage() {
   const areModelsPending = models.data === undefined && models.failureReason === null
   const agentKey = listed?.agent_key
   if (agentKey === undefined && error !== null) {
-    return <Failed error={error} what="The agent’s key" retry={() => void refetch()} />
+    return <Failed error={error} what="agentKey" retry={() => void refetch()} />
   }
-  if (agentKey === undefined || areModelsPending)
-    return <Loading what="the agent’s key" rows={3} height={120} />
+  if (agentKey === undefined || areModelsPending) return <Loading what="agentKey" rows={3} height={120} />
   return <EmbedAgent key={agent.agent_id} agent={agent} agentKey={agentKey} />
 }
 
@@ -77,7 +77,7 @@ function EmbedAgent({ agent, agentKey }: EmbedAgentProps) {
         <OriginCheck agentId={id} agent={readPublicAgent(agent)} />
       </div>
       <ConflictDialog draft={draft} saving={saving} />
-      <LeaveGuard isDirty={isDirty} what="the appearance" />
+      <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
     </Stack>
   )
 }

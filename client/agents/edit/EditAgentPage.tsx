@@ -3,6 +3,7 @@ import { Button } from '@mantine/core'
 import { useRef } from 'react'
 import type { AgentDetail } from '../../api.ts'
 import { LeaveGuard } from '../../components/Dialog.tsx'
+import { t } from '../../strings/language.ts'
 import { useAgent } from '../queries.ts'
 import { ConflictDialog } from './ConflictDialog.tsx'
 import { Editor } from './Editor.tsx'
@@ -47,7 +48,7 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
         </Button>
       </Editor>
       <ConflictDialog draft={draft} saving={saving} />
-      <LeaveGuard isDirty={isDirty} what="this agent" />
+      <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
     </>
   )
 }

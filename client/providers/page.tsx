@@ -79,7 +79,7 @@ function useOpenAdd(): (presetId: string | undefined) => void {
     void navigate({ to: '/providers', search: presetId === undefined ? {} : { add: presetId } })
 }
 
-/** The empty state: the presets, as only the mock model answers. */
+/** Shows the presets while only the mock model is available. */
 function FirstProvider() {
   const openAdd = useOpenAdd()
   return (

@@ -106,6 +106,7 @@ const AgentEmbed = mappingOf(
       disclaimer: Disclaimer.optional(),
       dictation: z.boolean({ error: 'must be true or false' }).optional(),
       readAloud: z.boolean({ error: 'must be true or false' }).optional(),
+      followUps: z.boolean({ error: 'must be true or false' }).optional(),
     },
     { error: 'must be a mapping' },
   ),

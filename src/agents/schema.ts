@@ -207,12 +207,11 @@ export const AgentSelf = z
     greeting: z.string().nullable(),
     title: z.string().nullable(),
     starters: z.array(z.string()),
-    theme: ThemeView.meta({
-      description: 'Appearance of the widget; contains only fields that the definition sets.',
-    }),
+    theme: ThemeView,
     disclaimer: DisclaimerView,
     dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
+    followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
     conversations: z.strictObject({
       stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
       keep_days: z
@@ -331,6 +330,7 @@ export function renderAgentSelf(
     disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
     dictation: definition.embed?.dictation ?? false,
     readAloud: definition.embed?.readAloud ?? false,
+    followUps: definition.embed?.followUps ?? false,
     conversations: renderStorage(deps.config.conversations, definition),
   }
 }

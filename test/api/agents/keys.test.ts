@@ -183,6 +183,7 @@ describe('/v1/agents/me', () => {
       disclaimer: { text: null, url: null },
       dictation: false,
       readAloud: false,
+      followUps: false,
       conversations: notStored,
     })
     expect(text).not.toContain('Help people')
@@ -206,6 +207,7 @@ describe('/v1/agents/me', () => {
       disclaimer: { text: null, url: null },
       dictation: false,
       readAloud: false,
+      followUps: false,
       conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

@@ -67,7 +67,7 @@ export function UsagePicker({
       ) : null}
       <CalledFilter by="agent" search={search} onSearch={onSearch} />
       <CalledFilter by="model" search={search} onSearch={onSearch} />
-      <Group ml="auto">{children}</Group>
+      <Group ms="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
     </Group>
   )

@@ -59,8 +59,8 @@ function UsageSums(props: UsageViewProps) {
           Download CSV
         </Button>
       </UsagePicker>
-      {error !== null ? <Failed error={error} what="The usage" retry={() => void refetch()} /> : null}
-      {data === undefined && error === null ? <Loading what="the usage" rows={3} height={180} /> : null}
+      {error !== null ? <Failed error={error} what="usage" retry={() => void refetch()} /> : null}
+      {data === undefined && error === null ? <Loading what="usage" rows={3} height={180} /> : null}
       {data === undefined || error !== null ? null : (
         <div aria-busy={isPlaceholderData}>
           <UsageContent usage={data} onPick={showCalls} />
@@ -87,7 +87,7 @@ function UsageContent({ usage, onPick }: UsageContentProps) {
   return (
     <Stack gap="md">
       <Figures {...usage} />
-      <Suspense fallback={<Loading what="the charts" rows={2} height={240} />}>
+      <Suspense fallback={<Loading what="charts" rows={2} height={240} />}>
         <Charts {...usage} onPick={onPick} />
         <UsageTable {...usage} onPick={onPick} />
       </Suspense>

@@ -45,8 +45,7 @@ async function checkAnswer(method: string, path: string, response: Response): Pr
   const { operation } = routes.match(method, path)
   if (operation.response?.download) return
   if (operation.response?.generated !== undefined) {
-    if (mediaType !== operation.response.generated)
-      throw new Error(`${path} was answered with ${mediaType}`)
+    if (mediaType !== operation.response.generated) throw new Error(`${path} was answered with ${mediaType}`)
     return
   }
   if (mediaType.startsWith('text/event-stream')) {

@@ -183,6 +183,7 @@ describe('/v1/agents/me', () => {
       disclaimer: { text: null, url: null },
       dictation: false,
       readAloud: false,
+      attachments: null,
       followUps: false,
       conversations: notStored,
     })
@@ -207,6 +208,7 @@ describe('/v1/agents/me', () => {
       disclaimer: { text: null, url: null },
       dictation: false,
       readAloud: false,
+      attachments: null,
       followUps: false,
       conversations: notStored,
     })

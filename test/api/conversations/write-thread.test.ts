@@ -101,7 +101,8 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
       const numbers = segments.flatMap(({ first_seq, last_seq }) => [first_seq, last_seq + 1])
       expect([numbers[0], numbers.at(-1)]).toEqual([0, (turns[0]?.last_seq as number) + 1])
       for (let at = 1; at < numbers.length - 1; at += 2) expect(numbers[at]).toBe(numbers[at + 1])
-      expect((await listItems(app)).map(({ role }) => role)).toEqual(['user', null, null, 'assistant'])
+      const types = ['message', 'function_call', 'function_call_output', 'message']
+      expect((await listItems(app)).map(({ type }) => type)).toEqual(types)
       const conversations = await db.selectFrom('conversations').select(['turns', 'items']).execute()
       expect(conversations).toEqual([{ turns: 1, items: 4 }])
       expect(splitStream((await resume(app, key, events[0]?.id as string)).text)).toEqual(events.slice(1))

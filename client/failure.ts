@@ -1,6 +1,7 @@
 /** Converts every failed call to one error format. */
 import { isTRPCClientError } from '@trpc/client'
 import type { AppRouter } from '../src/server/api.ts'
+import { t } from './strings/language.ts'
 
 export interface Failure {
   /** Message for the user. */
@@ -20,13 +21,13 @@ export class ProxyRejection extends Error {}
 
 export function toFailure(thrown: unknown): Failure {
   if (!isTRPCClientError<AppRouter>(thrown)) {
-    const message = thrown instanceof Error ? thrown.message : 'Something went wrong. Try again.'
+    const message = thrown instanceof Error ? thrown.message : t('common.somethingWrong')
     return { message, code: 'unknown', param: undefined, status: 0, requestId: undefined }
   }
   const data: { httpStatus?: number; code?: string; param?: string | null } = thrown.data ?? {}
   if (thrown.cause instanceof ProxyRejection) {
     return {
-      message: 'You are not signed in. Sign in and try again.',
+      message: t('common.notSignedIn'),
       code: 'unknown',
       param: undefined,
       status: 401,
@@ -35,7 +36,7 @@ export function toFailure(thrown: unknown): Failure {
   }
   if (data.httpStatus === undefined) {
     return {
-      message: 'The server cannot be reached. Check your connection and try again.',
+      message: t('common.unreachable'),
       code: 'offline',
       param: undefined,
       status: 0,

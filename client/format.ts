@@ -1,8 +1,18 @@
-/** Formats numbers, sizes and times in the browser's language. */
+/** Formats numbers, sizes and times in the console's language. */
+import { locale, t } from './strings/language.ts'
 
-const whole = new Intl.NumberFormat()
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+/** Creates a format on first use, because the language is loaded later than this file. */
+function lazily<T>(create: () => T): () => T {
+  let created: T | undefined
+  return () => {
+    created ??= create()
+    return created
+  }
+}
+
+const whole = lazily(() => new Intl.NumberFormat(locale()))
+const relative = lazily(() => new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }))
+const absolute = lazily(() => new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'short' }))
 
 const units = [
   ['year', 31_536_000],
@@ -14,29 +24,34 @@ const units = [
 ] as const
 
 export function renderNumber(value: number): string {
-  return whole.format(value)
+  return whole().format(value)
 }
 
 /** Renders a count with its noun, such as `1 tool` or `2 tools`. */
 export function renderCount(count: number, one: string, many = `${one}s`): string {
-  return `${whole.format(count)} ${count === 1 ? one : many}`
+  return `${whole().format(count)} ${count === 1 ? one : many}`
 }
 
 export function renderMilliseconds(milliseconds: number): string {
-  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
-  return `${(milliseconds / 1_000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`
+  if (milliseconds < 1_000) return `${whole().format(Math.round(milliseconds))} ms`
+  const digits = milliseconds < 10_000 ? 2 : 1
+  const format = new Intl.NumberFormat(locale(), {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  })
+  return `${format.format(milliseconds / 1_000)} s`
 }
 
 /** Renders Unix seconds relative to now. */
 export function renderAgo(seconds: number, nowMs = Date.now()): string {
   const distance = seconds - nowMs / 1_000
   const [unit, size] = units.find(([, size]) => Math.abs(distance) >= size) ?? ['second', 1]
-  return unit === 'second' ? 'just now' : relative.format(Math.round(distance / size), unit)
+  return unit === 'second' ? t('common.justNow') : relative().format(Math.round(distance / size), unit)
 }
 
 /** Renders Unix seconds as a date and time. */
 export function renderMoment(seconds: number): string {
-  return absolute.format(seconds * 1_000)
+  return absolute().format(seconds * 1_000)
 }
 
 /** Renders a UTC day (`2026-01-31`) relative to today. */
@@ -44,20 +59,22 @@ export function renderDay(day: string, nowMs = Date.now()): string {
   const days = Math.round(
     (Date.parse(day) - Date.parse(new Date(nowMs).toISOString().slice(0, 10))) / 86_400_000,
   )
-  return relative.format(days, 'day')
+  return relative().format(days, 'day')
 }
 
-const compact = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
+const compact = lazily(
+  () => new Intl.NumberFormat(locale(), { notation: 'compact', maximumFractionDigits: 1 }),
+)
 
 /** Renders a number in compact notation, such as `12K`. */
 export function renderCompact(value: number): string {
-  return compact.format(value)
+  return compact().format(value)
 }
 
 /** Renders a duration as `350 ms` or `1.2 s`, with a non-breaking space. */
 export function renderShortTime(milliseconds: number): string {
-  if (milliseconds < 1_000) return `${Math.round(milliseconds)}\u00a0ms`
-  return `${compact.format(milliseconds / 1_000)}\u00a0s`
+  if (milliseconds < 1_000) return `${whole().format(Math.round(milliseconds))}\u00a0ms`
+  return `${compact().format(milliseconds / 1_000)}\u00a0s`
 }
 
 const sizeUnits = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const
@@ -67,7 +84,7 @@ export function renderSize(sizeBytes: number): string {
   const power = sizeBytes < 1 ? 0 : Math.min(Math.floor(Math.log10(sizeBytes) / 3), sizeUnits.length - 1)
   const unitDisplay = power === 0 ? 'long' : 'short'
   const digits = power === 0 ? 0 : 1
-  const format = new Intl.NumberFormat(undefined, {
+  const format = new Intl.NumberFormat(locale(), {
     style: 'unit',
     unit: sizeUnits[power] ?? 'byte',
     unitDisplay,
@@ -78,5 +95,5 @@ export function renderSize(sizeBytes: number): string {
 
 /** Renders a share from 0 to 1 as a whole percentage, rounded down so that 100 % means complete. */
 export function renderShare(share: number): string {
-  return `${Math.floor(share * 100)} %`
+  return `${whole().format(Math.floor(share * 100))} %`
 }

@@ -2,7 +2,7 @@
 import '@mantine/core/styles.css'
 import '@mantine/notifications/styles.css'
 import './styles.css'
-import { MantineProvider } from '@mantine/core'
+import { DirectionProvider, MantineProvider } from '@mantine/core'
 import { Notifications } from '@mantine/notifications'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
@@ -11,22 +11,32 @@ import { queryClient } from './api.ts'
 import { guardPage, pageNonce } from './content-security-policy.ts'
 import { createConsoleRouter } from './routes.tsx'
 import { takeLink } from './session.ts'
+import { prefetchPages } from './shell/page-scripts.ts'
+import { direction, startLanguage } from './strings/language.ts'
 import { colorSchemeManager, resolveVariables, theme } from './theme.ts'
 
 takeLink()
 guardPage()
+void startLanguage().then(render)
 
-createRoot(document.querySelector('#root') as HTMLElement).render(
-  <MantineProvider
-    theme={theme}
-    defaultColorScheme="auto"
-    colorSchemeManager={colorSchemeManager}
-    cssVariablesResolver={resolveVariables}
-    getStyleNonce={() => pageNonce}
-  >
-    <Notifications position="bottom-right" autoClose={6_000} />
-    <QueryClientProvider client={queryClient}>
-      <RouterProvider router={createConsoleRouter()} />
-    </QueryClientProvider>
-  </MantineProvider>,
-)
+/** Runs when the language is loaded, because texts never change afterwards. */
+function render(): void {
+  const router = createConsoleRouter()
+  createRoot(document.querySelector('#root') as HTMLElement).render(
+    <DirectionProvider initialDirection={direction()} detectDirection={false}>
+      <MantineProvider
+        theme={theme}
+        defaultColorScheme="auto"
+        colorSchemeManager={colorSchemeManager}
+        cssVariablesResolver={resolveVariables}
+        getStyleNonce={() => pageNonce}
+      >
+        <Notifications position={direction() === 'rtl' ? 'bottom-left' : 'bottom-right'} autoClose={6_000} />
+        <QueryClientProvider client={queryClient}>
+          <RouterProvider router={router} />
+        </QueryClientProvider>
+      </MantineProvider>
+    </DirectionProvider>,
+  )
+  void prefetchPages(router)
+}

@@ -1,14 +1,7 @@
 /** Defines the console's routes; each page has a separate script, loaded on demand. */
-import {
-  createRootRoute,
-  createRoute,
-  createRouter,
-  lazyRouteComponent,
-  redirect,
-} from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
 import { agentPageQuery } from './agents/queries.ts'
 import { queryClient } from './api.ts'
-import { Loading } from './components/QueryStates.tsx'
 import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
   parseAdminSearch,
@@ -20,7 +13,8 @@ import {
   parseUploadsSearch,
   parseUsageSearch,
 } from './search.ts'
-import { BrokenPage, UnknownPage } from './shell/ErrorPage.tsx'
+import { BrokenPage, PendingPage, UnknownPage } from './shell/ErrorPage.tsx'
+import { lazyPage } from './shell/page-scripts.ts'
 import { Shell } from './shell/Shell.tsx'
 import { SignInPage } from './shell/SignIn.tsx'
 import { meQuery } from './shell/use-me.ts'
@@ -70,13 +64,13 @@ const agents = createRoute({
     prefetchFirstRun()
     void queryClient.prefetchQuery(agentPageQuery(deps))
   },
-  component: lazyRouteComponent(() => import('./agents/AgentsPage.tsx'), 'AgentsPage'),
+  component: lazyPage(() => import('./agents/AgentsPage.tsx'), 'AgentsPage'),
 })
 
 const getStarted = createRoute({
   getParentRoute: () => shell,
   path: '/get-started',
-  component: lazyRouteComponent(() => import('./first-run/page.tsx'), 'FirstRunPage'),
+  component: lazyPage(() => import('./first-run/page.tsx'), 'FirstRunPage'),
 })
 
 const newAgent = createRoute({
@@ -86,20 +80,20 @@ const newAgent = createRoute({
     ...readEditorSearch(search),
     ...(typeof search.template === 'string' ? { template: search.template } : {}),
   }),
-  component: lazyRouteComponent(() => import('./agents/NewAgentPage.tsx'), 'NewAgentPage'),
+  component: lazyPage(() => import('./agents/NewAgentPage.tsx'), 'NewAgentPage'),
 })
 
 const agent = createRoute({
   getParentRoute: () => shell,
   path: '/agents/$agentId',
-  component: lazyRouteComponent(() => import('./agents/AgentPage.tsx'), 'AgentPage'),
+  component: lazyPage(() => import('./agents/AgentPage.tsx'), 'AgentPage'),
 })
 
 const editAgent = createRoute({
   getParentRoute: () => agent,
   path: '/',
   validateSearch: readEditorSearch,
-  component: lazyRouteComponent(() => import('./agents/edit/EditAgentPage.tsx'), 'EditAgentPage'),
+  component: lazyPage(() => import('./agents/edit/EditAgentPage.tsx'), 'EditAgentPage'),
 })
 
 const agentHistory = createRoute({
@@ -109,7 +103,7 @@ const agentHistory = createRoute({
     ...(typeof version === 'number' ? { version } : {}),
     ...(against === 'current' ? { against } : {}),
   }),
-  component: lazyRouteComponent(() => import('./agents/HistoryPage.tsx'), 'HistoryPage'),
+  component: lazyPage(() => import('./agents/HistoryPage.tsx'), 'HistoryPage'),
 })
 
 const embedAgent = createRoute({
@@ -117,54 +111,54 @@ const embedAgent = createRoute({
   path: '/embed',
   validateSearch: ({ as }: Record<string, unknown>): { as?: 'react' | 'api' | 'script' } =>
     as === 'react' || as === 'api' ? { as } : {},
-  component: lazyRouteComponent(() => import('./embed/page.tsx'), 'EmbedPage'),
+  component: lazyPage(() => import('./embed/page.tsx'), 'EmbedPage'),
 })
 
 const agentModels = createRoute({
   getParentRoute: () => agent,
   path: '/models',
-  component: lazyRouteComponent(() => import('./policy/page.tsx'), 'PolicyPage'),
+  component: lazyPage(() => import('./policy/page.tsx'), 'PolicyPage'),
 })
 
 const conversations = createRoute({
   getParentRoute: () => shell,
   path: '/conversations',
   validateSearch: parseConversationsSearch,
-  component: lazyRouteComponent(() => import('./conversations/ConversationsPage.tsx'), 'ConversationsPage'),
+  component: lazyPage(() => import('./conversations/ConversationsPage.tsx'), 'ConversationsPage'),
 })
 
 const conversation = createRoute({
   getParentRoute: () => shell,
   path: '/conversations/$conversationId',
-  component: lazyRouteComponent(() => import('./conversations/ConversationPage.tsx'), 'ConversationPage'),
+  component: lazyPage(() => import('./conversations/ConversationPage.tsx'), 'ConversationPage'),
 })
 
 const keys = createRoute({
   getParentRoute: () => shell,
   path: '/keys',
   validateSearch: parseKeysSearch,
-  component: lazyRouteComponent(() => import('./keys/page.tsx'), 'KeysPage'),
+  component: lazyPage(() => import('./keys/page.tsx'), 'KeysPage'),
 })
 
 const usage = createRoute({
   getParentRoute: () => shell,
   path: '/usage',
   validateSearch: parseUsageSearch,
-  component: lazyRouteComponent(() => import('./usage/page.tsx'), 'UsagePage'),
+  component: lazyPage(() => import('./usage/page.tsx'), 'UsagePage'),
 })
 
 const uploads = createRoute({
   getParentRoute: () => shell,
   path: '/uploads',
   validateSearch: parseUploadsSearch,
-  component: lazyRouteComponent(() => import('./uploads/page.tsx'), 'UploadsPage'),
+  component: lazyPage(() => import('./uploads/page.tsx'), 'UploadsPage'),
 })
 
 const files = createRoute({
   getParentRoute: () => shell,
   path: '/files',
   validateSearch: parseFilesSearch,
-  component: lazyRouteComponent(() => import('./files/page.tsx'), 'FilesPage'),
+  component: lazyPage(() => import('./files/page.tsx'), 'FilesPage'),
 })
 
 const providers = createRoute({
@@ -172,27 +166,27 @@ const providers = createRoute({
   path: '/providers',
   validateSearch: ({ add }: Record<string, unknown>): { add?: string } =>
     typeof add === 'string' ? { add } : {},
-  component: lazyRouteComponent(() => import('./providers/page.tsx'), 'ProvidersPage'),
+  component: lazyPage(() => import('./providers/page.tsx'), 'ProvidersPage'),
 })
 
 const bin = createRoute({
   getParentRoute: () => shell,
   path: '/bin',
   validateSearch: parseBinSearch,
-  component: lazyRouteComponent(() => import('./bin/page.tsx'), 'BinPage'),
+  component: lazyPage(() => import('./bin/page.tsx'), 'BinPage'),
 })
 
 const admin = createRoute({
   getParentRoute: () => shell,
   path: '/admin',
   validateSearch: parseAdminSearch,
-  component: lazyRouteComponent(() => import('./admin/page.tsx'), 'AdminPage'),
+  component: lazyPage(() => import('./admin/page.tsx'), 'AdminPage'),
 })
 
 const design = createRoute({
   getParentRoute: () => shell,
   path: '/_design',
-  component: lazyRouteComponent(() => import('./design/DesignPage.tsx'), 'DesignPage'),
+  component: lazyPage(() => import('./design/DesignPage.tsx'), 'DesignPage'),
 })
 
 const unknown = createRoute({ getParentRoute: () => shell, path: '$', component: UnknownPage })
@@ -225,7 +219,7 @@ export function createConsoleRouter() {
     routeTree: tree,
     basepath: '/console',
     defaultPreload: 'intent',
-    defaultPendingComponent: () => <Loading what="the page" />,
+    defaultPendingComponent: PendingPage,
     defaultPendingMs: 200,
     defaultErrorComponent: BrokenPage,
     defaultNotFoundComponent: UnknownPage,

@@ -42,9 +42,19 @@ export interface UsageSearch {
   readonly whose?: 'all' | undefined
   /** Selects the calls of one parent key; for administrators. */
   readonly key?: string | undefined
+  /** Agent id, or `none` for calls without an agent. */
+  readonly agent?: string | undefined
+  readonly model?: string | undefined
+  /** Lists individual calls; shows sums by default. */
+  readonly view?: 'calls' | undefined
+  /** Outcome of the listed calls. */
+  readonly status?: string | undefined
+  /** The last call on the previous page. */
+  readonly after?: string | undefined
 }
 
-export function parseUsageSearch({ range, from, to, by, whose, key }: RawSearch): UsageSearch {
+export function parseUsageSearch(raw: RawSearch): UsageSearch {
+  const { range, from, to, by, whose, key, agent, model, view, status, after } = raw
   const days = { from: dayOf(from), to: dayOf(to) }
   return present({
     range: oneOf(textOf(range), ranges),
@@ -52,6 +62,11 @@ export function parseUsageSearch({ range, from, to, by, whose, key }: RawSearch)
     by: oneOf(by, groupings),
     whose: oneOf(whose, ['all'] as const),
     key: textOf(key),
+    agent: textOf(agent),
+    model: textOf(model),
+    view: oneOf(view, ['calls'] as const),
+    status: textOf(status),
+    after: textOf(after),
   })
 }
 

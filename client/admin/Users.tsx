@@ -94,7 +94,7 @@ function OwnKeys({ keys }: Pick<User, 'keys'>) {
     <Stack gap={0}>
       {keys.map(({ id, name, is_active: isActive }) => (
         <Text key={id} span size="sm">
-          <TextLink to="/admin" search={{ tab: 'usage', key: id }} size="sm">
+          <TextLink to="/admin" search={{ tab: 'usage', key: id }} size="sm" underline="always">
             {name}
           </TextLink>{' '}
           {isActive ? (

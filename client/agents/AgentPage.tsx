@@ -21,9 +21,9 @@ export function AgentPage() {
   const { agentId } = useParams({ from: '/shell/agents/$agentId' })
   const { data: agent, error, refetch } = useQuery(agentQuery(agentId))
   if (agent !== undefined) return <KnownAgent agent={agent} />
-  if (error === null) return <Loading what="the agent" rows={3} height={96} />
+  if (error === null) return <Loading what="agent" rows={3} height={96} />
   if (toFailure(error).status === 404) return <UnknownPage />
-  return <Failed error={error} what="The agent" retry={() => void refetch()} />
+  return <Failed error={error} what="agent" retry={() => void refetch()} />
 }
 
 function KnownAgent({ agent }: { readonly agent: AgentDetail }) {

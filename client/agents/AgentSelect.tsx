@@ -3,6 +3,7 @@ import { Select } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import { t } from '../strings/language.ts'
 import { agentNamesQuery, agentPageQuery } from './queries.ts'
 
 const SEARCH_PAUSE_MS = 150
@@ -25,14 +26,14 @@ export function AgentSelect({ value, onChange }: AgentSelectProps) {
   const isListed = value === undefined || found.some((agent) => agent.value === value)
   return (
     <Select
-      aria-label="Agent"
-      placeholder="All agents"
+      aria-label={t('common.agent')}
+      placeholder={t('common.allAgents')}
       className="list-filter"
       data-set={value !== undefined || undefined}
       searchable
       clearable
-      clearButtonProps={{ 'aria-label': 'Show all agents' }}
-      nothingFoundMessage="No agent found"
+      clearButtonProps={{ 'aria-label': t('common.showAllAgents') }}
+      nothingFoundMessage={t('common.noAgentFound')}
       value={value ?? null}
       data={isListed ? found : [...found, { value, label: name ?? value }]}
       filter={({ options }) => options}

@@ -17,8 +17,8 @@ import './editor.css'
 export function HistoryPage() {
   const { agent_id: id } = useAgent()
   const { data: versions, error, refetch } = useQuery(versionsQuery(id))
-  if (versions === undefined && error === null) return <Loading what="the versions" rows={3} />
-  if (versions === undefined) return <Failed error={error} what="The versions" retry={() => void refetch()} />
+  if (versions === undefined && error === null) return <Loading what="versions" rows={3} />
+  if (versions === undefined) return <Failed error={error} what="versions" retry={() => void refetch()} />
   return <History agentId={id} versions={versions.toSorted((one, other) => other.version - one.version)} />
 }
 

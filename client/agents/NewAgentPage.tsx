@@ -18,6 +18,7 @@ import { moveTrial } from './playground/trial.ts'
 import { refreshAgentLists } from './queries.ts'
 import { templates } from './templates.ts'
 import './editor.css'
+import { t } from '../strings/language.ts'
 
 /** The definition that a new agent starts from. */
 interface Start {
@@ -163,7 +164,7 @@ function NewAgent({ start }: { readonly start: Start }) {
           Create
         </Button>
       </Editor>
-      <LeaveGuard isDirty={isDirty} what="this agent" />
+      <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
     </>
   )
 }

@@ -3,6 +3,7 @@ import type { QueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { problemOf } from '../failure.ts'
 import { showDone, showProblem, showUndo } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 
 type Ids = readonly string[]
 
@@ -26,7 +27,7 @@ export async function binAgents(
   } finally {
     await refresh(queries)
   }
-  showUndo(ids.length === 1 ? 'Agent moved to the bin' : 'Agents moved to the bin', () =>
+  showUndo(ids.length === 1 ? t('bin.movedOne') : t('bin.movedMany'), () =>
     restoreAgents(queries, ids).catch((thrown) => showProblem(problemOf(thrown))),
   )
 }
@@ -35,12 +36,12 @@ export async function restoreAgents(queries: QueryClient, ids: Ids): Promise<voi
   await Promise.all(ids.map((id) => api.agents.restoreFromBin.mutate({ agent_id: id }))).finally(() =>
     refresh(queries),
   )
-  showDone(ids.length === 1 ? 'Agent restored' : 'Agents restored')
+  showDone(ids.length === 1 ? t('bin.restoredOne') : t('bin.restoredMany'))
 }
 
 export async function deleteForever(queries: QueryClient, ids: Ids): Promise<void> {
   await Promise.all(ids.map((id) => api.agents.deleteFromBin.mutate({ agent_id: id }))).finally(() =>
     refresh(queries),
   )
-  showDone(ids.length === 1 ? 'Agent deleted forever' : 'Agents deleted forever')
+  showDone(ids.length === 1 ? t('bin.deletedOne') : t('bin.deletedMany'))
 }

@@ -14,6 +14,8 @@ import { Ago } from '../components/text.tsx'
 import { problemOf } from '../failure.ts'
 import { changeSearch } from '../search.ts'
 import { showProblem } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 
 type BinnedAgent = Outputs['agents']['listBin']['data'][number]
 
@@ -36,13 +38,10 @@ export function BinPage() {
     )
   return (
     <>
-      <PageHeader
-        title="Bin"
-        about="Deleted agents stay here for 30 days. Their keys do not work until you restore them."
-      />
+      <PageHeader title={t('bin.title')} about={t('bin.about')} />
       <ListView
-        label="Bin"
-        items="agents in the bin"
+        label={t('bin.title')}
+        items="binned"
         columns={columns}
         query={query}
         idOf={({ id }) => id}
@@ -51,9 +50,9 @@ export function BinPage() {
         onSearch={(changes) => void navigate({ search: (now) => changeSearch(now, changes) })}
         sorting={{ sort: 'binned', order: 'desc' }}
         bulk={[
-          { label: 'Restore', run: restore },
+          { label: t('bin.restore'), run: restore },
           {
-            label: 'Delete forever…',
+            label: t('bin.deleteForeverMenu'),
             isDangerous: true,
             run: (agents) => {
               setDeleted(agents)
@@ -66,29 +65,29 @@ export function BinPage() {
             <Menu.Item
               onClick={() => void restore([agent]).catch((thrown) => showProblem(problemOf(thrown)))}
             >
-              Restore
+              {t('bin.restore')}
             </Menu.Item>
             <Menu.Item className="danger-text" onClick={() => setDeleted([agent])}>
-              Delete forever…
+              {t('bin.deleteForeverMenu')}
             </Menu.Item>
           </>
         )}
         empty={
           <Empty
             icon="trash"
-            title="The bin is empty"
+            title={t('bin.empty')}
             action={
               <Anchor component={Link} to="/agents" size="sm">
-                Go to agents
+                {t('shell.goToAgents')}
               </Anchor>
             }
           >
-            Agents that you delete appear here for 30 days.
+            {t('bin.emptyHelp')}
           </Empty>
         }
       />
       <ConfirmDialog
-        title="Delete forever"
+        title={t('bin.deleteForever')}
         isOpen={deleted.length > 0}
         onClose={() => setDeleted([])}
         onConfirm={() =>
@@ -97,25 +96,20 @@ export function BinPage() {
             deleted.map(({ id }) => id),
           )
         }
-        action="Delete forever"
+        action={t('bin.deleteForever')}
         isDangerous
       >
-        {deleted.length === 1 ? (
-          <>
-            <bdi>{deleted[0]?.name}</bdi>, its versions and its stored conversations will be deleted. This
-            cannot be undone.
-          </>
-        ) : (
-          'The selected agents, their versions and their stored conversations will be deleted. This cannot be undone.'
-        )}
+        {deleted.length === 1
+          ? rich('bin.lossOne', { name: <bdi>{deleted[0]?.name}</bdi> })
+          : t('bin.lossMany')}
       </ConfirmDialog>
     </>
   )
 }
 
 const columns: readonly Column<BinnedAgent>[] = [
-  { name: 'Agent', isMain: true, render: ({ name }) => <bdi>{name}</bdi> },
-  { name: 'Deleted', render: ({ binned_at: at }) => <Ago seconds={at} /> },
-  { name: 'Deleted forever', render: ({ purge_at: at }) => <Ago seconds={at} /> },
-  { name: 'Created', render: ({ created_at: at }) => <Ago seconds={at} /> },
+  { name: t('common.agent'), isMain: true, render: ({ name }) => <bdi>{name}</bdi> },
+  { name: t('bin.deleted'), render: ({ binned_at: at }) => <Ago seconds={at} /> },
+  { name: t('bin.deletedForever'), render: ({ purge_at: at }) => <Ago seconds={at} /> },
+  { name: t('bin.created'), render: ({ created_at: at }) => <Ago seconds={at} /> },
 ]

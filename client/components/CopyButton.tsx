@@ -2,6 +2,7 @@
 import { Box, Button, type ButtonProps, Group, Text } from '@mantine/core'
 import { useClipboard } from '@mantine/hooks'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 
 interface CopyProps extends Pick<ButtonProps, 'size' | 'variant'> {
   readonly text: string
@@ -18,13 +19,13 @@ export function CopyButton({ text, what, onCopy, size = 'xs', variant = 'default
       size={size}
       variant={variant}
       leftSection={<Icon name={copied ? 'check' : 'copy'} size={14} />}
-      aria-label={copied ? `Copied ${what}` : `Copy ${what}`}
+      aria-label={copied ? t('common.copiedThis', { what }) : t('common.copyThis', { what })}
       onClick={() => {
         copy(text)
         onCopy?.()
       }}
     >
-      {copied ? 'Copied' : 'Copy'}
+      {copied ? t('common.copied') : t('common.copy')}
     </Button>
   )
 }

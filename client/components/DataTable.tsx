@@ -2,6 +2,7 @@
 import './data-table.css'
 import { Button, Checkbox, Group } from '@mantine/core'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 import type { Column, Selection, Sorting } from './list/column.ts'
 
 export type { Column } from './list/column.ts'
@@ -96,7 +97,7 @@ function SelectAll({ ids, selection }: { readonly ids: readonly string[]; readon
   const count = ids.filter((id) => selection.ids.has(id)).length
   return (
     <RowCheckbox
-      label="Select all rows on this page"
+      label={t('common.selectAll')}
       isChecked={count > 0 && count === ids.length}
       isMixed={count > 0 && count < ids.length}
       onChange={(isChecked) => selection.set(ids, isChecked)}
@@ -140,7 +141,7 @@ function Row<T>({ row, id = '', columns, isLink = false, selection, name: rowNam
       {selection === undefined ? null : (
         <td className="select-cell">
           <RowCheckbox
-            label={`Select ${rowName}`}
+            label={t('common.selectRow', { name: rowName ?? '' })}
             isChecked={isSelected ?? false}
             onChange={(isChecked) => selection.set([id], isChecked)}
           />
@@ -172,12 +173,12 @@ interface PagerProps {
 export function Pager({ hasPrevious, hasNext, onPrevious, onNext }: PagerProps) {
   if (!hasPrevious && !hasNext) return null
   return (
-    <Group justify="flex-end" gap="xs" mt="sm" role="group" aria-label="Pagination">
+    <Group justify="flex-end" gap="xs" mt="sm" role="group" aria-label={t('common.pagination')}>
       <Button variant="default" size="xs" disabled={!hasPrevious} onClick={onPrevious}>
-        Previous
+        {t('common.previous')}
       </Button>
       <Button variant="default" size="xs" disabled={!hasNext} onClick={onNext}>
-        Next
+        {t('common.next')}
       </Button>
     </Group>
   )

@@ -15,6 +15,8 @@ import {
 import { useBlocker } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
 import { problemOf } from '../failure.ts'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 import { RequestId } from './RequestId.tsx'
 
 interface DialogProps {
@@ -47,7 +49,7 @@ export function Dialog({ title, isOpen, onClose, size = 'md', isAboveAll = false
         <Modal.Body>
           <Group justify="space-between" wrap="nowrap" mb="md">
             <Modal.Title fw={600}>{title}</Modal.Title>
-            <CloseButton aria-label="Close" onClick={onClose} />
+            <CloseButton aria-label={t('common.close')} onClick={onClose} />
           </Group>
           {children}
         </Modal.Body>
@@ -97,7 +99,7 @@ export function DialogForm({ onSubmit, onCancel, action, isReady = true, isDange
         )}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onCancel}>
-            Cancel
+            {t('common.cancel')}
           </Button>
           <Button
             type="submit"
@@ -155,11 +157,7 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
       </Text>
       {typed === undefined ? null : (
         <TextInput
-          label={
-            <>
-              Type <Code>{typed}</Code> to confirm
-            </>
-          }
+          label={rich('common.typeToConfirm', { text: <Code>{typed}</Code> })}
           data-autofocus
           value={text}
           autoComplete="off"
@@ -176,11 +174,11 @@ interface LeaveGuardProps {
    * guarded.
    */
   readonly isDirty: RefObject<boolean>
-  /** Name of the changed object for the question, such as `this agent`. */
-  readonly what: string
+  /** States what will be lost. */
+  readonly loss: string
 }
 
-export function LeaveGuard({ isDirty, what }: LeaveGuardProps) {
+export function LeaveGuard({ isDirty, loss }: LeaveGuardProps) {
   const blocker = useBlocker({
     shouldBlockFn: ({ current, next }) => isDirty.current && current.pathname !== next.pathname,
     enableBeforeUnload: () => isDirty.current,
@@ -188,18 +186,18 @@ export function LeaveGuard({ isDirty, what }: LeaveGuardProps) {
   })
   return (
     <Dialog
-      title="Leave without saving?"
+      title={t('common.leaveTitle')}
       isOpen={blocker.status === 'blocked'}
       onClose={() => blocker.reset?.()}
     >
       <Stack gap="md">
-        <Text size="sm">Your changes to {what} are not saved and will be lost.</Text>
+        <Text size="sm">{loss}</Text>
         <Group justify="flex-end" gap="xs">
           <Button variant="default" data-autofocus onClick={() => blocker.reset?.()}>
-            Stay
+            {t('common.stay')}
           </Button>
           <Button color="red.8" onClick={() => blocker.proceed?.()}>
-            Leave
+            {t('common.leave')}
           </Button>
         </Group>
       </Stack>

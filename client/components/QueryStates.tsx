@@ -1,14 +1,22 @@
 /** Shows the loading, empty and error states of a view. */
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { useNetwork } from '@mantine/hooks'
 import type { ReactNode } from 'react'
 import { toFailure } from '../failure.ts'
 import { Icon, type IconName } from '../shell/icons.tsx'
+import type { Thing } from '../strings/catalogue.ts'
+import { t } from '../strings/language.ts'
 import { RequestId } from './RequestId.tsx'
 
 /** Shows placeholder rows at the expected height while data loads. */
 export function Loading({ what, rows = 4, height = 44 }: LoadingProps) {
   return (
-    <Stack gap="xs" role="status" aria-label={`Loading ${what}`} aria-busy="true">
+    <Stack
+      gap="xs"
+      role="status"
+      aria-label={t('common.loading', { thing: t(`things.${what}`) })}
+      aria-busy="true"
+    >
       {Array.from({ length: rows }, (_, index) => index).map((row) => (
         <Skeleton key={row} height={height} radius="md" />
       ))}
@@ -17,7 +25,7 @@ export function Loading({ what, rows = 4, height = 44 }: LoadingProps) {
 }
 
 interface LoadingProps {
-  readonly what: string
+  readonly what: Thing
   readonly rows?: number
   /** Height of one row in pixels. */
   readonly height?: number
@@ -47,20 +55,22 @@ interface EmptyProps {
 }
 
 /** Shows the server's error message, the request id and a retry button. */
-export function Failed({ error, what, retry }: FailedProps) {
+export function Failed({ error, what = 'page', title, retry }: FailedProps) {
   const { message, code } = toFailure(error)
+  const { online } = useNetwork()
   const isOffline = code === 'offline'
+  if (isOffline && !online) return <Offline what={what} />
   return (
     <Alert
       color={isOffline ? 'yellow' : 'red'}
       icon={<Icon name={isOffline ? 'offline' : 'warning'} />}
-      title={`${what} could not be loaded`}
+      title={title ?? t('common.failed', { thing: t(`things.${what}`) })}
       role="alert"
     >
       <Group justify="space-between" gap="sm">
         <Text size="sm">{message}</Text>
         <Button variant="default" size="xs" onClick={retry}>
-          Try again
+          {t('common.tryAgain')}
         </Button>
       </Group>
       <RequestId error={error} />
@@ -68,9 +78,22 @@ export function Failed({ error, what, retry }: FailedProps) {
   )
 }
 
+/** Shown in place of data or a page that loads by itself when the browser is online again. */
+export function Offline({ what }: { readonly what: Thing }) {
+  return (
+    <Alert color="yellow" icon={<Icon name="offline" />} title={t('common.offline')} role="alert">
+      <Text size="sm">
+        {what === 'page' ? t('common.pageWillLoad') : t('common.willLoad', { thing: t(`things.${what}`) })}
+      </Text>
+    </Alert>
+  )
+}
+
 interface FailedProps {
   readonly error: unknown
-  /** Subject of the title, such as `The agents`. */
-  readonly what: string
+  /** The subject of the title. */
+  readonly what?: Thing
+  /** Replaces the title. */
+  readonly title?: string
   readonly retry: () => void
 }

@@ -1,6 +1,8 @@
 /** Shows the id of a failed request, with which an operator can find it in the server's log. */
 import { Code, Group, Text } from '@mantine/core'
 import { toFailure } from '../failure.ts'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 import { CopyButton } from './CopyButton.tsx'
 
 /** Shows nothing if the failure has no request id, for example without a response. */
@@ -10,9 +12,9 @@ export function RequestId({ error }: { readonly error: unknown }) {
   return (
     <Group gap="xs" mt="xs">
       <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-        Request ID <Code fz="inherit">{requestId}</Code>
+        {rich('common.requestId', { id: <Code fz="inherit">{requestId}</Code> })}
       </Text>
-      <CopyButton text={requestId} what="request ID" />
+      <CopyButton text={requestId} what={t('common.requestIdName')} />
     </Group>
   )
 }

@@ -2,6 +2,7 @@
 import { Code, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { agentNamesQuery } from '../agents/queries.ts'
+import { t } from '../strings/language.ts'
 
 interface AgentNameProps {
   readonly id: string | null | undefined
@@ -14,7 +15,7 @@ export function AgentName({ id, among }: AgentNameProps) {
   if (id == null)
     return (
       <Text span size="sm" c="dimmed">
-        No agent
+        {t('conversations.noAgent')}
       </Text>
     )
   const name = names?.get(id)

@@ -14,6 +14,7 @@ import { toFailure } from '../failure.ts'
 import { renderNumber } from '../format.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 import { AgentName } from './AgentName.tsx'
 import { type Conversation, conversationQuery, itemsQuery, titleOf, turnsQuery } from './queries.ts'
 import { Transcript } from './Transcript.tsx'
@@ -22,9 +23,9 @@ export function ConversationPage() {
   const { conversationId } = useParams({ from: '/shell/conversations/$conversationId' })
   const { data: conversation, error, refetch } = useQuery(conversationQuery(conversationId))
   if (conversation !== undefined) return <KnownConversation conversation={conversation} />
-  if (error === null) return <Loading what="the conversation" rows={3} height={96} />
+  if (error === null) return <Loading what="conversation" rows={3} height={96} />
   if (toFailure(error).status === 404) return <UnknownPage />
-  return <Failed error={error} what="The conversation" retry={() => void refetch()} />
+  return <Failed error={error} what="conversation" retry={() => void refetch()} />
 }
 
 function KnownConversation({ conversation }: { readonly conversation: Conversation }) {
@@ -33,13 +34,13 @@ function KnownConversation({ conversation }: { readonly conversation: Conversati
     <>
       <Breadcrumbs mb={4}>
         <Anchor component={Link} to="/conversations" size="sm">
-          Conversations
+          {t('conversations.title')}
         </Anchor>
       </Breadcrumbs>
       <div className="conversation-head">
         <PageHeader title={titleOf(conversation)}>
           <Button variant="default" c="var(--bad)" onClick={deleting.open}>
-            Delete…
+            {t('conversations.deleteMenu')}
           </Button>
         </PageHeader>
       </div>
@@ -58,9 +59,9 @@ function Messages({ conversation: { id, parley } }: { readonly conversation: Con
   const turns = useQuery(turnsQuery(id, revision))
   const error = items.error ?? turns.error
   if (items.data === undefined || turns.data === undefined) {
-    if (error === null) return <Loading what="the messages" rows={4} height={72} />
+    if (error === null) return <Loading what="messages" rows={4} height={72} />
     const retry = () => void Promise.all([items.refetch(), turns.refetch()])
-    return <Failed error={error} what="The messages" retry={retry} />
+    return <Failed error={error} what="messages" retry={retry} />
   }
   return (
     <Stack gap="md">
@@ -70,7 +71,11 @@ function Messages({ conversation: { id, parley } }: { readonly conversation: Con
         isWhole={!items.hasNextPage}
       />
       {items.isFetchNextPageError ? (
-        <Failed error={error} what="More messages" retry={() => void items.fetchNextPage()} />
+        <Failed
+          error={error}
+          title={t('common.moreMessagesFailed')}
+          retry={() => void items.fetchNextPage()}
+        />
       ) : null}
       {items.hasNextPage && !items.isFetchNextPageError ? (
         <Button
@@ -79,24 +84,31 @@ function Messages({ conversation: { id, parley } }: { readonly conversation: Con
           loading={items.isFetchingNextPage}
           onClick={() => void items.fetchNextPage()}
         >
-          Load more
+          {t('common.loadMore')}
         </Button>
       ) : null}
     </Stack>
   )
 }
 
-const channelNames = { widget: 'Chat widget', api: 'API', console: 'Console' } as const
+const channelNames = {
+  widget: t('conversations.widget'),
+  api: t('conversations.api'),
+  console: t('conversations.console'),
+} as const
 
 function Facts({ conversation }: { readonly conversation: Conversation }) {
   const { id, created_at: createdAt, metadata, parley } = conversation
   if (parley === undefined) return null
   const pairs = Object.entries(metadata)
-  const tokens = `${renderNumber(parley.prompt_tokens)} in, ${renderNumber(parley.completion_tokens)} out`
+  const tokens = t('conversations.tokensInOut', {
+    input: parley.prompt_tokens,
+    output: parley.completion_tokens,
+  })
   return (
-    <section className="panel conversation-facts" aria-label="Details">
+    <section className="panel conversation-facts" aria-label={t('conversations.details')}>
       <dl>
-        <Fact name="Agent">
+        <Fact name={t('common.agent')}>
           {parley.agent_id === null ? (
             <AgentName id={null} />
           ) : (
@@ -110,26 +122,28 @@ function Facts({ conversation }: { readonly conversation: Conversation }) {
             </Anchor>
           )}
         </Fact>
-        <Fact name="Channel">{channelNames[parley.channel]}</Fact>
-        <Fact name="Turns">{renderNumber(parley.turns)}</Fact>
-        {parley.failures === 0 ? null : <Fact name="Failed turns">{renderNumber(parley.failures)}</Fact>}
-        <Fact name="Tokens">{tokens}</Fact>
-        <Fact name="Started">
+        <Fact name={t('conversations.channel')}>{channelNames[parley.channel]}</Fact>
+        <Fact name={t('conversations.turns')}>{renderNumber(parley.turns)}</Fact>
+        {parley.failures === 0 ? null : (
+          <Fact name={t('conversations.failedTurns')}>{renderNumber(parley.failures)}</Fact>
+        )}
+        <Fact name={t('conversations.tokens')}>{tokens}</Fact>
+        <Fact name={t('conversations.started')}>
           <Ago seconds={createdAt} />
         </Fact>
-        <Fact name="Last activity">
+        <Fact name={t('conversations.lastActivity')}>
           <Ago seconds={parley.last_at} />
         </Fact>
-        <Fact name="Expires">
+        <Fact name={t('conversations.expires')}>
           <Ago seconds={parley.expires_at} />
         </Fact>
-        <Fact name="ID">
+        <Fact name={t('conversations.id')}>
           <Code>{id}</Code>
         </Fact>
       </dl>
       {pairs.length === 0 ? null : (
         <>
-          <h2>Metadata</h2>
+          <h2>{t('conversations.metadata')}</h2>
           <dl>
             {pairs.map(([name, value]) => (
               <Fact key={name} name={name}>
@@ -166,18 +180,18 @@ function DeleteDialog({ id, isOpen, onClose }: DeleteDialogProps) {
     await navigate({ to: '/conversations' })
     queries.removeQueries({ queryKey: ['conversations', id] })
     await queries.invalidateQueries({ queryKey: ['conversations', 'list'] })
-    showDone('Conversation deleted')
+    showDone(t('conversations.deletedOne'))
   }
   return (
     <ConfirmDialog
-      title="Delete conversation"
+      title={t('conversations.deleteOne')}
       isOpen={isOpen}
       onClose={onClose}
       onConfirm={remove}
-      action="Delete"
+      action={t('common.delete')}
       isDangerous
     >
-      All its messages and tool calls will be deleted. A running answer stops. This cannot be undone.
+      {t('conversations.deleteOneLoss')}
     </ConfirmDialog>
   )
 }

@@ -16,6 +16,8 @@ import { renderNumber } from '../format.ts'
 import { changeSearch } from '../search.ts'
 import { showDone } from '../shell/toast.tsx'
 import { useMe } from '../shell/use-me.ts'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 import { AgentName } from './AgentName.tsx'
 import { type Conversation, conversationPageQuery, titleOf } from './queries.ts'
 import { StatusLabel } from './status.tsx'
@@ -33,16 +35,13 @@ export function ConversationsPage() {
     await Promise.all(
       deleted.map(({ id }) => api.conversations.delete.mutate({ conversation_id: id })),
     ).finally(() => queries.invalidateQueries({ queryKey: ['conversations'] }))
-    showDone(deleted.length === 1 ? 'Conversation deleted' : 'Conversations deleted')
+    showDone(deleted.length === 1 ? t('conversations.deletedOne') : t('conversations.deletedMany'))
   }
   return (
     <>
-      <PageHeader
-        title="Conversations"
-        about="What visitors and clients said to your agents, and what the agents answered."
-      />
+      <PageHeader title={t('conversations.title')} about={t('conversations.about')} />
       <ListView
-        label="Conversations"
+        label={t('conversations.title')}
         items="conversations"
         columns={columnsOf(agentIds)}
         query={query}
@@ -51,13 +50,13 @@ export function ConversationsPage() {
         search={search}
         onSearch={change}
         sorting={{ sort: 'created', order: 'desc' }}
-        placeholder="Search by title or ID"
+        placeholder={t('conversations.searchBy')}
         toolbar={
           <AgentSelect value={search.agent} onChange={(agent) => change({ agent, after: undefined })} />
         }
         bulk={[
           {
-            label: 'Delete…',
+            label: t('conversations.deleteMenu'),
             isDangerous: true,
             run: (conversations) => {
               setDeleted(conversations)
@@ -69,14 +68,14 @@ export function ConversationsPage() {
         noMatches={search.q === undefined ? <NoConversations agent={search.agent} /> : undefined}
       />
       <ConfirmDialog
-        title="Delete conversations"
+        title={t('conversations.deleteMany')}
         isOpen={deleted.length > 0}
         onClose={() => setDeleted([])}
         onConfirm={remove}
-        action="Delete"
+        action={t('common.delete')}
         isDangerous
       >
-        {`The selected conversations (${deleted.length}) will be deleted permanently.`}
+        {t('conversations.deleteManyLoss', { number: deleted.length })}
       </ConfirmDialog>
     </>
   )
@@ -84,7 +83,7 @@ export function ConversationsPage() {
 
 const columnsOf = (agentIds: readonly string[]): readonly Column<Conversation>[] => [
   {
-    name: 'Title',
+    name: t('conversations.columnTitle'),
     isMain: true,
     render: (conversation) => (
       <TextLink
@@ -98,54 +97,61 @@ const columnsOf = (agentIds: readonly string[]): readonly Column<Conversation>[]
       </TextLink>
     ),
   },
-  { name: 'Agent', render: ({ parley }) => <AgentName id={parley?.agent_id} among={agentIds} /> },
-  { name: 'Turns', isNumber: true, render: ({ parley }) => renderNumber(parley?.turns ?? 0) },
-  { name: 'Last turn', render: ({ parley }) => <StatusLabel status={parley?.last_status} /> },
+  { name: t('common.agent'), render: ({ parley }) => <AgentName id={parley?.agent_id} among={agentIds} /> },
   {
-    name: 'Created',
+    name: t('conversations.turns'),
+    isNumber: true,
+    render: ({ parley }) => renderNumber(parley?.turns ?? 0),
+  },
+  { name: t('conversations.lastTurn'), render: ({ parley }) => <StatusLabel status={parley?.last_status} /> },
+  {
+    name: t('conversations.created'),
     sort: 'created',
     firstOrder: 'desc',
     isHidden: true,
     render: ({ created_at: at }) => <Ago seconds={at} />,
   },
-  { name: 'Last activity', render: ({ parley }) => <Ago seconds={parley?.last_at ?? 0} /> },
-  { name: 'Expires', render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
-  { name: 'ID', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
+  { name: t('conversations.lastActivity'), render: ({ parley }) => <Ago seconds={parley?.last_at ?? 0} /> },
+  { name: t('conversations.expires'), render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
+  { name: t('conversations.id'), isHidden: true, render: ({ id }) => <Code>{id}</Code> },
 ]
 
 function NoConversations({ agent }: { readonly agent: string | undefined }) {
   const { is_allowed: isAllowed } = useMe().conversations
   if (!isAllowed)
     return (
-      <Empty icon="conversations" title="This server does not store conversations">
-        Its operator has forbidden it with <Code>PARLEY_CONVERSATIONS=forbidden</Code>.
+      <Empty icon="conversations" title={t('conversations.forbiddenTitle')}>
+        {rich('conversations.forbidden', { setting: <Code>PARLEY_CONVERSATIONS=forbidden</Code> })}
       </Empty>
     )
   const link =
     agent === undefined ? (
       <Button component={Link} to="/agents" variant="default">
-        Choose an agent
+        {t('conversations.chooseAgent')}
       </Button>
     ) : (
       <Anchor component={Link} to="/agents/$agentId" params={{ agentId: agent } as never} size="sm">
-        Edit the agent
+        {t('conversations.editAgent')}
       </Anchor>
     )
   return (
     <Empty
       icon="conversations"
-      title={agent === undefined ? 'No conversations yet' : 'No conversations of this agent'}
+      title={agent === undefined ? t('conversations.none') : t('conversations.noneOfAgent')}
       action={link}
     >
-      Agents store nothing by default. To store the conversations of an agent, edit it and turn on{' '}
-      <Text span fw={500} c="var(--text)">
-        Store conversations
-      </Text>
-      , or add{' '}
-      <Code>
-        conversations: {'{'} keep: 30d {'}'}
-      </Code>{' '}
-      to its definition.
+      {rich('conversations.noneHelp', {
+        field: (
+          <Text span fw={500} c="var(--text)">
+            {t('conversations.storeConversations')}
+          </Text>
+        ),
+        code: (
+          <Code>
+            conversations: {'{'} keep: 30d {'}'}
+          </Code>
+        ),
+      })}
     </Empty>
   )
 }

@@ -1,8 +1,9 @@
 /** Shows the messages and tool calls of a conversation, grouped by turn, as plain text. */
 import { Code, Group, Stack, Text } from '@mantine/core'
 import { Ago } from '../components/text.tsx'
-import { renderMilliseconds, renderNumber } from '../format.ts'
+import { renderMilliseconds } from '../format.ts'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 import { findResults, isShownWithCall, prettify, textOf, toEntries } from './entries.ts'
 import type { Item, Turn } from './queries.ts'
 import { explain } from './status.tsx'
@@ -20,11 +21,11 @@ export function Transcript({ items, turns, isWhole }: TranscriptProps) {
   if (entries.length === 0)
     return (
       <Text c="dimmed" size="sm">
-        This conversation has no messages.
+        {t('conversations.noMessages')}
       </Text>
     )
   return (
-    <ol className="transcript" aria-label="Transcript">
+    <ol className="transcript" aria-label={t('conversations.transcript')}>
       {entries.map(({ key, turn, items: own }) => (
         <li key={key} className="panel transcript-turn" data-status={turn?.status}>
           <TurnHead turn={turn} />
@@ -44,7 +45,9 @@ function TurnHead({ turn }: { readonly turn: Turn | undefined }) {
   return (
     <Group justify="space-between" gap="xs" className="transcript-head">
       <Text size="xs" fw={500}>
-        {turn === undefined ? 'Added without a turn' : `Turn ${renderNumber(turn.number)}`}
+        {turn === undefined
+          ? t('conversations.addedOutside')
+          : t('conversations.turn', { number: turn.number })}
       </Text>
       {turn === undefined ? null : (
         <Text size="xs" c="dimmed" component="span">
@@ -61,10 +64,10 @@ function TurnEnd({ turn }: { readonly turn: Turn }) {
   const problem = explain(turn)
   const facts = [
     model === null ? undefined : [provider, model].filter((part) => part !== null).join('/'),
-    input + output === 0 ? undefined : `${renderNumber(input)} + ${renderNumber(output)} tokens`,
+    input + output === 0 ? undefined : t('conversations.tokensSum', { input, output }),
     ms === null ? undefined : renderMilliseconds(ms),
-    turn.background ? 'background' : undefined,
-    turn.kind === 'continuation' ? 'continues the previous answer' : undefined,
+    turn.background ? t('conversations.background') : undefined,
+    turn.kind === 'continuation' ? t('conversations.continuation') : undefined,
   ].filter((fact) => fact !== undefined)
   return (
     <Stack gap={4}>
@@ -76,7 +79,7 @@ function TurnEnd({ turn }: { readonly turn: Turn }) {
       )}
       {status === 'in_progress' || status === 'queued' ? (
         <Text size="sm" c="dimmed" role="status">
-          Answering…
+          {t('conversations.answering')}
         </Text>
       ) : null}
       {facts.length === 0 ? null : (
@@ -99,38 +102,50 @@ function ItemView({ item, result }: ItemProps) {
     const name = String(item.name)
     return (
       <Fold label={name} icon="tool">
-        <Data label={`Arguments of ${name}`} heading="Arguments" text={textOf(item.arguments)} />
-        <Data label={`Result of ${name}`} heading="Result" text={textOf(result?.output)} />
+        <Data
+          label={t('conversations.argumentsOf', { name })}
+          heading={t('conversations.arguments')}
+          text={textOf(item.arguments)}
+        />
+        <Data
+          label={t('conversations.resultOf', { name })}
+          heading={t('conversations.result')}
+          text={textOf(result?.output)}
+        />
       </Fold>
     )
   }
   if (item.type === 'function_call_output')
     return (
-      <Fold label="Tool result" icon="tool">
-        <Data label="Tool result" heading="Result" text={textOf(item.output)} />
+      <Fold label={t('conversations.toolResult')} icon="tool">
+        <Data
+          label={t('conversations.toolResult')}
+          heading={t('conversations.result')}
+          text={textOf(item.output)}
+        />
       </Fold>
     )
   const thought = [textOf(item.summary), textOf(item.content)].filter((text) => text !== '').join('\n')
   return thought === '' ? null : (
-    <Fold label="Reasoning" icon="dots">
+    <Fold label={t('conversations.reasoning')} icon="dots">
       <p className="transcript-text">{thought}</p>
     </Fold>
   )
 }
 
 const speakers: Readonly<Record<string, string>> = {
-  visitor: 'User',
-  model: 'Model',
-  person: 'Colleague',
-  page: 'Client',
-  tool: 'Tool',
+  visitor: t('conversations.user'),
+  model: t('conversations.model'),
+  person: t('conversations.person'),
+  page: t('conversations.client'),
+  tool: t('conversations.tool'),
   service: 'Parley',
 }
 
 function Message({ item }: Pick<ItemProps, 'item'>) {
   const author = item.parley?.author ?? 'model'
   const role = String(item.role)
-  const speaker = author === 'page' ? `Client (${role})` : (speakers[author] ?? author)
+  const speaker = author === 'page' ? t('conversations.clientRole', { role }) : (speakers[author] ?? author)
   const text = textOf(item.content)
   return (
     <div className="transcript-message" data-author={author}>
@@ -138,7 +153,7 @@ function Message({ item }: Pick<ItemProps, 'item'>) {
         {speaker}
       </Text>
       <p className="transcript-text" dir="auto">
-        {text === '' ? <em>No text</em> : text}
+        {text === '' ? <em>{t('conversations.noText')}</em> : text}
       </p>
     </div>
   )
@@ -176,7 +191,7 @@ function Data({ label, heading, text }: DataProps) {
       </Text>
       {text === '' ? (
         <Text size="sm" c="dimmed">
-          Not stored
+          {t('conversations.notStored')}
         </Text>
       ) : (
         <Code block tabIndex={0} className="transcript-code" aria-label={label} role="region">

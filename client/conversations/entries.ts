@@ -1,4 +1,6 @@
 /** Groups the items of a conversation by turn, and reads their texts. */
+
+import { t } from '../strings/language.ts'
 import type { Item, Turn } from './queries.ts'
 
 /** The items that one turn, or one run of items outside of a turn, has added to the conversation. */
@@ -53,9 +55,12 @@ export function textOf(content: unknown): string {
     .map((part: Part) => {
       if (typeof part.text === 'string') return part.text
       if (typeof part.refusal === 'string') return part.refusal
-      if (part.type === 'input_image') return '[Image]'
-      if (part.type === 'input_file') return `[File: ${String(part.filename ?? part.file_id ?? 'unnamed')}]`
-      return `[${String(part.type ?? 'unknown')}]`
+      if (part.type === 'input_image') return t('conversations.image')
+      if (part.type === 'input_file')
+        return t('conversations.file', {
+          name: String(part.filename ?? part.file_id ?? t('conversations.unnamed')),
+        })
+      return t('conversations.unknown', { type: String(part.type ?? 'unknown') })
     })
     .filter((text) => text !== '')
     .join('\n')

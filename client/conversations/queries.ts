@@ -2,6 +2,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { api, type Outputs } from '../api.ts'
 import type { ConversationsSearch } from '../search.ts'
+import { t } from '../strings/language.ts'
 
 export type Conversation = Outputs['conversations']['list']['data'][number]
 export type Turn = Outputs['conversations']['turns']['data'][number]
@@ -71,5 +72,5 @@ function isRunning({ parley }: Conversation): boolean {
 }
 
 export function titleOf({ parley }: Pick<Conversation, 'parley'>): string {
-  return parley?.title ?? 'Untitled conversation'
+  return parley?.title ?? t('conversations.untitled')
 }

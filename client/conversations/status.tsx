@@ -1,16 +1,17 @@
 /** Shows the status of a turn. */
 import { Status as StatusDot, type Tone } from '../components/Status.tsx'
+import { t } from '../strings/language.ts'
 import type { Turn } from './queries.ts'
 
 type Status = Turn['status']
 
 const labels: Readonly<Record<Status, readonly [name: string, tone: Tone]>> = {
-  queued: ['Queued', 'active'],
-  in_progress: ['Running', 'active'],
-  completed: ['Completed', 'good'],
-  incomplete: ['Incomplete', 'warn'],
-  failed: ['Failed', 'bad'],
-  cancelled: ['Cancelled', 'warn'],
+  queued: [t('conversations.queued'), 'active'],
+  in_progress: [t('conversations.inProgress'), 'active'],
+  completed: [t('conversations.completed'), 'good'],
+  incomplete: [t('conversations.incomplete'), 'warn'],
+  failed: [t('conversations.failed'), 'bad'],
+  cancelled: [t('conversations.cancelled'), 'warn'],
 }
 
 export function StatusLabel({ status }: { readonly status: Status | null | undefined }) {
@@ -20,15 +21,16 @@ export function StatusLabel({ status }: { readonly status: Status | null | undef
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  max_output_tokens: 'The answer reached the token limit.',
-  content_filter: "The model's content filter stopped the answer.",
-  interrupted: 'The answer was interrupted.',
+  max_output_tokens: t('conversations.tokenLimit'),
+  content_filter: t('conversations.contentFilter'),
+  interrupted: t('conversations.interrupted'),
 }
 
 /** Explains why a turn has no complete answer; undefined for a complete or running turn. */
 export function explain({ status, reason, error_code: code }: Turn): string | undefined {
-  if (status === 'failed') return `The turn failed${code === null ? '' : ` (${code})`}.`
-  if (status === 'cancelled') return 'The answer was cancelled.'
+  if (status === 'failed')
+    return code === null ? t('conversations.turnFailed') : t('conversations.turnFailedCode', { code })
+  if (status === 'cancelled') return t('conversations.wasCancelled')
   if (status !== 'incomplete') return undefined
-  return reasons[reason ?? ''] ?? 'The answer is incomplete.'
+  return reasons[reason ?? ''] ?? t('conversations.isIncomplete')
 }

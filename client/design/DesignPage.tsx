@@ -79,7 +79,7 @@ export function DesignPage() {
             <Alert color="yellow" title="Warning">
               Only the mock model answers.
             </Alert>
-            <Failed error={new Error('The server did not respond.')} what="The agents" retry={() => {}} />
+            <Failed error={new Error('The server did not respond.')} what="agents" retry={() => {}} />
           </Stack>
         </Section>
         <Section title="Empty and loading">
@@ -87,7 +87,7 @@ export function DesignPage() {
             <Empty icon="agents" title="No agents yet" action={<Button>New agent</Button>}>
               Start from a template. You can change everything later.
             </Empty>
-            <Loading what="the example" rows={4} />
+            <Loading what="example" rows={4} />
           </div>
         </Section>
         <Section title="Code">

@@ -21,10 +21,9 @@ export function EmbedPage() {
   const [looks, setLooks] = useState(defaultLooks)
   const agentKey = listed?.agent_key
   if (agentKey === undefined && error !== null) {
-    return <Failed error={error} what="The agent’s key" retry={() => void refetch()} />
+    return <Failed error={error} what="agentKey" retry={() => void refetch()} />
   }
-  if (agentKey === undefined || areModelsPending)
-    return <Loading what="the agent’s key" rows={3} height={120} />
+  if (agentKey === undefined || areModelsPending) return <Loading what="agentKey" rows={3} height={120} />
   return (
     <Stack gap="md">
       <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />

@@ -14,6 +14,8 @@ import { Ago } from '../components/text.tsx'
 import { renderSize } from '../format.ts'
 import { changeSearch } from '../search.ts'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 
 type StoredFile = Outputs['files']['list']['data'][number]
 const PAGE_SIZE = 25
@@ -32,13 +34,13 @@ export function FilesPage() {
     await Promise.all(deleted.map(({ id }) => api.files.delete.mutate({ file_id: id }))).finally(() =>
       queries.invalidateQueries({ queryKey: ['files'] }),
     )
-    showDone(deleted.length === 1 ? 'File deleted' : 'Files deleted')
+    showDone(deleted.length === 1 ? t('files.deletedOne') : t('files.deletedMany'))
   }
   return (
     <>
-      <PageHeader title="Files" about="Files stored through the files API with your active key." />
+      <PageHeader title={t('files.title')} about={t('files.about')} />
       <ListView
-        label="Files"
+        label={t('files.title')}
         items="files"
         columns={columns}
         query={query}
@@ -49,11 +51,11 @@ export function FilesPage() {
           void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
         }
         sorting={{ sort: 'created', order: 'desc' }}
-        placeholder="Search by name or ID"
+        placeholder={t('files.searchBy')}
         filters={filters}
         bulk={[
           {
-            label: 'Delete…',
+            label: t('files.deleteMenu'),
             isDangerous: true,
             run: (files) => {
               setDeleted(files)
@@ -63,26 +65,22 @@ export function FilesPage() {
         ]}
         menu={(file) => <FileMenuItems file={file} onDelete={() => setDeleted([file])} />}
         empty={
-          <Empty icon="files" title="No files yet">
-            Upload files with POST /v1/files or with any official OpenAI client.
+          <Empty icon="files" title={t('files.none')}>
+            {t('files.noneHelp')}
           </Empty>
         }
       />
       <ConfirmDialog
-        title={deleted.length > 1 ? 'Delete files' : 'Delete file'}
+        title={deleted.length > 1 ? t('files.deleteMany') : t('files.deleteOne')}
         isOpen={deleted.length > 0}
         onClose={() => setDeleted([])}
         onConfirm={remove}
-        action="Delete"
+        action={t('common.delete')}
         isDangerous
       >
-        {deleted.length > 1 ? (
-          `The ${deleted.length} selected files will be deleted permanently.`
-        ) : (
-          <>
-            <bdi>{deleted[0]?.filename}</bdi> will be deleted permanently.
-          </>
-        )}
+        {deleted.length > 1
+          ? t('files.deleteManyLoss', { number: deleted.length })
+          : rich('files.deleteOneLoss', { name: <bdi>{deleted[0]?.filename}</bdi> })}
       </ConfirmDialog>
     </>
   )
@@ -91,8 +89,8 @@ export function FilesPage() {
 const filters = [
   {
     name: 'purpose',
-    label: 'Purpose',
-    all: 'All purposes',
+    label: t('files.purpose'),
+    all: t('files.allPurposes'),
     options: ['assistants', 'batch', 'fine-tune', 'user_data', 'vision'].map((value) => ({
       value,
       label: value,
@@ -102,7 +100,7 @@ const filters = [
 
 const columns: readonly Column<StoredFile>[] = [
   {
-    name: 'Name',
+    name: t('files.name'),
     isMain: true,
     sort: 'name',
     render: ({ filename }) => (
@@ -111,23 +109,23 @@ const columns: readonly Column<StoredFile>[] = [
       </Text>
     ),
   },
-  { name: 'Purpose', render: ({ purpose }) => purpose },
+  { name: t('files.purpose'), render: ({ purpose }) => purpose },
   {
-    name: 'Size',
+    name: t('files.size'),
     sort: 'size',
     firstOrder: 'desc',
     isNumber: true,
     render: ({ bytes }) => renderSize(bytes),
   },
   {
-    name: 'Created',
+    name: t('files.created'),
     sort: 'created',
     firstOrder: 'desc',
     render: ({ created_at: at }) => <Ago seconds={at} />,
   },
   {
-    name: 'Expires',
-    render: ({ expires_at: at }) => (at === undefined ? 'Never' : <Ago seconds={at} />),
+    name: t('files.expires'),
+    render: ({ expires_at: at }) => (at === undefined ? t('common.never') : <Ago seconds={at} />),
   },
 ]
 
@@ -135,10 +133,10 @@ function FileMenuItems({ file, onDelete }: { readonly file: StoredFile; readonly
   return (
     <>
       <Menu.Item component="a" href={`/v1/manager/files/${file.id}/content`} download={file.filename}>
-        Download
+        {t('files.download')}
       </Menu.Item>
       <Menu.Item className="danger-text" onClick={onDelete}>
-        Delete…
+        {t('files.deleteMenu')}
       </Menu.Item>
     </>
   )

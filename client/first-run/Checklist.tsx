@@ -6,6 +6,7 @@ import type { ReactNode } from 'react'
 import { TextLink } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { useMe } from '../shell/use-me.ts'
+import { t } from '../strings/language.ts'
 import { countSteps, type FirstRun, STEPS } from './first-run.ts'
 
 interface ChecklistProps {
@@ -19,17 +20,17 @@ export function Checklist({ progress, onHide }: ChecklistProps) {
   const next = steps.find(({ isDone }) => !isDone)
   const count = countSteps(progress)
   return (
-    <section className="panel checklist" aria-label="Get started">
+    <section className="panel checklist" aria-label={t('firstRun.title')}>
       <Group justify="space-between" wrap="nowrap" align="flex-start" className="checklist-head">
         <Stack gap={2}>
-          <Title order={2}>{next === undefined ? 'You are all set' : 'Get started'}</Title>
+          <Title order={2}>{next === undefined ? t('firstRun.allSet') : t('firstRun.title')}</Title>
           <Text size="xs" c="dimmed">
-            {count} of {STEPS} steps complete
+            {t('firstRun.progress', { done: count, steps: STEPS })}
           </Text>
         </Stack>
-        {onHide === undefined ? null : <CloseButton aria-label="Hide checklist" onClick={onHide} />}
+        {onHide === undefined ? null : <CloseButton aria-label={t('firstRun.hide')} onClick={onHide} />}
       </Group>
-      <Progress value={(100 * count) / STEPS} size={4} aria-label="Complete steps" />
+      <Progress value={(100 * count) / STEPS} size={4} aria-label={t('firstRun.completeSteps')} />
       <ol className="checklist-steps">
         {steps.map((step) => (
           <StepItem key={step.title} step={step} isNext={step === next} />
@@ -59,7 +60,7 @@ function StepItem({ step, isNext }: { readonly step: Step; readonly isNext: bool
       <div className="checklist-text">
         <Text size="sm" fw={500} component="h3">
           {title}
-          {isDone ? <span className="for-screen-readers"> (complete)</span> : null}
+          {isDone ? <span className="for-screen-readers"> {t('firstRun.complete')}</span> : null}
         </Text>
         {isNext ? (
           <Text size="sm" c="dimmed" maw={640}>
@@ -79,41 +80,41 @@ function useSteps({ isModelConnected, hasAgent, isTried, isEmbedded, agentId }: 
   const hasLink = agentId !== undefined
   return [
     {
-      title: 'Connect a model',
+      title: t('firstRun.connect'),
       isDone: isModelConnected,
       about: <ConnectModel isAdministrator={isAdministrator} />,
       action: isAdministrator ? (
         <Button component={Link} to="/providers">
-          Connect model
+          {t('firstRun.connectModel')}
         </Button>
       ) : null,
     },
     {
-      title: 'Create an agent',
+      title: t('firstRun.create'),
       isDone: hasAgent,
-      about: 'Start from a template: a name, instructions and, if you like, tools.',
+      about: t('firstRun.createAbout'),
       action: (
         <Button component={Link} to="/agents/new">
-          Create agent
+          {t('firstRun.createAgent')}
         </Button>
       ),
       link: (
-        <TextLink to="/agents/new" size="sm" aria-label="Create an agent">
-          Create
+        <TextLink to="/agents/new" size="sm" aria-label={t('firstRun.create')}>
+          {t('common.create')}
         </TextLink>
       ),
     },
     {
-      title: 'Try it',
+      title: t('firstRun.try'),
       isDone: isTried,
-      about: 'Send a message to your agent, and see its answer, tool calls and tokens.',
+      about: t('firstRun.tryAbout'),
       action: (
         <Button
           renderRoot={(props) => (
             <Link to="/agents/$agentId" params={params} search={{ try: true }} {...props} />
           )}
         >
-          Try agent
+          {t('firstRun.tryAgent')}
         </Button>
       ),
       link: hasLink ? (
@@ -122,24 +123,29 @@ function useSteps({ isModelConnected, hasAgent, isTried, isEmbedded, agentId }: 
           params={params}
           search={{ try: true }}
           size="sm"
-          aria-label="Try the agent"
+          aria-label={t('firstRun.tryTheAgent')}
         >
-          Try
+          {t('firstRun.tryShort')}
         </TextLink>
       ) : null,
     },
     {
-      title: 'Embed it',
+      title: t('firstRun.embed'),
       isDone: isEmbedded,
-      about: 'Copy the embed code of your agent to a page of your website.',
+      about: t('firstRun.embedAbout'),
       action: (
         <Button renderRoot={(props) => <Link to="/agents/$agentId/embed" params={params} {...props} />}>
-          Show embed code
+          {t('firstRun.showEmbedCode')}
         </Button>
       ),
       link: hasLink ? (
-        <TextLink to="/agents/$agentId/embed" params={params} size="sm" aria-label="Embed the agent">
-          Embed
+        <TextLink
+          to="/agents/$agentId/embed"
+          params={params}
+          size="sm"
+          aria-label={t('firstRun.embedTheAgent')}
+        >
+          {t('firstRun.embedShort')}
         </TextLink>
       ) : null,
     },
@@ -147,7 +153,5 @@ function useSteps({ isModelConnected, hasAgent, isTried, isEmbedded, agentId }: 
 }
 
 function ConnectModel({ isAdministrator }: { readonly isAdministrator: boolean }) {
-  if (!isAdministrator)
-    return 'Only the built-in mock model answers, and it only repeats messages. Ask your administrator to connect a model.'
-  return 'Only the built-in mock model answers, and it only repeats messages. Add OpenAI, Anthropic, Ollama or any server with the OpenAI API.'
+  return isAdministrator ? t('firstRun.connectHelp') : t('firstRun.askAdministrator')
 }

@@ -6,6 +6,8 @@ import { modelsQuery } from '../agents/queries.ts'
 import { TextLink } from '../components/text.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { useMe } from '../shell/use-me.ts'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 import { hasOnlyMock } from './first-run.ts'
 
 export function MockNotice() {
@@ -13,17 +15,18 @@ export function MockNotice() {
   const { is_administrator: isAdministrator } = useMe()
   if (!hasOnlyMock(models)) return null
   return (
-    <Group role="note" aria-label="Mock model" className="mock-notice" gap="xs" wrap="nowrap">
+    <Group role="note" aria-label={t('firstRun.mockModel')} className="mock-notice" gap="xs" wrap="nowrap">
       <Icon name="warning" size={16} />
       <Text size="xs">
-        Answers come from the built-in mock model, which only repeats messages.{' '}
-        {isAdministrator ? (
-          <TextLink to="/providers" inherit c="inherit" underline="always">
-            Connect a model
-          </TextLink>
-        ) : (
-          'Ask your administrator to connect a model.'
-        )}
+        {rich('firstRun.mockNotice', {
+          link: isAdministrator ? (
+            <TextLink to="/providers" inherit c="inherit" underline="always">
+              {t('firstRun.connect')}
+            </TextLink>
+          ) : (
+            t('firstRun.askShort')
+          ),
+        })}
       </Text>
     </Group>
   )

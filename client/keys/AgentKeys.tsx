@@ -12,6 +12,7 @@ import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago, TextLink } from '../components/text.tsx'
 import { changeSearch } from '../search.ts'
+import { t } from '../strings/language.ts'
 import { RotateKey, rotateAgentKey } from './NewKey.tsx'
 
 export function AgentKeys() {
@@ -29,7 +30,7 @@ export function AgentKeys() {
     placeholderData: keepPreviousData,
   })
   const actions: Column<AgentListItem> = {
-    name: 'Actions',
+    name: t('common.actions'),
     isBare: true,
     render: (one) => (
       <AgentKeyActions
@@ -41,14 +42,14 @@ export function AgentKeys() {
     ),
   }
   const key: Column<AgentListItem> = {
-    name: 'Key',
+    name: t('keys.key'),
     render: ({ id, agent_key: text }) => <KeyText text={text} isShown={shown.has(id)} />,
   }
   return (
     <>
       <ListView
-        label="Agent keys"
-        items="agent keys"
+        label={t('keys.agentKeys')}
+        items="agentKeys"
         columns={[nameColumn, key, createdColumn, actions]}
         query={query}
         idOf={({ id }) => id}
@@ -56,22 +57,22 @@ export function AgentKeys() {
         search={{ ...list, sort, ...(agent === undefined ? {} : { agent }) }}
         onSearch={change}
         sorting={{ sort: 'created', order: 'desc' }}
-        placeholder="Search by agent name or ID"
+        placeholder={t('keys.searchAgent')}
         toolbar={
           agent === undefined ? null : (
             <TextLink to="/keys" search={{ tab: 'agent' }} size="sm">
-              Show all agent keys
+              {t('keys.showAllAgentKeys')}
             </TextLink>
           )
         }
         empty={
-          <Empty icon="keys" title="No agent keys">
-            Each agent gets its own key when you create it.
+          <Empty icon="keys" title={t('keys.noAgentKeys')}>
+            {t('keys.noAgentKeysHelp')}
           </Empty>
         }
       />
       <Dialog
-        title={`Rotate the key of ${rotated?.name}`}
+        title={t('keys.rotateKeyOf', { name: rotated?.name ?? '' })}
         isOpen={rotated !== undefined}
         onClose={() => setRotated(undefined)}
       >
@@ -86,7 +87,7 @@ export function AgentKeys() {
 }
 
 const nameColumn: Column<AgentListItem> = {
-  name: 'Agent',
+  name: t('common.agent'),
   isMain: true,
   sort: 'name',
   render: ({ id, name }) => (
@@ -97,7 +98,7 @@ const nameColumn: Column<AgentListItem> = {
 }
 
 const createdColumn: Column<AgentListItem> = {
-  name: 'Created',
+  name: t('keys.created'),
   sort: 'created',
   firstOrder: 'desc',
   render: ({ created_at: at }) => <Ago seconds={at} />,
@@ -117,14 +118,14 @@ function AgentKeyActions({ agent, isShown, onShow, onRotate }: AgentKeyActionsPr
       <Button
         variant="default"
         size="xs"
-        aria-label={`${isShown ? 'Hide' : 'Reveal'} the key of ${name}`}
+        aria-label={isShown ? t('keys.hideKeyOf', { name }) : t('keys.revealKeyOf', { name })}
         onClick={onShow}
       >
-        {isShown ? 'Hide' : 'Reveal'}
+        {isShown ? t('keys.hide') : t('keys.reveal')}
       </Button>
-      <CopyButton text={key} what={`the key of ${name}`} />
-      <Button variant="default" size="xs" aria-label={`Rotate the key of ${name}`} onClick={onRotate}>
-        Rotate…
+      <CopyButton text={key} what={t('keys.theKeyOf', { name })} />
+      <Button variant="default" size="xs" aria-label={t('keys.rotateKeyOf', { name })} onClick={onRotate}>
+        {t('keys.rotateMenu')}
       </Button>
     </Group>
   )

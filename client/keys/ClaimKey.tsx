@@ -2,8 +2,9 @@
 import { Alert, List, PasswordInput, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
 import { DialogForm } from '../components/Dialog.tsx'
-import { renderCount } from '../format.ts'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 import { type ClaimPreview, claimKey, previewClaim, useRefreshAll } from './NewKey.tsx'
 
 export function ClaimKey({ onClose }: { readonly onClose: () => void }) {
@@ -15,20 +16,25 @@ export function ClaimKey({ onClose }: { readonly onClose: () => void }) {
       await claimKey(key)
       await refreshAll()
       onClose()
-      showDone('Key claimed')
+      showDone(t('keys.keyClaimed'))
     }
     return (
-      <DialogForm onSubmit={claim} onCancel={onClose} action="Claim key">
+      <DialogForm onSubmit={claim} onCancel={onClose} action={t('keys.claimKey')}>
         <WhatMoves {...preview} />
       </DialogForm>
     )
   }
   const look = async () => setPreview(await previewClaim(key))
   return (
-    <DialogForm onSubmit={look} onCancel={onClose} action="Preview claim" isReady={key.trim() !== ''}>
+    <DialogForm
+      onSubmit={look}
+      onCancel={onClose}
+      action={t('keys.previewClaim')}
+      isReady={key.trim() !== ''}
+    >
       <PasswordInput
-        label="Parent key"
-        description="The full key, which starts with svc_. A key can be claimed only once."
+        label={t('keys.parentKey')}
+        description={t('keys.claimHelp')}
         placeholder="svc_…"
         data-autofocus
         autoComplete="off"
@@ -42,25 +48,33 @@ export function ClaimKey({ onClose }: { readonly onClose: () => void }) {
 function WhatMoves({ parent_key: parentKey, moved }: ClaimPreview) {
   const { agents, files, artifacts, usage_calls: calls, usage_days: days } = moved
   const lines = [
-    [agents, renderCount(agents, 'agent')],
-    [files, renderCount(files, 'file')],
-    [artifacts, renderCount(artifacts, 'artifact')],
-    [calls, `Usage of ${renderCount(calls, 'call')} on ${renderCount(days, 'day')}`],
+    [agents, t('keys.movesAgents', { count: agents })],
+    [files, t('keys.movesFiles', { count: files })],
+    [artifacts, t('keys.movesArtifacts', { count: artifacts })],
+    [
+      calls,
+      t('keys.movesUsage', {
+        calls: t('keys.calls', { count: calls }),
+        days: t('keys.days', { count: days }),
+      }),
+    ],
   ] as const
   const shown = lines.filter(([count]) => count > 0)
   return (
     <Stack gap="sm">
       <Text size="sm">
-        The key{' '}
-        <Text span ff="monospace" size="sm">
-          {parentKey}
-        </Text>{' '}
-        becomes yours and your active key.
+        {rich('keys.becomesYours', {
+          key: (
+            <Text span ff="monospace" size="sm">
+              {parentKey}
+            </Text>
+          ),
+        })}
       </Text>
       {shown.length === 0 ? (
-        <Text size="sm">Nothing moves, because your automatic key owns nothing.</Text>
+        <Text size="sm">{t('keys.nothingMoves')}</Text>
       ) : (
-        <Alert color="indigo" title="Moves from your automatic key">
+        <Alert color="indigo" title={t('keys.moves')}>
           <List size="sm">
             {shown.map(([, line]) => (
               <List.Item key={line}>{line}</List.Item>
@@ -69,7 +83,7 @@ function WhatMoves({ parent_key: parentKey, moved }: ClaimPreview) {
         </Alert>
       )}
       <Text size="sm" c="dimmed">
-        Your automatic key will be revoked. Agent keys remain valid.
+        {t('keys.willBeRevoked')}
       </Text>
     </Stack>
   )

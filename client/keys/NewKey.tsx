@@ -9,6 +9,7 @@ import { api } from '../api.ts'
 import { CodeBlock } from '../components/CopyButton.tsx'
 import { renderMoment } from '../format.ts'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 
 export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState('')
@@ -20,11 +21,11 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
     await refreshAll()
   }
   return (
-    <DialogForm onSubmit={create} onCancel={onClose} action="Create" isReady={name.trim() !== ''}>
+    <DialogForm onSubmit={create} onCancel={onClose} action={t('common.create')} isReady={name.trim() !== ''}>
       <TextInput
-        label="Name"
-        description="Helps you recognize the key later"
-        placeholder="Web shop, production"
+        label={t('keys.name')}
+        description={t('keys.nameHelp')}
+        placeholder={t('keys.namePlaceholder')}
         data-autofocus
         maxLength={200}
         autoComplete="off"
@@ -36,11 +37,11 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
 }
 
 const overlaps = [
-  { value: '0', label: 'Stops working immediately' },
-  { value: '3600', label: 'Works for 1 more hour' },
-  { value: '86400', label: 'Works for 1 more day' },
-  { value: '604800', label: 'Works for 1 more week' },
-  { value: '2592000', label: 'Works for 30 more days' },
+  { value: '0', label: t('keys.overlapNone') },
+  { value: '3600', label: t('keys.overlapHour') },
+  { value: '86400', label: t('keys.overlapDay') },
+  { value: '604800', label: t('keys.overlapWeek') },
+  { value: '2592000', label: t('keys.overlapMonth') },
 ]
 
 interface RotateKeyProps {
@@ -60,10 +61,15 @@ export function RotateKey({ rotate, isShownOnce, onClose }: RotateKeyProps) {
     await refreshAll()
   }
   return (
-    <DialogForm onSubmit={submit} onCancel={onClose} action="Rotate key" isDangerous={overlap === '0'}>
+    <DialogForm
+      onSubmit={submit}
+      onCancel={onClose}
+      action={t('keys.rotateKey')}
+      isDangerous={overlap === '0'}
+    >
       <NativeSelect
-        label="Current key"
-        description="Choose how long the current key remains valid while you replace it."
+        label={t('keys.currentKey')}
+        description={t('keys.currentKeyHelp')}
         data={overlaps}
         value={overlap}
         onChange={(event) => setOverlap(event.currentTarget.value)}
@@ -83,22 +89,22 @@ function NewKeyNotice({ made, isShownOnce, onClose }: NewKeyNoticeProps) {
   return (
     <Stack gap="md">
       {isShownOnce ? (
-        <Alert color="yellow" icon={<Icon name="warning" />} title="Copy the key now">
-          The key is shown only once. Keep it on your server, never in a web page.
+        <Alert color="yellow" icon={<Icon name="warning" />} title={t('keys.copyNow')}>
+          {t('keys.shownOnce')}
         </Alert>
       ) : null}
       <div className="new-key">
-        <CodeBlock code={made.key} what="New key" />
+        <CodeBlock code={made.key} what={t('keys.newKey')} />
       </div>
       {made.previousValidUntil === undefined ? null : (
         <Text size="sm">
           {made.previousValidUntil * 1_000 <= Date.now()
-            ? 'The previous key has stopped working.'
-            : `The previous key works until ${renderMoment(made.previousValidUntil)}.`}
+            ? t('keys.previousStopped')
+            : t('keys.previousUntil', { when: renderMoment(made.previousValidUntil) })}
         </Text>
       )}
       <Group justify="flex-end">
-        <Button onClick={onClose}>{isShownOnce ? 'I have copied it' : 'Done'}</Button>
+        <Button onClick={onClose}>{isShownOnce ? t('keys.haveCopied') : t('common.done')}</Button>
       </Group>
     </Stack>
   )

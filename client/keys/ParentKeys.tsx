@@ -12,6 +12,7 @@ import { Icon } from '../shell/icons.tsx'
 import { useChooseKey } from '../shell/KeySwitch.tsx'
 import { showDone } from '../shell/toast.tsx'
 import { type Me, useMe } from '../shell/use-me.ts'
+import { t } from '../strings/language.ts'
 import { ClaimKey } from './ClaimKey.tsx'
 import { KeyState } from './KeyState.tsx'
 import { CreateKey, RotateKey, revokeKey, rotateParentKey, useRefreshAll } from './NewKey.tsx'
@@ -29,15 +30,15 @@ export function ParentKeys() {
     <>
       <Group justify="flex-end" gap="xs" mb="sm">
         <Button variant="default" onClick={() => setDoing('claim')}>
-          Claim key
+          {t('keys.claimKey')}
         </Button>
         <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setDoing('create')}>
-          Create key
+          {t('keys.createKey')}
         </Button>
       </Group>
       <ListView
-        label="Parent keys"
-        items="parent keys"
+        label={t('keys.parentKeys')}
+        items="parentKeys"
         columns={columns}
         query={{ data: { data: selectKeys(keys, search) }, error: null, refetch: () => undefined }}
         idOf={({ id }) => id}
@@ -47,11 +48,11 @@ export function ParentKeys() {
           void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
         }
         sorting={{ sort: 'created', order: 'desc' }}
-        placeholder="Search by name or key"
+        placeholder={t('keys.searchParent')}
         menu={(key) => <KeyMenuItems keyRow={key} setDoing={setDoing} />}
         empty={
-          <Empty icon="keys" title="No parent keys">
-            Create a key for your server, or claim an existing one.
+          <Empty icon="keys" title={t('keys.noParentKeys')}>
+            {t('keys.noParentKeysHelp')}
           </Empty>
         }
       />
@@ -77,9 +78,9 @@ function selectKeys(keys: readonly Key[], { q = '', sort = 'created', order = 'd
 }
 
 const columns: readonly Column<Key>[] = [
-  { name: 'Name', isMain: true, sort: 'name', render: (key) => <KeyName {...key} /> },
+  { name: t('keys.name'), isMain: true, sort: 'name', render: (key) => <KeyName {...key} /> },
   {
-    name: 'Key',
+    name: t('keys.key'),
     render: ({ key_hint }) => (
       <Text span ff="monospace" size="xs">
         {key_hint}
@@ -87,16 +88,16 @@ const columns: readonly Column<Key>[] = [
     ),
   },
   {
-    name: 'Created',
+    name: t('keys.created'),
     sort: 'created',
     firstOrder: 'desc',
     render: ({ created_at }) => <Ago seconds={created_at} />,
   },
   {
-    name: 'Last used',
+    name: t('keys.lastUsed'),
     sort: 'last_used',
     firstOrder: 'desc',
-    render: ({ last_used_at: at }) => (at === null ? 'Never' : <Ago seconds={at} />),
+    render: ({ last_used_at: at }) => (at === null ? t('common.never') : <Ago seconds={at} />),
   },
 ]
 
@@ -109,16 +110,12 @@ function KeyName(key: Key) {
       </Text>
       {isActive ? (
         <Badge variant="light" className="badge-accent" tt="none">
-          Active
+          {t('keys.active')}
         </Badge>
       ) : null}
       {isAutomatic ? (
-        <Badge
-          variant="default"
-          tt="none"
-          title="Created when you first signed in. Revoked when you claim another key."
-        >
-          Automatic
+        <Badge variant="default" tt="none" title={t('keys.automaticAbout')}>
+          {t('keys.automatic')}
         </Badge>
       ) : null}
       <KeyState {...key} />
@@ -130,10 +127,12 @@ function KeyMenuItems({ keyRow: key, setDoing }: { keyRow: Key; setDoing: (doing
   const choose = useChooseKey()
   return (
     <>
-      {key.is_active ? null : <Menu.Item onClick={() => choose.mutate(key.id)}>Make active</Menu.Item>}
-      <Menu.Item onClick={() => setDoing({ rotate: key })}>Rotate…</Menu.Item>
+      {key.is_active ? null : (
+        <Menu.Item onClick={() => choose.mutate(key.id)}>{t('keys.makeActive')}</Menu.Item>
+      )}
+      <Menu.Item onClick={() => setDoing({ rotate: key })}>{t('keys.rotateMenu')}</Menu.Item>
       <Menu.Item className="danger-text" onClick={() => setDoing({ revoke: key })}>
-        Revoke…
+        {t('keys.revokeMenu')}
       </Menu.Item>
     </>
   )
@@ -144,19 +143,23 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
   const revoke = async (id: string) => {
     await revokeKey(id)
     await refreshAll()
-    showDone('Key revoked')
+    showDone(t('keys.keyRevoked'))
   }
   const rotated = typeof doing === 'object' && 'rotate' in doing ? doing.rotate : undefined
   const revoked = typeof doing === 'object' && 'revoke' in doing ? doing.revoke : undefined
   return (
     <>
-      <Dialog title="Create parent key" isOpen={doing === 'create'} onClose={onClose}>
+      <Dialog title={t('keys.createParentKey')} isOpen={doing === 'create'} onClose={onClose}>
         <CreateKey onClose={onClose} />
       </Dialog>
-      <Dialog title="Claim parent key" isOpen={doing === 'claim'} onClose={onClose}>
+      <Dialog title={t('keys.claimParentKey')} isOpen={doing === 'claim'} onClose={onClose}>
         <ClaimKey onClose={onClose} />
       </Dialog>
-      <Dialog title={`Rotate ${rotated?.name}`} isOpen={rotated !== undefined} onClose={onClose}>
+      <Dialog
+        title={t('keys.rotateNamed', { name: rotated?.name ?? '' })}
+        isOpen={rotated !== undefined}
+        onClose={onClose}
+      >
         <RotateKey
           rotate={(seconds) => rotateParentKey(rotated?.id ?? '', seconds)}
           isShownOnce
@@ -164,15 +167,15 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
         />
       </Dialog>
       <ConfirmDialog
-        title={`Revoke ${revoked?.name}`}
+        title={t('keys.revokeNamed', { name: revoked?.name ?? '' })}
         isOpen={revoked !== undefined}
         onClose={onClose}
         onConfirm={() => revoke(revoked?.id ?? '')}
-        action="Revoke key"
+        action={t('keys.revokeKey')}
         isDangerous
         typed={revoked?.name ?? ''}
       >
-        This key and the keys of all its agents stop working immediately. This cannot be undone.
+        {t('keys.revokeLoss')}
       </ConfirmDialog>
     </>
   )

@@ -3,6 +3,7 @@ import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { keyTabs } from '../search.ts'
+import { t } from '../strings/language.ts'
 import { AgentKeys } from './AgentKeys.tsx'
 import { ParentKeys } from './ParentKeys.tsx'
 
@@ -13,14 +14,11 @@ export function KeysPage() {
     navigate({ to: '/keys', search: { tab: keyTabs.find((one) => one === value && one !== 'parent') } })
   return (
     <>
-      <PageHeader
-        title="Keys"
-        about="A parent key owns agents, files and artifacts, and must stay on your server. An agent key gives access to one agent and may be used in a web page."
-      />
+      <PageHeader title={t('keys.title')} about={t('keys.about')} />
       <Tabs value={tab} onChange={(value) => void choose(value)} keepMounted={false}>
         <Tabs.List mb="md">
-          <Tabs.Tab value="parent">Parent keys</Tabs.Tab>
-          <Tabs.Tab value="agent">Agent keys</Tabs.Tab>
+          <Tabs.Tab value="parent">{t('keys.parentKeys')}</Tabs.Tab>
+          <Tabs.Tab value="agent">{t('keys.agentKeys')}</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="parent">
           <ParentKeys />

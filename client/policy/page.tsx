@@ -7,6 +7,7 @@ import { modelsQuery, policyQuery, useAgent } from '../agents/queries.ts'
 import type { ModelPolicy } from '../api.ts'
 import { LeaveGuard } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
+import { t } from '../strings/language.ts'
 import { PolicyForm } from './PolicyForm.tsx'
 import { toLabel, usePolicy } from './use-policy.ts'
 
@@ -14,8 +15,8 @@ export function PolicyPage() {
   const { agent_id: id } = useAgent()
   const { data: policy, error, refetch } = useQuery(policyQuery(id))
   if (policy !== undefined) return <Policy key={id} policy={policy} />
-  if (error === null) return <Loading what="the model policy" rows={3} height={96} />
-  return <Failed error={error} what="The model policy" retry={() => void refetch()} />
+  if (error === null) return <Loading what="policy" rows={3} height={96} />
+  return <Failed error={error} what="policy" retry={() => void refetch()} />
 }
 
 function Policy({ policy }: { readonly policy: ModelPolicy }) {
@@ -25,14 +26,12 @@ function Policy({ policy }: { readonly policy: ModelPolicy }) {
   isDirty.current = editing.isDirty
   return (
     <>
-      {error === null ? null : (
-        <Failed error={error} what="The list of models" retry={() => void refetch()} />
-      )}
+      {error === null ? null : <Failed error={error} what="models" retry={() => void refetch()} />}
       <div className="two-columns">
         <PolicyForm policy={policy} editing={editing} models={models} />
         <Effective policy={policy} />
       </div>
-      <LeaveGuard isDirty={isDirty} what="the model policy" />
+      <LeaveGuard isDirty={isDirty} loss={t('common.leavePolicy')} />
     </>
   )
 }

@@ -37,7 +37,7 @@ export function Presets({ onChoose }: { readonly onChoose: (preset: ProviderPres
 }
 
 function describe({ id, baseUrl, needsKey }: ProviderPreset): string {
-  if (id === otherServer.id) return 'With the OpenAI API'
+  if (id === otherServer.id) return 'Any OpenAI-compatible server'
   const { host, hostname } = new URL(baseUrl)
   // The last two labels identify the service, and fit on one line.
   return needsKey ? hostname.split('.').slice(-2).join('.') : `Your own server, ${host}`

@@ -48,9 +48,9 @@ function Providers() {
         ) : null}
       </PageHeader>
       {error !== null && data === undefined ? (
-        <Failed error={error} what="The providers" retry={() => void refetch()} />
+        <Failed error={error} what="providers" retry={() => void refetch()} />
       ) : null}
-      {data === undefined && error === null ? <Loading what="the providers" /> : null}
+      {data === undefined && error === null ? <Loading what="providers" /> : null}
       {data === undefined ? null : (
         <Stack gap="lg">
           {canAdd && !hasReal ? <FirstProvider /> : null}
@@ -79,7 +79,7 @@ function useOpenAdd(): (presetId: string | undefined) => void {
     void navigate({ to: '/providers', search: presetId === undefined ? {} : { add: presetId } })
 }
 
-/** The empty state: the presets, as only the mock model answers. */
+/** Shows the presets while only the mock model is available. */
 function FirstProvider() {
   const openAdd = useOpenAdd()
   return (
@@ -293,7 +293,7 @@ function TestOfSaved({ name }: { readonly name: string }) {
         </div>
       ) : null}
       {!isFetching && error !== null ? (
-        <Failed error={error} what="The test result" retry={() => void refetch()} />
+        <Failed error={error} what="testResult" retry={() => void refetch()} />
       ) : null}
       {!isFetching && data !== undefined ? <TestResult result={data} /> : null}
       <div>

@@ -11,9 +11,10 @@ import type { AgentListItem } from '../api.ts'
 import { Dialog } from '../components/Dialog.tsx'
 import { defaultLooks, renderScript } from '../embed/appearance.ts'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
+import { t } from '../strings/language.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { useChooseKey } from './KeySwitch.tsx'
-import { entries, keysAndAdministration } from './navigation.ts'
+import { groups, keysAndAdministration } from './navigation.ts'
 import { palette, paletteStore } from './palette.ts'
 import { showDone } from './toast.tsx'
 import { useMe } from './use-me.ts'
@@ -47,20 +48,20 @@ export function CommandPalette() {
         shortcut="mod + K"
         tagsToIgnore={[]}
         triggerOnContentEditable
-        nothingFound="Nothing found"
+        nothingFound={t('shell.nothingFound')}
         limit={30}
         scrollable
         maxHeight={420}
         radius="lg"
-        title="Commands"
+        title={t('shell.commands')}
         classNames={{ header: 'for-screen-readers' }}
         searchProps={{
           leftSection: <Icon name="search" size={16} />,
-          placeholder: 'Go to a page, an agent or the documentation',
-          'aria-label': 'Search for a command',
+          placeholder: t('shell.palettePlaceholder'),
+          'aria-label': t('shell.paletteLabel'),
         }}
       />
-      <Dialog title="Keyboard shortcuts" isOpen={isHelpOpen} onClose={help.close}>
+      <Dialog title={t('shell.shortcuts')} isOpen={isHelpOpen} onClose={help.close}>
         <Shortcuts />
       </Dialog>
     </>
@@ -77,10 +78,10 @@ function focusSearch(): void {
 function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {
   const navigate = useNavigate()
   const { is_administrator: isAdministrator } = useMe()
-  const pages = [...entries, ...keysAndAdministration(isAdministrator)]
+  const pages = [...groups().flatMap((group) => group.entries), ...keysAndAdministration(isAdministrator)]
   return [
     {
-      group: 'Go to',
+      group: t('shell.goTo'),
       actions: pages.map(({ to, label, icon }) => ({
         id: to,
         label,
@@ -89,12 +90,14 @@ function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {
       })),
     },
     {
-      group: 'Create and help',
+      group: t('shell.createAndHelp'),
       actions: [
-        action('new-agent', 'New agent', 'plus', () => void navigate({ to: '/agents/new' })),
-        action('new-key', 'New key', 'plus', () => void navigate({ to: '/keys' })),
-        action('shortcuts', 'Keyboard shortcuts', 'docs', openHelp),
-        action('reference', 'API reference', 'docs', () => window.open('/docs', '_blank', 'noreferrer')),
+        action('new-agent', t('shell.newAgent'), 'plus', () => void navigate({ to: '/agents/new' })),
+        action('new-key', t('shell.newKey'), 'plus', () => void navigate({ to: '/keys' })),
+        action('shortcuts', t('shell.shortcuts'), 'docs', openHelp),
+        action('reference', t('shell.apiReference'), 'docs', () =>
+          window.open('/docs', '_blank', 'noreferrer'),
+        ),
       ],
     },
   ]
@@ -115,16 +118,16 @@ function useAgentActions(isOpen: boolean, query: string): SpotlightActionGroupDa
   }
   const actionsOf = ({ id, name, agent_key: agentKey }: AgentListItem) => [
     action(id, name, 'agents', () => void navigate({ to: '/agents/$agentId', params: { agentId: id } })),
-    action(`${id}-code`, `Copy embed code: ${name}`, 'copy', () => void copyCode(agentKey)),
+    action(`${id}-code`, t('shell.copyEmbedCode', { name }), 'copy', () => void copyCode(agentKey)),
   ]
-  return { group: 'Agents', actions: [...agents.values()].flatMap(actionsOf) }
+  return { group: t('shell.agents'), actions: [...agents.values()].flatMap(actionsOf) }
 }
 
 async function copyEmbedCode(agentKey: string): Promise<void> {
   await navigator.clipboard.writeText(
     renderScript({ origin: window.location.origin, agentKey, looks: defaultLooks }),
   )
-  showDone('Embed code copied')
+  showDone(t('shell.embedCodeCopied'))
 }
 
 function useKeyActions(): SpotlightActionGroupData {
@@ -132,8 +135,10 @@ function useKeyActions(): SpotlightActionGroupData {
   const choose = useChooseKey()
   const others = keys.filter((key) => !key.is_active)
   return {
-    group: 'Switch key',
-    actions: others.map(({ id, name }) => action(id, `Switch to ${name}`, 'keys', () => choose.mutate(id))),
+    group: t('shell.switchKey'),
+    actions: others.map(({ id, name }) =>
+      action(id, t('shell.switchTo', { name }), 'keys', () => choose.mutate(id)),
+    ),
   }
 }
 
@@ -158,7 +163,7 @@ const documentationQuery = queryOptions({
 function useDocsActions(isOpen: boolean): SpotlightActionGroupData {
   const { data: pages = [] } = useQuery({ ...documentationQuery, enabled: isOpen })
   return {
-    group: 'Documentation',
+    group: t('shell.documentation'),
     actions: pages.map(({ title, path, description }) => ({
       ...action(path, title, 'docs', () => window.open(path, '_blank', 'noreferrer')),
       keywords: description,
@@ -171,11 +176,11 @@ function action(id: string, label: string, icon: IconName, onClick: () => void) 
 }
 
 const shortcuts: readonly (readonly [keys: readonly string[], effect: string])[] = [
-  [['Ctrl or ⌘', 'K'], 'Search for pages, agents and commands'],
-  [['/'], 'Focus the search field'],
-  [['Ctrl or ⌘', 'S'], 'Save the agent'],
-  [['?'], 'Show the keyboard shortcuts'],
-  [['Esc'], 'Close a dialog or a menu'],
+  [[t('shell.ctrlOrCommand'), 'K'], t('shell.shortcutSearch')],
+  [['/'], t('shell.shortcutFocus')],
+  [[t('shell.ctrlOrCommand'), 'S'], t('shell.shortcutSave')],
+  [['?'], t('shell.shortcutHelp')],
+  [['Esc'], t('shell.shortcutClose')],
 ]
 
 function Shortcuts() {

@@ -3,6 +3,7 @@ import { Alert } from '@mantine/core'
 import { useMutationState, useQueryClient } from '@tanstack/react-query'
 import { RequestId } from '../components/RequestId.tsx'
 import { problemOf } from '../failure.ts'
+import { t } from '../strings/language.ts'
 
 export const shellActions = ['shell']
 
@@ -25,9 +26,9 @@ export function FailureNotice() {
       color="red"
       role="alert"
       mb="md"
-      title="Action failed"
+      title={t('shell.actionFailed')}
       withCloseButton
-      closeButtonLabel="Close"
+      closeButtonLabel={t('common.close')}
       onClose={dismiss}
     >
       {problem}

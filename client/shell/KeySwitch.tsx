@@ -2,6 +2,7 @@
 import { Button, Menu, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { t } from '../strings/language.ts'
 import { shellActions } from './FailureNotice.tsx'
 import { Icon } from './icons.tsx'
 import { useMe } from './use-me.ts'
@@ -30,7 +31,9 @@ export function KeySwitch({ isWide = false }: { readonly isWide?: boolean }) {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>{me.user === null ? 'Signed in with a key' : `Active key of ${me.user.name}`}</Menu.Label>
+        <Menu.Label>
+          {me.user === null ? t('shell.signedInWithKey') : t('shell.activeKeyOf', { name: me.user.name })}
+        </Menu.Label>
         {me.keys.map(({ id, name, key_hint, is_active }) => (
           <Menu.Item
             key={id}
@@ -47,7 +50,7 @@ export function KeySwitch({ isWide = false }: { readonly isWide?: boolean }) {
           <>
             <Menu.Divider />
             <Menu.Item leftSection={<Icon name="signOut" size={16} />} onClick={() => signOut.mutate()}>
-              Sign out
+              {t('shell.signOut')}
             </Menu.Item>
           </>
         ) : null}

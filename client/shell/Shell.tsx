@@ -21,9 +21,11 @@ import { lazy, Suspense } from 'react'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
+import { t } from '../strings/language.ts'
 import { FailureNotice } from './FailureNotice.tsx'
 import { Icon, type IconName } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
+import { LanguageMenu } from './LanguageMenu.tsx'
 import { groups, keysAndAdministration } from './navigation.ts'
 import { palette } from './palette.ts'
 import { SignedOutPage, SignInAgain } from './SignIn.tsx'
@@ -46,22 +48,22 @@ export function Shell() {
       padding={{ base: 'md', sm: 'xl' }}
     >
       <a className="skip-link" href="#content">
-        Skip to content
+        {t('shell.skip')}
       </a>
       <AppShell.Header hiddenFrom="sm">
         <PhoneHeader isKnown={me !== undefined} />
       </AppShell.Header>
       <AppShell.Navbar visibleFrom="sm" className="sidebar">
         <Brand />
-        {me === undefined ? <Loading what="the pages" rows={6} height={32} /> : <Sidebar />}
+        {me === undefined ? <Loading what="pages" rows={6} height={32} /> : <Sidebar />}
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
         <div className="page">
           <FailureNotice />
           {me !== undefined ? <Outlet /> : null}
-          {me === undefined && error === null ? <Loading what="the console" /> : null}
+          {me === undefined && error === null ? <Loading what="console" /> : null}
           {me === undefined && error !== null ? (
-            <Failed error={error} what="The console" retry={() => void refetch()} />
+            <Failed error={error} what="console" retry={() => void refetch()} />
           ) : null}
         </div>
       </AppShell.Main>
@@ -123,7 +125,7 @@ function Sidebar() {
       <KeySwitch isWide />
       <UnstyledButton className="search-button" onClick={palette.open}>
         <Icon name="search" size={16} />
-        <span>Search</span>
+        <span>{t('common.search')}</span>
         <Kbd size="xs">Ctrl K</Kbd>
       </UnstyledButton>
       <Navigation />
@@ -131,9 +133,12 @@ function Sidebar() {
       <Group className="sidebar-foot" gap={4} wrap="nowrap">
         <a className="navigation-link" href="/docs" target="_blank" rel="noreferrer">
           <Icon name="docs" size={16} />
-          API reference
+          {t('shell.apiReference')}
         </a>
-        <ThemeSwitch />
+        <Group gap={0} wrap="nowrap">
+          <LanguageMenu />
+          <ThemeSwitch />
+        </Group>
       </Group>
     </>
   )
@@ -143,7 +148,7 @@ function PhoneNavigation() {
   const [isOpen, { open, close }] = useDisclosure(false)
   return (
     <>
-      <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Open menu" onClick={open}>
+      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={t('shell.openMenu')} onClick={open}>
         <Icon name="menu" />
       </ActionIcon>
       <Drawer.Root opened={isOpen} onClose={close} size={260}>
@@ -151,8 +156,11 @@ function PhoneNavigation() {
         <Drawer.Content>
           <Drawer.Body>
             <Group justify="space-between" mb="sm">
-              <Drawer.Title fw={600}>Pages</Drawer.Title>
-              <CloseButton aria-label="Close menu" onClick={close} />
+              <Drawer.Title fw={600}>{t('shell.pages')}</Drawer.Title>
+              <Group gap={4} wrap="nowrap">
+                <LanguageMenu />
+                <CloseButton aria-label={t('shell.closeMenu')} onClick={close} />
+              </Group>
             </Group>
             <Navigation onFollow={close} />
             <GetStartedLink onFollow={close} />
@@ -165,10 +173,10 @@ function PhoneNavigation() {
 
 function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
   const { is_administrator: isAdministrator } = useMe()
-  const access = { name: 'Access', entries: keysAndAdministration(isAdministrator) }
+  const access = { name: t('shell.access'), entries: keysAndAdministration(isAdministrator) }
   return (
-    <nav aria-label="Pages" className="navigation">
-      {[...groups, access].map(({ name, entries }) => (
+    <nav aria-label={t('shell.pages')} className="navigation">
+      {[...groups(), access].map(({ name, entries }) => (
         <Stack key={name ?? ''} gap={1}>
           {name === undefined ? null : <span className="navigation-heading">{name}</span>}
           {entries.map(({ to, label, icon }) => (
@@ -190,24 +198,30 @@ function GetStartedLink({ onFollow }: { readonly onFollow?: () => void }) {
   return (
     <Link to="/get-started" className="navigation-link get-started-link" onClick={onFollow}>
       <Icon name="play" size={16} />
-      Get started
+      {t('shell.getStarted')}
     </Link>
   )
 }
 
-const choices: readonly { scheme: MantineColorScheme; label: string; icon: IconName }[] = [
-  { scheme: 'light', label: 'Light', icon: 'sun' },
-  { scheme: 'dark', label: 'Dark', icon: 'moon' },
-  { scheme: 'auto', label: 'System', icon: 'system' },
+const listSchemes = (): readonly { scheme: MantineColorScheme; label: string; icon: IconName }[] => [
+  { scheme: 'light', label: t('shell.light'), icon: 'sun' },
+  { scheme: 'dark', label: t('shell.dark'), icon: 'moon' },
+  { scheme: 'auto', label: t('shell.system'), icon: 'system' },
 ]
 
 function ThemeSwitch() {
   const { colorScheme, setColorScheme } = useMantineColorScheme()
+  const choices = listSchemes()
   const current = choices.find(({ scheme }) => scheme === colorScheme)
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Theme: ${current?.label}`}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label={t('shell.themeNow', { theme: current?.label ?? '' })}
+        >
           <Icon name={current?.icon ?? 'system'} />
         </ActionIcon>
       </Menu.Target>
@@ -233,7 +247,7 @@ function OfflineNotice() {
   return (
     <Group role="status" gap="xs" justify="center" p={6} className="offline-notice">
       <Icon name="offline" size={16} />
-      <Text size="sm">You are offline. Data may be out of date, and changes cannot be saved.</Text>
+      <Text size="sm">{t('shell.offline')}</Text>
     </Group>
   )
 }

@@ -16,11 +16,12 @@ import {
   publishSignIn,
   secretOf,
 } from '../session.ts'
+import { t } from '../strings/language.ts'
 import { meQuery, useMe } from './use-me.ts'
 
 /** The page that opens from a sign-in link. */
 export function SignInPage() {
-  useTitle('Sign in')
+  useTitle(t('shell.signIn'))
   const queries = useQueryClient()
   const navigate = useNavigate()
   const { mutate, error, isPending } = useMutation({
@@ -46,15 +47,15 @@ export function SignInPage() {
 
 function SigningIn() {
   return (
-    <Card title="Signing in">
-      <Loader size="sm" aria-label="Signing in" />
+    <Card title={t('shell.signingIn')}>
+      <Loader size="sm" aria-label={t('shell.signingIn')} />
     </Card>
   )
 }
 
 /** Shown at every address while the user is signed out; the requested page appears after sign-in. */
 export function SignedOutPage({ retry }: { readonly retry: () => void }) {
-  useTitle('Sign in')
+  useTitle(t('shell.signIn'))
   const proceed = () => {
     clearSessionEnd()
     retry()
@@ -70,23 +71,19 @@ interface HowToSignInProps {
 
 function HowToSignIn({ problem, onSignedIn }: HowToSignInProps) {
   return (
-    <Card title="Sign in to Parley">
+    <Card title={t('shell.signInTitle')}>
       {problem === undefined ? null : (
-        <Alert color="red" title="Sign-in failed" role="alert">
+        <Alert color="red" title={t('shell.signInFailed')} role="alert">
           {problem}
         </Alert>
       )}
-      <Text size="sm">
-        Sign in with a one-time link. The server prints one when it starts for the first time. To get another
-        one, run this command on the server:
-      </Text>
+      <Text size="sm">{t('shell.signInHelp')}</Text>
       <Code block>npm run parley -- sign-in</Code>
       <Text size="sm" c="dimmed">
-        The link works once and expires after 15 minutes. If you normally sign in through a proxy, contact its
-        operator, because the proxy did not identify you.
+        {t('shell.signInExpiry')}
       </Text>
       <Button variant="default" onClick={onSignedIn}>
-        Continue
+        {t('shell.continue')}
       </Button>
     </Card>
   )
@@ -108,7 +105,7 @@ function Card({ title, children }: { readonly title: string; readonly children: 
 export function SignInAgain() {
   const hasEnded = useSyncExternalStore(onSessionChange, hasSessionEnded)
   return (
-    <Dialog title="You are signed out" isOpen={hasEnded} onClose={clearSessionEnd} isAboveAll>
+    <Dialog title={t('shell.signedOut')} isOpen={hasEnded} onClose={clearSessionEnd} isAboveAll>
       <SignInForm />
     </Dialog>
   )
@@ -131,15 +128,17 @@ function SignInForm() {
     }
   }
   return (
-    <DialogForm onSubmit={submit} onCancel={clearSessionEnd} action={link === '' ? 'Try again' : 'Sign in'}>
-      <Text size="sm">
-        Your session has ended. Your input is still on the page. Sign in again to continue.
-      </Text>
+    <DialogForm
+      onSubmit={submit}
+      onCancel={clearSessionEnd}
+      action={link === '' ? t('common.tryAgain') : t('shell.signIn')}
+    >
+      <Text size="sm">{t('shell.sessionEnded')}</Text>
       {way === 'link' ? (
         <LinkField value={link} onChange={setLink} />
       ) : (
         <Text size="sm" c="dimmed">
-          Sign in again in another tab, then try again here.
+          {t('shell.signInElsewhere')}
         </Text>
       )}
     </DialogForm>
@@ -154,12 +153,10 @@ interface LinkFieldProps {
 function LinkField({ value, onChange }: LinkFieldProps) {
   return (
     <Stack gap="xs">
-      <Text size="sm">
-        Run this command on the server to get a new link. Open the link in another tab, or paste it here:
-      </Text>
+      <Text size="sm">{t('shell.newLink')}</Text>
       <Code block>npm run parley -- sign-in</Code>
       <TextInput
-        label="Sign-in link"
+        label={t('shell.linkLabel')}
         placeholder={`${window.location.origin}/console/sign-in#…`}
         autoComplete="off"
         data-autofocus

@@ -1,4 +1,4 @@
-/** Draws the console's icons as 24 by 24 strokes in the text color. */
+/** Draws the console's icons as strokes on a grid of 24 by 24, in the text color. */
 
 const paths = {
   agents:
@@ -12,6 +12,8 @@ const paths = {
   docs: 'M6 3.5h12v17H6a2 2 0 0 1-2-2v-13a2 2 0 0 1 2-2zM4 18.5a2 2 0 0 1 2-2h12M9 8h5',
   models: 'M12 3.5 20.5 8 12 12.5 3.5 8zM3.5 12 12 16.5 20.5 12M3.5 16 12 20.5 20.5 16',
   menu: 'M4 7h16M4 12h16M4 17h16',
+  language:
+    'M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18zM3 12h18M12 3c3 3 3.5 6 3.5 9s-.5 6-3.5 9c-3-3-3.5-6-3.5-9S9 6 12 3z',
   sun: 'M12 8a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM12 2v2M12 20v2M4.9 4.9l1.4 1.4M17.7 17.7l1.4 1.4M2 12h2M20 12h2M4.9 19.1l1.4-1.4M17.7 6.3l1.4-1.4',
   moon: 'M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5z',
   system: 'M4 5h16v11H4zM9 20h6M12 16v4',

@@ -1,4 +1,5 @@
 /** Lists the console's pages in the order of the navigation. */
+import { t } from '../strings/language.ts'
 import type { IconName } from './icons.tsx'
 
 export interface Entry {
@@ -17,29 +18,27 @@ export interface Entry {
 }
 
 /** The pages in groups; a group without a name has no heading. */
-export const groups: readonly { readonly name?: string; readonly entries: readonly Entry[] }[] = [
+export const groups = (): readonly { readonly name?: string; readonly entries: readonly Entry[] }[] => [
   {
     entries: [
-      { to: '/agents', label: 'Agents', icon: 'agents' },
-      { to: '/conversations', label: 'Conversations', icon: 'conversations' },
-      { to: '/usage', label: 'Usage', icon: 'usage' },
+      { to: '/agents', label: t('shell.agents'), icon: 'agents' },
+      { to: '/conversations', label: t('shell.conversations'), icon: 'conversations' },
+      { to: '/usage', label: t('shell.usage'), icon: 'usage' },
     ],
   },
   {
-    name: 'Data',
+    name: t('shell.data'),
     entries: [
-      { to: '/uploads', label: 'Uploads', icon: 'uploads' },
-      { to: '/files', label: 'Files', icon: 'files' },
-      { to: '/bin', label: 'Bin', icon: 'trash' },
+      { to: '/uploads', label: t('shell.uploads'), icon: 'uploads' },
+      { to: '/files', label: t('shell.files'), icon: 'files' },
+      { to: '/bin', label: t('shell.bin'), icon: 'trash' },
     ],
   },
 ]
 
-export const entries: readonly Entry[] = groups.flatMap((group) => group.entries)
-
 export function keysAndAdministration(isAdministrator: boolean): readonly Entry[] {
-  const keys: Entry = { to: '/keys', label: 'Keys', icon: 'keys' }
-  const providers: Entry = { to: '/providers', label: 'Providers', icon: 'models' }
-  const administration: Entry = { to: '/admin', label: 'Administration', icon: 'admin' }
+  const keys: Entry = { to: '/keys', label: t('shell.keys'), icon: 'keys' }
+  const providers: Entry = { to: '/providers', label: t('shell.providers'), icon: 'models' }
+  const administration: Entry = { to: '/admin', label: t('shell.administration'), icon: 'admin' }
   return isAdministrator ? [keys, providers, administration] : [keys]
 }

@@ -1,6 +1,7 @@
 /** Shows short messages at the edge of the window, some of which offer to undo an action. */
 import { Button, Group } from '@mantine/core'
 import { notifications } from '@mantine/notifications'
+import { t } from '../strings/language.ts'
 
 /** Shows that an action succeeded. */
 export function showDone(message: string): void {
@@ -8,7 +9,7 @@ export function showDone(message: string): void {
     message,
     color: 'green',
     withBorder: true,
-    closeButtonProps: { 'aria-label': 'Close' },
+    closeButtonProps: { 'aria-label': t('common.close') },
   })
 }
 
@@ -20,7 +21,7 @@ export function showProblem(message: string | undefined): void {
     color: 'red',
     withBorder: true,
     autoClose: false,
-    closeButtonProps: { 'aria-label': 'Close' },
+    closeButtonProps: { 'aria-label': t('common.close') },
   })
 }
 
@@ -41,13 +42,13 @@ export function showUndo(message: string, undo: () => Promise<unknown>): void {
             void undo()
           }}
         >
-          Undo
+          {t('common.undo')}
         </Button>
       </Group>
     ),
     color: 'green',
     withBorder: true,
     autoClose: UNDO_MS,
-    closeButtonProps: { 'aria-label': 'Close' },
+    closeButtonProps: { 'aria-label': t('common.close') },
   })
 }

@@ -8,6 +8,8 @@ import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderSize } from '../format.ts'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 import { State } from './ArtifactTable.tsx'
 import { type Artifact, addressOf, artifactQuery, kindNames, titleOf } from './artifacts.ts'
 
@@ -26,20 +28,18 @@ export function ArtifactDialog({ id, artifacts, onClose }: ArtifactDialogProps) 
     enabled: id !== undefined && loaded === undefined,
   })
   const artifact = loaded ?? data
-  const title = artifact ? titleOf(artifact) : 'Artifact'
+  const title = artifact ? titleOf(artifact) : t('uploads.artifact')
   return (
     <Dialog title={title} isOpen={id !== undefined} onClose={onClose} size="xl">
       {artifact ? <ArtifactView artifact={artifact} siblings={artifacts} onClose={onClose} /> : null}
       {artifact === null ? (
-        <Empty icon="search" title="Artifact not found">
-          It may have been deleted, or it may belong to another key.
+        <Empty icon="search" title={t('uploads.artifactNotFound')}>
+          {t('uploads.artifactNotFoundHelp')}
         </Empty>
       ) : null}
-      {artifact === undefined && error === null ? (
-        <Loading what="the artifact" rows={1} height={240} />
-      ) : null}
+      {artifact === undefined && error === null ? <Loading what="artifact" rows={1} height={240} /> : null}
       {artifact === undefined && error !== null ? (
-        <Failed error={error} what="The artifact" retry={() => void refetch()} />
+        <Failed error={error} what="artifact" retry={() => void refetch()} />
       ) : null}
     </Dialog>
   )
@@ -60,7 +60,7 @@ function ArtifactView({ artifact, siblings, onClose }: ArtifactViewProps) {
       <Group justify="flex-end" gap="xs">
         {state === 'ready' ? (
           <Button component="a" variant="default" href={addressOf(artifactId)} download={filename}>
-            Download
+            {t('uploads.download')}
           </Button>
         ) : null}
         <DeleteArtifact artifact={artifact} onDone={onClose} />
@@ -72,15 +72,15 @@ function ArtifactView({ artifact, siblings, onClose }: ArtifactViewProps) {
 function Facts({ artifact }: { readonly artifact: Artifact }) {
   const { artifactId, kind, filename, size, createdAt, finishedAt, conversion, relatedTo } = artifact
   const facts = [
-    ['State', <State key="state" artifact={artifact} />],
-    ['Reason', conversion?.reason],
-    ['Kind', kind && kindNames[kind]],
-    ['File name', filename === '' ? undefined : <bdi key="file">{filename}</bdi>],
-    ['Size', size === undefined ? undefined : renderSize(size)],
-    ['Created', <Ago key="created" seconds={createdAt} />],
-    ['Received', finishedAt === null ? undefined : <Ago key="received" seconds={finishedAt} />],
-    ['Related to', relatedTo === undefined ? undefined : <Code key="related">{relatedTo}</Code>],
-    ['ID', <Code key="id">{artifactId}</Code>],
+    [t('uploads.state'), <State key="state" artifact={artifact} />],
+    [t('uploads.reason'), conversion?.reason],
+    [t('uploads.kind'), kind && kindNames[kind]],
+    [t('uploads.fileName'), filename === '' ? undefined : <bdi key="file">{filename}</bdi>],
+    [t('uploads.size'), size === undefined ? undefined : renderSize(size)],
+    [t('uploads.created'), <Ago key="created" seconds={createdAt} />],
+    [t('uploads.received'), finishedAt === null ? undefined : <Ago key="received" seconds={finishedAt} />],
+    [t('uploads.relatedTo'), relatedTo === undefined ? undefined : <Code key="related">{relatedTo}</Code>],
+    [t('uploads.id'), <Code key="id">{artifactId}</Code>],
   ] as const
   return (
     <dl className="facts">
@@ -103,24 +103,23 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
     await api.artifacts.delete.mutate({ artifact_id: artifact.artifactId })
     onDone()
     await queries.invalidateQueries({ queryKey: ['artifacts'] })
-    showDone('Artifact deleted')
+    showDone(t('uploads.artifactDeleted'))
   }
   return (
     <>
       <Button variant="default" c="var(--bad)" onClick={() => setIsAsking(true)}>
-        Delete…
+        {t('uploads.deleteMenu')}
       </Button>
       <ConfirmDialog
-        title="Delete artifact"
+        title={t('uploads.deleteArtifact')}
         isOpen={isAsking}
         onClose={() => setIsAsking(false)}
         onConfirm={remove}
-        action="Delete"
+        action={t('common.delete')}
         isDangerous
       >
         <Text size="sm" className="break-words">
-          <bdi>{titleOf(artifact)}</bdi> will be deleted permanently and will no longer appear on pages that
-          embed it.
+          {rich('uploads.deleteLoss', { name: <bdi>{titleOf(artifact)}</bdi> })}
         </Text>
       </ConfirmDialog>
     </>
@@ -142,7 +141,7 @@ function Preview({ artifact, siblings }: PreviewProps) {
   if (type === 'text/vtt') return <Captions id={artifactId} />
   return (
     <Text size="sm" c="dimmed">
-      No preview is available for this type of file. Download the file to view it.
+      {t('uploads.noPreview')}
     </Text>
   )
 }
@@ -182,7 +181,7 @@ function Captions({ id }: { readonly id: string }) {
   })
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
-    <section className="artifact-preview artifact-text" tabIndex={0} aria-label="Captions">
+    <section className="artifact-preview artifact-text" tabIndex={0} aria-label={t('uploads.captions')}>
       <pre>{data ?? ''}</pre>
     </section>
   )

@@ -8,13 +8,14 @@ import { Ago } from '../components/text.tsx'
 import { renderShare, renderSize } from '../format.ts'
 import { artifactKinds, artifactStates, type UploadsSearch } from '../search.ts'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 import { type Artifact, addressOf, kindNames, shareOf, titleOf } from './artifacts.ts'
 
 const stateNames = {
-  unknown: 'Not found',
-  uploading: 'Uploading',
-  processing: 'Processing',
-  ready: 'Ready',
+  unknown: t('uploads.notFound'),
+  uploading: t('uploads.uploading'),
+  processing: t('uploads.processing'),
+  ready: t('uploads.ready'),
 } as const
 
 type ListProps = ComponentProps<typeof ListView<Artifact>>
@@ -32,31 +33,31 @@ export function ArtifactTable({
 }: ArtifactTableProps) {
   const columns: Column<Artifact>[] = [
     {
-      name: 'Name',
+      name: t('uploads.name'),
       isMain: true,
       sort: 'name',
       render: (artifact) => <Name artifact={artifact} onOpen={onOpen} />,
     },
-    { name: 'Kind', render: ({ kind }) => (kind === undefined ? '–' : kindNames[kind]) },
-    { name: 'State', render: (artifact) => <State artifact={artifact} /> },
+    { name: t('uploads.kind'), render: ({ kind }) => (kind === undefined ? '–' : kindNames[kind]) },
+    { name: t('uploads.state'), render: (artifact) => <State artifact={artifact} /> },
     {
-      name: 'Size',
+      name: t('uploads.size'),
       sort: 'size',
       firstOrder: 'desc',
       isNumber: true,
       render: ({ size, bytesReceived }) => renderSize(size ?? bytesReceived ?? 0),
     },
     {
-      name: 'Created',
+      name: t('uploads.created'),
       sort: 'created',
       firstOrder: 'desc',
       render: ({ createdAt }) => <Ago seconds={createdAt} />,
     },
-    { name: 'ID', isHidden: true, render: ({ artifactId }) => <Code>{artifactId}</Code> },
+    { name: t('uploads.id'), isHidden: true, render: ({ artifactId }) => <Code>{artifactId}</Code> },
   ]
   return (
     <ListView
-      label="Uploads"
+      label={t('uploads.title')}
       items="uploads"
       columns={columns}
       query={query}
@@ -65,12 +66,12 @@ export function ArtifactTable({
       search={search}
       onSearch={onSearch}
       sorting={{ sort: 'created', order: 'desc' }}
-      placeholder="Search by name or ID"
+      placeholder={t('uploads.searchBy')}
       filters={filters}
       menu={(artifact) => <ArtifactMenuItems artifact={artifact} onOpen={onOpen} />}
       empty={
-        <Empty icon="uploads" title="No uploads yet">
-          Drop a file above, or upload from your own page with a token (see docs/uploads.md).
+        <Empty icon="uploads" title={t('uploads.none')}>
+          {t('uploads.noneHelp')}
         </Empty>
       }
     />
@@ -80,14 +81,14 @@ export function ArtifactTable({
 const filters = [
   {
     name: 'kind',
-    label: 'Kind',
-    all: 'All kinds',
+    label: t('uploads.kind'),
+    all: t('uploads.allKinds'),
     options: artifactKinds.map((value) => ({ value, label: kindNames[value] })),
   },
   {
     name: 'state',
-    label: 'State',
-    all: 'All states',
+    label: t('uploads.state'),
+    all: t('uploads.allStates'),
     options: artifactStates.map((value) => ({ value, label: stateNames[value] })),
   },
 ]
@@ -96,20 +97,20 @@ function ArtifactMenuItems({ artifact, onOpen }: { artifact: Artifact; onOpen: (
   const { artifactId, state, filename } = artifact
   return (
     <>
-      <Menu.Item onClick={() => onOpen(artifactId)}>Open</Menu.Item>
+      <Menu.Item onClick={() => onOpen(artifactId)}>{t('uploads.open')}</Menu.Item>
       {state === 'ready' ? (
         <Menu.Item component="a" href={addressOf(artifactId)} download={filename}>
-          Download
+          {t('uploads.download')}
         </Menu.Item>
       ) : null}
-      <Menu.Item onClick={() => void copyId(artifactId)}>Copy artifact ID</Menu.Item>
+      <Menu.Item onClick={() => void copyId(artifactId)}>{t('uploads.copyId')}</Menu.Item>
     </>
   )
 }
 
 async function copyId(id: string): Promise<void> {
   await navigator.clipboard.writeText(id)
-  showDone('Artifact ID copied')
+  showDone(t('uploads.idCopied'))
 }
 
 function Name({ artifact, onOpen }: { artifact: Artifact; onOpen: (id: string) => void }) {
@@ -133,7 +134,7 @@ export function State({ artifact }: { readonly artifact: Artifact }) {
   const { state, conversion } = artifact
   const share = shareOf(artifact)
   if (share !== undefined) {
-    const label = `${stateNames[state]} ${renderShare(share)}`
+    const label = t('uploads.stateShare', { state: stateNames[state], share: renderShare(share) })
     return (
       <Stack gap={4} className="artifact-state">
         <Text size="sm">{label}</Text>
@@ -145,7 +146,7 @@ export function State({ artifact }: { readonly artifact: Artifact }) {
   return (
     <Group gap={6} title={isUnconverted ? conversion.reason : undefined}>
       <span className="state-dot" data-state={state} />
-      <Text size="sm">{isUnconverted ? 'Ready (not converted)' : stateNames[state]}</Text>
+      <Text size="sm">{isUnconverted ? t('uploads.notConverted') : stateNames[state]}</Text>
     </Group>
   )
 }

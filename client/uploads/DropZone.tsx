@@ -2,11 +2,12 @@
 import { Button, FileButton, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { type DragEvent, useState } from 'react'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 import { findKind, kindNames } from './artifacts.ts'
 import { addUpload } from './uploader.ts'
 
 const kinds = [
-  { value: '', label: 'Detect from file' },
+  { value: '', label: t('uploads.detect') },
   ...Object.entries(kindNames).map(([value, label]) => ({ value, label })),
 ]
 
@@ -39,29 +40,29 @@ export function DropZone() {
         <Group gap="md" wrap="nowrap" className="drop-zone-words">
           <Icon name="uploads" size={28} />
           <Stack gap={2}>
-            <Text fw={500}>Drop files here</Text>
+            <Text fw={500}>{t('uploads.dropHere')}</Text>
             <Text size="sm" c="dimmed">
-              or choose one or more files
+              {t('uploads.orChoose')}
             </Text>
           </Stack>
         </Group>
         <Group gap="sm" align="flex-end">
           <NativeSelect
-            label="Kind"
+            label={t('uploads.kind')}
             data={kinds}
             value={kind}
             onChange={(event) => setKind(event.currentTarget.value)}
           />
           <TextInput
-            label="Name"
-            placeholder="Same as the file"
+            label={t('uploads.name')}
+            placeholder={t('uploads.sameAsFile')}
             maxLength={512}
             value={name}
             autoComplete="off"
             onChange={(event) => setName(event.currentTarget.value)}
           />
-          <FileButton multiple onChange={send} inputProps={{ 'aria-label': 'Files to upload' }}>
-            {(props) => <Button {...props}>Choose files</Button>}
+          <FileButton multiple onChange={send} inputProps={{ 'aria-label': t('uploads.filesToUpload') }}>
+            {(props) => <Button {...props}>{t('uploads.chooseFiles')}</Button>}
           </FileButton>
         </Group>
       </Group>

@@ -4,6 +4,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState, useSyncExternalStore } from 'react'
 import { renderShare, renderSize } from '../format.ts'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 import { findKind } from './artifacts.ts'
 import {
   addUpload,
@@ -29,7 +30,7 @@ export function SendingList() {
   )
   if (uploads.length + interrupted.length === 0) return null
   return (
-    <Stack className="panel sending" gap={0} component="section" aria-label="Uploads from this browser">
+    <Stack className="panel sending" gap={0} component="section" aria-label={t('uploads.fromThisBrowser')}>
       {uploads.map((upload) => (
         <SendingRow key={upload.id} {...upload} />
       ))}
@@ -54,11 +55,11 @@ function useFreshList(states: string): void {
 }
 
 const stateNames = {
-  waiting: 'Waiting',
-  running: 'Uploading',
-  paused: 'Paused',
-  failed: 'Failed',
-  done: 'Uploaded',
+  waiting: t('uploads.waiting'),
+  running: t('uploads.uploading'),
+  paused: t('uploads.paused'),
+  failed: t('uploads.failed'),
+  done: t('uploads.uploaded'),
 } as const
 
 const colors = { waiting: 'gray', running: 'indigo', paused: 'gray', failed: 'red', done: 'teal' } as const
@@ -74,11 +75,20 @@ function SendingRow(upload: LocalUpload) {
             <bdi>{filename}</bdi>
           </Text>
           <Text size="xs" c="dimmed" role="status">
-            {stateNames[state]} {state === 'done' ? '' : `${renderShare(share)} of `}
-            {renderSize(sizeBytes)}
+            {state === 'done'
+              ? t('uploads.stateSize', { state: stateNames[state], size: renderSize(sizeBytes) })
+              : t('uploads.stateShareOfSize', {
+                  state: stateNames[state],
+                  share: renderShare(share),
+                  size: renderSize(sizeBytes),
+                })}
           </Text>
         </Group>
-        <Progress value={share * 100} color={colors[state]} aria-label={`Upload progress of ${filename}`} />
+        <Progress
+          value={share * 100}
+          color={colors[state]}
+          aria-label={t('uploads.progressOf', { name: filename })}
+        />
         {problem === undefined ? null : (
           <Text size="xs" c="var(--bad)" role="alert">
             {problem}
@@ -93,18 +103,34 @@ function SendingRow(upload: LocalUpload) {
 function SendingActions({ id, filename, state }: LocalUpload) {
   if (state === 'done') {
     return (
-      <Action icon="cross" label={`Remove ${filename} from the list`} onClick={() => dismissUpload(id)} />
+      <Action
+        icon="cross"
+        label={t('uploads.removeFromList', { name: filename })}
+        onClick={() => dismissUpload(id)}
+      />
     )
   }
   const isStopped = state === 'paused' || state === 'failed'
   return (
     <Group gap={4} wrap="nowrap">
       {isStopped ? (
-        <Action icon="play" label={`Resume ${filename}`} onClick={() => resumeUpload(id)} />
+        <Action
+          icon="play"
+          label={t('uploads.resume', { name: filename })}
+          onClick={() => resumeUpload(id)}
+        />
       ) : (
-        <Action icon="pause" label={`Pause ${filename}`} onClick={() => void pauseUpload(id)} />
+        <Action
+          icon="pause"
+          label={t('uploads.pause', { name: filename })}
+          onClick={() => void pauseUpload(id)}
+        />
       )}
-      <Action icon="cross" label={`Cancel ${filename}`} onClick={() => void cancelUpload(id)} />
+      <Action
+        icon="cross"
+        label={t('uploads.cancel', { name: filename })}
+        onClick={() => void cancelUpload(id)}
+      />
     </Group>
   )
 }
@@ -129,7 +155,7 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
   const proceed = (file: File | null) => {
     if (file === null) return
     if (file.name !== filename || file.size !== sizeBytes) {
-      setProblem(`This is a different file. Choose ${filename} (${renderSize(sizeBytes)}) to resume.`)
+      setProblem(t('uploads.otherFile', { name: filename, size: renderSize(sizeBytes) }))
       return
     }
     void addUpload(file, { kind: findKind(stored.metadata.kind ?? ''), name: stored.metadata.name })
@@ -143,10 +169,10 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
             <bdi>{filename}</bdi>
           </Text>
           <Text size="xs" c="dimmed">
-            Interrupted at {renderShare(share)} of {renderSize(sizeBytes)}
+            {t('uploads.interruptedAt', { share: renderShare(share), size: renderSize(sizeBytes) })}
           </Text>
         </Group>
-        <Progress value={share * 100} color="gray" aria-label={`Upload progress of ${filename}`} />
+        <Progress value={share * 100} color="gray" aria-label={t('uploads.progressOf', { name: filename })} />
         {problem === undefined ? null : (
           <Text size="xs" c="var(--bad)" role="alert">
             {problem}
@@ -154,10 +180,10 @@ function UnfinishedRow({ upload }: { readonly upload: UnfinishedUpload }) {
         )}
       </Stack>
       <Group gap="xs" wrap="nowrap">
-        <FileButton onChange={proceed} inputProps={{ 'aria-label': `Choose ${filename}` }}>
+        <FileButton onChange={proceed} inputProps={{ 'aria-label': t('uploads.choose', { name: filename }) }}>
           {(props) => (
             <Button {...props} size="xs">
-              Choose file again
+              {t('uploads.chooseAgain')}
             </Button>
           )}
         </FileButton>
@@ -175,7 +201,7 @@ function DiscardButton({ upload }: { readonly upload: UnfinishedUpload }) {
   })
   return (
     <Button size="xs" variant="default" loading={isPending} onClick={() => mutate()}>
-      Discard
+      {t('uploads.discard')}
     </Button>
   )
 }

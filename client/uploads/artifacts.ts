@@ -7,6 +7,7 @@ import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import { toFailure } from '../failure.ts'
 import type { UploadsSearch } from '../search.ts'
+import { t } from '../strings/language.ts'
 
 type ArtifactPage = Outputs['artifacts']['list']
 export type Artifact = ArtifactPage['data'][number]
@@ -56,10 +57,10 @@ export function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactSt
 }
 
 export const kindNames = {
-  video: 'Video',
-  project: 'Project',
-  captions: 'Captions',
-  thumbnail: 'Image',
+  video: t('uploads.video'),
+  project: t('uploads.project'),
+  captions: t('uploads.captions'),
+  thumbnail: t('uploads.thumbnail'),
 } as const
 
 export type Kind = keyof typeof kindNames

@@ -5,6 +5,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { changeSearch } from '../search.ts'
+import { t } from '../strings/language.ts'
 import { ArtifactDialog } from './ArtifactDialog.tsx'
 import { ArtifactTable } from './ArtifactTable.tsx'
 import { artifactsQuery, isActive, REFRESH_MS, useStatusStreams } from './artifacts.ts'
@@ -25,10 +26,7 @@ export function UploadsPage() {
   useStatusStreams(data?.data ?? [])
   return (
     <>
-      <PageHeader
-        title="Uploads"
-        about="Upload videos, images, captions and projects. Interrupted uploads resume where they stopped."
-      />
+      <PageHeader title={t('uploads.title')} about={t('uploads.about')} />
       <Stack gap="md">
         <DropZone />
         <SendingList />

@@ -1,6 +1,7 @@
 /** Uploads files in resumable parts over tus 1.0.0; continues while the user visits other pages. */
 import { DetailedError, defaultOptions, type PreviousUpload, Upload } from 'tus-js-client'
 import { reportSessionEnd } from '../session.ts'
+import { t } from '../strings/language.ts'
 import { guessKind, type Kind } from './artifacts.ts'
 
 export interface LocalUpload {
@@ -161,12 +162,11 @@ function publish(): void {
 
 /** Returns the server's error message if there is one. */
 function toProblem(error: Error): string {
-  if (!(error instanceof DetailedError) || error.originalResponse === null)
-    return 'The server cannot be reached. Check your connection and try again.'
+  if (!(error instanceof DetailedError) || error.originalResponse === null) return t('common.unreachable')
   try {
     const body: { error?: unknown } = JSON.parse(error.originalResponse.getBody())
     return typeof body.error === 'string' ? body.error : error.message
   } catch {
-    return `The server returned status ${error.originalResponse.getStatus()}. Try again.`
+    return t('uploads.serverStatus', { status: error.originalResponse.getStatus() })
   }
 }

@@ -28,7 +28,12 @@ const charts = [
   { title: 'Time to first token', series: firstToken, shape: 'lines', render: renderShortTime },
 ] as const
 
-export function Charts({ by, lines }: Pick<ShownUsage, 'by' | 'lines'>) {
+interface ChartsProps extends Pick<ShownUsage, 'by' | 'lines'> {
+  /** Lists the calls of a bar. */
+  readonly onPick: (line: Line) => void
+}
+
+export function Charts({ by, lines, onPick }: ChartsProps) {
   const shown = by === 'day' ? lines : lines.slice(0, MAX_BARS)
   const isCut = shown.length < lines.length
   return (
@@ -40,6 +45,7 @@ export function Charts({ by, lines }: Pick<ShownUsage, 'by' | 'lines'>) {
           title={isCut ? `${chart.title} (top ${MAX_BARS} by tokens)` : chart.title}
           by={by}
           lines={shown}
+          onPick={onPick}
         />
       ))}
     </SimpleGrid>

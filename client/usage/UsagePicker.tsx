@@ -1,8 +1,8 @@
 /** Selects the period, keys and grouping for the usage page. */
-import { Button, Group, SegmentedControl, TextInput } from '@mantine/core'
+import { Button, Group, NativeSelect, SegmentedControl, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { groupings, ranges, type UsageSearch } from '../search.ts'
-import { daysOf } from './use-usage.ts'
+import { daysOf, selectsAll, useCalled } from './use-usage.ts'
 
 interface UsagePickerProps {
   readonly search: UsageSearch
@@ -23,14 +23,14 @@ export function UsagePicker({
   isAllKeys = false,
   children,
 }: UsagePickerProps) {
-  const { from, to, range = '30', by = 'day', whose, key } = search
+  const { from, to, range = '30', by = 'day', key, view } = search
   const [isChoosing, setIsChoosing] = useState(from !== undefined)
   const pickRange = (value: string) => {
     setIsChoosing(value === 'own')
     const found = ranges.find((one) => one === value)
     if (found !== undefined) onSearch({ ...search, range: found, from: undefined, to: undefined })
   }
-  const isAll = whose === 'all' || key !== undefined
+  const isAll = selectsAll(search)
   const offered = groupings.filter((one) => one !== 'key' || isAll)
   return (
     <Group gap="sm" align="flex-end">
@@ -44,21 +44,65 @@ export function UsagePicker({
         onChange={pickRange}
       />
       <SegmentedControl
-        aria-label="Group by"
-        value={by}
-        data={offered.map((value) => ({ value, label: groupingNames[value] }))}
-        onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
+        aria-label="View"
+        value={view ?? 'sums'}
+        data={[
+          { value: 'sums', label: 'Summary' },
+          { value: 'calls', label: 'Calls' },
+        ]}
+        onChange={(value) =>
+          onSearch({ ...search, view: value === 'calls' ? value : undefined, status: undefined })
+        }
       />
+      {view === 'calls' ? null : (
+        <SegmentedControl
+          aria-label="Group by"
+          value={by}
+          data={offered.map((value) => ({ value, label: groupingNames[value] }))}
+          onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
+        />
+      )}
       {isAdministrator && (!isAllKeys || key !== undefined) ? (
         <Whose search={search} onSearch={onSearch} isAll={isAll} isAllKeys={isAllKeys} />
       ) : null}
-      <Group ml="auto">{children}</Group>
+      <CalledFilter by="agent" search={search} onSearch={onSearch} />
+      <CalledFilter by="model" search={search} onSearch={onSearch} />
+      <Group ms="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
     </Group>
   )
 }
 
 type PartProps = Pick<UsagePickerProps, 'search' | 'onSearch'>
+
+/** Selects one of the agents or models that were called in the period. */
+function CalledFilter({ by, search, onSearch }: PartProps & { readonly by: 'agent' | 'model' }) {
+  const { data: called = [] } = useCalled(search, by)
+  const value = search[by]
+  const options = [
+    ...new Map(
+      called.map(({ narrowed, name }) => [
+        narrowed[by] ?? '',
+        by === 'model' ? (narrowed.model ?? '') : name,
+      ]),
+    ),
+  ].map(([id, label]) => ({ value: id, label }))
+  const isListed = value === undefined || options.some((option) => option.value === value)
+  return (
+    <NativeSelect
+      aria-label={by === 'agent' ? 'Agent' : 'Model'}
+      className="list-filter"
+      data-set={value !== undefined || undefined}
+      value={value ?? ''}
+      data={[
+        { value: '', label: by === 'agent' ? 'All agents' : 'All models' },
+        ...(isListed ? [] : [{ value, label: value }]),
+        ...options,
+      ]}
+      onChange={({ currentTarget }) => onSearch({ ...search, [by]: currentTarget.value || undefined })}
+    />
+  )
+}
 
 interface WhoseProps extends PartProps {
   readonly isAll: boolean

@@ -1,13 +1,14 @@
 /** Shows usage as totals, charts and tables, for one key or for all keys. */
-import { Button, SimpleGrid, Stack, Text } from '@mantine/core'
+import { Anchor, Button, SimpleGrid, Stack, Text } from '@mantine/core'
 import { lazy, Suspense } from 'react'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { renderCount, renderMilliseconds, renderNumber } from '../format.ts'
 import type { UsageSearch } from '../search.ts'
+import { CallList } from './CallList.tsx'
 import { saveText, toCsv } from './csv.ts'
 import { UsagePicker } from './UsagePicker.tsx'
-import { type Line, type ShownUsage, type Sums, useUsage } from './use-usage.ts'
+import { countDays, type Line, type ShownUsage, type Sums, useUsage } from './use-usage.ts'
 
 const Charts = lazy(async () => ({ default: (await import('./Charts.tsx')).Charts }))
 
@@ -21,8 +22,23 @@ interface UsageViewProps {
 }
 
 export function UsageView(props: UsageViewProps) {
-  const { search } = props
+  // A cursor is valid only for the filters with which it was returned.
+  const onSearch = (next: UsageSearch) => props.onSearch({ ...next, after: undefined })
+  if (props.search.view !== 'calls') return <UsageSums {...props} onSearch={onSearch} />
+  return (
+    <Stack gap="md">
+      <UsagePicker {...props} onSearch={onSearch}>
+        {null}
+      </UsagePicker>
+      <CallList search={props.search} onSearch={props.onSearch} />
+    </Stack>
+  )
+}
+
+function UsageSums(props: UsageViewProps) {
+  const { search, onSearch } = props
   const { data, error, refetch, isPlaceholderData } = useUsage(search)
+  const showCalls = ({ narrowed }: Line) => onSearch({ ...search, ...narrowed, view: 'calls' })
   return (
     <Stack gap="md">
       <UsagePicker {...props}>
@@ -35,18 +51,24 @@ export function UsageView(props: UsageViewProps) {
           Download CSV
         </Button>
       </UsagePicker>
-      {error !== null ? <Failed error={error} what="The usage" retry={() => void refetch()} /> : null}
-      {data === undefined && error === null ? <Loading what="the usage" rows={3} height={180} /> : null}
+      {error !== null ? <Failed error={error} what="usage" retry={() => void refetch()} /> : null}
+      {data === undefined && error === null ? <Loading what="usage" rows={3} height={180} /> : null}
       {data === undefined || error !== null ? null : (
         <div aria-busy={isPlaceholderData}>
-          <UsageContent usage={data} />
+          <UsageContent usage={data} onPick={showCalls} />
         </div>
       )}
     </Stack>
   )
 }
 
-function UsageContent({ usage }: { readonly usage: ShownUsage }) {
+interface UsageContentProps {
+  readonly usage: ShownUsage
+  /** Lists the calls of a line. */
+  readonly onPick: (line: Line) => void
+}
+
+function UsageContent({ usage, onPick }: UsageContentProps) {
   if (usage.total.requests === 0) {
     return (
       <Empty icon="usage" title="No calls in this period">
@@ -56,10 +78,10 @@ function UsageContent({ usage }: { readonly usage: ShownUsage }) {
   }
   return (
     <Stack gap="md">
-      <Figures total={usage.total} />
-      <Suspense fallback={<Loading what="the charts" rows={2} height={240} />}>
-        <Charts {...usage} />
-        <UsageTable {...usage} />
+      <Figures {...usage} />
+      <Suspense fallback={<Loading what="charts" rows={2} height={240} />}>
+        <Charts {...usage} onPick={onPick} />
+        <UsageTable {...usage} onPick={onPick} />
       </Suspense>
     </Stack>
   )
@@ -71,33 +93,71 @@ function saveUsage({ lines, by, days }: ShownUsage): void {
 
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 })
 
-function Figures({ total }: { readonly total: Sums }) {
+function Figures({ total, previous, days }: Pick<ShownUsage, 'total' | 'previous' | 'days'>) {
   const { requests, errors, latency_ms: latency, first_byte_ms: first } = total
   const failed =
     errors === 0 ? 'none failed' : `${renderNumber(errors)} failed (${percent.format(errors / requests)})`
   const tokens = `${renderNumber(total.prompt_tokens)} prompt, ${renderNumber(total.completion_tokens)} completion`
   const estimated = total.estimated_requests
+  const compare = (now: number | undefined, before: number | undefined) =>
+    renderChange(now, before, countDays(days))
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" component="section" aria-label="Totals">
-      <Figure name="Requests" value={renderNumber(requests)} about={failed} />
+      <Figure
+        name="Requests"
+        value={renderNumber(requests)}
+        about={failed}
+        change={compare(requests, previous.requests)}
+      />
       <Figure
         name="Tokens"
         value={renderNumber(total.total_tokens)}
         about={estimated === 0 ? tokens : `${tokens}; ${renderCount(estimated, 'call')} estimated`}
+        change={compare(total.total_tokens, previous.total_tokens)}
       />
-      <Times name="Latency" times={latency} />
-      <Times name="Time to first token" times={first} />
+      <Times name="Latency" times={latency} change={compare(latency?.p50, previous.latency_ms?.p50)} />
+      <Times
+        name="Time to first token"
+        times={first}
+        change={compare(first?.p50, previous.first_byte_ms?.p50)}
+      />
     </SimpleGrid>
   )
 }
 
-function Times({ name, times }: { readonly name: string; readonly times: Sums['latency_ms'] }) {
-  if (times === null) return <Figure name={name} value="–" about="No data" />
-  const about = `p95 ${renderMilliseconds(times.p95)}, p99 ${renderMilliseconds(times.p99)}`
-  return <Figure name={name} value={renderMilliseconds(times.p50)} about={about} />
+const signed = new Intl.NumberFormat(undefined, {
+  style: 'percent',
+  maximumFractionDigits: 0,
+  signDisplay: 'exceptZero',
+})
+
+/** Compares a figure with that of the previous period. */
+function renderChange(now: number | undefined, before: number | undefined, days: number): string {
+  const period = days === 1 ? 'previous day' : `previous ${days} days`
+  if (now === undefined || before === undefined || before === 0) return `No data for the ${period}`
+  return `${signed.format((now - before) / before)} compared with the ${period}`
 }
 
-function Figure({ name, value, about }: { name: string; value: string; about: string }) {
+interface TimesProps {
+  readonly name: string
+  readonly times: Sums['latency_ms']
+  readonly change: string
+}
+
+function Times({ name, times, change }: TimesProps) {
+  if (times === null) return <Figure name={name} value="–" about="No data" />
+  const about = `p95 ${renderMilliseconds(times.p95)}, p99 ${renderMilliseconds(times.p99)}`
+  return <Figure name={name} value={renderMilliseconds(times.p50)} about={about} change={change} />
+}
+
+interface FigureProps {
+  readonly name: string
+  readonly value: string
+  readonly about: string
+  readonly change?: string
+}
+
+function Figure({ name, value, about, change }: FigureProps) {
   return (
     <Stack className="panel" gap={2} p="md">
       <Text size="sm" c="dimmed">
@@ -109,6 +169,11 @@ function Figure({ name, value, about }: { name: string; value: string; about: st
       <Text size="xs" c="dimmed">
         {about}
       </Text>
+      {change === undefined ? null : (
+        <Text size="xs" c="dimmed">
+          {change}
+        </Text>
+      )}
     </Stack>
   )
 }
@@ -131,8 +196,18 @@ const figures: readonly Column<Line>[] = [
   { name: 'First token p95', isNumber: true, render: ({ first_byte_ms: times }) => renderTime(times?.p95) },
 ]
 
-function UsageTable({ by, lines, total }: Pick<ShownUsage, 'by' | 'lines' | 'total'>) {
-  const name: Column<Line> = { name: heads[by], render: (line) => line.name }
+function UsageTable({ by, lines, total, onPick }: ShownUsage & Pick<UsageContentProps, 'onPick'>) {
+  const name: Column<Line> = {
+    name: heads[by],
+    render: (line) =>
+      line === total || line.requests === 0 ? (
+        line.name
+      ) : (
+        <Anchor component="button" type="button" size="sm" onClick={() => onPick(line)}>
+          {line.name}
+        </Anchor>
+      ),
+  }
   // Shows the newest day first.
   const rows = by === 'day' ? lines.toReversed() : lines
   return (

@@ -77,7 +77,7 @@ export function BarPlot(props: ChartPanelProps) {
 }
 
 function VerticalBars(props: ChartPanelProps) {
-  const { series, render } = props
+  const { series, render, lines, onPick } = props
   return (
     <ResponsiveContainer width="100%" height={HEIGHT} initialDimension={initialDimension}>
       <BarChart data={toPoints(props)} accessibilityLayer={false} margin={{ top: 8, right: 8 }}>
@@ -96,6 +96,8 @@ function VerticalBars(props: ChartPanelProps) {
             stackId="all"
             fill={color}
             maxBarSize={36}
+            cursor="pointer"
+            onClick={(_, index) => pick(lines, index, onPick)}
             isAnimationActive={false}
           />
         ))}
@@ -104,15 +106,53 @@ function VerticalBars(props: ChartPanelProps) {
   )
 }
 
-const MAX_LETTERS = 18
+function pick(lines: ChartPanelProps['lines'], index: number, onPick: ChartPanelProps['onPick']): void {
+  const line = lines[index]
+  if (line !== undefined) onPick(line)
+}
 
-function shorten(name: string): string {
-  const letters = [...name]
-  return letters.length > MAX_LETTERS ? `${letters.slice(0, MAX_LETTERS - 1).join('')}…` : name
+/** Letters in one line of a label, and the number of its lines. */
+const LABEL_LETTERS = 24
+const LABEL_LINES = 2
+const LABEL_WIDTH = 168
+
+/** Breaks a name into lines, between words where possible; shortens only what exceeds the last line. */
+function breakLabel(name: string): string[] {
+  const lines: string[] = []
+  let rest = [...name]
+  while (rest.length > LABEL_LETTERS && lines.length < LABEL_LINES - 1) {
+    const space = rest.lastIndexOf(' ', LABEL_LETTERS)
+    const end = space > 0 ? space : LABEL_LETTERS
+    lines.push(rest.slice(0, end).join(''))
+    rest = rest.slice(space > 0 ? end + 1 : end)
+  }
+  const isLong = rest.length > LABEL_LETTERS
+  return [...lines, isLong ? `${rest.slice(0, LABEL_LETTERS - 1).join('')}…` : rest.join('')]
+}
+
+interface TickProps {
+  readonly x: number | string
+  readonly y: number | string
+  readonly payload: { readonly value: string }
+}
+
+/** Draws a name left of its bar; the browser shows a shortened name in full in a tooltip. */
+function NameTick({ x, y, payload: { value } }: TickProps) {
+  const lines = breakLabel(value)
+  return (
+    <text x={x} y={y} textAnchor="end" fontSize={12} fill="var(--chart-axis)">
+      <title>{value}</title>
+      {lines.map((line, index) => (
+        <tspan key={line} x={x} dy={index === 0 ? `${0.35 - (lines.length - 1) * 0.55}em` : '1.1em'}>
+          {line}
+        </tspan>
+      ))}
+    </text>
+  )
 }
 
 function HorizontalBars(props: ChartPanelProps) {
-  const { series, lines, render, shape } = props
+  const { series, lines, render, shape, onPick } = props
   const height = 48 + Math.max(lines.length, 2) * ROW_HEIGHT
   const stack = shape === 'bars' ? { stackId: 'all' } : {}
   return (
@@ -130,12 +170,21 @@ function HorizontalBars(props: ChartPanelProps) {
           dataKey="name"
           {...axis}
           axisLine={false}
-          width={130}
-          tickFormatter={shorten}
+          width={LABEL_WIDTH}
+          tick={NameTick}
         />
         <Tooltip {...tooltip} formatter={toText(render)} />
         {series.map(({ name, color }) => (
-          <Bar key={name} dataKey={name} {...stack} fill={color} maxBarSize={20} isAnimationActive={false} />
+          <Bar
+            key={name}
+            dataKey={name}
+            {...stack}
+            fill={color}
+            maxBarSize={20}
+            isAnimationActive={false}
+            cursor="pointer"
+            onClick={(_, index) => pick(lines, index, onPick)}
+          />
         ))}
       </BarChart>
     </ResponsiveContainer>
@@ -158,4 +207,6 @@ export interface ChartPanelProps {
   /** `lines` is only for days, because lines between agents, models or keys would be meaningless. */
   readonly shape: 'bars' | 'lines'
   readonly render: (value: number) => string
+  /** Called when the user clicks a bar. */
+  readonly onPick: (line: Line) => void
 }

@@ -9,27 +9,60 @@ export interface ShownUsage {
   readonly days: Days
   readonly lines: readonly Line[]
   readonly total: Line
+  /** Sums of the period of the same length before. */
+  readonly previous: Sums
 }
 
 export function useUsage(search: UsageSearch) {
-  const { by = 'day', key, whose } = search
-  const isAll = whose === 'all' || key !== undefined
+  const { by = 'day', key, agent, model } = search
+  const isAll = selectsAll(search)
   const days = daysOf(search)
-  const { from, to } = days
   return useQuery({
-    queryKey: ['usage', isAll, key, by, from, to],
+    queryKey: ['usage', isAll, key, agent, model, by, days],
     queryFn: async (): Promise<ShownUsage> => {
-      const { data, total } = await readUsage()
+      const [{ data, total }, { total: previous }] = await Promise.all([
+        readUsage(search, days),
+        readUsage({ ...search, by: 'day' }, previousDays(days)),
+      ])
       const names = await readNames(by, data)
-      return { by, days, lines: toLines(data, by, days, names), total: toTotal(total) }
+      return { by, days, lines: toLines(data, by, days, names), total: toTotal(total), previous }
     },
     placeholderData: keepPreviousData,
   })
+}
 
-  function readUsage() {
-    if (isAll) return api.admin.usage.query({ from, to, group_by: by, key })
-    return api.usage.list.query({ from, to, group_by: by === 'key' ? 'day' : by })
-  }
+/** Lists the agents and the models that were called in the period, without other filters. */
+export function useCalled(search: UsageSearch, by: 'agent' | 'model') {
+  const days = daysOf(search)
+  const { key, whose } = search
+  return useQuery({
+    queryKey: ['usage', 'called', selectsAll(search), key, by, days],
+    queryFn: async () => {
+      const { data } = await readUsage({ key, whose, by }, days)
+      return toLines(data, by, days, await readNames(by, data))
+    },
+    staleTime: 60_000,
+    placeholderData: keepPreviousData,
+  })
+}
+
+/** Returns whether the address selects the calls of other keys than the active one. */
+export function selectsAll({ whose, key }: UsageSearch): boolean {
+  return whose === 'all' || key !== undefined
+}
+
+function readUsage(search: UsageSearch, { from, to }: Days) {
+  const { by = 'day', key, model } = search
+  const shared = { from, to, agent: toAgentFilter(search.agent), model }
+  if (selectsAll(search)) return api.admin.usage.query({ ...shared, group_by: by, key })
+  return api.usage.list.query({ ...shared, group_by: by === 'key' ? 'day' : by })
+}
+
+/** The address's name for calls without an agent, because it omits empty values. */
+export const NO_AGENT = 'none'
+
+export function toAgentFilter(agent: string | undefined): string | undefined {
+  return agent === NO_AGENT ? '' : agent
 }
 
 /** Other keys' agents are not listed, so their ids are shown instead of names. */
@@ -57,6 +90,8 @@ export interface Line extends Sums {
   /** A day or an id; unique among the lines. */
   readonly id: string
   readonly name: string
+  /** The change of the address that selects only this line's calls. */
+  readonly narrowed: UsageSearch
 }
 
 const nothing: Sums = {
@@ -77,19 +112,24 @@ type Names = ReadonlyMap<string, string>
 function toLines(entries: readonly Entry[], by: Grouping, days: Days, names: Names): Line[] {
   if (by !== 'day') return entries.map((entry) => toLine(entry, by, names))
   const found = new Map(entries.map((entry) => [entry.day, entry]))
-  return listDays(days).map((day) => ({ ...nothing, ...found.get(day), id: day, name: renderLongDay(day) }))
+  return listDays(days).map((day) => ({ ...nothing, ...found.get(day), ...dayLine(day) }))
+}
+
+function dayLine(day: string): Pick<Line, 'id' | 'name' | 'narrowed'> {
+  return { id: day, name: renderLongDay(day), narrowed: { range: undefined, from: day, to: day } }
 }
 
 function toLine(entry: Entry, by: Grouping, names: Names): Line {
   switch (by) {
     case 'day':
-      return { ...entry, id: entry.day ?? '', name: renderLongDay(entry.day ?? '') }
+      return { ...entry, ...dayLine(entry.day ?? '') }
     case 'agent': {
       const { agent } = entry
       return {
         ...entry,
         id: agent ?? '',
         name: agent == null ? 'No agent' : (names.get(agent) ?? agent),
+        narrowed: { agent: agent ?? NO_AGENT },
       }
     }
     case 'model': {
@@ -98,18 +138,19 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
         ...entry,
         id: `${provider} ${model}`,
         name: model === provider ? model : `${model} (${provider})`,
+        narrowed: { model },
       }
     }
     case 'key': {
       const { key = '' } = entry
-      return { ...entry, id: key, name: names.get(key) ?? key }
+      return { ...entry, id: key, name: names.get(key) ?? key, narrowed: { key } }
     }
   }
 }
 
 /** Returns the totals as the table's last line. */
 function toTotal(total: Sums): Line {
-  return { ...total, id: 'total', name: 'Total' }
+  return { ...total, id: 'total', name: 'Total', narrowed: {} }
 }
 
 const DAY_MS = 86_400_000
@@ -125,9 +166,19 @@ export function daysOf({ range = '30', from, to }: UsageSearch, nowMs = Date.now
   return { from: toDay(nowMs - (Number(range) - 1) * DAY_MS), to: toDay(nowMs) }
 }
 
-function listDays({ from, to }: Days): string[] {
-  const count = Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1
-  return Array.from({ length: Math.max(count, 0) }, (_, index) => toDay(Date.parse(from) + index * DAY_MS))
+/** Returns the days of the period of the same length before. */
+export function previousDays({ from, to }: Days): Days {
+  const count = countDays({ from, to })
+  return { from: toDay(Date.parse(from) - count * DAY_MS), to: toDay(Date.parse(from) - DAY_MS) }
+}
+
+export function countDays({ from, to }: Days): number {
+  return Math.max(Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1, 0)
+}
+
+function listDays(days: Days): string[] {
+  const first = Date.parse(days.from)
+  return Array.from({ length: countDays(days) }, (_, index) => toDay(first + index * DAY_MS))
 }
 
 const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })

@@ -44,7 +44,7 @@ export async function binAgent(
   return row
 }
 
-/** Limits the bin like the number of agents, because an agent in the bin still uses storage. */
+/** Applies the limit on agents to the bin as well, because an agent in the bin still uses storage. */
 async function assertRoom({ db, config }: Pick<BinDeps, 'db' | 'config'>, tenantId: string): Promise<void> {
   const { agents: limit } = config.limits
   if (limit === 0) return

@@ -162,3 +162,86 @@ export const AgentConversations = mappingOf(
 function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
 }
+
+/** Bounds of the attachments that visitors may add to one message. */
+const MAX_ATTACHMENTS = 10
+const MIN_ATTACHMENT_BYTES = 1024
+const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
+const bytesRange = `must be ${MIN_ATTACHMENT_BYTES} to ${MAX_ATTACHMENT_BYTES}`
+
+export const AttachmentType = z.enum(['image', 'pdf', 'text'], { error: 'must be `image`, `pdf` or `text`' })
+export type AttachmentType = z.infer<typeof AttachmentType>
+
+/** The files that visitors may attach to a message (ADR 0067). */
+export const AgentAttachments = mappingOf(
+  z.strictObject(
+    {
+      types: listOf(AttachmentType)
+        .min(1, 'must name at least one type')
+        .max(AttachmentType.options.length, 'must not repeat a type')
+        .refine((types) => new Set(types).size === types.length, 'must not repeat a type')
+        .default(['image']),
+      /** Per message. */
+      maxCount: z
+        .int({ error: 'must be a whole number' })
+        .min(1, `must be 1 to ${MAX_ATTACHMENTS}`)
+        .max(MAX_ATTACHMENTS, `must be 1 to ${MAX_ATTACHMENTS}`)
+        .default(4),
+      /** Of each attachment, before base64. */
+      maxBytes: z
+        .int({ error: 'must be a whole number' })
+        .min(MIN_ATTACHMENT_BYTES, bytesRange)
+        .max(MAX_ATTACHMENT_BYTES, bytesRange)
+        .default(1024 * 1024),
+    },
+    { error: strictMapping },
+  ),
+)
+export type AgentAttachments = z.infer<typeof AgentAttachments>
+
+/** Returns the bytes by which the attachments of one message can enlarge a request, as base64. */
+export function attachmentBytesOf(rules: AgentAttachments | undefined): number {
+  return rules === undefined ? 0 : rules.maxCount * Math.ceil((rules.maxBytes * 4) / 3 + 1024)
+}
+
+/** The rules as the widget reads them. */
+export const AttachmentsView = z
+  .strictObject({
+    types: z
+      .array(AttachmentType)
+      .meta({ description: 'Types that both the agent and its default model accept.' }),
+    max_count: z.int().meta({ description: 'Maximum number of attachments of one message.' }),
+    max_bytes: z.int().meta({ description: 'Maximum size of each attachment, in bytes.' }),
+  })
+  .nullable()
+  .meta({ description: 'What visitors may attach to a message; null if nothing.' })
+
+export function renderAttachments(
+  rules: AgentAttachments | undefined,
+  isAccepted: (type: AttachmentType) => boolean,
+): z.output<typeof AttachmentsView> {
+  if (rules === undefined) return null
+  return {
+    types: rules.types.filter(isAccepted),
+    max_count: rules.maxCount,
+    max_bytes: rules.maxBytes,
+  }
+}
+
+/** Returns what the widget reads about the storage of conversations. */
+export function renderStorage(
+  { isAllowed, maxDays }: { readonly isAllowed: boolean; readonly maxDays: number },
+  conversations: z.infer<typeof AgentConversations> | undefined,
+) {
+  if (!isAllowed || conversations === undefined)
+    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
+  const { keep, notice, visitor } = conversations
+  return {
+    stored: true,
+    keep_days: Math.min(Math.ceil(toSeconds(keep) / DAY_SECONDS), maxDays),
+    notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
+    list: visitor.list,
+    delete: visitor.delete,
+    resume_seconds: toSeconds(visitor.resume),
+  }
+}

@@ -8,7 +8,14 @@ import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { findSchemaFault, findSizeProblem, type JsonSchema, Text } from '../lib/formats/json-schema.ts'
 import { offsetOf, readYaml, reject, type YamlMapping } from '../lib/formats/yaml.ts'
 import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
-import { AgentConversations, Disclaimer, listOf, mappingOf, withoutNulls } from './definition-parts.ts'
+import {
+  AgentAttachments,
+  AgentConversations,
+  Disclaimer,
+  listOf,
+  mappingOf,
+  withoutNulls,
+} from './definition-parts.ts'
 import { AgentTheme } from './theme.ts'
 
 const longestLabel = 200
@@ -106,12 +113,13 @@ const AgentEmbed = mappingOf(
       disclaimer: Disclaimer.optional(),
       dictation: z.boolean({ error: 'must be true or false' }).optional(),
       readAloud: z.boolean({ error: 'must be true or false' }).optional(),
+      followUps: z.boolean({ error: 'must be true or false' }).optional(),
     },
     { error: 'must be a mapping' },
   ),
 )
 
-/** Ignores unknown keys, except under `conversations` and `embed.theme`; the stored text still contains them. */
+/** Ignores unknown keys, except under `attachments`, `conversations` and `embed.theme`; the stored text still contains them. */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,
@@ -126,6 +134,7 @@ export const AgentDefinition = mappingOf(
     pageTools: PageTools.default('all'),
     behavior: AgentBehavior.optional(),
     embed: AgentEmbed.optional(),
+    attachments: AgentAttachments.optional(),
     conversations: AgentConversations.optional(),
   }),
 )

@@ -5,7 +5,15 @@ import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
 import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
-import { AgentConversations, DisclaimerView, renderDisclaimer, toSeconds } from './definition-parts.ts'
+import {
+  AgentConversations,
+  AttachmentsView,
+  type AttachmentType,
+  DisclaimerView,
+  renderAttachments,
+  renderDisclaimer,
+  renderStorage,
+} from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
 import { ThemeView } from './theme.ts'
@@ -188,8 +196,6 @@ export const AgentVersionList = z
   })
   .meta({ id: 'AgentVersionList' })
 
-const DAY_SECONDS = 86_400
-
 /** The agent fields that its public key may read. Never includes the instructions. */
 export const AgentSelf = z
   .strictObject({
@@ -207,12 +213,12 @@ export const AgentSelf = z
     greeting: z.string().nullable(),
     title: z.string().nullable(),
     starters: z.array(z.string()),
-    theme: ThemeView.meta({
-      description: 'Appearance of the widget; contains only fields that the definition sets.',
-    }),
+    theme: ThemeView,
     disclaimer: DisclaimerView,
     dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
+    attachments: AttachmentsView,
+    followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
     conversations: z.strictObject({
       stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
       keep_days: z
@@ -331,25 +337,19 @@ export function renderAgentSelf(
     disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
     dictation: definition.embed?.dictation ?? false,
     readAloud: definition.embed?.readAloud ?? false,
-    conversations: renderStorage(deps.config.conversations, definition),
+    attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
+    followUps: definition.embed?.followUps ?? false,
+    conversations: renderStorage(deps.config.conversations, definition.conversations),
   }
 }
 
-function renderStorage(
-  { isAllowed, maxDays }: Dependencies['config']['conversations'],
-  { conversations }: Agent['definition'],
-): z.output<typeof AgentSelf>['conversations'] {
-  if (!isAllowed || conversations === undefined)
-    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
-  const { keep, notice, visitor } = conversations
-  return {
-    stored: true,
-    keep_days: Math.min(Math.ceil(toSeconds(keep) / DAY_SECONDS), maxDays),
-    notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
-    list: visitor.list,
-    delete: visitor.delete,
-    resume_seconds: toSeconds(visitor.resume),
-  }
+/** Returns whether the agent's default model accepts a type of attachment. */
+function acceptedBy(
+  { models }: Pick<Dependencies, 'models'>,
+  { definition, policy }: Pick<Agent, 'definition' | 'policy'>,
+): (type: AttachmentType) => boolean {
+  const route = findDefaultModel(models, { policy, ownModel: definition.model })?.route
+  return (type) => route === undefined || models.takes(route, type)
 }
 
 export function renderVersionList({

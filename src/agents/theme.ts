@@ -91,4 +91,7 @@ export const AgentTheme = mappingOf(Theme)
 export type AgentTheme = z.output<typeof Theme>
 
 /** The theme in responses: absent fields have their default (docs/agents.md). */
-export const ThemeView = Theme.meta({ id: 'AgentTheme' })
+export const ThemeView = Theme.meta({
+  id: 'AgentTheme',
+  description: 'Appearance of the widget; contains only fields that the definition sets.',
+})

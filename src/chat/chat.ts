@@ -5,7 +5,8 @@ import { newId } from '../lib/ids.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
-import { toCallerError, toFailedCall, toInterruption } from '../providers/failures.ts'
+import { nameFailure, toCallerError, toFailedCall, toInterruption } from '../providers/failures.ts'
+import { BackendFailure } from '../providers/provider.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
 import type { Release } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
@@ -208,6 +209,8 @@ class TurnRun {
       } catch (thrown) {
         endAttempt?.(thrown)
         usage.failCall(toFailedCall(thrown, turn.isStream))
+        if (thrown instanceof BackendFailure)
+          usage.addFailedAttempt({ provider: backend.name, model, reason: nameFailure(thrown) })
         throw thrown
       }
     })

@@ -8,21 +8,26 @@ import {
   parseDefinition,
   toolName,
 } from '../agents/definition.ts'
+import type { AttachmentType } from '../agents/definition-parts.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { chooseRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import { chargeRequest, DEFINITION_BYTES_PER_REQUEST } from '../operations/access.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
+import type { ModelRoute } from '../providers/provider.ts'
 import type { Routes } from '../providers/retry.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
+import { checkMessages } from './attachments/attachments.ts'
 import type { Dependencies } from './dependencies.ts'
 import { capOutput } from './output-limit.ts'
 import { toPublicRequest } from './public-request.ts'
 import type { PlaygroundOptions } from './schema.ts'
 import type { OwnTool, ToolNames, TurnTools } from './tool-loop.ts'
+
+export { assertParts } from './attachments/attachments.ts'
 
 const PAGE_CONTEXT = '[Context provided by the page, not by the user]\n'
 const UNSAVED_ID = 'draft'
@@ -112,7 +117,11 @@ function createTurn(
   }
   const { span } = context.metadata.instrumentation
   if (agent === undefined) return { ...turn, request, tools: undefined, span, endSpan: ignore }
-  const { request: agentRequest, toolNames } = toAgentRequest(agent, request, deps.tools)
+  const { request: agentRequest, toolNames } = toAgentRequest(
+    agent,
+    withCheckedAttachments(deps, agent, turn.routes[0], request),
+    deps.tools,
+  )
   const agentSpan = span && beginAgentSpan(span, agent)
   return {
     ...turn,
@@ -127,6 +136,18 @@ function createTurn(
 }
 
 function ignore(): void {}
+
+/** An agent without `attachments` forwards parts unchecked. @throws ServiceError */
+function withCheckedAttachments(
+  { models }: Dependencies,
+  { definition: { attachments: rules } }: TurnAgent,
+  route: ModelRoute,
+  request: ChatRequest,
+): ChatRequest {
+  if (rules === undefined) return request
+  const modelTakes = (type: AttachmentType) => models.takes(route, type)
+  return { ...request, messages: checkMessages(request.messages, { rules, model: route.model, modelTakes }) }
+}
 
 function createToolRunner(
   { deps, caller, metadata }: CallContext<Caller, Dependencies>,

@@ -108,6 +108,10 @@ export interface UsageCallTable {
   latency_ms: number
   first_byte_ms: number | null
   created_at: number
+  /** Number of requests to providers; null for calls recorded before this column existed. */
+  attempts: number | null
+  /** JSON: the provider, model and failure of each failed request; null if none failed. */
+  failed_attempts: string | null
 }
 
 /** Totals of the calls that began on one day (UTC); never deleted. */

@@ -5,8 +5,8 @@ import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, JsonBytes } from '../operations/operation.ts'
 import { beginEmbeddingCalls } from '../providers/call-span.ts'
 import type { Usage } from '../providers/chat-api.ts'
-import { toCallerError, toFailedCall } from '../providers/failures.ts'
-import type { ModelRoute } from '../providers/provider.ts'
+import { nameFailure, toCallerError, toFailedCall } from '../providers/failures.ts'
+import { BackendFailure, type ModelRoute } from '../providers/provider.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
@@ -66,6 +66,8 @@ async function embed(
       await usage.reserve({ input: request.input })
       const list = await ask({ ...request, model }, { backend, signal, span }).catch((thrown) => {
         usage.failCall(toFailedCall(thrown, false))
+        if (thrown instanceof BackendFailure)
+          usage.addFailedAttempt({ provider: backend.name, model, reason: nameFailure(thrown) })
         throw thrown
       })
       span?.set({ 'gen_ai.usage.input_tokens': list.tokens })

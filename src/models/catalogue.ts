@@ -135,6 +135,12 @@ export class ModelCatalogue {
     return { backend, model }
   }
 
+  /** Returns whether a model accepts a type of attachment; true if its provider does not list what it accepts. */
+  takes({ backend, model }: ModelRoute, type: 'image' | 'pdf' | 'text'): boolean {
+    const inputs = this.lists.get(backend.name)?.get(model)?.inputs
+    return type === 'text' || inputs === undefined || inputs.includes(type === 'pdf' ? 'file' : 'image')
+  }
+
   defaultModel(): string | undefined {
     return this.deps.config.defaultModel ?? this.merged.find(({ chats }) => chats)?.id
   }

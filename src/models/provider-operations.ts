@@ -50,7 +50,9 @@ async function apply({ providers }: Dependencies): Promise<void> {
 
 const administrator = { callers: ['parent'], needs: 'administrator' } as const
 const notFound = { 404: 'There is no provider with this name.' }
-const readOnly = { 409: 'The provider comes from the environment, or was changed at the same time.' }
+const readOnly = {
+  409: 'The provider is set in the environment and is read-only here, or another request changed it at the same time.',
+}
 
 const { query, mutation } = operationsOf<Dependencies>()('Administration', administrator)
 

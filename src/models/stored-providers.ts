@@ -141,7 +141,7 @@ export async function testNamedProvider(
   return { ...tested, provider }
 }
 
-/** Reads a saved provider from the environment or the database. */
+/** Finds a provider by its name, in the environment or the database. */
 async function findTested(deps: ProviderDeps, name: string): Promise<RemoteConfig> {
   const configured = deps.config.providers.find((provider) => provider.name === name)
   if (configured?.kind === 'gateway' || configured?.kind === 'local') return configured

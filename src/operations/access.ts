@@ -1,6 +1,6 @@
 /** Implements the access checks: authentication, permissions, rate limits, same origin and body size. */
 
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import type { Config } from '../config/config.ts'
 import { hasNoBody, type ImplicitCredentials, MAX_JSON_VALUES, mediaTypeOf } from '../http/request.ts'
@@ -160,12 +160,19 @@ const MAX_ANONYMOUS_BYTES = 16 * 1024
 
 /** Returns the body limit in bytes; `caller` is undefined for operations that need no key. */
 export function limitBodyBytes(
-  { limits }: Pick<Config, 'limits'>,
-  caller: Pick<AnyCaller, 'kind'> | undefined,
+  { config: { limits }, attachmentBytes }: Pick<Dependencies, 'config' | 'attachmentBytes'>,
+  { headers }: Pick<IncomingMessage, 'headers'>,
+  caller: AnyCaller | undefined,
   maxBytes: number,
-): number {
+): number | Promise<number> {
   if (caller === undefined) return Math.min(maxBytes, MAX_ANONYMOUS_BYTES)
-  return caller?.kind === 'agent' ? Math.min(maxBytes, limits.maxAgentBodyBytes) : maxBytes
+  if (caller.kind !== 'agent') return maxBytes
+  const usual = Math.min(maxBytes, limits.maxAgentBodyBytes)
+  // Reads the agent only for large bodies, and for bodies that do not announce their length.
+  if (Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) <= usual) return usual
+  const add = (bytes: number) => Math.min(maxBytes, usual + bytes)
+  const extra = attachmentBytes(caller)
+  return extra instanceof Promise ? extra.then(add) : add(extra)
 }
 
 /** Bytes charged as one request. */

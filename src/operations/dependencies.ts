@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Replicas } from '../replicas/replicas.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { AddressSharing } from './address-sharing.ts'
-import type { Authenticator } from './operation.ts'
+import type { AgentCaller, Authenticator } from './operation.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -15,6 +15,8 @@ export interface Dependencies {
   readonly shared: Pick<Replicas, 'limiter'>
   readonly authenticator: Authenticator
   readonly addressSharing: AddressSharing
+  /** Returns the bytes by which the attachments of an agent enlarge requests with its key. */
+  readonly attachmentBytes: (caller: AgentCaller) => number | Promise<number>
   /**
    * Returns these dependencies with the database connections of one area of the API. Undefined if all areas
    * share one connection.

@@ -272,15 +272,21 @@ function toInput<D>(
 
 /** Reads the body and counts the request. */
 async function readBytes<D>(
-  { request, context, deps: { config, clock } }: HttpCall,
+  { request, context, deps }: HttpCall,
   { auth, request: options }: RestOperation<D>,
   isDefinition: boolean,
 ) {
+  const { config, clock } = deps
   const caller = auth.callers.length === 0 ? undefined : context.caller
   const bytes = await readBody(
     request,
     {
-      maxBytes: limitBodyBytes(config, caller, options?.maxBodyBytes?.(config) ?? MAX_JSON_BYTES),
+      maxBytes: await limitBodyBytes(
+        deps,
+        request,
+        caller,
+        options?.maxBodyBytes?.(config) ?? MAX_JSON_BYTES,
+      ),
       totalMs: config.timings.bodyMs,
       idleMs: config.timings.bodyIdleMs,
     },

@@ -257,7 +257,12 @@ async function readCallBody(
   }
   askForBody(request, response)
   const { limits, timings } = config
-  const maxBytes = limitBodyBytes(config, caller, Math.max(limits.maxBodyBytes, MIN_BODY_LIMIT_BYTES))
+  const maxBytes = await limitBodyBytes(
+    deps,
+    request,
+    caller,
+    Math.max(limits.maxBodyBytes, MIN_BODY_LIMIT_BYTES),
+  )
   const bytes = await readBody(
     request,
     { maxBytes, totalMs: timings.bodyMs, idleMs: timings.bodyIdleMs },

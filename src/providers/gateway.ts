@@ -172,6 +172,7 @@ function toModel(listed: JsonObject, id: string, provider: string): BackendModel
   // In order: OpenRouter and LiteLLM, vLLM, Groq, llama-server (configured, trained).
   const lengths = [listed.context_length, listed.max_model_len, listed.context_window]
   const own = isJsonObject(meta) ? [meta.n_ctx, meta.n_ctx_train] : []
+  const inputs = isJsonObject(listed.architecture) ? listed.architecture.input_modalities : undefined
   const contextLength = [...lengths, ...own].find(isCount)
   return {
     id,
@@ -180,6 +181,7 @@ function toModel(listed: JsonObject, id: string, provider: string): BackendModel
     ...(contextLength !== undefined && { contextLength }),
     ...(id.endsWith(newestTag) && { aliases: [id.slice(0, -newestTag.length)] }),
     chats: !embeddingNames.test(id),
+    ...(Array.isArray(inputs) && { inputs: inputs.filter((input) => typeof input === 'string') }),
   }
 }
 

@@ -22,6 +22,8 @@ export interface BackendModel {
    * model.
    */
   readonly embeds?: boolean
+  /** Kinds of input that the model reads, such as `image`; absent if the provider does not list them. */
+  readonly inputs?: readonly string[]
 }
 
 /** A model provider. Returns bytes in the chat API's format, so that unchanged responses need no decoding. */

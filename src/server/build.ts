@@ -1,7 +1,8 @@
 /** Opens and connects a service's components (the composition root). */
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
-import { createAgentDirectory } from '../agents/cache.ts'
+import { type Agent, createAgentDirectory } from '../agents/cache.ts'
+import { attachmentBytesOf } from '../agents/definition-parts.ts'
 import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
 import { sumArtifactBytes } from '../artifacts/artifacts.ts'
 import { namedBlobs } from '../artifacts/maintenance.ts'
@@ -95,7 +96,7 @@ export async function createDeps(
     ...createVisitors({ sealer, clock, random }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
-    ...{ backends, models },
+    ...{ backends, models, attachmentBytes: createAttachmentBytes(agents) },
     providers: createProviders(bus, backends, { config, db: backgroundDb, log, sealer, models }),
     breakers: new Breakers(config.breaker, clock),
     shared,
@@ -151,6 +152,15 @@ function createConversations(
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
     conversations.deleteOfAgent(tenantId, agentId)
   return { conversations, onAgentDeleted }
+}
+
+/** Lets the body limit of agent keys rise for agents that accept attachments. */
+function createAttachmentBytes(agents: Deps['agents']): Deps['attachmentBytes'] {
+  const bytesOf = (agent: Agent | undefined) => attachmentBytesOf(agent?.definition.attachments)
+  return ({ tenantId, agentId }) => {
+    const agent = agents.find(tenantId, agentId)
+    return agent instanceof Promise ? agent.then(bytesOf) : bytesOf(agent)
+  }
 }
 
 function createVisitors(deps: Parameters<typeof createVisitorTokens>[0], streams: StreamLimiter) {

@@ -8,6 +8,7 @@ import type { Dependencies as FilesDependencies } from '../files/dependencies.ts
 import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
 import type { LiveProviders } from '../models/live-providers.ts'
 import type { AddressSharing } from '../operations/address-sharing.ts'
+import type { Dependencies as OperationsDependencies } from '../operations/dependencies.ts'
 import type { Authenticator } from '../operations/operation.ts'
 import type { ChatBackend } from '../providers/provider.ts'
 import type { Dependencies as VisitorsDependencies } from '../visitors/dependencies.ts'
@@ -26,5 +27,6 @@ export interface Deps
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator
   readonly addressSharing: AddressSharing
+  readonly attachmentBytes: OperationsDependencies['attachmentBytes']
   readonly inArea: ((area: string) => Deps) | undefined
 }

@@ -45,10 +45,7 @@ function registerUsage(registry: Registry, clock: Pick<Clock, 'now'>): void {
       'Size of the JavaScript heap, in bytes.',
       () => process.memoryUsage().heapTotal,
     ],
-    nodejs_heap_size_used_bytes: [
-      'Used part of the JavaScript heap, in bytes.',
-      () => process.memoryUsage().heapUsed,
-    ],
+    nodejs_heap_size_used_bytes: ['JavaScript heap in use, in bytes.', () => process.memoryUsage().heapUsed],
     nodejs_external_memory_bytes: [
       'Memory outside the JavaScript heap, in bytes.',
       () => process.memoryUsage().external,

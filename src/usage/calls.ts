@@ -1,8 +1,9 @@
 /** Lists individual calls that are still within the retention time, newest first. */
+import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { toPage } from '../lib/page.ts'
 import type { Dependencies } from './dependencies.ts'
-import type { UsageCall, UsageCallList, UsageCallQuery } from './schema.ts'
+import { FailedAttempt, type UsageCall, type UsageCallList, type UsageCallQuery } from './schema.ts'
 import { type CallRange, listCalls, type UsageCallRow } from './store.ts'
 import { firstCallIdAt, type UsageTracker } from './tracker.ts'
 
@@ -63,5 +64,8 @@ function renderCall(row: UsageCallRow): UsageCall {
     latency_ms: row.latency_ms,
     first_byte_ms: row.first_byte_ms,
     created_at: row.created_at,
+    attempts: row.attempts,
+    failed_attempts:
+      row.failed_attempts === null ? [] : z.array(FailedAttempt).parse(JSON.parse(row.failed_attempts)),
   }
 }

@@ -23,6 +23,10 @@ export const UsageQuery = z.strictObject({
     .enum(['day', 'agent', 'model'], { error: 'must be day, agent or model' })
     .default('day')
     .meta({ description: 'Grouping of the entries.' }),
+  agent: reference().optional().meta({
+    description: 'Counts only the calls of this agent. An empty value selects calls without an agent.',
+  }),
+  model: modelId().optional().meta({ description: "Counts only calls of this provider's model id." }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -76,6 +80,19 @@ export const AgentLastDays = z
   .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
   .meta({ description: 'Agents that were never called are omitted.' })
 
+/** Limits the failures that a call records. */
+export const MAX_FAILED_ATTEMPTS = 20
+
+export const FailedAttempt = z.strictObject({
+  provider: z.string(),
+  model: z.string(),
+  reason: z.string().meta({
+    description:
+      '`timeout`, `unreachable`, another kind of failure, or the status class that the provider returned, such as `status_429` or `status_5xx`.',
+  }),
+})
+export type FailedAttempt = z.infer<typeof FailedAttempt>
+
 export const UsageCall = z
   .strictObject({
     id: z.string(),
@@ -99,6 +116,13 @@ export const UsageCall = z
       .nullable()
       .meta({ description: 'Time to the first byte of a streamed answer; null without one.' }),
     created_at: z.int().meta({ description: 'Unix seconds at which the call began.' }),
+    attempts: z.int().nullable().meta({
+      description:
+        'Number of requests to providers, including retries, fallbacks and requests after tool calls; null for calls recorded by earlier versions.',
+    }),
+    failed_attempts: z.array(FailedAttempt).meta({
+      description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After the last failure of a model, its fallback answers.`,
+    }),
   })
   .meta({ id: 'UsageCall' })
 export type UsageCall = z.infer<typeof UsageCall>

@@ -12,15 +12,24 @@ export async function listDays(
   tenantId: string,
   from: string,
   to: string,
+  filter: DayFilter = {},
 ): Promise<UsageDayRow[]> {
-  return db
+  let days = db
     .selectFrom('usage_days')
     .selectAll()
     .where('parent_key_id', '=', tenantId)
     .where('day', '>=', from)
     .where('day', '<=', to)
     .orderBy('day')
-    .execute()
+  if (filter.agent !== undefined) days = days.where('agent_id', '=', filter.agent)
+  if (filter.model !== undefined) days = days.where('model', '=', filter.model)
+  return days.execute()
+}
+
+export interface DayFilter {
+  /** Agent id; empty for calls without an agent. */
+  readonly agent?: string | undefined
+  readonly model?: string | undefined
 }
 
 export async function sumTokensSince(
@@ -189,6 +198,8 @@ const anyCall: UsageCallRow = {
   latency_ms: 0,
   first_byte_ms: 0,
   created_at: 0,
+  attempts: 0,
+  failed_attempts: null,
 }
 const callColumns = Object.keys(anyCall) as (keyof UsageCallRow)[]
 

@@ -32,7 +32,7 @@ interface Inputs {
 export interface TokenNeed {
   /** Upper bound of the input tokens. */
   readonly inputTokens: number
-  /** Bytes of the messages' text, from which a provider must count tokens. */
+  /** Bytes of text in the messages. A provider that reports far too few tokens for this text is not believed. */
   readonly textBytes: number
   /** The output tokens that the client asks for, for each choice; 0 for embeddings. */
   readonly outputTokens: number

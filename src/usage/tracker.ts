@@ -13,6 +13,7 @@ import { createBudgetEnforcer, type Reservation } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { countAnswer, countFailure, isCount, type UsedTokens } from './grants.ts'
+import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 import type { Promptlike } from './token-bounds.ts'
 
@@ -140,6 +141,7 @@ export class UsageRecord implements AsyncDisposable {
   private isEstimated = false
   private modelCalls = 0
   private attempts = 0
+  private readonly failedAttempts: FailedAttempt[] = []
   /** Number of events forwarded since the last counted model call. */
   private events = 0
   /** The tokens reserved for the current request to a provider. */
@@ -178,6 +180,11 @@ export class UsageRecord implements AsyncDisposable {
     this.attempts += 1
     this.hasBudget ||= this.reservation !== undefined
     return this.reservation?.grant.outputTokens
+  }
+
+  /** Records a request to a provider that has failed, and why. */
+  addFailedAttempt(failed: FailedAttempt): void {
+    if (this.failedAttempts.length < MAX_FAILED_ATTEMPTS) this.failedAttempts.push(failed)
   }
 
   /** Settles the tokens of a request to a provider that has failed before its answer began. */
@@ -279,6 +286,8 @@ export class UsageRecord implements AsyncDisposable {
       latency_ms: Math.round(options.clock.monotonic() - startedTick),
       first_byte_ms: firstByteMs,
       created_at: Math.floor(startedAtMs / 1000),
+      attempts: this.attempts,
+      failed_attempts: this.failedAttempts.length === 0 ? null : JSON.stringify(this.failedAttempts),
     }
   }
 }

@@ -36,7 +36,7 @@ export async function readUsage(
   const groups = new Map<string, Group>()
   const total = new Sum()
   for (const tenantId of tenantIds) {
-    for (const row of await listDays(deps.db, tenantId, from, to)) {
+    for (const row of await listDays(deps.db, tenantId, from, to, query)) {
       groupFor(groups, row, query.group_by).sum.add(row)
       total.add(row)
     }

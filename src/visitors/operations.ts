@@ -2,9 +2,12 @@
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
+import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
 import { followOwn, streamEvents } from './follow.ts'
 import {
+  AttachmentQuery,
+  AttachmentResult,
   CancelInput,
   CancelResult,
   ContinueInput,
@@ -52,6 +55,12 @@ export const visitorOperations = {
     input: SendInput,
     output: SendResult,
     run: ({ context, input }) => send(context, input),
+  }),
+
+  attachment: query({
+    input: AttachmentQuery,
+    output: AttachmentResult,
+    run: ({ context, input }) => readAttachment(context, input),
   }),
 
   follow: query({

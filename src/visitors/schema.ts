@@ -1,12 +1,13 @@
 /** Defines the schemas of the visitors' operations and of the feed of a conversation. */
 import { z } from 'zod'
-import { boundElsewhere, foreignId, modelId, reference } from '../lib/schema-bounds.ts'
-import { ChatTool, MAX_TOOLS } from '../providers/chat-api.ts'
+import { boundElsewhere, foreignId, label, longText, modelId, reference } from '../lib/schema-bounds.ts'
+import { ChatTool, MAX_TOOLS, text } from '../providers/chat-api.ts'
 
 const MAX_TEXT = 64 * 1024
 const MAX_CONTEXT = 64 * 1024
 const MAX_OUTPUT = 256 * 1024
 const MAX_RESULTS = 128
+const MAX_ATTACHMENTS = 10
 
 const conversationId = reference().meta({ description: 'Conversation id: `conv_` and 24 characters.' })
 const turnId = reference().meta({ description: 'Turn id: `turn_` and 24 characters.' })
@@ -57,6 +58,16 @@ const itemFields = {
   client_id: z.string().nullable(),
   created_at: z.int().meta({ description: 'Unix seconds.' }),
   text: z.string().optional().meta({ description: 'Text of a message.' }),
+  attachments: z
+    .array(
+      z.strictObject({
+        type: z.enum(['image', 'pdf', 'text']),
+        name: z.string().nullable().meta({ description: 'File name, if the client sent one.' }),
+        part: z.int().meta({ description: 'Position in the content of the item in `visitor.attachment`.' }),
+      }),
+    )
+    .optional()
+    .meta({ description: 'Attachments of a message; absent if it has none.' }),
   call_id: z.string().optional(),
   name: z.string().optional(),
   arguments: z.string().optional().meta({ description: 'JSON object.' }),
@@ -158,12 +169,43 @@ export const OpenResult = z.strictObject({
 })
 export type OpenResult = z.infer<typeof OpenResult>
 
-export const SendInput = z.strictObject({
-  conversation: conversationId.optional(),
-  client_id: clientId,
-  text: z.string().min(1, 'must not be empty').max(MAX_TEXT, `must be at most ${MAX_TEXT} characters`),
-  ...turnFields,
-})
+/** The parts have the form of the chat API; a text part must begin with `[Attached file: <name>]`. */
+const Attachment = z.discriminatedUnion(
+  'type',
+  [
+    z.strictObject({ type: z.literal('image_url'), image_url: z.strictObject({ url: longText() }) }),
+    z.strictObject({
+      type: z.literal('file'),
+      file: z.strictObject({ filename: label(), file_data: longText() }),
+    }),
+    z.strictObject({
+      type: z.literal('text'),
+      text: text.refine((given) => /^\[Attached file: [^\]\n]{1,200}\]\n/.test(given), {
+        error: 'must begin with a line `[Attached file: <name>]`',
+      }),
+    }),
+  ],
+  { error: 'must be image_url, file or text' },
+)
+
+export const SendInput = z
+  .strictObject({
+    conversation: conversationId.optional(),
+    client_id: clientId,
+    text: z.string().max(MAX_TEXT, `must be at most ${MAX_TEXT} characters`).meta({
+      description: 'May be empty if the message has attachments.',
+    }),
+    attachments: z
+      .array(Attachment)
+      .max(MAX_ATTACHMENTS, `must be at most ${MAX_ATTACHMENTS} attachments`)
+      .optional()
+      .meta({ description: 'Files for the model, if the agent accepts them.' }),
+    ...turnFields,
+  })
+  .refine(({ text: given, attachments = [] }) => given !== '' || attachments.length > 0, {
+    path: ['text'],
+    error: 'must not be empty',
+  })
 export type SendInput = z.infer<typeof SendInput>
 
 /** A turn that a visitor started; `cursor` continues after its `conversation.turn.started`. */
@@ -172,6 +214,15 @@ export type StartedResult = z.infer<typeof StartedResult>
 
 export const SendResult = StartedResult.extend({ conversation: VisitorConversation, item: VisitorItem })
 export type SendResult = z.infer<typeof SendResult>
+
+export const AttachmentQuery = z.object({
+  conversation: conversationId,
+  item: reference(),
+  part: z.int().min(0).max(1000).meta({ description: '`part` of the attachment.' }),
+})
+export const AttachmentResult = z.strictObject({
+  data: z.string().meta({ description: 'Data URL, or the text of a text file.' }),
+})
 
 export const FollowQuery = z.object({ conversation: conversationId, cursor: cursor.optional() })
 

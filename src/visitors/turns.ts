@@ -27,6 +27,7 @@ import { logFailure } from '../operations/errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { toChatRequest } from '../responses/request.ts'
 import type { InputItem } from '../responses/schema.ts'
+import { assertAttachments, extraBytesOf, toMessageItem } from './attachments.ts'
 import type {
   ContinueInput,
   SendInput,
@@ -52,16 +53,18 @@ const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this 
 
 /** Sends a message; starts a new conversation if `conversation` is absent. @throws ServiceError */
 export async function send(context: Context, input: SendInput): Promise<SendResult> {
-  const { client_id: clientId, text, conversation: conversationId } = input
-  const repeated = await findRepeated(context, { clientId, conversationId, content: text })
+  const { client_id: clientId, text, attachments, conversation: conversationId } = input
+  const content = attachments === undefined ? text : JSON.stringify([text, attachments])
+  const repeated = await findRepeated(context, { clientId, conversationId, content })
   if (repeated.turn !== undefined) return renderSent(context, repeated.turn)
+  const { agent } = await requireStoring(context)
+  assertAttachments(context, agent, input)
   const last = conversationId === undefined ? undefined : await findLast(context, conversationId)
-  const [message] = toInputItems(text, context.deps.random)
-  const sent = { ...(message as NewItem), clientId }
-  const items = [...(await missingOutputs(context, last, new Set())), sent]
+  const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input)]
   const turn = await start(context, {
     ...{ last, page: input, items, kind: 'model' },
     idempotency: repeated.idempotency,
+    extraBytes: extraBytesOf(agent, input),
   })
   return renderSent(context, turn)
 }
@@ -135,12 +138,13 @@ interface Start {
   readonly items: readonly NewItem[]
   readonly kind: TurnPlan['kind']
   readonly idempotency: TurnPlan['idempotency']
+  readonly extraBytes?: number
 }
 
 /** Returns the row of the started turn. @throws ServiceError */
 async function start(context: Context, given: Start): Promise<TurnRow> {
   const { deps, caller, metadata } = context
-  const { last, page, items, kind, idempotency } = given
+  const { last, page, items, kind, idempotency, extraBytes = 0 } = given
   const { agent, storing } = await requireStoring(context)
   const { visitorId } = requireVisitor(context)
   const history = await readHistory(context, last, agent.definition.conversations?.history)
@@ -162,6 +166,7 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
     kind,
     request: { stream: true },
     input: items,
+    extraBytes,
     requestId: metadata.requestId,
     renderFailure(failure) {
       logFailure(deps, { ...metadata.instrumentation.line, path: '/trpc/visitor.send' }, failure)

@@ -6,13 +6,18 @@ import { addDays, dayOf } from '../../src/usage/days.ts'
 import { renderHistogram } from '../../src/usage/histogram.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
+import { startChatHarness } from '../support/chat-harness.ts'
 import { readTable } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
+import { createFallbackHarness, noRetries, onlyForModel } from '../support/fallbacks.ts'
 import { sendChat } from '../support/usage.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
+
+const { startAgent } = createFallbackHarness(await startChatHarness())
 
 let browser: Browser
 beforeAll(async () => {
@@ -134,6 +139,69 @@ test('the usage page groups a month of calls by day, agent, model and key, and e
   const text = await readFile(await (await downloading).path(), 'utf8')
   expect(text).toContain(`"'=Support, ""north"""`)
   expect(complaints).toEqual([])
+})
+
+test('the usage page leads from a bar to its calls, with their attempts, and keeps its filters in the address', async () => {
+  const { app, id, ask } = await startAgent({}, noRetries, createFakeClock(Math.floor(Date.now() / 1000)))
+  await ask('hello')
+  await ask(onlyForModel('{{up:status 503}}'))
+  await sendChat(app, 'without an agent', { model: 'up-chat' })
+  await app.call('GET', '/v1/usage')
+  await app.service.deps.db
+    .insertInto('usage_days')
+    .values({
+      parent_key_id: app.key.slice(4, 16),
+      day: addDays(today, -7),
+      agent_id: id,
+      model: 'up-chat',
+      provider: 'gateway',
+      requests: 1,
+      errors: 0,
+      prompt_tokens: 1,
+      completion_tokens: 1,
+      estimated: 0,
+      latency_histogram: '{}',
+      first_byte_histogram: '{}',
+    })
+    .execute()
+  const { page, complaints } = await openConsole(app, browser, '/usage?range=7')
+  await page.getByText('+200% compared with the previous 7 days').waitFor()
+  await page.getByRole('combobox', { name: 'Agent' }).selectOption('Greeter')
+  await page.getByText('+100% compared with the previous 7 days').waitFor()
+  expect(page.url()).toContain(`agent=${id}`)
+
+  const requests = page.getByRole('region', { name: 'Requests', exact: true })
+  await requests.locator('.recharts-bar-rectangle path').last().click()
+  await page.getByRole('table', { name: 'Calls' }).waitFor()
+  await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(2)
+  const cellsOf = async () => (await readTable(page, 'Calls')).map((cells) => cells.join(' | '))
+  expect(await cellsOf()).toEqual([
+    expect.stringMatching(
+      /Greeter \| up-small \(gateway\) \| Succeeded .*\b2\s*up-chat \(gateway\): status_5xx/,
+    ),
+    expect.stringMatching(/Greeter \| up-chat \(gateway\) \| Succeeded/),
+  ])
+  await expectView(page, 'usage-calls')
+  await page.getByRole('combobox', { name: 'Model' }).selectOption('up-small')
+  await expect.poll(async () => (await cellsOf()).length).toBe(1)
+  await page.reload()
+  await expect.poll(async () => (await cellsOf()).length).toBe(1)
+  await page.getByRole('combobox', { name: 'Outcome' }).selectOption('Provider timeout')
+  await page.getByText('No matching calls').waitFor()
+  expect(page.url()).toContain('status=backend_timeout')
+  expect(complaints).toEqual([])
+})
+
+test('the list of calls is read in pages', async () => {
+  const app = await startApp()
+  for (let sent = 0; sent < 51; sent++) await sendChat(app, 'hi')
+  const { page } = await openConsole(app, browser, '/usage?view=calls')
+  await page.getByRole('table', { name: 'Calls' }).waitFor()
+  expect(await readTable(page, 'Calls')).toHaveLength(50)
+  await page.getByRole('button', { name: /^(Next|Older)/ }).click()
+  await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(1)
+  await page.getByRole('button', { name: /^(Previous|Newer)/ }).click()
+  await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(50)
 })
 
 test('the usage page shows a message for an empty period and a retry button after a failure', async () => {

@@ -92,7 +92,7 @@ describe('the theme of the agent', () => {
       await openWindow(opened)
       await opened.frame.getByRole('textbox').fill('Hello')
       await opened.frame.getByRole('textbox').press('Enter')
-      await opened.frame.getByText('You said: Hello').waitFor()
+      await opened.frame.locator('main').getByText('You said: Hello').waitFor()
       expect(await listAxeFaults(opened.page.frames()[1] as never)).toEqual([])
       await opened.page.close()
     },
@@ -113,7 +113,7 @@ describe('a long answer', () => {
     const input = opened.frame.getByRole('textbox')
     await input.fill('Hello')
     await input.press('Enter')
-    await opened.frame.getByText('You said: Hello').waitFor()
+    await opened.frame.locator('main').getByText('You said: Hello').waitFor()
     await input.fill(question)
     await input.press('Enter')
     await opened.frame.locator('.reply .actions').nth(1).waitFor()
@@ -143,7 +143,7 @@ describe('a long answer', () => {
     for (const text of ['One', 'Two', 'Three', 'Four', 'Five']) {
       await input.fill(text)
       await input.press('Enter')
-      await opened.frame.getByText(`You said: ${text}`).waitFor()
+      await opened.frame.locator('main').getByText(`You said: ${text}`).waitFor()
       await opened.frame.locator('[aria-busy=true]').waitFor({ state: 'detached' })
     }
     const distance = (await topOf(opened, '.user')) - (await topOf(opened, '.scroller'))

@@ -70,7 +70,9 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
     async (opened) => {
       await opened.say('[[tool:postMessage_look {}]]')
       await opened.settle()
-      await opened.frame.locator('summary').click()
+      await opened.frame.getByText(/^Used “.look.”$/).click()
+      await opened.frame.getByText('Exact data').click()
+      await opened.frame.getByRole('region', { name: 'Input' }).waitFor()
     },
   ],
   [

@@ -74,6 +74,7 @@ test('the widget does not use a parent key and warns the page that it is a secre
   await expect.poll(opened.said).toContainEqual({
     type: 'error',
     code: 'invalid_api_key',
+    reason: 'invalid_api_key',
     message: expect.stringContaining('A parent key is a secret'),
   })
   expect(opened.complaints).toEqual([expect.stringContaining('A parent key is a secret')])

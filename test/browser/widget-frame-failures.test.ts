@@ -36,9 +36,14 @@ describe('a chat that cannot be used', () => {
     const opened = await harness.open(options)
     await visibleText(opened.frame, words).waitFor()
     expect(await opened.frame.locator('textarea').isDisabled()).toBe(true)
-    await expect
-      .poll(opened.said)
-      .toContainEqual({ type: 'error', code, message: expect.stringContaining(words) })
+    await expect.poll(opened.said).toContainEqual(
+      expect.objectContaining({
+        type: 'error',
+        code,
+        reason: code,
+        message: expect.stringContaining(words),
+      }),
+    )
     expect(JSON.stringify(await opened.said())).not.toContain('sk-secret')
     expect(opened.requests.filter((url) => url.includes('example.com'))).toEqual([])
   })

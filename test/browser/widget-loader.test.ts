@@ -202,7 +202,7 @@ test('debug mode logs event names but not keys, context or messages', async () =
   await opened.event('opened')
   await opened.frame.getByRole('textbox').fill('textual')
   await opened.frame.getByRole('textbox').press('Enter')
-  await opened.frame.getByText('You said: textual').waitFor()
+  await opened.frame.locator('main').getByText('You said: textual').waitFor()
   await run(opened, 'ParleyChat.close()')
   await expect.poll(() => lines.join()).toContain('Parley: closed')
   for (const secret of [harness.agent.agent_key, 'contextual', 'textual', 'Titular']) {

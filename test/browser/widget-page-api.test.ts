@@ -116,7 +116,7 @@ describe('the functions of the page', () => {
     const opened = await open()
     await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
     await run(opened, "ParleyChat.sendMessage('Hello from the page')")
-    await opened.frame.getByText('You said: Hello from the page').waitFor()
+    await opened.frame.locator('main').getByText('You said: Hello from the page').waitFor()
     await expect
       .poll(() => run(opened, 'heard'))
       .toEqual([{ role: 'user' }, { role: 'assistant', status: 'done' }])
@@ -134,7 +134,7 @@ describe('the functions of the page', () => {
   test('setUser hides the conversation of the previous user', async () => {
     const opened = await open()
     await run(opened, "ParleyChat.setUser('one'); ParleyChat.sendMessage('Secret of one')")
-    await opened.frame.getByText('You said: Secret of one').waitFor()
+    await opened.frame.locator('main').getByText('You said: Secret of one').waitFor()
     await run(opened, "ParleyChat.setUser('two')")
     await opened.frame.locator('.user').waitFor({ state: 'detached' })
     await opened.page.close()

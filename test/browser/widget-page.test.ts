@@ -186,7 +186,7 @@ test('the widget works on a page whose CSP allows only the loader script and the
   await opened.event('opened')
   await opened.frame.getByRole('textbox').fill('Good evening')
   await opened.frame.getByRole('textbox').press('Enter')
-  await opened.frame.getByText('You said: Good evening').waitFor()
+  await opened.frame.locator('main').getByText('You said: Good evening').waitFor()
   const { width } = (await opened.page.locator('parley-chat .window').boundingBox()) ?? {}
   expect([width, opened.complaints]).toEqual([400, []])
   expect(new Set(requests)).toEqual(new Set([harness.app.url]))

@@ -97,7 +97,7 @@ test('the component sends the context again only if it has changed', async () =>
   const ask = async (text: string) => {
     await opened.frame.getByRole('textbox').fill(text)
     await opened.frame.getByRole('textbox').press('Enter')
-    await opened.frame.getByText(`You said: ${text}`).waitFor()
+    await opened.frame.locator('main').getByText(`You said: ${text}`).waitFor()
     return bodies.at(-1)
   }
   await opened.page.evaluate('context = { place: "garden" }')
@@ -151,7 +151,7 @@ test("the hook's sendMessage sends a message in the visitor's name", async () =>
   await show(opened, '{ autoOpen: true }')
   await opened.event('opened')
   await opened.page.evaluate('chat.sendMessage("private words")')
-  await opened.frame.getByText('You said: private words').waitFor()
+  await opened.frame.locator('main').getByText('You said: private words').waitFor()
   expect(opened.complaints).toEqual([])
 })
 

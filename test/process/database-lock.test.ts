@@ -98,7 +98,7 @@ describe('the data directory lock', () => {
   })
 })
 
-describe('a command next to a running server', () => {
+describe('a command that runs while a server runs', () => {
   test('waits for the write lock when its transactions read before they write', async () => {
     const server = await openTestDatabase('server', dataDir)
     const writer = new OtherProcess(`

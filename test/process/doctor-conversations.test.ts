@@ -48,7 +48,7 @@ test('doctor reports that no conversations are stored yet', async () => {
   expect(await runDoctor()).toMatchObject({ code: 0, conversations: 'ok: no conversations are stored yet' })
 })
 
-test('doctor reports the number and size of the stored conversations next to a running server', async () => {
+test('doctor reports the number and size of the stored conversations while a server runs', async () => {
   await store('Hello')
   await store('Hello again')
   const found = await runDoctor()

@@ -93,7 +93,7 @@ describe('doctor on a healthy machine', () => {
   })
 })
 
-describe('doctor next to a running server', () => {
+describe('doctor while a server runs', () => {
   test("reports the server's process id and port, and the server keeps running", async () => {
     const folder = await makeFolder()
     const { port } = new URL((await startServer({ folder: await makeFolder() })).url)

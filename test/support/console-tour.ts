@@ -27,11 +27,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     { name: 'create', path: '/agents/new?template=analyst&view=form', ready: text('Instructions') },
     { name: 'edit', path: `${agent}?view=form`, ready: (page) => page.getByLabel('Instructions') },
     { name: 'edit-text', path: `${agent}?view=yaml`, ready: editor },
-    {
-      name: 'edit-try',
-      path: `${agent}?view=try&try=true`,
-      ready: text('Send a message to try the current draft'),
-    },
+    { name: 'edit-try', path: `${agent}?view=try&try=true`, ready: widget },
     { name: 'embed', path: `${agent}/embed`, ready: widget },
     { name: 'embed-react', path: `${agent}/embed?as=react`, ready: widget },
     { name: 'embed-api', path: `${agent}/embed?as=api`, ready: widget },

@@ -20,6 +20,8 @@ export interface ConsoleOptions {
   readonly height?: number
   /** Headers to add to every request, as a proxy would. */
   readonly headers?: Readonly<Record<string, string>>
+  /** The browser's language, such as `de-DE`. */
+  readonly locale?: string
 }
 
 /** Opens a browser window and closes it when the test ends. */
@@ -39,11 +41,12 @@ export async function createWindow(
   browser: Browser,
   options: ConsoleOptions = {},
 ): Promise<OpenedConsole> {
-  const { colorScheme = 'light', width = 1280, height = 900, headers } = options
+  const { colorScheme = 'light', width = 1280, height = 900, headers, locale } = options
   const context = await browser.newContext({
     colorScheme,
     viewport: { width, height },
     reducedMotion: 'reduce',
+    ...(locale === undefined ? {} : { locale }),
     ...(headers === undefined ? {} : { extraHTTPHeaders: { ...headers } }),
   })
   // Browsers are slow on a busy machine.

@@ -183,6 +183,7 @@ const invalidAdditions: [addition: string, message: string][] = [
     'embed.disclaimer.url: must be a URL that begins with https:// or http:// (line 3, column 29)',
   ],
   ['embed: { dictation: maybe }', 'embed.dictation: must be true or false (line 3, column 21)'],
+  ['embed: { followUps: 3 }', 'embed.followUps: must be true or false (line 3, column 21)'],
   ['embed: { title: 5 }', 'embed.title: must be a string (line 3, column 17)'],
   ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
   [

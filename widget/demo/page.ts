@@ -86,7 +86,7 @@ function makeParts(): Page {
       toggle: button('toggle'),
       destroy: button('destroy'),
     },
-    context: make('input', { value: 'The visitor reads about boats.' }),
+    context: make('input', { value: 'The visitor is reading about boats.' }),
     note: make('textarea', { rows: 4, value: 'A note on this page.' }),
     shared: make('pre', {}, 'Nothing yet.'),
     events: make('ol', { className: 'events' }),

@@ -34,6 +34,8 @@ export interface AppState {
   /** Text from the page for the input; a new object for each text. */
   readonly prefill: { readonly text: string } | undefined
   readonly isOnline: boolean
+  /** Questions that the visitor could ask after a reply. */
+  readonly followUps: { readonly replyId: string; readonly questions: readonly string[] } | undefined
   /** Number of replies that were completed while the frame was hidden. */
   readonly unread: number
   /** Incremented whenever the input should receive the focus. */
@@ -58,6 +60,7 @@ type AppAction =
   | { readonly type: 'visibility'; readonly isOpen: boolean; readonly isExpanded: boolean | undefined }
   | { readonly type: 'prefill'; readonly text: string }
   | { readonly type: 'online'; readonly isOnline: boolean }
+  | { readonly type: 'follow-ups'; readonly followUps: AppState['followUps'] }
   | { readonly type: 'focus' }
 
 const initialState: AppState = {
@@ -74,6 +77,7 @@ const initialState: AppState = {
   isExpanded: undefined,
   prefill: undefined,
   isOnline: true,
+  followUps: undefined,
   unread: 0,
   focusCount: 0,
 }
@@ -107,6 +111,8 @@ function reduceApp(state: AppState, action: AppAction): AppState {
       }
     case 'prefill':
       return { ...state, prefill: { text: action.text } }
+    case 'follow-ups':
+      return { ...state, followUps: action.followUps }
     case 'online':
       return { ...state, isOnline: action.isOnline }
     case 'focus':

@@ -3,6 +3,7 @@ import type { FrameOptions } from '../options.ts'
 import type { Store } from './app-state.ts'
 import { type Chat, type ChatParts, createLocalChat, type MessageActions } from './chat/chat.ts'
 import type { Operator } from './chat/choose-server.ts'
+import { createFollowUps } from './chat/follow-ups.ts'
 import type { AgentSelf, Transport } from './chat/transport.ts'
 import { createConnection } from './connection.ts'
 import { ChatFailure } from './failure.ts'
@@ -43,9 +44,16 @@ export function createChats({ store, operator, trial, toolRunner, onFailure }: C
   const local = createLocalChat({ ...parts, waitForHome })
   const stored = new ServerConversation(parts)
   const history = createHistorySync(store)
-  const listeners = { onTransport: local.setTransport, onAgent: settleHome, onFailure }
+  const followUps = createFollowUps(store)
+  const listeners = { onTransport: setTransport, onAgent: settleHome, onFailure }
   const connection = createConnection({ store, operator, trial, ...listeners })
   const current = () => (store.get().home === 'server' ? stored : local)
+
+  function setTransport(transport: Transport | undefined): void {
+    local.setTransport(transport)
+    // A trial shows a trace of its requests, which must contain only the visitor's.
+    followUps.setTransport(trial === undefined ? transport : undefined)
+  }
 
   /** @throws ChatFailure if the agent cannot be read, or if its conversations belong on the server */
   async function waitForHome(): Promise<void> {

@@ -77,7 +77,7 @@ function StoredFields() {
         <NumberField
           path={['conversations', 'history', 'tokens']}
           label="History in tokens"
-          about="Estimated limit for these turns (500 to 1,000,000)."
+          about="The most tokens of history that the model receives, estimated (500 to 1,000,000)."
           placeholder="16000"
           min={500}
           max={1_000_000}
@@ -100,7 +100,7 @@ function StoredFields() {
       <TextField
         path={['conversations', 'notice', 'url']}
         label="Privacy page"
-        about="URL that the notice links to. It requires a notice."
+        about="URL that the notice links to. Fill in the notice first."
         placeholder="https://www.example.org/privacy"
       />
     </>

@@ -4,6 +4,7 @@ import { useRef } from 'react'
 import type { AgentDetail } from '../../api.ts'
 import { DiffView } from '../../components/code/lazy-code.tsx'
 import { Dialog, LeaveGuard } from '../../components/Dialog.tsx'
+import { t } from '../../strings/language.ts'
 import { useAgent } from '../queries.ts'
 import { Editor } from './Editor.tsx'
 import { useStoredDraft } from './stored-draft.ts'
@@ -48,7 +49,7 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
         </Button>
       </Editor>
       <ConflictDialog draft={draft} saving={saving} />
-      <LeaveGuard isDirty={isDirty} what="this agent" />
+      <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
     </>
   )
 }

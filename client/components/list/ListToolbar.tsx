@@ -2,9 +2,9 @@
 import { ActionIcon, Button, Group, Menu, NativeSelect, Text, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { problemOf } from '../../failure.ts'
-import { renderCount } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { showProblem } from '../../shell/toast.tsx'
+import { t } from '../../strings/language.ts'
 import type { Column } from './column.ts'
 import { type ColumnChoice, isHideable } from './list-state.ts'
 
@@ -38,7 +38,7 @@ export function ListToolbar<T>(props: ListToolbarProps<T>) {
       {searchLabel === undefined ? null : (
         <SearchField
           label={searchLabel}
-          placeholder={placeholder ?? 'Search'}
+          placeholder={placeholder ?? t('common.search')}
           value={search.q ?? ''}
           onChange={(q) => onChange({ q: q === '' ? undefined : q })}
         />
@@ -111,12 +111,18 @@ function ColumnMenu<T>({ columns, choice }: { columns: readonly Column<T>[]; cho
   return (
     <Menu position="bottom-end" closeOnItemClick={false} width={200}>
       <Menu.Target>
-        <ActionIcon variant="default" size={34} ml="auto" aria-label="Columns" title="Columns">
+        <ActionIcon
+          variant="default"
+          size={34}
+          ms="auto"
+          aria-label={t('common.columns')}
+          title={t('common.columns')}
+        >
           <Icon name="columns" size={16} />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>Columns</Menu.Label>
+        <Menu.Label>{t('common.columns')}</Menu.Label>
         {hideable.map((column) => (
           <Menu.CheckboxItem
             key={column.name}
@@ -161,9 +167,9 @@ export function BulkBar<T>({ rows, actions, onClear }: BulkBarProps<T>) {
     }
   }
   return (
-    <Group className="list-bulk" role="toolbar" aria-label="Actions for the selected rows" gap="xs">
+    <Group className="list-bulk" role="toolbar" aria-label={t('common.bulkActions')} gap="xs">
       <Text size="sm" fw={500} role="status">
-        {renderCount(rows.length, 'row')} selected
+        {t('common.rowsSelected', { count: rows.length })}
       </Text>
       {actions.map((action) => (
         <Button
@@ -178,7 +184,7 @@ export function BulkBar<T>({ rows, actions, onClear }: BulkBarProps<T>) {
         </Button>
       ))}
       <Button variant="subtle" color="gray" size="xs" onClick={onClear}>
-        Clear selection
+        {t('common.clearSelection')}
       </Button>
     </Group>
   )

@@ -2,6 +2,8 @@
 import './list.css'
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
+import type { Thing } from '../../strings/catalogue.ts'
+import { t } from '../../strings/language.ts'
 import { DataTable, Pager } from '../DataTable.tsx'
 import { Empty, Failed, Loading } from '../QueryStates.tsx'
 import type { Column, Sorting } from './column.ts'
@@ -35,8 +37,8 @@ export interface ListPage<T> {
 interface ListViewProps<T> {
   /** Accessible name of the table, such as `Agents`. */
   readonly label: string
-  /** Name of the items in sentences, such as `agents`. */
-  readonly items: string
+  /** Name of the items in sentences. */
+  readonly items: Thing
   readonly columns: readonly Column<T>[]
   readonly query: ListQuery<T>
   readonly idOf: (row: T) => string
@@ -75,7 +77,7 @@ export function ListView<T>(props: ListViewProps<T>) {
   )
   const isEmpty = data?.data.length === 0 && search.after === undefined && !isFiltered
   if (data === undefined && error !== null)
-    return <Failed error={error} what={`The ${items}`} retry={() => void refetch()} />
+    return <Failed error={error} what={items} retry={() => void refetch()} />
   if (isEmpty) return props.empty
   const selected = data?.data.filter((row) => selection.ids.has(props.idOf(row))) ?? []
   return (
@@ -86,7 +88,9 @@ export function ListView<T>(props: ListViewProps<T>) {
         <ListToolbar
           search={search}
           values={search as Readonly<Record<string, unknown>>}
-          searchLabel={placeholder === undefined ? undefined : `Search ${items}`}
+          searchLabel={
+            placeholder === undefined ? undefined : t('common.searchThings', { thing: t(`things.${items}`) })
+          }
           placeholder={placeholder}
           filters={filters}
           columns={columns}
@@ -96,7 +100,7 @@ export function ListView<T>(props: ListViewProps<T>) {
           {toolbar}
         </ListToolbar>
       )}
-      {data === undefined ? <Loading what={`the ${items}`} rows={8} /> : null}
+      {data === undefined ? <Loading what={items} rows={8} /> : null}
       <div aria-live="polite" aria-busy={isPlaceholderData}>
         {data?.data.length === 0
           ? (props.noMatches ?? <NoMatches {...props} isFiltered={isFiltered} />)
@@ -124,9 +128,11 @@ function ListTable<T>(props: ListTableProps<T>) {
       : [
           ...shown,
           {
-            name: 'Actions',
+            name: t('common.actions'),
             isBare: true,
-            render: (row) => <RowMenu label={`Actions for ${nameOf(row)}`}>{menu(row)}</RowMenu>,
+            render: (row) => (
+              <RowMenu label={t('common.actionsFor', { name: nameOf(row) })}>{menu(row)}</RowMenu>
+            ),
           },
         ]
   return (
@@ -166,21 +172,21 @@ function NoMatches<T>({
   const clear = () => onSearch(Object.fromEntries(names.map((name) => [name, undefined])))
   if (!isFiltered)
     return (
-      <Empty icon="search" title={`No more ${items}`}>
-        This page is empty. Go back to the first page.
+      <Empty icon="search" title={t('common.noMore', { thing: t(`things.${items}`) })}>
+        {t('common.pageIsEmpty')}
       </Empty>
     )
   return (
     <Empty
       icon="search"
-      title={`No matching ${items}`}
+      title={t('common.noMatching', { thing: t(`things.${items}`) })}
       action={
         <Button variant="default" onClick={clear}>
-          Clear filters
+          {t('common.clearFilters')}
         </Button>
       }
     >
-      Change the search text or remove a filter to see more.
+      {t('common.changeSearch')}
     </Empty>
   )
 }

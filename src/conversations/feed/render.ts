@@ -18,10 +18,19 @@ export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
   readonly client_id: string | null
   readonly created_at: number
   readonly text?: string
+  readonly attachments?: ShownAttachment[]
   readonly call_id?: string
   readonly name?: string
   readonly arguments?: string
   readonly output?: string
+}
+
+/** An attachment without its data. */
+export interface ShownAttachment {
+  readonly type: 'image' | 'pdf' | 'text'
+  readonly name: string | null
+  /** Position in the item's content. */
+  readonly part: number
 }
 
 export interface ShownTurn {
@@ -56,7 +65,7 @@ export function toVisitorItem(row: ItemRow): ShownItem {
 function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
   switch (type) {
     case 'message':
-      return { text: textOf(body.content, '\n') }
+      return renderMessage(body.content)
     case 'reasoning':
       return { text: [textOf(body.summary, ''), textOf(body.content, '')].join('') }
     case 'function_call': {
@@ -66,6 +75,29 @@ function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
     case 'function_call_output':
       return { call_id: String(body.call_id), output: textOf(body.output, '') }
   }
+}
+
+/** Separates attached files from the message's text. */
+function renderMessage(content: unknown) {
+  if (!Array.isArray(content)) return { text: textOf(content, '\n') }
+  const attachments = content.flatMap((part, index) => toAttachment(part, index) ?? [])
+  if (attachments.length === 0) return { text: textOf(content, '\n') }
+  const attached = new Set(attachments.map(({ part }) => part))
+  const said = content.filter((_, index) => !attached.has(index))
+  return { text: textOf(said, '\n'), attachments }
+}
+
+const attachedText = /^\[Attached file: ([^\]\n]+)\]\n/
+
+function toAttachment(part: unknown, index: number): ShownAttachment | undefined {
+  if (!isJsonObject(part)) return undefined
+  if (part.type === 'input_image') return { type: 'image', name: null, part: index }
+  if (part.type === 'input_file') {
+    const name = typeof part.filename === 'string' ? part.filename : null
+    return { type: 'pdf', name, part: index }
+  }
+  const name = part.type === 'input_text' ? attachedText.exec(String(part.text))?.[1] : undefined
+  return name === undefined ? undefined : { type: 'text', name, part: index }
 }
 
 /** Joins the texts of a message's parts; a model's parts form one continuous text. */

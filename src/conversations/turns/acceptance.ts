@@ -57,6 +57,8 @@ export interface TurnPlan {
   readonly request: object
   readonly input: readonly NewItem[]
   /** The field of the request that has the input, and the position of the input's first item in it. */
+  /** Bytes by which the input may exceed the usual limits. */
+  readonly extraBytes?: number
   readonly inputField: { readonly name: 'input' | 'messages'; readonly first: number }
   readonly metadata?: Readonly<Record<string, string>>
   readonly requestId: string
@@ -242,25 +244,27 @@ export function conversationFull(): ServiceError {
 export function assertInputSize({
   input,
   inputField: { name, first },
-}: Pick<TurnPlan, 'input' | 'inputField'>): void {
+  extraBytes = 0,
+}: Pick<TurnPlan, 'input' | 'inputField' | 'extraBytes'>): void {
   const sizes = sizesOf(input)
-  assertItemSizes(sizes, name, first)
+  assertItemSizes(sizes, name, first, extraBytes)
   const sum = sizes.reduce((total, size) => total + size, 0)
-  if (sum <= MAX_INPUT_BYTES) return
+  if (sum <= MAX_INPUT_BYTES + extraBytes) return
   const what = name === 'messages' ? 'the messages after the last assistant message' : 'the new items'
   throw new ServiceError(
     'too_large',
-    `${name}: ${what} must be at most ${MAX_INPUT_BYTES} bytes in a stored turn (got ${sum})`,
+    `${name}: ${what} must be at most ${MAX_INPUT_BYTES + extraBytes} bytes in a stored turn (got ${sum})`,
     { param: name },
   )
 }
 
 /** `first` is the position of the first item in the field `name`. @throws ServiceError `too_large` */
-export function assertItemSizes(sizes: readonly number[], name: string, first = 0): void {
-  const index = sizes.findIndex((size) => size > MAX_ITEM_BYTES)
+export function assertItemSizes(sizes: readonly number[], name: string, first = 0, extraBytes = 0): void {
+  const maxBytes = MAX_ITEM_BYTES + extraBytes
+  const index = sizes.findIndex((size) => size > maxBytes)
   if (index === -1) return
   const param = `${name}[${first + index}]`
-  const problem = `must be at most ${MAX_ITEM_BYTES} bytes to be stored (got ${sizes[index]})`
+  const problem = `must be at most ${maxBytes} bytes to be stored (got ${sizes[index]})`
   throw new ServiceError('too_large', `${param}: ${problem}`, { param })
 }
 

@@ -6,6 +6,7 @@
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 import { listFailedTurns } from '../feed/rows.ts'
+import { MAX_INLINE_LENGTH } from '../inline-data/inline-data.ts'
 import {
   type ItemHead,
   type ItemRow,
@@ -24,6 +25,8 @@ export interface HistoryLimits {
 }
 
 const BYTES_PER_TOKEN = 4
+/** Estimate for an image or a file, whose bytes do not correspond to tokens. */
+const TOKENS_PER_BLOB = 1_000
 const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stopped while the tool was running.'
 
 export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string }
@@ -85,14 +88,31 @@ async function select(
   const isUsable = (row: ItemHead) =>
     row.for_model === 1 && !(row.type === 'function_call' && row.status === 'incomplete')
   const groups = groupByTurn(rows.filter(isUsable))
+  const dataBytes = await sumDataBytes(db, rows)
   const chosen: ItemHead[][] = []
   let leftBytes = tokens * BYTES_PER_TOKEN
   for (const group of groups.reverse()) {
-    leftBytes -= group.reduce((sum, { bytes }) => sum + bytes, 0)
+    leftBytes -= group.reduce((sum, { n, bytes }) => sum + bytes - (dataBytes.get(n) ?? 0), 0)
     if (chosen.length === turns || (leftBytes < 0 && chosen.length > 0)) break
     chosen.push(group)
   }
   return withOutcomes(await listItems(db, chosen.reverse().flat()))
+}
+
+/** Maps an item's number to the bytes of its data above the estimate. */
+async function sumDataBytes(db: ConversationDb, rows: readonly ItemHead[]): Promise<Map<number, number>> {
+  const large = rows.filter(({ bytes }) => bytes > MAX_INLINE_LENGTH).map(({ n }) => n)
+  if (large.length === 0) return new Map()
+  const found = await db
+    .selectFrom('items')
+    .innerJoin('item_data', 'item_data.item_id', 'items.id')
+    .select(['items.n', 'item_data.bytes'])
+    .where('items.n', 'in', large)
+    .execute()
+  const sums = new Map<number, number>()
+  for (const { n, bytes } of found)
+    sums.set(n, (sums.get(n) ?? 0) + Math.max(0, bytes - TOKENS_PER_BLOB * BYTES_PER_TOKEN))
+  return sums
 }
 
 /** Each item that a client added outside a turn is a separate group. */

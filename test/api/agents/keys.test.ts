@@ -183,6 +183,8 @@ describe('/v1/agents/me', () => {
       disclaimer: { text: null, url: null },
       dictation: false,
       readAloud: false,
+      attachments: null,
+      followUps: false,
       conversations: notStored,
     })
     expect(text).not.toContain('Help people')
@@ -206,6 +208,8 @@ describe('/v1/agents/me', () => {
       disclaimer: { text: null, url: null },
       dictation: false,
       readAloud: false,
+      attachments: null,
+      followUps: false,
       conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

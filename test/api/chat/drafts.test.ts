@@ -62,16 +62,21 @@ describe('a draft', () => {
   })
 
   test('runs with another model that the model policy allows', async () => {
-    const { app, id } = await startAgent({ allowed_models: [defaultModel, fallbackModel] })
+    const { app, id } = await startAgent({ allowed_models: [defaultModel], fallback_models: [] })
     const ask = (model: string) =>
       runDraft(app, {
         model: `agent/${id}`,
         messages: userMessage('hi'),
-        trial: { draft: { yaml: yaml({ model: 'up-chat' }) }, model, is_traced: true },
+        trial: { draft: { yaml: yaml({}) }, model, is_traced: true },
       })
-    const [answering] = stepsOf(await ask('up-small')).filter(({ type }) => type === 'answering')
-    expect(answering).toMatchObject(fallbackModel)
-    await expect(ask('mock/mock')).rejects.toThrow("may not use the model 'mock/mock'")
+    const [answering] = stepsOf(await ask('up-chat')).filter(({ type }) => type === 'answering')
+    expect(answering).toMatchObject(defaultModel)
+    await expect(ask('up-small')).rejects.toThrow("may not use the model 'up-small'")
+    await app.call('PUT', `/v1/agents/${id}/model-policy`, {
+      body: { default_model: defaultModel, allowed_models: [defaultModel, fallbackModel] },
+    })
+    const [other] = stepsOf(await ask('up-small')).filter(({ type }) => type === 'answering')
+    expect(other).toMatchObject(fallbackModel)
   })
 
   test('with an invalid definition is rejected with the position of the error', async () => {

@@ -2,9 +2,19 @@
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import {
+  createFallbackHarness,
+  defaultModel,
+  fallbackModel,
+  noRetries,
+  onlyForModel,
+} from '../../support/fallbacks.ts'
 import { callProcedure } from '../../support/rpc.ts'
 import { sendChat } from '../../support/usage.ts'
+
+const { startAgent } = createFallbackHarness(await startChatHarness())
 
 /** A Friday, 8 hours before midnight UTC. */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
@@ -72,10 +82,39 @@ test('a call is listed with its tokens, times and outcome', async () => {
         latency_ms: 0,
         first_byte_ms: 0,
         created_at: AFTERNOON,
+        attempts: 1,
+        failed_attempts: [],
       },
     ],
     has_more: false,
     next_after: null,
+  })
+})
+
+describe('the attempts of a call', () => {
+  test('name each failed request and count the fallback that answered', async () => {
+    const { app, ask } = await startAgent({}, { PARLEY_BACKEND_ATTEMPTS: '2' })
+    await ask(onlyForModel('{{up:status 503}}'))
+    const [call] = (await listCalls(app)).data
+    expect(call).toMatchObject({ status: 'ok', ...fallbackModel, attempts: 3 })
+    expect(call.failed_attempts).toEqual([
+      { ...defaultModel, reason: 'status_5xx' },
+      { ...defaultModel, reason: 'status_5xx' },
+    ])
+  })
+
+  test('name the failures of a call without an answer', async () => {
+    const { app, ask } = await startAgent({ fallback_models: [] }, noRetries)
+    await ask('{{up:status 429}}')
+    const [call] = (await listCalls(app)).data
+    expect(call).toMatchObject({ attempts: 1, failed_attempts: [{ ...defaultModel, reason: 'status_429' }] })
+    expect(call.status).not.toBe('ok')
+  })
+
+  test('are unknown for calls of earlier versions', async () => {
+    const app = await startApp()
+    await insertCalls(app, 1)
+    expect((await listCalls(app)).data).toMatchObject([{ attempts: null, failed_attempts: [] }])
   })
 })
 

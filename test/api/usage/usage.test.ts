@@ -4,6 +4,7 @@ import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import superjson from 'superjson'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { AppRouter } from '../../../src/server/api.ts'
+import { asAdmin, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
@@ -61,6 +62,8 @@ describe('a successful call', () => {
         latency_ms: 0,
         first_byte_ms: 0,
         created_at: AFTERNOON,
+        attempts: 1,
+        failed_attempts: null,
       },
     ])
   })
@@ -245,6 +248,24 @@ describe('GET /v1/usage', () => {
     await sendChat(app, 'hi')
     const { data, total } = await listUsage(app, '?group_by=model')
     expect(data).toEqual([{ model: 'mock', provider: 'mock', ...total }])
+  })
+
+  test('counts only the calls of the given agent and model', async () => {
+    const app = await startAdminApp()
+    const { agent_id, agent_key } = await app.createAgent()
+    await sendChat(app, 'hi', {}, agent_key)
+    await sendChat(app, 'hi')
+    await sendChat(app, 'hi')
+    const counts = async (query: string) => {
+      const { data, total } = await listUsage(app, query)
+      return [data.reduce((sum, { requests }) => sum + requests, 0), total.requests]
+    }
+    expect(await counts(`?agent=${agent_id}`)).toEqual([1, 1])
+    expect(await counts('?agent=&group_by=model')).toEqual([2, 2])
+    expect(await counts(`?agent=${agent_id}&model=mock`)).toEqual([1, 1])
+    expect(await counts('?model=other&group_by=agent')).toEqual([0, 0])
+    const { body } = await asAdmin(app, 'GET', `/usage?agent=${agent_id}&group_by=key`)
+    expect(body.data).toMatchObject([{ key: app.key.slice(4, 16), requests: 1 }])
   })
 
   test.each([

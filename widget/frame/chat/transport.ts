@@ -6,6 +6,10 @@ export interface ChatBody {
   readonly model?: string
   readonly messages: readonly ChatMessage[]
   readonly tools?: readonly object[]
+  readonly tool_choice?: 'none'
+  readonly response_format?: object
+  /** False keeps the server from storing the turn. */
+  readonly store?: false
 }
 
 export type ChatMessage =
@@ -37,6 +41,10 @@ export interface AgentSelf {
   readonly dictation?: boolean
   /** Whether the visitor may listen to answers. */
   readonly readAloud?: boolean
+  /** Whether the widget suggests questions after an answer. */
+  readonly followUps?: boolean
+  /** The tools that the server runs. */
+  readonly tools?: readonly object[]
 }
 
 /** Properties of the agent's conversations on the server. */

@@ -41,6 +41,7 @@ export function Conversation({ state }: { state: AppState }) {
               />
             </Fragment>
           ))}
+          {isUsable && <FollowUps state={state} />}
           {opening === 'loading' && <Dots label={strings.loading} />}
           {typeof opening === 'object' && (
             <FailureNote failure={opening} onRetry={() => session.stored.reopen()} />
@@ -81,17 +82,37 @@ function Welcome({ state: { options } }: { state: AppState }) {
   )
 }
 
-/** Shows suggested first messages, which are sent on click. */
+/** Shows suggested first messages. */
 function Starters({ state: { agent } }: { state: AppState }) {
+  return <Suggestions texts={[...new Set(agent?.starters)]} />
+}
+
+/** Shows questions that the visitor could ask after the newest reply. */
+function FollowUps({ state: { followUps, conversation } }: { state: AppState }) {
+  const last = conversation.entries.at(-1)
+  if (followUps === undefined || last?.id !== followUps.replyId) return null
+  return <Suggestions texts={followUps.questions} />
+}
+
+/** Shows messages that are sent on click. */
+function Suggestions({ texts }: { texts: readonly string[] }) {
   const { session, language } = useFrame()
-  const starters = [...new Set(agent?.starters)]
-  if (starters.length === 0) return null
+  if (texts.length === 0) return null
   return (
     <ul className="starters" aria-label={language.strings.startersLabel}>
-      {starters.map((starter) => (
-        <li key={starter}>
-          <button type="button" className="starter" dir="auto" onClick={() => session.send(starter)}>
-            {starter}
+      {texts.map((text) => (
+        <li key={text}>
+          <button
+            type="button"
+            className="starter"
+            dir="auto"
+            onClick={({ currentTarget }) => {
+              // The buttons disappear, so the focus moves to the messages.
+              currentTarget.closest<HTMLElement>('.scroller')?.focus()
+              session.send(text)
+            }}
+          >
+            {text}
           </button>
         </li>
       ))}

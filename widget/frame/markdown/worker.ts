@@ -24,7 +24,8 @@ async function colorCode(tree: Root): Promise<void> {
   try {
     const { highlight } = await import('./highlight.ts')
     for (const block of blocks) {
-      const children = highlight(block.value, block.lang ?? '')
+      // Code without colors also ends with a line break, and a copy contains it.
+      const children = highlight(`${block.value}\n`, block.lang ?? '')
       if (children !== undefined) block.data = { ...block.data, hChildren: children }
     }
   } catch {

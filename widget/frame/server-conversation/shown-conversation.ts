@@ -129,7 +129,7 @@ export class ShownConversation {
     return this.parts.record.read().unread ?? []
   }
 
-  /** Stored with the token, so that marks survive a reload; without a token, the visitor was forgotten. */
+  /** Marks a conversation as read or unread, in the record that holds the token. Does nothing without a token. */
   private setUnread(id: string, isUnread: boolean): void {
     const { record } = this.parts
     if (record.read().token === undefined || this.isUnread(id) === isUnread) return

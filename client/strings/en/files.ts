@@ -1,0 +1,22 @@
+/** Contains the texts of the page Files in English. */
+export const files = {
+  title: 'Files',
+  about: 'Files stored through the files API with your active key.',
+  searchBy: 'Search by name or ID',
+  deletedOne: 'File deleted',
+  deletedMany: 'Files deleted',
+  deleteMenu: 'Delete…',
+  deleteOne: 'Delete file',
+  deleteMany: 'Delete files',
+  deleteManyLoss: 'The {number} selected files will be deleted permanently.',
+  deleteOneLoss: '{name} will be deleted permanently.',
+  none: 'No files yet',
+  noneHelp: 'Upload files with POST /v1/files or with any official OpenAI client.',
+  purpose: 'Purpose',
+  allPurposes: 'All purposes',
+  name: 'Name',
+  size: 'Size',
+  created: 'Created',
+  expires: 'Expires',
+  download: 'Download',
+} as const

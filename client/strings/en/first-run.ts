@@ -1,0 +1,32 @@
+/** Contains the texts of the first steps in English. */
+export const firstRun = {
+  title: 'Get started',
+  about: 'Four steps from a new installation to a chat on your website.',
+  allSet: 'You are all set',
+  progress: '{done} of {steps} steps complete',
+  hide: 'Hide checklist',
+  completeSteps: 'Complete steps',
+  complete: '(complete)',
+  connect: 'Connect a model',
+  connectModel: 'Connect model',
+  create: 'Create an agent',
+  createAbout: 'Start from a template: a name, instructions and, if you like, tools.',
+  createAgent: 'Create agent',
+  try: 'Try it',
+  tryAbout: 'Send a message to your agent, and see its answer, tool calls and tokens.',
+  tryAgent: 'Try agent',
+  tryShort: 'Try',
+  tryTheAgent: 'Try the agent',
+  embed: 'Embed it',
+  embedAbout: 'Copy the embed code of your agent to a page of your website.',
+  showEmbedCode: 'Show embed code',
+  embedShort: 'Embed',
+  embedTheAgent: 'Embed the agent',
+  askAdministrator:
+    'Only the built-in mock model answers, and it only repeats messages. Ask your administrator to connect a model.',
+  connectHelp:
+    'Only the built-in mock model answers, and it only repeats messages. Add OpenAI, Anthropic, Ollama or any server with the OpenAI API.',
+  mockModel: 'Mock model',
+  mockNotice: 'Answers come from the built-in mock model, which only repeats messages. {link}',
+  askShort: 'Ask your administrator to connect a model.',
+} as const

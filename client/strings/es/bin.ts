@@ -1,0 +1,26 @@
+/** Contains the texts of the page Bin in Spanish. */
+import type { AreaTranslation } from '../catalogue.ts'
+import type { bin as english } from '../en/bin.ts'
+
+export const bin: AreaTranslation<typeof english> = {
+  title: 'Papelera',
+  about: 'Los agentes eliminados permanecen aquí 30 días. Sus claves no funcionan hasta que los restaure.',
+  restore: 'Restaurar',
+  deleteForeverMenu: 'Eliminar definitivamente…',
+  deleteForever: 'Eliminar definitivamente',
+  empty: 'La papelera está vacía',
+  emptyHelp: 'Los agentes que elimine aparecerán aquí durante 30 días.',
+  lossOne:
+    'Se eliminarán {name}, sus versiones y sus conversaciones guardadas. Esta acción no se puede deshacer.',
+  lossMany:
+    'Se eliminarán los agentes seleccionados, sus versiones y sus conversaciones guardadas. Esta acción no se puede deshacer.',
+  deleted: 'Eliminado',
+  deletedForever: 'Se elimina definitivamente',
+  created: 'Creado',
+  movedOne: 'Agente movido a la papelera',
+  movedMany: 'Agentes movidos a la papelera',
+  restoredOne: 'Agente restaurado',
+  restoredMany: 'Agentes restaurados',
+  deletedOne: 'Agente eliminado definitivamente',
+  deletedMany: 'Agentes eliminados definitivamente',
+}

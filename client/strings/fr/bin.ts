@@ -1,0 +1,27 @@
+/** Contains the texts of the page Bin in French. */
+import type { AreaTranslation } from '../catalogue.ts'
+import type { bin as english } from '../en/bin.ts'
+
+export const bin: AreaTranslation<typeof english> = {
+  title: 'Corbeille',
+  about:
+    'Les agents supprimés restent ici 30 jours. Leurs clés ne fonctionnent pas tant que vous ne les restaurez pas.',
+  restore: 'Restaurer',
+  deleteForeverMenu: 'Supprimer définitivement…',
+  deleteForever: 'Supprimer définitivement',
+  empty: 'La corbeille est vide',
+  emptyHelp: 'Les agents que vous supprimez apparaissent ici pendant 30 jours.',
+  lossOne:
+    '{name}, ses versions et ses conversations enregistrées seront supprimés. Cette action est irréversible.',
+  lossMany:
+    'Les agents sélectionnés, leurs versions et leurs conversations enregistrées seront supprimés. Cette action est irréversible.',
+  deleted: 'Suppression',
+  deletedForever: 'Suppression définitive',
+  created: 'Création',
+  movedOne: 'Agent placé dans la corbeille',
+  movedMany: 'Agents placés dans la corbeille',
+  restoredOne: 'Agent restauré',
+  restoredMany: 'Agents restaurés',
+  deletedOne: 'Agent supprimé définitivement',
+  deletedMany: 'Agents supprimés définitivement',
+}

@@ -1,0 +1,25 @@
+/** Contains the texts of the page Bin in Portuguese. */
+import type { AreaTranslation } from '../catalogue.ts'
+import type { bin as english } from '../en/bin.ts'
+
+export const bin: AreaTranslation<typeof english> = {
+  title: 'Lixeira',
+  about: 'Os agentes excluídos ficam aqui por 30 dias. As chaves deles não funcionam até você restaurá-los.',
+  restore: 'Restaurar',
+  deleteForeverMenu: 'Excluir para sempre…',
+  deleteForever: 'Excluir para sempre',
+  empty: 'A lixeira está vazia',
+  emptyHelp: 'Os agentes que você excluir aparecem aqui por 30 dias.',
+  lossOne: '{name}, suas versões e suas conversas armazenadas serão excluídos. Isso não pode ser desfeito.',
+  lossMany:
+    'Os agentes selecionados, suas versões e suas conversas armazenadas serão excluídos. Isso não pode ser desfeito.',
+  deleted: 'Excluído',
+  deletedForever: 'Exclusão definitiva',
+  created: 'Criado',
+  movedOne: 'Agente movido para a lixeira',
+  movedMany: 'Agentes movidos para a lixeira',
+  restoredOne: 'Agente restaurado',
+  restoredMany: 'Agentes restaurados',
+  deletedOne: 'Agente excluído para sempre',
+  deletedMany: 'Agentes excluídos para sempre',
+}

@@ -1,0 +1,131 @@
+/** Lists individual calls with their outcome, attempts and failures. */
+import { Text } from '@mantine/core'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { agentNamesQuery } from '../agents/queries.ts'
+import { api, type Outputs } from '../api.ts'
+import type { Column } from '../components/DataTable.tsx'
+import type { Filter } from '../components/list/ListToolbar.tsx'
+import { ListView } from '../components/list/ListView.tsx'
+import { Empty } from '../components/QueryStates.tsx'
+import { Ago } from '../components/text.tsx'
+import { renderMilliseconds, renderNumber } from '../format.ts'
+import { changeSearch, type UsageSearch } from '../search.ts'
+import { daysOf, selectsAll, toAgentFilter } from './use-usage.ts'
+
+type Call = Outputs['usage']['calls']['data'][number]
+
+const PAGE_SIZE = 50
+
+interface CallListProps {
+  readonly search: UsageSearch
+  readonly onSearch: (search: UsageSearch) => void
+}
+
+export function CallList({ search, onSearch }: CallListProps) {
+  const { key, model, status, after } = search
+  const isAll = selectsAll(search)
+  const wanted = { ...daysOf(search), agent: toAgentFilter(search.agent), model, status, after }
+  const query = useQuery({
+    queryKey: ['usage', 'calls', isAll, key, wanted],
+    queryFn: () =>
+      isAll
+        ? api.admin.usageCalls.query({ ...wanted, limit: PAGE_SIZE, key })
+        : api.usage.calls.query({ ...wanted, limit: PAGE_SIZE }),
+    placeholderData: keepPreviousData,
+  })
+  const { data: names } = useQuery(
+    agentNamesQuery(query.data?.data.flatMap(({ agent }) => agent ?? []) ?? []),
+  )
+  return (
+    <ListView
+      label="Calls"
+      items="calls"
+      columns={columnsOf(names, isAll)}
+      query={query}
+      idOf={({ id }) => id}
+      nameOf={({ request_id: id }) => id}
+      search={{ after, ...{ status } }}
+      onSearch={(changes) => onSearch(changeSearch(search, changes))}
+      sorting={{ sort: 'created', order: 'desc' }}
+      filters={filters}
+      onPhone="scroll"
+      empty={
+        <Empty icon="usage" title="No calls in this period">
+          Choose another period or other filters. Individual calls are deleted after some time; their sums are
+          kept.
+        </Empty>
+      }
+    />
+  )
+}
+
+/** Outcomes that the server records; other failures are in the unfiltered list. */
+const outcomes = {
+  ok: 'Succeeded',
+  left: 'Client disconnected',
+  backend_error: 'Provider error',
+  backend_timeout: 'Provider timeout',
+  backend_unavailable: 'Provider unavailable',
+  insufficient_quota: 'Budget exceeded',
+} as const
+
+const filters: readonly Filter[] = [
+  {
+    name: 'status',
+    label: 'Outcome',
+    all: 'All outcomes',
+    options: Object.entries(outcomes).map(([value, label]) => ({ value, label })),
+  },
+]
+
+function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolean): readonly Column<Call>[] {
+  const columns: Column<Call>[] = [
+    { name: 'Time', isMain: true, render: ({ created_at: at }) => <Ago seconds={at} /> },
+    {
+      name: 'Agent',
+      render: ({ agent }) => (agent === null ? 'No agent' : <bdi>{names?.get(agent) ?? agent}</bdi>),
+    },
+    {
+      name: 'Model',
+      render: ({ model, provider }) => (model === provider ? model : `${model} (${provider})`),
+    },
+    { name: 'Outcome', render: ({ status }) => <Outcome status={status} /> },
+    { name: 'Tokens', isNumber: true, render: renderTokens },
+    { name: 'Latency', isNumber: true, render: ({ latency_ms: time }) => renderMilliseconds(time) },
+    {
+      name: 'First token',
+      isNumber: true,
+      render: ({ first_byte_ms: time }) => (time === null ? '–' : renderMilliseconds(time)),
+    },
+    { name: 'Attempts', render: (call) => <Attempts call={call} /> },
+    { name: 'Key', isHidden: !isAll, render: ({ key }) => <code>{key}</code> },
+    { name: 'Request ID', isHidden: true, render: ({ request_id: id }) => <code>{id}</code> },
+  ]
+  return columns
+}
+
+function renderTokens({ total_tokens: tokens, estimated }: Call): string {
+  return estimated ? `${renderNumber(tokens)} (estimated)` : renderNumber(tokens)
+}
+
+function Outcome({ status }: Pick<Call, 'status'>) {
+  const label = (outcomes as Readonly<Record<string, string>>)[status] ?? status
+  const isFailure = status !== 'ok' && status !== 'left'
+  return isFailure ? <span className="danger-text">{label}</span> : label
+}
+
+/** Shows the number of requests to providers, and the reason of each that failed. */
+function Attempts({ call: { attempts, failed_attempts: failed } }: { readonly call: Call }) {
+  if (attempts === null) return '–'
+  return (
+    <>
+      {renderNumber(attempts)}
+      {failed.map(({ provider, model, reason }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: equal failures have no other identity
+        <Text key={index} size="xs" c="dimmed">
+          {`${model} (${provider}): ${reason}`}
+        </Text>
+      ))}
+    </>
+  )
+}

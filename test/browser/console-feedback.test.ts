@@ -21,7 +21,7 @@ test('a view that cannot be loaded shows the request id and copies it', async ()
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   // Sends the request to an operation that does not exist, so that the server returns an error.
   await page.route('**/trpc/usage.list*', (route) =>
-    route.continue({ url: route.request().url().replace('usage.list', 'usage.missing') }),
+    route.continue({ url: route.request().url().replaceAll('usage.list', 'usage.missing') }),
   )
   const answer = page.waitForResponse((response) => response.status() === 404)
   await page.goto(`${app.url}/console/usage`)

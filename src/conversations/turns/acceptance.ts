@@ -56,9 +56,9 @@ export interface TurnPlan {
   /** The request without its input. */
   readonly request: object
   readonly input: readonly NewItem[]
-  /** The field of the request that has the input, and the position of the input's first item in it. */
   /** Bytes by which the input may exceed the usual limits. */
   readonly extraBytes?: number
+  /** The field of the request that has the input, and the position of the input's first item in it. */
   readonly inputField: { readonly name: 'input' | 'messages'; readonly first: number }
   readonly metadata?: Readonly<Record<string, string>>
   readonly requestId: string

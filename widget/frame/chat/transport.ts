@@ -1,5 +1,6 @@
 /** Defines the interface to a server, with implementations for tRPC and REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
+import type { AttachmentPart } from '../attachments/attachments.ts'
 
 /** The fields of `ChatRequest` that the frame sends. */
 export interface ChatBody {
@@ -13,7 +14,7 @@ export interface ChatBody {
 }
 
 export type ChatMessage =
-  | { readonly role: 'system' | 'user'; readonly content: string }
+  | { readonly role: 'system' | 'user'; readonly content: string | readonly AttachmentPart[] }
   | {
       readonly role: 'assistant'
       readonly content: string | null
@@ -39,6 +40,12 @@ export interface AgentSelf {
   readonly disclaimer?: { readonly text: string | null; readonly url: string | null } | null
   /** Whether the visitor may dictate messages. */
   readonly dictation?: boolean
+  /** What the visitor may attach; null or absent if nothing. */
+  readonly attachments?: {
+    readonly types: readonly ('image' | 'pdf' | 'text')[]
+    readonly max_count: number
+    readonly max_bytes: number
+  } | null
   /** Whether the visitor may listen to answers. */
   readonly readAloud?: boolean
   /** Whether the widget suggests questions after an answer. */

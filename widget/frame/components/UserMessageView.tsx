@@ -2,6 +2,7 @@
 import { type KeyboardEvent, memo, useEffect, useId, useRef, useState } from 'react'
 import type { UserMessage } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
+import { SentAttachments } from './AttachmentViews.tsx'
 import { Action } from './ActionButton.tsx'
 import { DeleteIcon, EditIcon } from './icons.tsx'
 import { Question } from './Question.tsx'
@@ -32,9 +33,12 @@ export const UserMessageView = memo(function UserMessageView({ entry, isLast }: 
         <MessageEditor entry={entry} isLast={isLast} onClose={leave} />
       ) : (
         <>
-          <div className="bubble" dir="auto">
-            {entry.text}
-          </div>
+          {entry.attachments !== undefined && <SentAttachments attachments={entry.attachments} />}
+          {entry.text !== '' && (
+            <div className="bubble" dir="auto">
+              {entry.text}
+            </div>
+          )}
           <div className="actions">
             <Time atMs={entry.atMs} />
             {isLocal && (

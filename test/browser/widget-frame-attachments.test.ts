@@ -89,7 +89,7 @@ describe('a message with attachments', () => {
     await choose(opened, { name: 'a.png', mimeType: 'image/png', buffer: image }, note)
     await thumbnails(opened).waitFor()
     await visibleText(opened.frame, 'note.txt').waitFor()
-    expect(await listAxeFaults(opened.page)).toEqual([])
+    expect(await listAxeFaults(opened.frame)).toEqual([])
     const request = opened.page.waitForRequest('**/trpc/chat.stream*')
     await opened.say('Look.')
     expect(JSON.parse((await request).postData() ?? '')[0].json.messages).toEqual([
@@ -105,7 +105,7 @@ describe('a message with attachments', () => {
     await opened.settle()
     expect(await thumbnails(opened).count()).toBe(0)
     await opened.frame.locator('article.user img').waitFor()
-    expect(await listAxeFaults(opened.page)).toEqual([])
+    expect(await listAxeFaults(opened.frame)).toEqual([])
     await vi.waitFor(async () =>
       expect(await opened.frame.evaluate(() => JSON.stringify(localStorage))).toContain('image/png'),
     )
@@ -115,14 +115,17 @@ describe('a message with attachments', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test.each(['paste', 'drop'] as const)('accepts an image by %s, which the visitor can remove', async (event) => {
-    const opened = await open(harness)
-    await give(opened, event, await drawImage(opened, 20))
-    await thumbnails(opened).waitFor()
-    await opened.frame.getByRole('button', { name: 'Remove Image' }).click()
-    await thumbnails(opened).waitFor({ state: 'detached' })
-    expect(opened.complaints).toEqual([])
-  })
+  test.each(['paste', 'drop'] as const)(
+    'accepts an image by %s, which the visitor can remove',
+    async (event) => {
+      const opened = await open(harness)
+      await give(opened, event, await drawImage(opened, 20))
+      await thumbnails(opened).waitFor()
+      await opened.frame.getByRole('button', { name: 'Remove Image' }).click()
+      await thumbnails(opened).waitFor({ state: 'detached' })
+      expect(opened.complaints).toEqual([])
+    },
+  )
 
   test('is stored on the server, which returns its image after a reload', async () => {
     const opened = await open(keeping)

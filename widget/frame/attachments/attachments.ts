@@ -1,5 +1,5 @@
 /** Defines the files that the visitor attaches to a message, and renders them for the model. */
-import type { AgentSelf } from '../chat/transport.ts'
+import type { AgentSelf, AttachmentPart } from '../chat/transport.ts'
 
 export type AttachmentRules = NonNullable<AgentSelf['attachments']>
 export type AttachmentType = AttachmentRules['types'][number]
@@ -14,12 +14,6 @@ export interface Attachment {
   /** Where the server stores it. */
   readonly stored?: { readonly item: string; readonly part: number }
 }
-
-/** A part in the form of the chat API. */
-export type AttachmentPart =
-  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
-  | { readonly type: 'file'; readonly file: { readonly filename: string; readonly file_data: string } }
-  | { readonly type: 'text'; readonly text: string }
 
 /** Returns the parts of the attachments whose data the browser has. */
 export function toParts(attachments: readonly Attachment[]): AttachmentPart[] {

@@ -14,8 +14,7 @@ export type FileProblem = 'type' | 'size'
 export async function readFile(file: File, rules: AttachmentRules): Promise<Attachment | FileProblem> {
   const name = file.name.replaceAll(/[\][\p{Cc}]/gu, '_').slice(-MAX_NAME) || 'file'
   const accepts = (type: Attachment['type']) => rules.types.includes(type)
-  if (file.type.startsWith('image/'))
-    return accepts('image') ? readImage(file, rules.max_bytes) : 'type'
+  if (file.type.startsWith('image/')) return accepts('image') ? readImage(file, rules.max_bytes) : 'type'
   const isPdf = (await file.slice(0, 5).text()) === '%PDF-'
   if (!accepts(isPdf ? 'pdf' : 'text')) return 'type'
   if (file.size > rules.max_bytes) return 'size'

@@ -41,7 +41,11 @@ export function useAttachments(): Attachments {
         setList((before) => [...before, read].slice(0, rules.max_count))
       } else if (read === 'type') setProblem(fill(strings.attachmentType, { name: file.name }))
       else {
-        const limit = new Intl.NumberFormat(tag, { style: 'unit', unit: 'kilobyte', maximumFractionDigits: 0 })
+        const limit = new Intl.NumberFormat(tag, {
+          style: 'unit',
+          unit: 'kilobyte',
+          maximumFractionDigits: 0,
+        })
         const values = { name: file.name, limit: limit.format(rules.max_bytes / 1024) }
         setProblem(fill(strings.attachmentSize, values))
       }

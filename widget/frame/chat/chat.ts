@@ -1,8 +1,8 @@
 /** Sends messages to the server, one turn at a time, and keeps the conversation in the browser. */
 
 import { newId } from '../../values.ts'
-import type { Attachment } from '../attachments/attachments.ts'
 import type { AppState, Store } from '../app-state.ts'
+import type { Attachment } from '../attachments/attachments.ts'
 import { type ConversationAction, findStreaming, type ToolCall } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
 import type { ChangeCall, ToolRunner } from '../tools/tool-runner.ts'

@@ -1,9 +1,9 @@
 /** Converts a conversation to the messages that the model receives. */
 
 import { isWithinLimit } from '../../values.ts'
-import { type AttachmentPart, toParts, withoutData } from '../attachments/attachments.ts'
+import { toParts, withoutData } from '../attachments/attachments.ts'
 import { type Entry, type Reply, textOf, type UserMessage } from '../conversation.ts'
-import type { CalledTool, ChatMessage } from './transport.ts'
+import type { AttachmentPart, CalledTool, ChatMessage } from './transport.ts'
 
 /** Well below the server's limit, which also includes messages that the agent adds. */
 const MAX_MESSAGES = 400

@@ -1,6 +1,11 @@
 /** Defines the interface to a server, with implementations for tRPC and REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
-import type { AttachmentPart } from '../attachments/attachments.ts'
+
+/** A part in the form of the chat API. */
+export type AttachmentPart =
+  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
+  | { readonly type: 'file'; readonly file: { readonly filename: string; readonly file_data: string } }
+  | { readonly type: 'text'; readonly text: string }
 
 /** The fields of `ChatRequest` that the frame sends. */
 export interface ChatBody {

@@ -66,6 +66,7 @@ export function Composer({ state }: { state: AppState }) {
   }
 
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button and pasting do the same as dropping
     <footer
       className="composer"
       onDragOver={(event) => takesFiles && event.preventDefault()}

@@ -138,7 +138,8 @@ function setLine(view: View, line: Line): View {
   const isSame = ({ id, client_id }: Line) =>
     id === line.id || (client_id !== null && client_id === line.client_id)
   const index = view.lines.findIndex(isSame)
-  const lines = index === -1 ? [...view.lines, line] : view.lines.with(index, withFiles(line, view.lines[index]))
+  const lines =
+    index === -1 ? [...view.lines, line] : view.lines.with(index, withFiles(line, view.lines[index]))
   return { ...view, lines }
 }
 
@@ -252,7 +253,15 @@ function renderExchange(
   const asked: readonly Entry[] =
     question === undefined
       ? []
-      : [{ kind: 'user', id: key, text: question.text ?? '', atMs: question.created_at * 1000, ...filesOf(question) }]
+      : [
+          {
+            kind: 'user',
+            id: key,
+            text: question.text ?? '',
+            atMs: question.created_at * 1000,
+            ...filesOf(question),
+          },
+        ]
   const state = isNewest ? stateOf(view, question) : ({ status: 'done' } as const)
   const rounds = toRounds(view, lines, isNewest)
   if (rounds.length === 0 && state.status === 'done') return asked

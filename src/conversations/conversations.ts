@@ -31,7 +31,7 @@ import { toStoreFailure } from './turns/failures.ts'
 import { StoreBacklog } from './turns/log.ts'
 import { StorageQuota, type UsedBytes } from './turns/quota.ts'
 import { type RunModel, RunningTurn } from './turns/running-turn.ts'
-import { entriesOf, type LogEntry, type LogRun } from './turns/segments.ts'
+import { entriesOf, type LogEntry, type LogRun, toEntries } from './turns/segments.ts'
 import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
 import { StoredLogs } from './turns/stored-logs.ts'
 import { TurnWriter } from './turns/writer.ts'
@@ -100,6 +100,7 @@ export class Conversations {
     this.quota = new StorageQuota(deps)
     this.writer = new TurnWriter({
       ...deps,
+      data: this.data,
       owner: this.owner,
       flushMs: config.conversations.flushMs,
       onFlushed: (durationMs) => deps.metrics.flushed(durationMs),
@@ -131,6 +132,7 @@ export class Conversations {
       isStream: plan.isStream,
       isBackground: plan.isBackground,
       toolData: plan.toolData,
+      data: this.data,
       reconnectMs: continues ? undefined : config.conversations.reconnectMs,
       findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
@@ -392,8 +394,4 @@ export class Conversations {
   waitForChange(id: string, signal: AbortSignal | undefined, mostMs?: number) {
     return this.stored.waitForChange(id, signal, mostMs)
   }
-}
-
-async function* toEntries(batches: AsyncIterable<readonly LogRun[]>): AsyncGenerator<LogEntry, void, void> {
-  for await (const runs of batches) for (const run of runs) yield* entriesOf(run)
 }

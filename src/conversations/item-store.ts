@@ -17,6 +17,8 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   readonly isForVisitor: boolean
   /** Chosen by the client, to recognize a repeated request; unique in the conversation. */
   readonly clientId?: string
+  /** The size of the item's data that is already stored as a blob. */
+  readonly dataBytes?: number
 }
 
 /** Returns the sizes of items in bytes. */
@@ -25,11 +27,14 @@ export function sizesOf(items: readonly NewItem[]): number[] {
 }
 
 /** An item with its body as JSON text, as the row stores it. */
-export type EncodedItem = Omit<NewItem, 'body'> & { readonly body: string; readonly bytes: number }
+export type EncodedItem = Omit<NewItem, 'body' | 'dataBytes'> & {
+  readonly body: string
+  readonly bytes: number
+}
 
-export function encodeItem(item: NewItem): EncodedItem {
+export function encodeItem({ dataBytes = 0, ...item }: NewItem): EncodedItem {
   const body = JSON.stringify(item.body)
-  return { ...item, body, bytes: Buffer.byteLength(body) }
+  return { ...item, body, bytes: Buffer.byteLength(body) + dataBytes }
 }
 
 /** Items as their rows contain them, and the blobs with their data. */
@@ -98,6 +103,24 @@ export async function insertDataRows(
   data: readonly NewData[],
 ): Promise<void> {
   for (const one of data) await insertRow(db, 'item_data', toDataRow(one, place))
+}
+
+/** Inserts rows for data of a turn's output. Skips known rows, because a batch whose answer was lost is repeated. */
+export async function insertTurnData(
+  db: ConversationDb,
+  turnId: string,
+  data: readonly NewData[],
+): Promise<void> {
+  const { conversation_id: conversationId } = await db
+    .selectFrom('turns')
+    .select('conversation_id')
+    .where('id', '=', turnId)
+    .executeTakeFirstOrThrow()
+  await db
+    .insertInto('item_data')
+    .values(data.map((one) => toDataRow(one, { conversationId, turnId })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
 }
 
 /** An item without its content. */

@@ -8,6 +8,7 @@ import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
 import type { Conversations } from './conversations.ts'
 import type { Dependencies } from './dependencies.ts'
+import { listVisitors, type VisitorRow } from './feed/rows.ts'
 import {
   deleteItemRow,
   type EncodedItems,
@@ -324,11 +325,25 @@ export async function renderConversations(
   rows: readonly ConversationRow[],
 ): Promise<ConversationObject[]> {
   const ids = rows.map(({ id }) => id)
-  const statuses = await listLastStatuses(read, ids)
-  return rows.map((row) => renderConversation(row, statuses.get(row.id) ?? null))
+  const visitorIds = new Set(rows.flatMap(({ visitor_id: id }) => id ?? []))
+  const [statuses, visitors] = await Promise.all([
+    listLastStatuses(read, ids),
+    listVisitors(read, [...visitorIds]),
+  ])
+  return rows.map((row) =>
+    renderConversation(row, {
+      lastStatus: statuses.get(row.id) ?? null,
+      visitor: visitors.get(row.visitor_id ?? '') ?? null,
+    }),
+  )
 }
 
-function renderConversation(row: ConversationRow, lastStatus: TurnRow['status'] | null): ConversationObject {
+interface Joined {
+  readonly lastStatus: TurnRow['status'] | null
+  readonly visitor: VisitorRow | null
+}
+
+function renderConversation(row: ConversationRow, { lastStatus, visitor }: Joined): ConversationObject {
   return {
     id: row.id,
     object: 'conversation',
@@ -336,14 +351,20 @@ function renderConversation(row: ConversationRow, lastStatus: TurnRow['status'] 
     metadata: JSON.parse(row.metadata),
     parley: {
       agent_id: row.agent_id === '' ? null : row.agent_id,
+      visitor,
       channel: row.channel,
       mode: row.mode,
+      assignee: row.assignee,
       title: row.title,
+      tags: [],
       turns: row.turns,
+      up: row.up,
+      down: row.down,
       failures: row.failures,
       last_status: lastStatus,
       prompt_tokens: row.prompt_tokens,
       completion_tokens: row.completion_tokens,
+      cost_micros: row.cost_micros,
       last_at: row.last_at,
       expires_at: row.expires_at,
     },

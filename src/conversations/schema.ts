@@ -97,16 +97,29 @@ export const ItemReference = ConversationReference.extend({
 
 const TurnStatus = z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'])
 
+const VisitorDetails = z.strictObject({
+  id: z.string(),
+  kind: z.enum(['anonymous', 'verified', 'named']),
+  subject: z.string().meta({ description: 'Identifies the visitor; the `id` of an anonymous visitor.' }),
+  name: z.string().nullable(),
+})
+
 const Details = z.strictObject({
   agent_id: z.string().nullable(),
+  visitor: VisitorDetails.nullable().meta({ description: 'Null for a conversation without a visitor.' }),
   channel: z.enum(['widget', 'api', 'console']),
   mode: z.enum(['model', 'waiting', 'person']),
+  assignee: z.string().nullable().meta({ description: 'The person who answers; null while the model does.' }),
   title: z.string().nullable().meta({ description: 'The first 80 characters of the first message.' }),
+  tags: z.array(z.string()),
   turns: z.int(),
+  up: z.int().meta({ description: 'Number of good ratings.' }),
+  down: z.int().meta({ description: 'Number of bad ratings.' }),
   failures: z.int(),
   last_status: TurnStatus.nullable().meta({ description: 'Status of the last turn; null without turns.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
+  cost_micros: z.int().nullable().meta({ description: 'Millionths of the currency; null if not known.' }),
   last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
   expires_at: z.int().meta({ description: 'Unix seconds at which the conversation is deleted.' }),
 })

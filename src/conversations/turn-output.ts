@@ -49,7 +49,13 @@ export type LoggedStep =
       readonly name: string
       readonly arguments: string
     }
-  | { readonly type: 'tool_result'; readonly call_id: string; readonly content: string }
+  | {
+      readonly type: 'tool_result'
+      readonly call_id: string
+      readonly content: string
+      /** The size of the result if it is stored as a blob, which `content` then names. */
+      readonly data_bytes?: number
+    }
 
 export interface TurnOutput {
   readonly items: readonly NewItem[]
@@ -78,7 +84,7 @@ export function renderOutput(turnId: string, segments: Iterable<Uint8Array>): Tu
 const memory = { entries: Buffer.alloc(256 * 1024), text: Buffer.alloc(256 * 1024 + 2) }
 
 class OutputReader {
-  private readonly newToolId: (prefix: string) => string
+  private readonly newToolId: (step: LoggedStep) => string
   private readonly output: Output
   private readonly toolItems: NewItem[] = []
   private count = 0
@@ -87,7 +93,7 @@ class OutputReader {
   private usage: Usage | undefined
 
   constructor(turnId: string) {
-    this.newToolId = createItemIds(`${turnId}:tools`)
+    this.newToolId = createToolItemIds(turnId)
     this.output = new Output(createItemIds(turnId), noEvents)
   }
 
@@ -235,16 +241,21 @@ function isPadded(item: OutputItem): boolean {
   return item.type === 'function_call' && /^\{\} +$/.test(item.arguments)
 }
 
-function toToolItem(step: LoggedStep, newItemId: (prefix: string) => string): NewItem {
+/** Creates the ids of the items of a turn's server tools. Each step of the turn takes the next one. */
+export function createToolItemIds(turnId: string): (step: LoggedStep) => string {
+  const newItemId = createItemIds(`${turnId}:tools`)
+  return ({ type }) => newItemId(type === 'tool_call' ? 'fc_' : 'fco_')
+}
+
+function toToolItem(step: LoggedStep, newToolId: (step: LoggedStep) => string): NewItem {
   const shared = { role: null, status: 'completed', isForVisitor: false } as const
+  const id = newToolId(step)
   if (step.type === 'tool_call') {
     const { call_id, name, arguments: text } = step
-    const id = newItemId('fc_')
     const body = { type: 'function_call', id, call_id, name, arguments: text, status: 'completed' }
     return { ...shared, id, type: 'function_call', author: 'model', body }
   }
-  const { call_id, content } = step
-  const id = newItemId('fco_')
+  const { call_id, content, data_bytes: dataBytes = 0 } = step
   const body = { type: 'function_call_output', id, call_id, output: content, status: 'completed' }
-  return { ...shared, id, type: 'function_call_output', author: 'tool', body }
+  return { ...shared, id, type: 'function_call_output', author: 'tool', body, dataBytes }
 }

@@ -17,6 +17,7 @@ export type {
   Procedure,
   TurnStatus,
   TurnTable,
+  VisitorTable,
 } from './conversations/tables.ts'
 
 /** @throws StartupError if the database is not usable. */

@@ -1,5 +1,6 @@
 /** Reads and writes rows on behalf of visitors, and reads those from which the feed of a conversation is built. */
-import type { ConversationDb } from '../../db/open.ts'
+import type { Selectable } from 'kysely'
+import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
@@ -25,6 +26,22 @@ export async function recordVisitor(
     })
     .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant: tenantId, seen_at: nowSeconds }))
     .execute()
+}
+
+export type VisitorRow = Pick<Selectable<VisitorTable>, 'id' | 'kind' | 'subject' | 'name'>
+
+/** Returns visitors by id. */
+export async function listVisitors(
+  db: ConversationDb,
+  ids: readonly string[],
+): Promise<Map<string, VisitorRow>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('visitors')
+    .select(['id', 'kind', 'subject', 'name'])
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(rows.map((row) => [row.id, row]))
 }
 
 /** Identifies the conversations of a visitor. */

@@ -1,4 +1,4 @@
-/** Finds the images, audio and files that an item contains as text. */
+/** Finds the images, audio, files and results of tools that an item contains as text. */
 import { isJsonObject } from '../../lib/formats/json.ts'
 
 /** Longer texts are stored as blobs, because rows with them would slow down every list. */
@@ -9,7 +9,14 @@ const dataFields: ReadonlySet<string> = new Set(['image_url', 'url', 'file_data'
 
 /** Returns the item with each text in such a field replaced; the same object if none changes. */
 export function mapData<Item extends object>(item: Item, replace: (text: string) => string): Item {
-  return mapValue(item, undefined, replace) as Item
+  const mapped = mapValue(item, undefined, replace) as Item & {
+    readonly type?: unknown
+    readonly output?: unknown
+  }
+  if (mapped.type !== 'function_call_output' || typeof mapped.output !== 'string') return mapped
+  // The result of a tool can contain data in any form, such as JSON with base64.
+  const output = replace(mapped.output)
+  return output === mapped.output ? mapped : { ...mapped, output }
 }
 
 function mapValue(value: unknown, field: string | undefined, replace: (text: string) => string): unknown {

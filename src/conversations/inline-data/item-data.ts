@@ -1,4 +1,4 @@
-/** Stores the images, audio and files in items as blobs, next to the bytes of uploaded files. */
+/** Stores the images, audio, files and results of tools in items as blobs, next to the bytes of uploaded files. */
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import type { Logger } from 'pino'
@@ -11,6 +11,15 @@ import { MAX_INLINE_LENGTH, mapData } from './inline-data.ts'
 /** Marks a text that is stored as a blob; the blob's name follows. Only names of the item's own rows are replaced. */
 const MARK = 'parley-data:'
 const DROPPED_AT_ONCE = 100
+
+/** A tool's result that is stored as a blob. */
+export interface StoredResult {
+  /** Replaces the result in the item. */
+  readonly mark: string
+  /** The bytes by which the item with the result is longer than the item with the mark. */
+  readonly bodyBytes: number
+  readonly data: NewData
+}
 
 interface Deps {
   readonly storage: ConversationStorage
@@ -42,11 +51,42 @@ export class ItemData {
     return { items: encoded, data }
   }
 
-  /** Deletes blobs whose rows were not stored. Never rejects, because the sweep of orphans deletes what remains. */
+  /**
+   * Stores a tool's result as the data of an item. Returns undefined if the result is short, or if its blob cannot be
+   * stored; the result then remains in the row. Call `discard` if the rows are not stored.
+   */
+  async storeResult(itemId: string, result: string): Promise<StoredResult | undefined> {
+    if (result.length <= MAX_INLINE_LENGTH || !result.isWellFormed()) return undefined
+    const name = randomUUID()
+    const bytes = Buffer.from(result)
+    try {
+      await this.storeBlob(name, bytes)
+    } catch (error) {
+      this.deps.log.warn({ err: error }, "could not store a tool's result as a blob; it is stored in its row")
+      return undefined
+    }
+    const mark = MARK + name
+    const bodyBytes = Buffer.byteLength(JSON.stringify(result)) - Buffer.byteLength(JSON.stringify(mark))
+    return { mark, bodyBytes, data: { name, item_id: itemId, bytes: bytes.length } }
+  }
+
+  /**
+   * Deletes blobs whose rows were not stored. Skips blobs that have rows, because a transaction can be committed
+   * without an answer. Never rejects, because the sweep of orphans deletes what remains.
+   */
   async discard(data: readonly NewData[]): Promise<void> {
     if (data.length === 0) return
-    const blobs = await this.deps.openBlobs()
-    for (const { name } of data) await blobs.delete(name).catch(() => {})
+    try {
+      const names = data.map(({ name }) => name)
+      const owned = await this.listOwned(names)
+      const blobs = await this.deps.openBlobs()
+      for (const name of names) if (!owned.has(name)) await blobs.delete(name).catch(() => {})
+    } catch (error) {
+      this.deps.log.warn(
+        { err: error },
+        'could not delete the data of unstored items; the sweep of orphans will',
+      )
+    }
   }
 
   /** Returns the rows with the data in their bodies. */
@@ -113,13 +153,17 @@ export class ItemData {
       return MARK + name
     })
     if (found.length === 0) return whole
-    const blobs = await this.deps.openBlobs()
     for (const { name, bytes } of found) {
-      const staged = await blobs.stage(toAsync(bytes), bytes.length, name)
       data.push({ name, item_id: item.id, bytes: bytes.length })
-      await staged.commit()
+      await this.storeBlob(name, bytes)
     }
     return { ...whole, body: JSON.stringify(body) }
+  }
+
+  private async storeBlob(name: string, bytes: Buffer): Promise<void> {
+    const blobs = await this.deps.openBlobs()
+    const staged = await blobs.stage(toAsync(bytes), bytes.length, name)
+    await staged.commit()
   }
 
   /** Maps `<item id>:<blob>` to the blob's text. */

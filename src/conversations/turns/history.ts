@@ -101,7 +101,9 @@ async function select(
 
 /** Maps an item's number to the bytes of its data above the estimate. */
 async function sumDataBytes(db: ConversationDb, rows: readonly ItemHead[]): Promise<Map<number, number>> {
-  const large = rows.filter(({ bytes }) => bytes > MAX_INLINE_LENGTH).map(({ n }) => n)
+  // The model receives the result of a tool as text, so all of its bytes count.
+  const isMedia = ({ bytes, type }: ItemHead) => bytes > MAX_INLINE_LENGTH && type !== 'function_call_output'
+  const large = rows.filter(isMedia).map(({ n }) => n)
   if (large.length === 0) return new Map()
   const found = await db
     .selectFrom('items')

@@ -1,4 +1,5 @@
 /** Holds the events of a running turn in memory, until they are stored and its readers have them. */
+import type { NewData } from '../inline-data/data-rows.ts'
 import { decodeSegment, type LogRun, SegmentEncoder, skipEntries } from './segments.ts'
 import type { ToolDataFilter } from './tool-data.ts'
 
@@ -58,6 +59,8 @@ export interface LogSegment {
   readonly body: Uint8Array
   /** The bytes of the entries before they were encoded. */
   readonly bytes: number
+  /** The blobs that the entries name. */
+  readonly data: readonly NewData[]
 }
 
 export class TurnLog {
@@ -78,6 +81,7 @@ export class TurnLog {
   /** Encodes the entries after `segments`. */
   private encoder = new SegmentEncoder()
   private encoderBytes = 0
+  private encoderData: NewData[] = []
   /** The number of entries that are stored. */
   private stored = 0
   private waitingBytes = 0
@@ -96,7 +100,8 @@ export class TurnLog {
     this.filter = filter
   }
 
-  append(run: LogRun): void {
+  /** Adds entries; `data` are the blobs that they name. */
+  append(run: LogRun, data: readonly NewData[] = []): void {
     const { bytes, ends } = run
     if (ends.length === 0) return
     this.dropRead()
@@ -104,6 +109,7 @@ export class TurnLog {
     this.runsBytes += bytes.length
     this.encoder.add(this.filter?.apply(run) ?? run)
     this.encoderBytes += bytes.length
+    this.encoderData.push(...data)
     this.length += ends.length
     this.bytes += bytes.length
     this.wakeReaders()
@@ -117,6 +123,11 @@ export class TurnLog {
   end(): void {
     this.isEnded = true
     this.wakeReaders()
+  }
+
+  /** Whether new entries will be stored. */
+  get isStored(): boolean {
+    return this.isStoring
   }
 
   get hasWaiting(): boolean {
@@ -209,9 +220,13 @@ export class TurnLog {
     const { encoder, segments } = this
     if (encoder.count === 0) return
     const firstSeq = this.length - encoder.count
-    segments.push({ firstSeq, count: encoder.count, body: encoder.encode(), bytes: this.encoderBytes })
+    segments.push({
+      ...{ firstSeq, count: encoder.count, body: encoder.encode() },
+      ...{ bytes: this.encoderBytes, data: this.encoderData },
+    })
     this.encoder = new SegmentEncoder()
     this.encoderBytes = 0
+    this.encoderData = []
   }
 
   private free(bytes: number): void {

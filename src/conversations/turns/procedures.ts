@@ -10,7 +10,7 @@ import {
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
-import { type EncodedItem, insertDataRows, insertItemRows } from '../item-store.ts'
+import { type EncodedItem, insertDataRows, insertItemRows, insertTurnData } from '../item-store.ts'
 import {
   expireIdempotencyKey,
   findConversation,
@@ -135,6 +135,10 @@ export const storeTurns: Procedure<Changes, OwnTurn[]> = {
       trx,
       stored.flatMap(({ turnId, segments }) => segments.map((segment) => ({ ...segment, turnId }))),
     )
+    for (const { turnId, segments } of stored) {
+      const data = segments.flatMap((segment) => segment.data)
+      if (data.length > 0) await insertTurnData(trx, turnId, data)
+    }
     return alive
   },
 }

@@ -2,7 +2,9 @@
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { Usage } from '../../providers/chat-api.ts'
-import { type LoggedStep, renderOutput, toEndEntry } from '../turn-output.ts'
+import type { NewData } from '../inline-data/data-rows.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
+import { createToolItemIds, type LoggedStep, renderOutput, toEndEntry } from '../turn-output.ts'
 import { type Cursor, type StoreBacklog, TurnLog } from './log.ts'
 import {
   countEntries,
@@ -37,6 +39,7 @@ export interface RunningTurnOptions {
   readonly findLastRead: () => Promise<number | undefined>
   /** Whether the arguments and results of tools are stored, or only their names. */
   readonly toolData: 'full' | 'names'
+  readonly data: Pick<ItemData, 'storeResult'>
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   /** Whether no client waits for the answer, so that even a failure without any event must be in the log. */
   readonly isBackground: boolean
@@ -88,6 +91,7 @@ export class RunningTurn {
   /** The failure of a turn without events; its readers throw this error. */
   private failure: ServiceError | undefined
   private readonly options: RunningTurnOptions
+  private readonly newToolId: (step: LoggedStep) => string
   private readonly controller = new AbortController()
   private readonly finished = Promise.withResolvers<TurnEnd>()
   private readers = 0
@@ -101,6 +105,7 @@ export class RunningTurn {
 
   constructor(options: RunningTurnOptions) {
     this.options = options
+    this.newToolId = createToolItemIds(options.id)
     const filter = options.toolData === 'names' ? new ToolDataFilter() : undefined
     this.log = new TurnLog(options.id, options.backlog, { onAppend: options.onAppend }, filter)
     this.ended = this.finished.promise
@@ -127,10 +132,7 @@ export class RunningTurn {
         used: (sum) => {
           usage = sum
         },
-        step: async (step) => {
-          this.append(toRun({ kind: 'step', bytes: Buffer.from(JSON.stringify(step)) }))
-          if (step.type === 'tool_call') await this.log.isDurable()
-        },
+        step: (step) => this.addStep(step),
       })
       for await (const piece of pieces) {
         firstEventMs ??= clock.monotonic() - startedMs
@@ -264,9 +266,20 @@ export class RunningTurn {
     else this.stop('left')
   }
 
-  private append(run: LogRun): void {
+  private async addStep(step: LoggedStep): Promise<void> {
+    const itemId = this.newToolId(step)
+    const { data, toolData } = this.options
+    const isWhole = step.type === 'tool_result' && toolData === 'full' && this.log.isStored
+    const stored = isWhole ? await data.storeResult(itemId, step.content) : undefined
+    const logged = stored && { ...step, content: stored.mark, data_bytes: stored.bodyBytes }
+    const bytes = Buffer.from(JSON.stringify(logged ?? step))
+    this.append(toRun({ kind: 'step', bytes }), stored && [stored.data])
+    if (step.type === 'tool_call') await this.log.isDurable()
+  }
+
+  private append(run: LogRun, data?: readonly NewData[]): void {
     // Usually only the first two runs of a turn are rendered here.
     this.hasOutput ||= renderOutput(this.id, [encodeSegment([run])]).items.length > 0
-    this.log.append(run)
+    this.log.append(run, data)
   }
 }

@@ -68,6 +68,12 @@ export function* entriesOf({ kind, bytes, ends }: LogRun): Generator<LogEntry, v
   }
 }
 
+export async function* toEntries(
+  batches: AsyncIterable<readonly LogRun[]>,
+): AsyncGenerator<LogEntry, void, void> {
+  for await (const runs of batches) for (const run of runs) yield* entriesOf(run)
+}
+
 /** Returns the entries of a run without the first `count`. */
 export function skipEntries(run: LogRun, count: number): LogRun {
   if (count <= 0) return run

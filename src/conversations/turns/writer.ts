@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { ConversationStorage } from '../../db/open.ts'
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
+import type { ItemData } from '../inline-data/item-data.ts'
 import type { StoredEnd } from './end.ts'
 import type { TurnLog } from './log.ts'
 import { storeTurns } from './procedures.ts'
@@ -25,6 +26,7 @@ interface Ending {
 
 interface WriterDeps {
   readonly storage: ConversationStorage
+  readonly data: Pick<ItemData, 'discard'>
   readonly clock: Clock
   readonly log: Logger
   readonly flushMs: number
@@ -152,8 +154,10 @@ export class TurnWriter {
         if (found !== undefined) turn?.log.markStored(segments)
         if (end !== undefined || found === undefined) this.turns.delete(turnId)
         if (end !== undefined) this.settle(turnId, found?.status)
-        if (found === undefined) turn?.onLost()
-        else if (found.isCancelRequested) turn?.onCancelRequested()
+        if (found === undefined) {
+          turn?.onLost()
+          void this.deps.data.discard(segments.flatMap(({ data }) => data))
+        } else if (found.isCancelRequested) turn?.onCancelRequested()
       }
       onStored(ids)
     } catch (error) {

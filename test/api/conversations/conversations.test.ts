@@ -22,7 +22,11 @@ describe('a conversation', () => {
     expect(created).toMatchObject({
       object: 'conversation',
       metadata: { a: '1' },
-      parley: { title: 'Hello.', turns: 0 },
+      parley: {
+        ...{ agent_id: null, visitor: null, channel: 'api', mode: 'model', assignee: null },
+        ...{ title: 'Hello.', tags: [], turns: 0, up: 0, down: 0, cost_micros: null },
+        ...{ last_at: created.created_at, expires_at: expect.any(Number) },
+      },
     })
     const { id } = created
     expect((await client.conversations.retrieve(id)).metadata).toEqual({ a: '1' })

@@ -1,9 +1,10 @@
-/** Tests that images, audio and files in stored items are stored as blobs, and deleted with their items. */
+/** Tests that images, audio, files and long tool results are stored as blobs, and deleted with their items. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createFileSweeper } from '../../../src/files/files.ts'
+import type { HostTool } from '../../../src/server/service.ts'
 import { startAppOnDisk, type TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { maintain, STORING } from '../../support/conversations.ts'
@@ -11,6 +12,7 @@ import { createFakeClock } from '../../support/fake-clock.ts'
 import { makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { findText, listItems, openConversations } from '../../support/stored-chats.ts'
+import { tool, toolCallResponse } from '../../support/tools.ts'
 
 const harness = await startChatHarness()
 const DAY = 86_400
@@ -22,11 +24,13 @@ function createImage(bytes = 40_000) {
   return { url, part: url.slice(1_000, 1_060) }
 }
 
-async function start(env: Readonly<Record<string, string>> = {}) {
+async function start(env: Readonly<Record<string, string>> = {}, tools: Record<string, HostTool> = {}) {
   const clock = createFakeClock(Math.floor(Date.now() / 1000))
   const dataDir = join(await makeFolder(), 'data')
-  const app = await harness.start({ PARLEY_DATA_DIR: dataDir, ...env }, { clock })
-  const yaml = STORING.replace('30d', '30d, history: { turns: 40, tokens: 1000000 }')
+  const app = await harness.start({ PARLEY_DATA_DIR: dataDir, ...env }, { clock, tools })
+  const yaml = `${STORING.replace('30d', '30d, history: { turns: 40, tokens: 1000000 }')}
+tools: [${Object.keys(tools).join(', ')}]
+`
   const { agent_id: id, agent_key: key } = await app.createAgent(yaml)
   const model = `agent/${id}`
   const respond = async (content: unknown, more: object = {}) => {
@@ -163,6 +167,116 @@ test('data of items is stored in the bucket, and deleted there', async () => {
   expect(body.data[0].content[0].image_url).toBe(image.url)
   expect((await app.call('DELETE', `/v1/conversations/${id}`)).status).toBe(200)
   expect(server.listBlobs()).toEqual([])
+})
+
+describe('a tool result of more than 32 KiB', () => {
+  const photo = randomBytes(40_000).toString('base64')
+  const result = JSON.stringify({ mimeType: 'image/png', data: photo, note: 'é "quoted"' })
+  const part = photo.slice(1_000, 1_060)
+
+  /** Makes the model answer without repeating its input. */
+  const answerBriefly = () => {
+    const choice = { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Nice.' } }
+    return harness.answerWith({ id: 'a', created: 1, model: 'up-chat', choices: [choice] })
+  }
+  const camera = tool(async () => {
+    await answerBriefly()
+    return result
+  })
+
+  async function startWithCamera() {
+    const started = await start({}, { camera })
+    const { app, dataDir, respond } = started
+    const conversation = await createConversation(app)
+    await harness.answerWith(toolCallResponse('whole', [{ name: 'camera', args: '{}' }]), 1)
+    const response = await respond('Take a photo.', { conversation })
+    const findOutput = async () => {
+      const { body } = await app.call('GET', `/v1/conversations/${conversation}/items?order=asc`)
+      return body.data.find(({ type }: { type: string }) => type === 'function_call_output')
+    }
+    const find = async () => [...(await findText(app, dataDir, part)), ...(await listBlobs(dataDir))]
+    return { ...started, conversation, response, findOutput, find }
+  }
+
+  test('of a server tool is stored only as a blob, and returned to clients and to the model', async () => {
+    const { app, dataDir, conversation, respond, findOutput } = await startWithCamera()
+    const blobs = await listBlobs(dataDir)
+    expect(blobs).toHaveLength(1)
+    expect(await findText(app, dataDir, part)).toEqual(blobs)
+    const output = await findOutput()
+    expect(output.output).toBe(result)
+    const db = await openConversations(app)
+    const row = await db.selectFrom('items').select('bytes').where('id', '=', output.id).executeTakeFirst()
+    const { parley: _, ...body } = output
+    expect(row?.bytes).toBe(Buffer.byteLength(JSON.stringify(body)))
+    await respond('And now?', { conversation })
+    expect(JSON.stringify((await harness.listChats()).at(-1)?.body)).toContain(JSON.stringify(result))
+  })
+
+  test('of a server tool is not revealed by a later result that names its blob', async () => {
+    const { app, dataDir, conversation, findOutput } = await startWithCamera()
+    const [name] = await listBlobs(dataDir)
+    const forged = { type: 'function_call_output', call_id: 'call_1', output: `parley-data:${name}` }
+    const added = await app.call('POST', `/v1/conversations/${conversation}/items`, {
+      body: { items: [forged] },
+    })
+    const path = `/v1/conversations/${conversation}/items/${added.body.data[0].id}`
+    expect((await app.call('GET', path)).body.output).toBe(forged.output)
+    expect((await findOutput()).output).toBe(result)
+  })
+
+  test.each([
+    [
+      'the item',
+      async (app: TestApp, conversation: string, itemId: string) =>
+        app.call('DELETE', `/v1/conversations/${conversation}/items/${itemId}`),
+    ],
+    [
+      'the response',
+      async (app: TestApp, _conversation: string, _itemId: string, responseId: string) =>
+        app.call('DELETE', `/v1/responses/${responseId}`),
+    ],
+    [
+      'the conversation',
+      async (app: TestApp, conversation: string) => app.call('DELETE', `/v1/conversations/${conversation}`),
+    ],
+  ])('of a server tool leaves no byte after %s is deleted', async (_what, remove) => {
+    const { app, conversation, response, findOutput, find } = await startWithCamera()
+    expect(await find()).not.toEqual([])
+    expect((await remove(app, conversation, (await findOutput()).id, response.id)).status).toBe(200)
+    expect(await find()).toEqual([])
+  })
+
+  test('of a server tool is stored in its row if no blob can be stored', async () => {
+    const { app, dataDir, respond } = await start({}, { camera })
+    app.service.deps.fileBlobs.stage = () => Promise.reject(new Error('the bucket is unavailable'))
+    await harness.answerWith(toolCallResponse('whole', [{ name: 'camera', args: '{}' }]), 1)
+    await respond('Take a photo.')
+    expect(await listBlobs(dataDir)).toEqual([])
+    expect(await listItems(app)).toContainEqual(expect.objectContaining({ output: result }))
+  })
+
+  test.each([
+    ['text', result],
+    ['an image', [{ type: 'input_image', image_url: `data:image/png;base64,${photo}`, detail: 'auto' }]],
+    ['a file', [{ type: 'input_file', filename: 'a.pdf', file_data: photo }]],
+  ])('of a client with %s is stored as a blob until its response is deleted', async (_what, output) => {
+    const { app, dataDir, respond } = await start()
+    const input = [
+      { role: 'user', content: 'Take a photo.' },
+      { type: 'function_call', call_id: 'call_1', name: 'camera', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'call_1', output },
+    ]
+    await answerBriefly()
+    const { id } = await respond('', { input })
+    const blobs = await listBlobs(dataDir)
+    expect(blobs).toHaveLength(1)
+    expect(await findText(app, dataDir, part)).toEqual(blobs)
+    const { body } = await app.call('GET', `/v1/responses/${id}/input_items?order=asc`)
+    expect(body.data.at(-1).output).toEqual(output)
+    expect((await app.call('DELETE', `/v1/responses/${id}`)).status).toBe(200)
+    expect([...(await findText(app, dataDir, part)), ...(await listBlobs(dataDir))]).toEqual([])
+  })
 })
 
 describe('no byte of the data of an item remains', () => {

@@ -2,12 +2,21 @@
 import type { Worker } from 'node:worker_threads'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
+import type { HostTool } from '../../../src/server/service.ts'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { STORING } from '../../support/conversations.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { makeFolder } from '../../support/process.ts'
-import { openStream, resume, sendChat, splitStream } from '../../support/stored-chats.ts'
+import {
+  listItems,
+  openConversations,
+  openStream,
+  resume,
+  sendChat,
+  splitStream,
+} from '../../support/stored-chats.ts'
+import { tool, toolCallResponse } from '../../support/tools.ts'
 
 const harness = await startChatHarness()
 
@@ -19,9 +28,33 @@ function watchThreads(onStart: (thread: Worker) => void): () => void {
   return stop
 }
 
-async function startKeeper(clock: Clock = systemClock) {
-  const app = await harness.start({ PARLEY_DATA_DIR: await makeFolder(), PARLEY_FLUSH_MS: '50' }, { clock })
-  const { agent_id: id, agent_key: key } = await app.createAgent(STORING)
+/** Ends the thread when it answers a batch with such a result, so that the committed batch has no answer. */
+function loseFirstAnswer(isLost: (value: unknown) => boolean): { answers: number; threads: number } {
+  const lost = { answers: 0, threads: 0 }
+  watchThreads((thread) => {
+    lost.threads += 1
+    const emit = thread.emit.bind(thread)
+    thread.emit = (event: string | symbol, ...sent: unknown[]) => {
+      const [answer] = sent as [{ results?: readonly { value?: unknown }[] }]
+      const isBatch = event === 'message' && answer.results !== undefined
+      if (lost.answers > 0 || !isBatch || !answer.results?.some(({ value }) => isLost(value)))
+        return emit(event as 'message', ...(sent as [unknown]))
+      lost.answers += 1
+      void thread.terminate()
+      return true
+    }
+  })
+  return lost
+}
+
+async function startKeeper(clock: Clock = systemClock, tools: Record<string, HostTool> = {}) {
+  const app = await harness.start(
+    { PARLEY_DATA_DIR: await makeFolder(), PARLEY_FLUSH_MS: '50' },
+    { clock, tools },
+  )
+  const { agent_id: id, agent_key: key } = await app.createAgent(`${STORING}
+tools: [${Object.keys(tools).join(', ')}]
+`)
   return { app, key, model: `agent/${id}` }
 }
 
@@ -46,6 +79,47 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     expect((await app.call('GET', `/v1/turns/${turn}`)).body.status).toBe('completed')
     const first = events[0]?.id as string
     expect(splitStream((await resume(app, key, first)).text)).toEqual(events.slice(1))
+  })
+
+  test.each(['events', 'end'] as const)(
+    'a batch with %s of a turn is stored once, if the thread ends between the commit and its answer',
+    async (what) => {
+      const isLost = (value: unknown) =>
+        Array.isArray(value) &&
+        value.some(({ status }) => status === (what === 'end' ? 'completed' : undefined))
+      const lost = loseFirstAnswer(isLost)
+      const { app, key } = await startKeeper(systemClock, { look: tool(() => 'Nothing.') })
+      // A tool starts only after its call is stored, so a batch without the end is stored in any case.
+      await harness.answerWith(toolCallResponse('streamed', [{ name: 'look' }]), 1)
+      const stream = await openStream(app, '{{up:chunks 30}} Hello', { key })
+      const events = splitStream(await stream.readAll())
+      expect(lost).toEqual({ answers: 1, threads: 2 })
+      const db = await openConversations(app)
+      const turns = await db.selectFrom('turns').selectAll().execute()
+      expect(turns).toMatchObject([{ status: 'completed' }])
+      const segments = await db.selectFrom('turn_events').selectAll().orderBy('first_seq').execute()
+      const numbers = segments.flatMap(({ first_seq, last_seq }) => [first_seq, last_seq + 1])
+      expect([numbers[0], numbers.at(-1)]).toEqual([0, (turns[0]?.last_seq as number) + 1])
+      for (let at = 1; at < numbers.length - 1; at += 2) expect(numbers[at]).toBe(numbers[at + 1])
+      const types = ['message', 'function_call', 'function_call_output', 'message']
+      expect((await listItems(app)).map(({ type }) => type)).toEqual(types)
+      const conversations = await db.selectFrom('conversations').select(['turns', 'items']).execute()
+      expect(conversations).toEqual([{ turns: 1, items: 4 }])
+      expect(splitStream((await resume(app, key, events[0]?.id as string)).text)).toEqual(events.slice(1))
+    },
+  )
+
+  test('the image of a turn remains, if the thread ends between the commit of the turn and its answer', async () => {
+    const lost = loseFirstAnswer((value) => value === undefined)
+    const { app, model } = await startKeeper()
+    const image_url = `data:image/png;base64,${'A'.repeat(40_000)}`
+    const content = [{ type: 'input_image', image_url, detail: 'auto' }]
+    const { status, headers } = await respond(app, model, { input: [{ role: 'user', content }] })
+    expect([status, headers.get('x-parley-stored')]).toEqual([200, 'false'])
+    expect(lost.answers).toBe(1)
+    const [conversation] = (await app.call('GET', '/v1/conversations')).body.data
+    const items = await app.call('GET', `/v1/conversations/${conversation.id}/items`)
+    expect(items.body.data[0].content[0].image_url).toBe(image_url)
   })
 
   test('the next turn is stored by a new thread', async () => {

@@ -100,6 +100,16 @@ describe('a visitor token', () => {
 })
 
 describe("a visitor's conversation", () => {
+  test('names its visitor for the owner, in lists too', async () => {
+    const { app, agentId, one } = await startVisit()
+    const { conversation } = await say(one, 'Hello.')
+    const visitor = { id: one.id, kind: 'anonymous', subject: one.id, name: null }
+    const { body } = await app.call('GET', `/v1/conversations/${conversation.id}`)
+    expect(body.parley).toMatchObject({ agent_id: agentId, visitor, channel: 'widget', title: 'Hello.' })
+    const listed = await app.call('GET', '/v1/conversations')
+    expect(listed.body.data[0].parley.visitor).toEqual(visitor)
+  })
+
   test('is hidden from other visitors, agents and tenants', async () => {
     const { app, key, one } = await startVisit()
     const { conversation, turn } = await say(one, 'Secret.')

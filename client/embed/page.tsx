@@ -1,16 +1,33 @@
-/** Shows how to embed an agent: the code, a preview and the allowed origins. */
-import { Stack, Tabs, Text, Title } from '@mantine/core'
+/** Shows how to embed an agent: its appearance with a preview, the code and the allowed origins. */
+import { Alert, Button, Group, Stack, Tabs, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useMemo, useRef, useState } from 'react'
+import { readDefinition } from '../agents/definition-text.ts'
+import { ConflictDialog } from '../agents/edit/ConflictDialog.tsx'
+import { type Draft, type Saving, useCheck, useDraft, useSave } from '../agents/edit/use-editor.ts'
+import { valueAt } from '../agents/object-paths.ts'
 import { listedAgentQuery, modelsQuery, useAgent } from '../agents/queries.ts'
+import type { AgentDetail } from '../api.ts'
 import { CodeBlock } from '../components/CopyButton.tsx'
+import { LeaveGuard } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { TextLink } from '../components/text.tsx'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
-import { defaultLooks, type Looks, renderCurl, renderReact, renderScript } from './appearance.ts'
+import { t } from '../strings/language.ts'
+import {
+  defaultPageOptions,
+  listChanges,
+  type Options,
+  readOptions,
+  renderCurl,
+  renderReact,
+  renderScript,
+} from './appearance.ts'
 import { OriginCheck, readPublicAgent } from './OriginCheck.tsx'
 import { Preview } from './Preview.tsx'
+import { ThemeForm } from './ThemeForm.tsx'
+import './embed.css'
 
 export function EmbedPage() {
   const agent = useAgent()
@@ -18,19 +35,88 @@ export function EmbedPage() {
   const models = useQuery(modelsQuery)
   // Waits for the models, so that the preview does not move when its notice appears.
   const areModelsPending = models.data === undefined && models.failureReason === null
-  const [looks, setLooks] = useState(defaultLooks)
   const agentKey = listed?.agent_key
   if (agentKey === undefined && error !== null) {
     return <Failed error={error} what="agentKey" retry={() => void refetch()} />
   }
   if (agentKey === undefined || areModelsPending) return <Loading what="agentKey" rows={3} height={120} />
+  return <EmbedAgent key={agent.agent_id} agent={agent} agentKey={agentKey} />
+}
+
+interface EmbedAgentProps {
+  readonly agent: AgentDetail
+  readonly agentKey: string
+}
+
+function EmbedAgent({ agent, agentKey }: EmbedAgentProps) {
+  const { agent_id: id, yaml: text, format, version } = agent
+  const draft = useDraft({ text, format, version })
+  const check = useCheck(draft.text, draft.format)
+  const saving = useSave(id, draft)
+  const [page, setPage] = useState(defaultPageOptions)
+  const isDirty = useRef(false)
+  isDirty.current = draft.isDirty
+  const saved = useMemo(
+    () => readDefinition(draft.saved.text, draft.format) ?? {},
+    [draft.saved.text, draft.format],
+  )
+  const options = useMemo(() => readOptions(draft.value), [draft.value])
+  const changes = listChanges(draft.value, saved, page)
   return (
     <Stack gap="md">
-      <Preview agentKey={agentKey} looks={looks} onChange={setLooks} />
-      <div className="two-columns">
-        <Snippets agentId={agent.agent_id} agentKey={agentKey} looks={looks} />
-        <OriginCheck agentId={agent.agent_id} agent={readPublicAgent(agent)} />
+      <div className="embed-layout">
+        <Stack gap="sm" component="section" className="panel" p="md" aria-label="Appearance">
+          <Title order={2}>Appearance</Title>
+          <ThemeForm draft={draft} check={check} page={page} onPageChange={setPage} />
+          <Actions draft={draft} saving={saving} canSave={check.isGood} />
+        </Stack>
+        <Preview agentKey={agentKey} version={draft.saved.version} options={options} page={page} />
       </div>
+      <div className="two-columns">
+        <Snippets agentId={id} agentKey={agentKey} options={changes} isDirty={draft.isDirty} />
+        <OriginCheck agentId={id} agent={readPublicAgent(agent)} />
+      </div>
+      <ConflictDialog draft={draft} saving={saving} />
+      <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
+    </Stack>
+  )
+}
+
+interface ActionsProps {
+  readonly draft: Draft
+  readonly saving: Saving
+  readonly canSave: boolean
+}
+
+function Actions({ draft, saving, canSave }: ActionsProps) {
+  const hasTheme = valueAt(draft.value, ['embed', 'theme']) !== undefined
+  return (
+    <Stack gap="xs">
+      {saving.error === undefined ? null : (
+        <Alert color="red" role="alert">
+          {saving.error}
+        </Alert>
+      )}
+      <Group gap="xs">
+        <Button disabled={!draft.isDirty || !canSave} loading={saving.isSaving} onClick={() => saving.save()}>
+          Save to the agent
+        </Button>
+        <Button variant="default" disabled={!draft.isDirty} onClick={() => draft.setText(draft.saved.text)}>
+          Discard
+        </Button>
+        <Button
+          variant="subtle"
+          disabled={!hasTheme}
+          onClick={() => draft.change(['embed', 'theme'], undefined)}
+        >
+          Reset to defaults
+        </Button>
+      </Group>
+      <Text size="xs" c="dimmed" role="status">
+        {draft.isDirty
+          ? `Changed since version ${draft.saved.version}`
+          : `Saved as version ${draft.saved.version}`}
+      </Text>
     </Stack>
   )
 }
@@ -38,15 +124,16 @@ export function EmbedPage() {
 interface SnippetsProps {
   readonly agentId: string
   readonly agentKey: string
-  readonly looks: Looks
+  readonly options: Options
+  readonly isDirty: boolean
 }
 
-function Snippets({ agentId, agentKey, looks }: SnippetsProps) {
+function Snippets({ agentId, agentKey, options, isDirty }: SnippetsProps) {
   const { as = 'script' } = useSearch({ from: '/shell/agents/$agentId/embed' })
   const navigate = useNavigate({ from: '/agents/$agentId/embed' })
   const [, changeFirstRun] = useStoredFirstRun()
   const onCopy = () => changeFirstRun({ isEmbedded: true })
-  const embedding = { origin: window.location.origin, agentKey, looks }
+  const embedding = { origin: window.location.origin, agentKey, options }
   return (
     <Stack gap="sm" component="section" className="panel" p="md" aria-label="Code">
       <Title order={2}>Code</Title>
@@ -74,6 +161,12 @@ function Snippets({ agentId, agentKey, looks }: SnippetsProps) {
           <CodeBlock what="API request" code={renderCurl(embedding)} onCopy={onCopy} />
         </Tabs.Panel>
       </Tabs>
+      {isDirty ? (
+        <Text size="sm">
+          The code contains the changes that are not saved to the agent, as options. After you save, it does
+          not need them.
+        </Text>
+      ) : null}
       <Text size="xs" c="dimmed">
         The agent key may be public: it can only chat with this agent. To limit its use, set allowed origins
         and a budget in the model policy, or{' '}

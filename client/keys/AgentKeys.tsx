@@ -1,6 +1,6 @@
 /** Lists agent keys, which are safe in web pages, and lets users reveal, copy and rotate them. */
 import { Button, Code, Group } from '@mantine/core'
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { agentPageQuery } from '../agents/queries.ts'
@@ -22,6 +22,13 @@ export function AgentKeys() {
   const navigate = useNavigate({ from: '/keys' })
   const [shown, setShown] = useState<ReadonlySet<string>>(new Set())
   const [rotated, setRotated] = useState<AgentListItem>()
+  const queries = useQueryClient()
+  const rotate = async (overlapSeconds: number) => {
+    const made = await rotateAgentKey(rotated?.id ?? '', overlapSeconds)
+    // Pages that are not open must not show the previous key when they open again.
+    queries.removeQueries({ queryKey: ['agents', 'list'], type: 'inactive' })
+    return made
+  }
   const change = (changes: Readonly<Record<string, string | undefined>>) =>
     void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
   // An agent's id is unique, so that the search for it finds only this agent.
@@ -76,11 +83,7 @@ export function AgentKeys() {
         isOpen={rotated !== undefined}
         onClose={() => setRotated(undefined)}
       >
-        <RotateKey
-          rotate={(seconds) => rotateAgentKey(rotated?.id ?? '', seconds)}
-          isShownOnce={false}
-          onClose={() => setRotated(undefined)}
-        />
+        <RotateKey rotate={rotate} isShownOnce={false} onClose={() => setRotated(undefined)} />
       </Dialog>
     </>
   )

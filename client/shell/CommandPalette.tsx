@@ -9,7 +9,7 @@ import { useState } from 'react'
 import { agentPageQuery, newestAgentsQuery } from '../agents/queries.ts'
 import type { AgentListItem } from '../api.ts'
 import { Dialog } from '../components/Dialog.tsx'
-import { defaultLooks, renderScript } from '../embed/appearance.ts'
+import { renderScript } from '../embed/appearance.ts'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
 import { t } from '../strings/language.ts'
 import { Icon, type IconName } from './icons.tsx'
@@ -124,9 +124,7 @@ function useAgentActions(isOpen: boolean, query: string): SpotlightActionGroupDa
 }
 
 async function copyEmbedCode(agentKey: string): Promise<void> {
-  await navigator.clipboard.writeText(
-    renderScript({ origin: window.location.origin, agentKey, looks: defaultLooks }),
-  )
+  await navigator.clipboard.writeText(renderScript({ origin: window.location.origin, agentKey, options: {} }))
   showDone(t('shell.embedCodeCopied'))
 }
 

@@ -59,6 +59,16 @@ export function CallList({ search, onSearch }: CallListProps) {
   )
 }
 
+/** Returns the address from which the browser downloads the selected calls. */
+export function exportAddress(search: UsageSearch): string {
+  const { key, model, status } = search
+  const isAll = selectsAll(search)
+  const agent = toAgentFilter(search.agent)
+  const wanted = { ...daysOf(search), agent, model, status, key: isAll ? key : undefined }
+  const pairs = Object.entries(wanted).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  return `/v1/manager/${isAll ? 'admin/' : ''}usage/calls.csv?${new URLSearchParams(pairs)}`
+}
+
 /** Outcomes that the server records; other failures are in the unfiltered list. */
 const outcomes = {
   ok: 'Succeeded',

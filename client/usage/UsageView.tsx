@@ -5,7 +5,7 @@ import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { renderCount, renderMilliseconds, renderNumber } from '../format.ts'
 import type { UsageSearch } from '../search.ts'
-import { CallList } from './CallList.tsx'
+import { CallList, exportAddress } from './CallList.tsx'
 import { saveText, toCsv } from './csv.ts'
 import { UsagePicker } from './UsagePicker.tsx'
 import { countDays, type Line, type ShownUsage, type Sums, useUsage } from './use-usage.ts'
@@ -28,7 +28,15 @@ export function UsageView(props: UsageViewProps) {
   return (
     <Stack gap="md">
       <UsagePicker {...props} onSearch={onSearch}>
-        {null}
+        <Button
+          component="a"
+          variant="default"
+          size="xs"
+          href={exportAddress(props.search)}
+          download="calls.csv"
+        >
+          Download CSV
+        </Button>
       </UsagePicker>
       <CallList search={props.search} onSearch={props.onSearch} />
     </Stack>

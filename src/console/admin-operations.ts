@@ -1,4 +1,5 @@
 /** Defines the API operations that only administrators may call. */
+import { z } from 'zod'
 import { countAgents } from '../agents/agents.ts'
 import { type Actor, actorOf, listAuditEvents } from '../identity/audit.ts'
 import { KeyRevoked } from '../identity/key-schema.ts'
@@ -13,8 +14,9 @@ import { listUsers, readEmails } from '../identity/users.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { type BudgetState, getBudget, readBudgets, setBudget } from '../usage/budgets.ts'
-import { readCalls } from '../usage/calls.ts'
-import { UsageCallList, UsageCallQuery } from '../usage/schema.ts'
+import { exportCalls, readCalls } from '../usage/calls.ts'
+import { renderExport } from '../usage/operations.ts'
+import { UsageCallList, UsageCallQuery, UsageExportQuery } from '../usage/schema.ts'
 import { readUsage } from '../usage/usage.ts'
 import {
   AdminKeyList,
@@ -139,6 +141,16 @@ export const adminOperations = {
     input: UsageCallQuery,
     output: UsageCallList,
     run: ({ context: { deps }, input: { key, ...rest } }) => readCalls(deps, key, rest),
+  }),
+
+  exportUsageCalls: query({
+    http: { method: 'GET', path: '/v1/manager/admin/usage/calls.csv' },
+    rpc: false,
+    response: { generated: 'text/csv; charset=utf-8' },
+    docs: { summary: 'Export individual calls of all parent keys as CSV, newest first' },
+    input: UsageExportQuery,
+    output: z.never(),
+    run: ({ context: { deps }, input: { key, ...rest } }) => renderExport(exportCalls(deps, key, rest)),
   }),
 
   audit: query({

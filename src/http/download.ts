@@ -1,11 +1,11 @@
 /** Sends uploaded files with headers that stop browsers from running them as pages of this service. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { create as createDisposition } from 'content-disposition'
 import { countingExternalBytes } from '../lib/external-memory.ts'
 import { type ByteRange, choosePortion, type Portion } from './ranges.ts'
-import { STALL_MS, securityHeaders } from './response.ts'
+import { noStore, STALL_MS, securityHeaders } from './response.ts'
 
 /** Media types that browsers may display inline; all others are downloaded. */
 const inlineTypes: readonly string[] = [
@@ -48,6 +48,33 @@ export async function writeDownload(content: DownloadContent, call: DownloadCall
   } catch (error) {
     throw isDisconnect(error) && signal.aborted ? signal.reason : error
   }
+}
+
+/** Sends a file of unknown size. A failure after the first piece closes the connection. */
+export async function writeGenerated(content: GeneratedContent, call: DownloadCall): Promise<void> {
+  const { response, signal } = call
+  const pieces = content.pieces[Symbol.asyncIterator]()
+  // Reads the first piece before sending the headers, so that a failure can still set the status.
+  const first = await pieces.next()
+  const disposition = createDisposition(toSafeName(content.filename), { type: 'attachment' })
+  const headers = ['Content-Type', content.mediaType, 'Content-Disposition', disposition]
+  call.writeHead(200, [...headers, ...noStore], sandboxHeaders)
+  response.setTimeout(STALL_MS, () => response.destroy())
+  async function* all() {
+    if (first.done !== true) yield first.value
+    yield* { [Symbol.asyncIterator]: () => pieces }
+  }
+  try {
+    await pipeline(Readable.from(all()), response, { signal })
+  } catch (error) {
+    throw isDisconnect(error) && signal.aborted ? signal.reason : error
+  }
+}
+
+export interface GeneratedContent {
+  readonly mediaType: string
+  readonly filename: string
+  readonly pieces: AsyncIterable<string>
 }
 
 function isDisconnect(error: unknown): boolean {

@@ -84,6 +84,7 @@ function renderOperation(operation: RestOperation): ZodOpenApiOperationObject {
 
 function renderAnswer({ response = {}, output }: RestOperation): Record<string, object> {
   if (response.page !== undefined) return page
+  if (response.generated !== undefined) return downloadContent([response.generated])
   // The response consists only of events.
   if (output instanceof z.ZodVoid) return {}
   return response.download ? downloadContent(response.download) : { 'application/json': { schema: output } }

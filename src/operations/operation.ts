@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { Config } from '../config/config.ts'
-import type { DownloadContent } from '../http/download.ts'
+import type { DownloadContent, GeneratedContent } from '../http/download.ts'
 import type { UploadOptions } from '../http/form-body.ts'
 import type { ImplicitCredentials } from '../http/request.ts'
 import type { Latin1 } from '../http/response.ts'
@@ -60,6 +60,8 @@ interface ResponseOptions {
   readonly status?: 201
   /** Set for a response with a stored file; lists the media types for the OpenAPI document. */
   readonly download?: readonly string[]
+  /** Media type of a file that the server creates while it sends it. */
+  readonly generated?: string
   /** Set for an HTML response; also renders failures as HTML. */
   readonly page?: (failure: ServiceError) => Page
   readonly events?: z.ZodType
@@ -89,7 +91,7 @@ interface OperationDefinition<D, K extends CallerKind, I extends z.ZodType, O ex
   ) => Answer<z.output<O>> | Promise<Answer<z.output<O>>>
 }
 
-type Answer<O> = O | JsonBytes | EventStream | Download | Page
+type Answer<O> = O | JsonBytes | EventStream | Download | GeneratedFile | Page
 
 /** `D` is the type of the operation's dependencies. */
 export interface Operation<
@@ -285,6 +287,15 @@ export class Download {
   readonly content: DownloadContent
 
   constructor(content: DownloadContent) {
+    this.content = content
+  }
+}
+
+/** A text file that the server creates while it sends it, so that its size has no limit. */
+export class GeneratedFile {
+  readonly content: GeneratedContent
+
+  constructor(content: GeneratedContent) {
     this.content = content
   }
 }

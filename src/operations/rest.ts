@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import { writeDownload } from '../http/download.ts'
+import { writeDownload, writeGenerated } from '../http/download.ts'
 import type { UploadOptions } from '../http/form-body.ts'
 import { assertAcceptable, receiveUpload } from '../http/multipart.ts'
 import {
@@ -32,6 +32,7 @@ import {
   type AnyCaller,
   Download,
   EventStream,
+  GeneratedFile,
   type Http,
   JsonBytes,
   type NamedOperation,
@@ -62,10 +63,12 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
 }
 
 /**
- * Returns true for agent and file operations that console users may also call. A form upload requires a key.
+ * Returns true for operations on agents and files, and downloads of usage, which console users may also call. A
+ * form upload requires a key.
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
-  const isTheirs = /^\/v1\/(agents|files)(\/|$)/.test(http.path) && auth.callers.includes('parent')
+  const isTheirs =
+    /^\/v1\/(agents|files|usage\/calls\.csv)(\/|$)/.test(http.path) && auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
 }
 
@@ -144,6 +147,7 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
     write(call, result) {
       if (result instanceof EventStream) return writeStream(call, result)
       if (result instanceof Download) return writeDownload(result.content, call)
+      if (result instanceof GeneratedFile) return writeGenerated(result.content, call)
       if (result instanceof Page) return writePage(call, 200, result)
       const body = result instanceof JsonBytes ? result.pieces : [Buffer.from(JSON.stringify(result))]
       call.writeJson(status, body)

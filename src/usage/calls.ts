@@ -1,9 +1,15 @@
-/** Lists individual calls that are still within the retention time, newest first. */
+/** Lists and exports individual calls that are still within the retention time, newest first. */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { toPage } from '../lib/page.ts'
 import type { Dependencies } from './dependencies.ts'
-import { FailedAttempt, type UsageCall, type UsageCallList, type UsageCallQuery } from './schema.ts'
+import {
+  FailedAttempt,
+  type UsageCall,
+  type UsageCallList,
+  type UsageCallQuery,
+  type UsageExportQuery,
+} from './schema.ts'
 import { type CallRange, listCalls, type UsageCallRow } from './store.ts'
 import { firstCallIdAt, type UsageTracker } from './tracker.ts'
 
@@ -68,4 +74,62 @@ function renderCall(row: UsageCallRow): UsageCall {
     failed_attempts:
       row.failed_attempts === null ? [] : z.array(FailedAttempt).parse(JSON.parse(row.failed_attempts)),
   }
+}
+
+/** Calls that an export reads at once. */
+const PAGE_SIZE = 100
+
+type Cell = string | number | boolean | null
+
+const columns: readonly (readonly [name: string, read: (call: UsageCall) => Cell])[] = [
+  ['id', ({ id }) => id],
+  ['created_at', ({ created_at: at }) => new Date(at * 1000).toISOString()],
+  ['request_id', (call) => call.request_id],
+  ['key', ({ key }) => key],
+  ['agent', ({ agent }) => agent],
+  ['provider', ({ provider }) => provider],
+  ['model', ({ model }) => model],
+  ['status', ({ status }) => status],
+  ['prompt_tokens', (call) => call.prompt_tokens],
+  ['completion_tokens', (call) => call.completion_tokens],
+  ['estimated', ({ estimated }) => estimated],
+  ['streamed', ({ streamed }) => streamed],
+  ['latency_ms', (call) => call.latency_ms],
+  ['first_byte_ms', (call) => call.first_byte_ms],
+  ['attempts', ({ attempts }) => attempts],
+  ['failed_attempts', renderFailures],
+]
+
+/**
+ * Renders calls as CSV (RFC 4180), of one tenant, or of all tenants if `tenantId` is undefined, page by page.
+ * @throws ServiceError `invalid_value` before the first page if `from` is later than `to`.
+ */
+export async function* exportCalls(
+  deps: Pick<Dependencies, 'db'> & { readonly usage: UsageTracker },
+  tenantId: string | undefined,
+  query: Omit<UsageExportQuery, 'key'>,
+): AsyncGenerator<string, void, void> {
+  let head = toLine(columns.map(([name]) => name))
+  for (let after: string | undefined; ; ) {
+    const page = await readCalls(deps, tenantId, { ...query, after, limit: PAGE_SIZE })
+    yield head + page.data.map((call) => toLine(columns.map(([, read]) => read(call)))).join('')
+    head = ''
+    if (page.next_after === null) return
+    after = page.next_after
+  }
+}
+
+function renderFailures({ failed_attempts: failed }: UsageCall): string {
+  return failed.map(({ provider, model, reason }) => `${provider}/${model}: ${reason}`).join('; ')
+}
+
+function toLine(cells: readonly Cell[]): string {
+  return `${cells.map(toCell).join(',')}\r\n`
+}
+
+/** Adds an apostrophe to text that a spreadsheet would treat as a formula. */
+function toCell(value: Cell): string {
+  if (typeof value !== 'string') return value === null ? '' : String(value)
+  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -2,16 +2,25 @@
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { reference } from '../lib/schema-bounds.ts'
-import { operationsOf } from '../operations/operation.ts'
-import { readCalls } from './calls.ts'
+import { type Caller, GeneratedFile, operationsOf } from '../operations/operation.ts'
+import { exportCalls, readCalls } from './calls.ts'
 import type { Dependencies } from './dependencies.ts'
-import { AgentLastDays, UsageCallList, UsageCallQuery, UsageList, UsageQuery } from './schema.ts'
+import {
+  AgentLastDays,
+  UsageCallList,
+  UsageCallQuery,
+  UsageExportQuery,
+  UsageList,
+  UsageQuery,
+} from './schema.ts'
 import type { UsageTracker } from './tracker.ts'
 import { readLastDays, readUsage } from './usage.ts'
 
 const { query } = operationsOf<Dependencies & { readonly usage: UsageTracker }>()('Usage', {
   callers: ['parent'],
 })
+
+const CSV = 'text/csv; charset=utf-8'
 
 export const usageOperations = {
   lastDays: query({
@@ -39,11 +48,33 @@ export const usageOperations = {
     },
     input: UsageCallQuery,
     output: UsageCallList,
-    run: async ({ context: { deps, caller }, input: { key = caller.tenantId, ...rest } }) => {
-      if (key === caller.tenantId) return readCalls(deps, key, rest)
-      throw new ServiceError('insufficient_permissions', 'key: a parent key can only list its own calls', {
-        param: 'key',
-      })
-    },
+    run: ({ context: { deps, caller }, input: { key, ...rest } }) =>
+      readCalls(deps, ownTenant(caller, key), rest),
   }),
+
+  exportCalls: query({
+    http: { method: 'GET', path: '/v1/usage/calls.csv' },
+    rpc: false,
+    response: { generated: CSV },
+    docs: {
+      summary: 'Export individual calls as CSV, newest first',
+      description: 'Sends all calls that match the filters, while it reads them.',
+    },
+    input: UsageExportQuery,
+    output: z.never(),
+    run: ({ context: { deps, caller }, input: { key, ...rest } }) =>
+      renderExport(exportCalls(deps, ownTenant(caller, key), rest)),
+  }),
+}
+
+export function renderExport(pieces: AsyncIterable<string>): GeneratedFile {
+  return new GeneratedFile({ mediaType: CSV, filename: 'calls.csv', pieces })
+}
+
+/** @throws ServiceError if `key` is not the caller's own key. */
+function ownTenant({ tenantId }: Pick<Caller, 'tenantId'>, key = tenantId): string {
+  if (key === tenantId) return key
+  throw new ServiceError('insufficient_permissions', 'key: a parent key can only list its own calls', {
+    param: 'key',
+  })
 }

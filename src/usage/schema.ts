@@ -50,6 +50,9 @@ export const UsageCallQuery = z.strictObject({
 })
 export type UsageCallQuery = z.infer<typeof UsageCallQuery>
 
+export const UsageExportQuery = UsageCallQuery.omit({ limit: true, after: true })
+export type UsageExportQuery = z.infer<typeof UsageExportQuery>
+
 const milliseconds = z.int().nonnegative()
 
 const Percentiles = z

@@ -80,13 +80,13 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
 }
 
 /** The strictest policy that still allows a page to embed the widget. `connections` are for the page's own requests. */
-const renderPagePolicy = (connections: string, frames: string, ancestors: string) =>
+const renderPagePolicy = (connections: string, frames: string, ancestors: string, images = "'self' data:") =>
   [
     "default-src 'none'",
     `connect-src ${connections}`,
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data:",
+    `img-src ${images}`,
     "font-src 'self'",
     `frame-src ${frames}`,
     "form-action 'none'",
@@ -97,8 +97,8 @@ const renderPagePolicy = (connections: string, frames: string, ancestors: string
 
 const demoPolicy = renderPagePolicy("'self'", "'self'", "'none'")
 
-/** Lets the console show any page behind the widget. */
-const previewPolicy = renderPagePolicy("'none'", "'self' https: http:", "'self'")
+/** Lets the console show any page behind the widget, and any avatar on its button. */
+const previewPolicy = renderPagePolicy("'none'", "'self' https: http:", "'self'", "'self' data: https:")
 
 interface WidgetPage {
   readonly title: string

@@ -45,7 +45,7 @@ describe('the embed page', () => {
       })
       const code = page.getByRole('region', { name: 'Code' })
       await code.getByText(`data-api-key="${agent_key}"`).waitFor()
-      await code.getByText(`src="${app.url}/embed/parley.js"`).waitFor()
+      await code.getByText(`src="${app.url}/embed/parley.js?key=${agent_key.slice(0, 21)}"`).waitFor()
       await openChat(page)
       const chat = chatOf(page)
       await chat.getByText('Hello there!').waitFor()
@@ -66,20 +66,74 @@ describe('the embed page', () => {
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`)
     await openChat(page)
-    const preview = page.getByRole('region', { name: 'Preview' })
-    await preview.getByText('Dark', { exact: true }).click()
-    await preview.getByRole('textbox', { name: 'Title' }).fill('Our "guide"')
+    const form = page.getByRole('region', { name: 'Appearance' })
+    await form.getByText('Dark', { exact: true }).first().click()
+    await form.getByRole('button', { name: 'Text' }).click()
+    await form.getByRole('textbox', { name: 'Title' }).fill('Our "guide"')
     const code = page.getByRole('region', { name: 'Code' })
     await code.getByText('data-title="Our &quot;guide&quot;"').waitFor()
     await code.getByText('data-theme="dark"').waitFor()
     await chatOf(page).getByText('Our "guide"').waitFor()
-    await preview.getByRole('textbox', { name: 'Title' }).fill('')
-    await chatOf(page).getByText('Ask us').waitFor()
+    await form.getByRole('textbox', { name: 'Title' }).fill('')
+    await chatOf(page).getByRole('heading', { name: 'Guide' }).waitFor()
     await page.getByRole('link', { name: 'History' }).click()
+    await page.getByRole('button', { name: 'Leave' }).click()
     await page.getByRole('heading', { name: 'Version 1 (first)' }).waitFor()
     expect(await page.locator('iframe').count()).toBe(0)
     expect(complaints).toEqual([])
   })
+
+  test.each([
+    ['light', 1440],
+    ['dark', 390],
+  ] as const)(
+    'previews the theme, warns about low contrast, and saves it to the agent: %s, %i px',
+    async (colorScheme, width) => {
+      const app = await startApp()
+      const { agent_id } = await app.createAgent(`${embedded}  # Kept\n`)
+      const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, {
+        colorScheme,
+        width,
+      })
+      const form = page.getByRole('region', { name: 'Appearance' })
+      const color = form.getByRole('textbox', { name: 'Accent color' })
+      const save = form.getByRole('button', { name: 'Save to the agent' })
+      await previewOf(page).getByRole('button', { name: 'Open chat' }).waitFor()
+      await color.fill('#12')
+      await form.getByText('must be a color such as').waitFor()
+      expect(await save.isDisabled()).toBe(true)
+      await color.fill('#facc15')
+      await form.getByText('Links in your color have a contrast of 1.3:1 in the light scheme').waitFor()
+      await page.keyboard.press('Escape')
+      await form.getByRole('button', { name: 'Launcher' }).press('Enter')
+      await form.getByRole('textbox', { name: 'Label' }).fill('Ask us')
+      await form.getByRole('textbox', { name: 'Teaser', exact: true }).fill('Any questions?')
+      await previewOf(page).getByText('Any questions?').waitFor()
+      const launcher = previewOf(page).getByRole('button', { name: 'Ask us: Open chat' })
+      await expect
+        .poll(() => launcher.evaluate((element) => getComputedStyle(element).backgroundColor))
+        .toBe('rgb(250, 204, 21)')
+      await saveScreenshot(page, `embed-theme-${colorScheme}`)
+      expect(await listAxeFaults(page)).toEqual([])
+      await save.click()
+      await form.getByText('Saved as version 2').waitFor()
+      expect(await page.getByRole('region', { name: 'Code' }).getByText('data-launcher-label').count()).toBe(
+        0,
+      )
+      const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
+      expect(body.yaml).toContain('# Kept')
+      expect(body.yaml).toMatch(
+        /theme:\n {4}primaryColor: "#facc15"\n {4}launcherLabel: Ask us\n {4}teaser: Any/,
+      )
+      await page.reload()
+      expect(await color.inputValue()).toBe('#facc15')
+      await launcher.waitFor()
+      await form.getByRole('button', { name: 'Reset to defaults' }).click()
+      await previewOf(page).getByRole('button', { name: 'Open chat', exact: true }).waitFor()
+      await page.getByText('data-launcher-label=""').waitFor()
+      expect(complaints).toEqual([])
+    },
+  )
 
   test('shows the widget at its place on a sample page, on phones and on a page of the user', async () => {
     const app = await startApp()

@@ -127,12 +127,14 @@ async function openSite(context: BrowserContext) {
   onTestFinished(() => void server.close())
   const origin = await listenOnOtherOrigin(server)
   const tab = await context.newPage()
+  let isOpen = false
   return {
-    /** Loads a page that contains the snippet, and opens the chat. */
+    /** Loads a page that contains the snippet, and opens the chat, which then stays open on later pages. */
     async show(snippet: string): Promise<FrameLocator> {
       body = snippet
       await tab.goto(origin)
-      await tab.locator('parley-chat .launcher').click()
+      if (!isOpen) await tab.locator('parley-chat .launcher').click()
+      isOpen = true
       return tab.frameLocator('parley-chat iframe')
     },
   }

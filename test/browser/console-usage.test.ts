@@ -182,6 +182,11 @@ test('the usage page leads from a bar to its calls, with their attempts, and kee
     expect.stringMatching(/Greeter \| up-chat \(gateway\) \| Succeeded/),
   ])
   await expectView(page, 'usage-calls')
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'Download CSV' }).click()
+  const lines = (await readFile(await (await downloading).path(), 'utf8')).trim().split('\r\n')
+  expect(lines).toHaveLength(3)
+  expect(lines[1]).toContain('gateway/up-chat: status_5xx')
   await page.getByRole('combobox', { name: 'Model' }).selectOption('up-small')
   await expect.poll(async () => (await cellsOf()).length).toBe(1)
   await page.reload()

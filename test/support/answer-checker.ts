@@ -44,6 +44,10 @@ async function checkAnswer(method: string, path: string, response: Response): Pr
   }
   const { operation } = routes.match(method, path)
   if (operation.response?.download) return
+  if (operation.response?.generated !== undefined) {
+    if (mediaType !== operation.response.generated) throw new Error(`${path} was answered with ${mediaType}`)
+    return
+  }
   if (mediaType.startsWith('text/event-stream')) {
     const failure = isAboutArtifacts(path) ? ArtifactError : ChatError
     for (const event of readEvents(text).events)

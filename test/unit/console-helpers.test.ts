@@ -1,7 +1,7 @@
 /** Tests the console's helper functions for origins, YAML paths, embed code and dates. */
 import { describe, expect, test } from 'vitest'
 import { pathOf } from '../../client/agents/complete-definition.ts'
-import { defaultLooks, renderReact, renderScript } from '../../client/embed/appearance.ts'
+import { defaultPageOptions, listChanges, renderReact, renderScript } from '../../client/embed/appearance.ts'
 import { checkPage } from '../../client/embed/origins.ts'
 import { renderDay } from '../../client/format.ts'
 
@@ -53,14 +53,34 @@ test.each<[above: string[], lead: string, path: (string | 'item')[]]>([
   expect(pathOf(above, lead).map((step) => (typeof step === 'string' ? step : 'item'))).toEqual(path)
 })
 
-test('the embed code contains only settings that differ from the defaults, in escaped form', () => {
-  const looks = { ...defaultLooks, title: 'A "b" & c', autoOpen: true }
-  const embedding = { origin: 'https://chat.example', agentKey: 'agnt_key-x', looks }
-  expect(renderScript(embedding)).toBe(
-    '<script\n  src="https://chat.example/embed/parley.js"\n  data-api-key="agnt_key-x"\n' +
-      '  data-title="A &quot;b&quot; &amp; c"\n  data-auto-open="true"\n  async\n></script>',
-  )
-  expect(renderReact(embedding)).toContain('      title={"A \\"b\\" & c"}\n      autoOpen\n')
+describe('the embed code', () => {
+  const saved = { name: 'Guide', embed: { theme: { avatar: 'https://a.example/b.png', radius: 8 } } }
+
+  test('contains only options that differ from the saved agent, in escaped form', () => {
+    const draft = { ...saved, embed: { ...saved.embed, title: 'A "b" & c' } }
+    const options = listChanges(draft, saved, { ...defaultPageOptions, autoOpen: true })
+    const embedding = { origin: 'https://chat.example', agentKey: 'agnt_key-0123456789abSECRET', options }
+    expect(renderScript(embedding)).toBe(
+      '<script\n  src="https://chat.example/embed/parley.js?key=agnt_key-0123456789ab"\n' +
+        '  data-api-key="agnt_key-0123456789abSECRET"\n' +
+        '  data-title="A &quot;b&quot; &amp; c"\n  data-auto-open="true"\n  async\n></script>',
+    )
+    expect(renderReact(embedding)).toContain('      title={"A \\"b\\" & c"}\n      autoOpen\n')
+  })
+
+  test('restores the defaults of fields that the draft removes', () => {
+    expect(listChanges({ name: 'Guide' }, saved, defaultPageOptions)).toEqual({ avatar: '', radius: 16 })
+    expect(listChanges(saved, saved, defaultPageOptions)).toEqual({})
+  })
+
+  test('sets the header color only if the draft or the saved agent sets it', () => {
+    const themed = (theme: object) => ({ name: 'Guide', embed: { theme } })
+    const accent = { primaryColor: '#0f766e' }
+    expect(listChanges(themed(accent), themed({}), defaultPageOptions)).toEqual(accent)
+    expect(listChanges(themed({}), themed({ headerColor: '#000000' }), defaultPageOptions)).toEqual({
+      headerColor: '#4f46e5',
+    })
+  })
 })
 
 test('a past day is shown relative to today', () => {

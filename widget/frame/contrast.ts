@@ -4,8 +4,14 @@
 export type Hex = string
 
 /** Minimum contrast for normal-size text. */
-const TEXT_RATIO = 4.5
+export const TEXT_RATIO = 4.5
 const STEPS = 40
+
+/** `--surface` and `--raised` in `src/design/tokens.css`: the backgrounds on which text has the accent color. */
+export const surfaces = {
+  light: ['#ffffff', '#f3f3f6'],
+  dark: ['#16181e', '#20232b'],
+} as const
 
 /** Returns the contrast ratio between two colors, from 1 to 21. */
 export function contrastOf(one: Hex, other: Hex): number {
@@ -31,6 +37,11 @@ export function readableOn(color: Hex, backgrounds: readonly Hex[]): Hex {
     if (isReadable(candidate)) return candidate
   }
   return target
+}
+
+/** Returns the end of a header's gradient: mixes away from the text color, so the contrast grows. */
+export function mixHeaderEnd(header: Hex): Hex {
+  return mix(header, textOn(header) === '#ffffff' ? '#000000' : '#ffffff', 0.28)
 }
 
 /** Mixes two colors; `share` 0 returns `from`, 1 returns `to`. */

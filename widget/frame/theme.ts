@@ -3,16 +3,10 @@ import { type AgentTheme, type Appearance, defaultAppearance } from '../appearan
 import type { FrameOptions } from '../options.ts'
 import { isRecord } from '../values.ts'
 import type { Hex } from './contrast.ts'
-import { mix, readableOn, textOn } from './contrast.ts'
+import { mix, mixHeaderEnd, readableOn, surfaces, textOn } from './contrast.ts'
 import type { Language } from './strings/strings.ts'
 
 type Scheme = 'light' | 'dark'
-
-/** `--surface` and `--raised` in `src/design/tokens.css`: the backgrounds on which text has the accent color. */
-const surfaces = {
-  light: ['#ffffff', '#f3f3f6'],
-  dark: ['#16181e', '#20232b'],
-} as const
 
 /** The complete appearance of the frame. */
 export interface Theme {
@@ -50,8 +44,9 @@ export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): The
     font: chosen.font,
     radius: chosen.radius,
     density: chosen.density,
-    avatar: options.avatar ?? agent.avatar,
-    logo: options.logo ?? agent.logo,
+    // An empty option of the page removes the agent's image.
+    avatar: (options.avatar ?? agent.avatar) || undefined,
+    logo: (options.logo ?? agent.logo) || undefined,
   }
 }
 
@@ -80,7 +75,6 @@ export function applyLanguage(root: HTMLElement, { tag, direction }: Language, t
 
 function setColors(root: HTMLElement, { accent, header }: Theme, scheme: Scheme): void {
   const [surface] = surfaces[scheme]
-  const onHeader = textOn(header)
   root.dataset.theme = scheme
   const colors = {
     '--accent': accent,
@@ -89,9 +83,8 @@ function setColors(root: HTMLElement, { accent, header }: Theme, scheme: Scheme)
     '--accent-text': readableOn(accent, surfaces[scheme]),
     '--accent-soft': mix(surface, accent, scheme === 'light' ? 0.1 : 0.2),
     '--header': header,
-    // Mixes away from the text color, so the contrast grows.
-    '--header-end': mix(header, onHeader === '#ffffff' ? '#000000' : '#ffffff', 0.28),
-    '--on-header': onHeader,
+    '--header-end': mixHeaderEnd(header),
+    '--on-header': textOn(header),
   }
   for (const [name, value] of Object.entries(colors)) root.style.setProperty(name, value)
 }

@@ -10,17 +10,25 @@ interface PreviewRequest {
   readonly pageUrl: string | null
 }
 
-type Chat = NonNullable<typeof window.ParleyChat> & { mount(options?: object): void }
+type Chat = NonNullable<typeof window.ParleyChat> & { mount(options?: object): void; destroy(): void }
 
-let isMounted = false
+/** The teaser of the mounted widget; undefined before the first message. */
+let shownTeaser: string | undefined
 
 function show({ options, pageUrl }: PreviewRequest): void {
   document.documentElement.dataset.theme = String(options.theme ?? 'auto')
   showPage(pageUrl)
   const chat = window.ParleyChat as Chat
-  if (isMounted) chat.configure?.(options)
-  else chat.mount(options)
-  isMounted = true
+  const teaser = String(options.teaser ?? '')
+  if (teaser === shownTeaser) {
+    chat.configure?.(options)
+    return
+  }
+  // The widget reads the teaser only when it starts, and hides it after the user has dismissed it.
+  if (shownTeaser !== undefined) chat.destroy()
+  sessionStorage.removeItem('parley-teaser-dismissed')
+  chat.mount(options)
+  shownTeaser = teaser
 }
 
 const page = document.createElement('div')

@@ -1,14 +1,13 @@
-/** Edits an existing agent and resolves conflicting saves. */
-import { Button, Group, Stack, Text } from '@mantine/core'
+/** Edits an existing agent. */
+import { Button } from '@mantine/core'
 import { useRef } from 'react'
 import type { AgentDetail } from '../../api.ts'
-import { DiffView } from '../../components/code/lazy-code.tsx'
-import { Dialog, LeaveGuard } from '../../components/Dialog.tsx'
+import { LeaveGuard } from '../../components/Dialog.tsx'
 import { t } from '../../strings/language.ts'
 import { useAgent } from '../queries.ts'
+import { ConflictDialog } from './ConflictDialog.tsx'
 import { Editor } from './Editor.tsx'
 import { useStoredDraft } from './stored-draft.ts'
-import type { Draft, Saving } from './use-editor.ts'
 import { useCheck, useDraft, useSave } from './use-editor.ts'
 
 export function EditAgentPage() {
@@ -51,46 +50,5 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
       <ConflictDialog draft={draft} saving={saving} />
       <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
     </>
-  )
-}
-
-interface ConflictDialogProps {
-  readonly draft: Draft
-  readonly saving: Saving
-}
-
-function ConflictDialog({ draft, saving }: ConflictDialogProps) {
-  const { conflict, endConflict } = saving
-  return (
-    <Dialog
-      title="This agent has a newer version"
-      isOpen={conflict !== undefined}
-      onClose={endConflict}
-      size="xl"
-    >
-      {conflict === undefined ? null : (
-        <Stack gap="md">
-          <Text size="sm">
-            You started from version {draft.saved.version}, but version {conflict.version} has been saved
-            since. Your draft would change it as follows:
-          </Text>
-          <DiffView before={conflict.text} after={draft.text} label="Changes in your draft" />
-          <Group justify="flex-end" gap="xs">
-            <Button
-              variant="default"
-              onClick={() => {
-                draft.rebase(conflict, conflict.text)
-                endConflict()
-              }}
-            >
-              Discard my changes
-            </Button>
-            <Button loading={saving.isSaving} onClick={() => saving.save(conflict.version)}>
-              Save my version
-            </Button>
-          </Group>
-        </Stack>
-      )}
-    </Dialog>
   )
 }

@@ -1,8 +1,10 @@
 /** Tests the list of individual calls: its content, filters, pages and limits. */
 import { describe, expect, test } from 'vitest'
+import { root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
+import { asUser } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import {
   createFallbackHarness,
@@ -160,6 +162,65 @@ describe('GET /v1/usage/calls', () => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage/calls?${query}`)
     expect([status, body.error.message]).toEqual([400, message])
+  })
+})
+
+describe('GET /v1/usage/calls.csv', () => {
+  const readCsv = async (app: TestApp, path: string, headers: Record<string, string>) => {
+    const answer = await app.fetch(app.url + path, { headers })
+    expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+    expect(answer.headers.get('content-disposition')).toBe('attachment; filename=calls.csv')
+    return (await answer.text()).trimEnd().split('\r\n')
+  }
+  const bearer = (app: TestApp) => ({ Authorization: `Bearer ${app.key}` })
+
+  test('exports all matching calls, newest first, also if they fill several pages', async () => {
+    const app = await startApp()
+    await insertCalls(app, 250, (at) => ({ status: at % 2 === 0 ? 'ok' : 'left' }))
+    const [head, ...lines] = await readCsv(app, '/v1/usage/calls.csv?status=ok', bearer(app))
+    expect(head).toBe(
+      'id,created_at,request_id,key,agent,provider,model,status,prompt_tokens,completion_tokens,estimated,streamed,latency_ms,first_byte_ms,attempts,failed_attempts',
+    )
+    expect(lines).toHaveLength(125)
+    const id = `${(AFTERNOON + 248) * 1000}`.padStart(15, '0')
+    expect(lines[0]).toBe(
+      `${id}-abcdef-6x,2027-01-15T16:04:08.000Z,request-248,${app.key.slice(4, 16)},,mock,mock,ok,1,2,false,false,5,,,`,
+    )
+    expect(new Set(lines).size).toBe(125)
+  })
+
+  test('includes the reasons of failed attempts and escapes text for spreadsheets', async () => {
+    const app = await startApp()
+    const failed = [{ provider: 'one', model: 'a,b', reason: 'timeout' }]
+    await insertCalls(app, 1, () => ({
+      request_id: '=1+1',
+      attempts: 2,
+      failed_attempts: JSON.stringify(failed),
+    }))
+    const [, line] = await readCsv(app, '/v1/usage/calls.csv', bearer(app))
+    expect(line).toContain(",'=1+1,")
+    expect(line).toMatch(/,2,"one\/a,b: timeout"$/)
+  })
+
+  test('exports only the calls of the caller, and those of all keys for administrators', async () => {
+    const app = await startAdminApp()
+    const other = await createTenant(app)
+    await sendChat(app, 'mine')
+    await sendChat(app, 'theirs', {}, other)
+    expect(await readCsv(app, '/v1/usage/calls.csv', bearer(app))).toHaveLength(2)
+    const { headers = {} } = asUser(root)
+    const all = await readCsv(app, '/v1/manager/admin/usage/calls.csv', headers as Record<string, string>)
+    expect(all).toHaveLength(3)
+    const denied = await app.call('GET', '/v1/manager/admin/usage/calls.csv')
+    expect(denied.status).toBe(403)
+    const foreign = await app.call('GET', `/v1/usage/calls.csv?key=${other.slice(4, 16)}`)
+    expect([foreign.status, foreign.body.error.param]).toEqual([403, 'key'])
+  })
+
+  test('rejects an invalid period before it sends a file', async () => {
+    const app = await startApp()
+    const { status, body } = await app.call('GET', '/v1/usage/calls.csv?from=2027-01-16&to=2027-01-15')
+    expect([status, body.error.message]).toEqual([400, 'from: must not be later than `to`'])
   })
 })
 

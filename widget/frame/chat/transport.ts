@@ -45,7 +45,7 @@ export interface AgentSelf {
   readonly disclaimer?: { readonly text: string | null; readonly url: string | null } | null
   /** Whether the visitor may dictate messages. */
   readonly dictation?: boolean
-  /** What the visitor may attach; null or absent if nothing. */
+  /** Rules for the visitor's attachments; null or absent if the agent accepts none. */
   readonly attachments?: {
     readonly types: readonly ('image' | 'pdf' | 'text')[]
     readonly max_count: number

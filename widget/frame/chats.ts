@@ -17,7 +17,7 @@ export interface Chats {
     readonly messages: MessageActions
     readonly stored: Pick<
       ServerConversation,
-      'continueAnswer' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'
+      'continueAnswer' | 'readAttachment' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'
     >
   }
   readonly configure: (options: FrameOptions, language: Language, pageOrigin: string) => void
@@ -91,7 +91,7 @@ export function createChats({ store, operator, trial, toolRunner, onFailure }: C
 
   return {
     actions: {
-      send: (text) => current().send(text),
+      send: (text, attachments) => current().send(text, attachments),
       retry: () => current().retry(),
       stop: () => current().stop(),
       startNew: () => current().startNew(),

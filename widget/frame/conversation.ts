@@ -1,4 +1,5 @@
 /** Defines the conversation's entries, its reducer and its transcript. */
+import type { Attachment } from './attachments/attachments.ts'
 import type { Failure } from './failure.ts'
 import type { Language } from './strings/strings.ts'
 
@@ -31,6 +32,7 @@ export interface UserMessage {
   readonly kind: 'user'
   readonly id: string
   readonly text: string
+  readonly attachments?: readonly Attachment[]
   /** Unix milliseconds; absent in conversations that older versions stored. */
   readonly atMs?: number
 }
@@ -81,6 +83,7 @@ export type ConversationAction =
       readonly type: 'asked'
       readonly id: string
       readonly text: string
+      readonly attachments: readonly Attachment[]
       readonly replyId: string
       readonly atMs: number
     }
@@ -110,8 +113,8 @@ export function reduceConversation(state: Conversation, action: ConversationActi
     case 'replaced':
       return { entries: action.entries }
     case 'asked': {
-      const { id, text, atMs } = action
-      const asked: Entry = { kind: 'user', id, text, atMs }
+      const { id, text, attachments, atMs } = action
+      const asked: Entry = { kind: 'user', id, text, atMs, ...(attachments.length > 0 && { attachments }) }
       return { entries: [...state.entries, asked, newReply(action.replyId, atMs)] }
     }
     case 'asked-again': {

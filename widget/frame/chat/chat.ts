@@ -2,6 +2,7 @@
 
 import { newId } from '../../values.ts'
 import type { AppState, Store } from '../app-state.ts'
+import type { Attachment } from '../attachments/attachments.ts'
 import { type ConversationAction, findStreaming, type ToolCall } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
 import type { ChangeCall, ToolRunner } from '../tools/tool-runner.ts'
@@ -12,7 +13,7 @@ import { runTurn } from './turn.ts'
 /** The visitor's actions on the conversation on the screen, for both places that can store it. */
 export interface Chat {
   /** Returns whether the text was accepted; if not, the state contains the reason. */
-  readonly send: (text: string) => boolean
+  readonly send: (text: string, attachments?: readonly Attachment[]) => boolean
   /** Replaces the newest reply with a new one. */
   readonly retry: () => void
   readonly startNew: () => void
@@ -85,10 +86,10 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
     dispatch({ type: 'replaced', entries: [] })
   }
 
-  function ask(text: string): void {
+  function ask(text: string, attachments: readonly Attachment[] = []): void {
     const replyId = newId()
     unsent = text
-    dispatch({ type: 'asked', id: newId(), text, replyId, atMs: Date.now() })
+    dispatch({ type: 'asked', id: newId(), text, attachments, replyId, atMs: Date.now() })
     void turns.start(replyId, transport as Transport, toBody)
   }
 
@@ -97,9 +98,9 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
       stop()
       transport = next
     },
-    send(text) {
+    send(text, attachments) {
       if (!canStart()) return false
-      ask(text)
+      ask(text, attachments)
       return true
     },
     retry() {
@@ -111,8 +112,9 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
     },
     ...createMessageActions(store, (id, text) => {
       if (!canStart()) return false
+      const edited = store.get().conversation.entries.find((entry) => entry.id === id)
       dispatch({ type: 'cut', id })
-      ask(text)
+      ask(text, edited?.kind === 'user' ? edited.attachments : undefined)
       return true
     }),
     stop,

@@ -1,20 +1,24 @@
 /** Converts a conversation to the messages that the model receives. */
 
 import { isWithinLimit } from '../../values.ts'
-import { type Entry, type Reply, textOf } from '../conversation.ts'
-import type { CalledTool, ChatMessage } from './transport.ts'
+import { toParts, withoutData } from '../attachments/attachments.ts'
+import { type Entry, type Reply, textOf, type UserMessage } from '../conversation.ts'
+import type { AttachmentPart, CalledTool, ChatMessage } from './transport.ts'
 
 /** Well below the server's limit, which also includes messages that the agent adds. */
 const MAX_MESSAGES = 400
 /** In UTF-16 code units; limits each turn's cost in a long conversation. */
 const MAX_LENGTH = 512 * 1024
+/** Of the attachments before the newest message, in UTF-16 code units. */
+const MAX_EARLIER_DATA = 1_000_000
+const NOT_SENT = '[A file that the user attached earlier is not sent again]'
 
 /**
  * Returns the newest entries within the limits, starting with a user message. Inserts `pageMessage` before
  * the newest user message.
  */
 export function toMessages(entries: readonly Entry[], pageMessage: string | undefined): ChatMessage[] {
-  const kept = newestOf(withoutFailed(entries).map(renderEntry))
+  const kept = newestOf(limitAttachments(withoutFailed(entries)).map(renderEntry))
   const messages = kept.flat()
   if (pageMessage === undefined) return messages
   const newest = messages.findLastIndex(({ role }) => role === 'user')
@@ -39,15 +43,42 @@ function newestOf(rendered: readonly ChatMessage[][]): readonly ChatMessage[][] 
   const newestQuestion = rendered.findLastIndex(([first]) => first?.role === 'user')
   for (const [index, messages] of [...rendered.entries()].reverse()) {
     count += messages.length
-    length += JSON.stringify(messages).length
+    length += JSON.stringify(messages, withoutFiles).length
     if ((count > MAX_MESSAGES || length > MAX_LENGTH) && index < newestQuestion) break
     if (messages[0]?.role === 'user') start = index
   }
   return rendered.slice(start)
 }
 
+/** Limits the attachments separately, because one image would displace the whole conversation. */
+function withoutFiles(key: string, value: unknown): unknown {
+  return key === 'url' || key === 'file_data' ? '' : value
+}
+
+/** Keeps the data of the newest message, and of earlier ones within the limit. */
+function limitAttachments(entries: readonly Entry[]): readonly Entry[] {
+  const newest = entries.findLastIndex(({ kind }) => kind === 'user')
+  let length = 0
+  return entries
+    .map((entry, index) => ({ entry, index }))
+    .toReversed()
+    .map(({ entry, index }) => {
+      if (entry.kind !== 'user' || entry.attachments === undefined || index === newest) return entry
+      length += entry.attachments.reduce((sum, { data = '' }) => sum + data.length, 0)
+      return length > MAX_EARLIER_DATA ? { ...entry, attachments: withoutData(entry.attachments) } : entry
+    })
+    .toReversed()
+}
+
 function renderEntry(entry: Entry): ChatMessage[] {
-  return entry.kind === 'user' ? [{ role: 'user', content: entry.text }] : renderReply(entry)
+  return entry.kind === 'user' ? [{ role: 'user', content: renderContent(entry) }] : renderReply(entry)
+}
+
+function renderContent({ text, attachments = [] }: UserMessage): string | readonly AttachmentPart[] {
+  if (attachments.length === 0) return text
+  const isLost = attachments.some(({ data }) => data === undefined)
+  const texts = [text, isLost ? NOT_SENT : ''].filter((one) => one !== '')
+  return [...texts.map((one) => ({ type: 'text' as const, text: one })), ...toParts(attachments)]
 }
 
 /** Omits stopped calls, because providers reject a call without a result. */

@@ -1,6 +1,12 @@
 /** Defines the interface to a server, with implementations for tRPC and REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 
+/** A part in the form of the chat API. */
+export type AttachmentPart =
+  | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
+  | { readonly type: 'file'; readonly file: { readonly filename: string; readonly file_data: string } }
+  | { readonly type: 'text'; readonly text: string }
+
 /** The fields of `ChatRequest` that the frame sends. */
 export interface ChatBody {
   readonly model?: string
@@ -13,7 +19,7 @@ export interface ChatBody {
 }
 
 export type ChatMessage =
-  | { readonly role: 'system' | 'user'; readonly content: string }
+  | { readonly role: 'system' | 'user'; readonly content: string | readonly AttachmentPart[] }
   | {
       readonly role: 'assistant'
       readonly content: string | null
@@ -39,6 +45,12 @@ export interface AgentSelf {
   readonly disclaimer?: { readonly text: string | null; readonly url: string | null } | null
   /** Whether the visitor may dictate messages. */
   readonly dictation?: boolean
+  /** Rules for the visitor's attachments; null or absent if the agent accepts none. */
+  readonly attachments?: {
+    readonly types: readonly ('image' | 'pdf' | 'text')[]
+    readonly max_count: number
+    readonly max_bytes: number
+  } | null
   /** Whether the visitor may listen to answers. */
   readonly readAloud?: boolean
   /** Whether the widget suggests questions after an answer. */

@@ -1,10 +1,12 @@
 /** Shows the message input and its send button. */
 import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
 import type { AppState } from '../app-state.ts'
+import { useAttachments } from '../attachments/use-attachments.ts'
 import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { canDictate } from '../speech/dictation.ts'
 import { fill } from '../strings/strings.ts'
+import { AttachButton, ChosenAttachments } from './AttachmentViews.tsx'
 import { DictateButton } from './DictateButton.tsx'
 import { Disclaimer } from './Disclaimer.tsx'
 import { FailureNote } from './FailureNote.tsx'
@@ -21,16 +23,21 @@ export function Composer({ state }: { state: AppState }) {
   const { strings } = language
   const [text, setText] = useState('')
   const [cannotHear, setCannotHear] = useState(false)
+  const attachments = useAttachments()
   const area = useRef<HTMLTextAreaElement>(null)
   const id = useId()
   const isStreaming = findStreaming(state.conversation) !== undefined
   const isTooLong = text.length > MAX_LENGTH
   const canSend =
-    text.trim() !== '' &&
+    (text.trim() !== '' || attachments.list.length > 0) &&
+    !attachments.isReading &&
     !isTooLong &&
     !isStreaming &&
     state.blocked === undefined &&
     state.opening === undefined
+
+  /** An agent whose model reads no files still explains why. */
+  const takesFiles = state.agent?.attachments != null && state.blocked === undefined
 
   useGrowth(area, text)
   useEffect(() => {
@@ -44,7 +51,9 @@ export function Composer({ state }: { state: AppState }) {
   }, [state.prefill])
 
   function send(): void {
-    if (canSend && session.send(text.trim())) setText('')
+    if (!canSend || !session.send(text.trim(), attachments.list)) return
+    setText('')
+    attachments.clear()
   }
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -57,7 +66,17 @@ export function Composer({ state }: { state: AppState }) {
   }
 
   return (
-    <footer className="composer">
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button and pasting do the same as dropping
+    <footer
+      className="composer"
+      onDragOver={(event) => takesFiles && event.preventDefault()}
+      onDrop={(event) => {
+        if (!takesFiles || event.dataTransfer.files.length === 0) return
+        event.preventDefault()
+        attachments.add([...event.dataTransfer.files])
+      }}
+    >
+      <ChosenAttachments chosen={attachments} />
       {!state.isOnline && <p className="offline">{strings.offlineNotice}</p>}
       {state.conversation.entries.length === 0 && <Notice state={state} />}
       {state.notice !== undefined && <FailureNote failure={state.notice} />}
@@ -68,6 +87,7 @@ export function Composer({ state }: { state: AppState }) {
           send()
         }}
       >
+        <AttachButton chosen={attachments} />
         <textarea
           ref={area}
           rows={1}
@@ -82,6 +102,11 @@ export function Composer({ state }: { state: AppState }) {
           enterKeyHint="send"
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
+          onPaste={(event) => {
+            if (!takesFiles || event.clipboardData.files.length === 0) return
+            event.preventDefault()
+            attachments.add([...event.clipboardData.files])
+          }}
         />
         {state.agent?.dictation === true && canDictate() && (
           <DictateButton text={text} onText={setText} onFailure={setCannotHear} />

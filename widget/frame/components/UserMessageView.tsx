@@ -3,6 +3,7 @@ import { type KeyboardEvent, memo, useEffect, useId, useRef, useState } from 're
 import type { UserMessage } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Action } from './ActionButton.tsx'
+import { SentAttachments } from './AttachmentViews.tsx'
 import { DeleteIcon, EditIcon } from './icons.tsx'
 import { Question } from './Question.tsx'
 import { Time } from './Time.tsx'
@@ -32,9 +33,12 @@ export const UserMessageView = memo(function UserMessageView({ entry, isLast }: 
         <MessageEditor entry={entry} isLast={isLast} onClose={leave} />
       ) : (
         <>
-          <div className="bubble" dir="auto">
-            {entry.text}
-          </div>
+          {entry.attachments !== undefined && <SentAttachments attachments={entry.attachments} />}
+          {entry.text !== '' && (
+            <div className="bubble" dir="auto">
+              {entry.text}
+            </div>
+          )}
           <div className="actions">
             <Time atMs={entry.atMs} />
             {isLocal && (

@@ -42,6 +42,10 @@ export const SpeakerIcon = icon(
 )
 export const PictureIcon = icon('M4.5 5h15v14h-15z', 'M4.5 16l4.5-4.5 3.5 3.5 2.5-2.5 4.5 4.5', 'M15 8.8h.01')
 export const InfoIcon = icon('M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16', 'M12 11.5v4.5', 'M12 8h.01')
+export const AttachIcon = icon(
+  'M19 11.5l-7 7a4.6 4.6 0 0 1-6.5-6.5l7.5-7.5a3 3 0 0 1 4.3 4.3L10 16a1.4 1.4 0 0 1-2-2l6.5-6.5',
+)
+export const FileIcon = icon('M6.5 3.5h7l4 4v13h-11z', 'M13.5 3.5v4h4')
 export const EditIcon = icon('M4.5 19.5l1-4L16 5l3 3L8.5 18.5z', 'M13.5 7.5l3 3')
 export const BackIcon = icon('M15 5l-7 7 7 7')
 export const ExpandIcon = icon('M14 5h5v5', 'M10 19H5v-5', 'M19 5l-6 6', 'M5 19l6-6')

@@ -1,6 +1,7 @@
 /** Encodes stored conversations, limits their size and age, and merges the versions of several tabs. */
 
 import { isRecord } from '../../values.ts'
+import { withoutData } from '../attachments/attachments.ts'
 import type { Entry, Reply, Round, ToolCall } from '../conversation.ts'
 
 const MAX_ENTRIES = 200
@@ -16,13 +17,20 @@ export function renderHistory(entries: readonly Entry[], nowMs: number): string 
   const texts: string[] = []
   let length = 0
   for (const entry of entries.slice(-MAX_ENTRIES).toReversed()) {
-    const text = JSON.stringify(entry)
+    const whole = JSON.stringify(entry)
+    // An image must not displace the messages before it.
+    const text = whole.length > MAX_LENGTH / 4 ? JSON.stringify(withoutFiles(entry)) : whole
     length += text.length + 1
     if (length > MAX_LENGTH) break
     texts.unshift(text)
   }
   if (texts.length === 0) return undefined
   return `{"version":${VERSION},"savedAtMs":${nowMs},"entries":[${texts.join(',')}]}`
+}
+
+function withoutFiles(entry: Entry): Entry {
+  if (entry.kind !== 'user' || entry.attachments === undefined) return entry
+  return { ...entry, attachments: withoutData(entry.attachments) }
 }
 
 /** Returns the stored entries, or an empty list if the text is invalid or has expired. */
@@ -81,7 +89,7 @@ function endCall(call: ToolCall): ToolCall {
 
 function isEntry(value: unknown): value is Entry {
   if (!isRecord(value) || typeof value.id !== 'string') return false
-  if (value.kind === 'user') return typeof value.text === 'string'
+  if (value.kind === 'user') return typeof value.text === 'string' && areAttachments(value.attachments)
   const statuses: readonly unknown[] = ['streaming', 'done', 'stopped', 'failed', 'interrupted']
   const { kind, rounds, status } = value as Partial<Record<keyof Reply, unknown>>
   return (
@@ -90,6 +98,18 @@ function isEntry(value: unknown): value is Entry {
     Array.isArray(rounds) &&
     rounds.every(isRound) &&
     (value.versions === undefined || isVersions(value.versions))
+  )
+}
+
+function areAttachments(value: unknown): boolean {
+  if (value === undefined) return true
+  return (
+    Array.isArray(value) &&
+    value.every(
+      (one: unknown) =>
+        isRecord(one) &&
+        [one.id, one.type, one.data ?? '', one.name ?? ''].every((text) => typeof text === 'string'),
+    )
   )
 }
 

@@ -1,6 +1,7 @@
 /** Shows the visitor's conversations that the server stores. */
 import type { OpenResult, VisitorConversation } from '../../../src/visitors/schema.ts'
 import type { AppState } from '../app-state.ts'
+import type { Attachment } from '../attachments/attachments.ts'
 import type { Chat, ChatParts } from '../chat/chat.ts'
 import { ChatFailure, toChatFailure } from '../failure.ts'
 import type { StorageScope } from '../history/browser-storage.ts'
@@ -81,9 +82,9 @@ export class ServerConversation implements Chat {
     this.record.forget()
   }
 
-  send(text: string): boolean {
+  send(text: string, attachments?: readonly Attachment[]): boolean {
     this.isUsed = true
-    return this.turns.send(text)
+    return this.turns.send(text, attachments)
   }
 
   retry(): void {
@@ -96,6 +97,11 @@ export class ServerConversation implements Chat {
 
   continueAnswer(turnId: string): void {
     this.turns.continueAnswer(turnId)
+  }
+
+  /** Returns an attachment of the conversation on the screen. @throws ChatFailure */
+  async readAttachment(item: string, part: number): Promise<string> {
+    return this.getClient().readAttachment({ conversation: this.shown.id() ?? '', item, part })
   }
 
   startNew(): void {

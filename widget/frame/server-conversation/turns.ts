@@ -1,6 +1,7 @@
 /** Starts turns on the server: sends messages and results of page tools, continues answers and stops them. */
 import type { StartedResult, VisitorTurn } from '../../../src/visitors/schema.ts'
 import { newUuid } from '../../values.ts'
+import { type Attachment, toParts } from '../attachments/attachments.ts'
 import type { Chat, ChatParts } from '../chat/chat.ts'
 import { toPageMessage, toPageText } from '../chat/to-messages.ts'
 import { findStreaming } from '../conversation.ts'
@@ -39,9 +40,9 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     return this.parts.getShown()
   }
 
-  send(text: string): boolean {
+  send(text: string, files: readonly Attachment[] = []): boolean {
     const canSend = this.canStart()
-    if (canSend) void this.deliver(newUuid(), text)
+    if (canSend) void this.deliver(newUuid(), text, files)
     return canSend
   }
 
@@ -51,9 +52,9 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     const view = this.shown.view.get()
     const unsent = findUnsent(view)
     const question = view.lines.findLast(({ author }) => author === 'visitor')
-    if (unsent !== undefined) void this.deliver(unsent.id, unsent.text ?? '')
+    if (unsent !== undefined) void this.deliver(unsent.id, unsent.text ?? '', unsent.files)
     else if (this.sendResultsAgain !== undefined) void this.sendResultsAgain()
-    else if (question?.text !== undefined) this.send(question.text)
+    else if (question?.text !== undefined) this.send(question.text, question.files)
   }
 
   stop(): void {
@@ -127,14 +128,19 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   }
 
   /** Sends a message. With the same `clientId`, the server accepts it only once. */
-  private async deliver(clientId: string, text: string): Promise<void> {
+  private async deliver(clientId: string, text: string, files: readonly Attachment[] = []): Promise<void> {
     const { shown } = this
     const left = shown.left()
     const conversation = shown.id()
-    shown.view.apply({ type: 'sending', clientId, text, nowMs: Date.now() })
+    shown.view.apply({ type: 'sending', clientId, text, files, nowMs: Date.now() })
     try {
       const fields = { ...(conversation !== undefined && { conversation }), ...(await this.readFields()) }
-      const result = await this.parts.getClient().send({ ...fields, client_id: clientId, text })
+      const result = await this.parts.getClient().send({
+        ...fields,
+        ...(files.length > 0 && { attachments: toParts(files) }),
+        client_id: clientId,
+        text,
+      })
       this.own.add(result.turn.id)
       if (left.aborted) return
       this.toolTurns = 0
@@ -145,7 +151,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       if (isGone(thrown) && conversation !== undefined) {
         // The conversation was deleted in another tab, so the message starts a new one.
         shown.startNew()
-        return this.deliver(clientId, text)
+        return this.deliver(clientId, text, files)
       }
       shown.view.apply({ type: 'send-failed', clientId, failure: this.reportFailure(thrown) })
     }

@@ -6,12 +6,17 @@ import type {
   VisitorItem,
   VisitorTurn,
 } from '../../../src/visitors/schema.ts'
+import type { Attachment } from '../attachments/attachments.ts'
 import { toFailure } from '../chat/to-failure.ts'
-import type { Entry, Reply, Round, ToolCall } from '../conversation.ts'
+import type { Entry, Reply, Round, ToolCall, UserMessage } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
 
 /** An item, or a message of this tab that the server has not confirmed. */
-export type Line = VisitorItem & { readonly sending?: 'running' | Failure }
+export type Line = VisitorItem & {
+  readonly sending?: 'running' | Failure
+  /** The attachments of a message that this tab has sent. */
+  readonly files?: readonly Attachment[]
+}
 
 export interface View {
   /** Ordered oldest first. */
@@ -39,7 +44,13 @@ export const emptyView: View = {
 export type ViewAction =
   | { readonly type: 'opened'; readonly result: OpenResult }
   | { readonly type: 'event'; readonly event: FeedEvent }
-  | { readonly type: 'sending'; readonly clientId: string; readonly text: string; readonly nowMs: number }
+  | {
+      readonly type: 'sending'
+      readonly clientId: string
+      readonly text: string
+      readonly files: readonly Attachment[]
+      readonly nowMs: number
+    }
   | { readonly type: 'send-failed'; readonly clientId: string; readonly failure: Failure }
   | { readonly type: 'sent'; readonly result: SendResult }
   | { readonly type: 'turn'; readonly turn: VisitorTurn }
@@ -53,7 +64,7 @@ export function reduceView(view: View, action: ViewAction): View {
     case 'event':
       return applyEvent(view, action.event)
     case 'sending':
-      return setLine(view, toLine(action.clientId, action.text, action.nowMs))
+      return setLine(view, { ...toLine(action.clientId, action.text, action.nowMs), files: action.files })
     case 'send-failed':
       return changeLine(view, action.clientId, { sending: action.failure })
     case 'sent':
@@ -127,8 +138,14 @@ function setLine(view: View, line: Line): View {
   const isSame = ({ id, client_id }: Line) =>
     id === line.id || (client_id !== null && client_id === line.client_id)
   const index = view.lines.findIndex(isSame)
-  const lines = index === -1 ? [...view.lines, line] : view.lines.with(index, line)
+  const lines =
+    index === -1 ? [...view.lines, line] : view.lines.with(index, withFiles(line, view.lines[index]))
   return { ...view, lines }
+}
+
+/** Keeps the attachments, so that the tab that sent them does not read them from the server. */
+function withFiles(line: Line, { files }: Pick<Line, 'files'> = {}): Line {
+  return files === undefined ? line : { ...line, files }
 }
 
 function changeLine(view: View, clientId: string, change: Partial<Line>): View {
@@ -236,7 +253,15 @@ function renderExchange(
   const asked: readonly Entry[] =
     question === undefined
       ? []
-      : [{ kind: 'user', id: key, text: question.text ?? '', atMs: question.created_at * 1000 }]
+      : [
+          {
+            kind: 'user',
+            id: key,
+            text: question.text ?? '',
+            atMs: question.created_at * 1000,
+            ...filesOf(question),
+          },
+        ]
   const state = isNewest ? stateOf(view, question) : ({ status: 'done' } as const)
   const rounds = toRounds(view, lines, isNewest)
   if (rounds.length === 0 && state.status === 'done') return asked
@@ -244,6 +269,17 @@ function renderExchange(
   const at = (lines[0] ?? question)?.created_at
   const time = at === undefined ? {} : { atMs: at * 1000 }
   return [...asked, { kind: 'reply', id: `reply ${key}`, rounds: shown, ...time, ...state }]
+}
+
+function filesOf({ id, files, attachments = [] }: Line): Pick<UserMessage, 'attachments'> {
+  if (files !== undefined && files.length > 0) return { attachments: files }
+  if (attachments.length === 0) return {}
+  return {
+    attachments: attachments.map(({ type, name, part }) => ({
+      ...{ id: `${id} ${part}`, type, name },
+      stored: { item: id, part },
+    })),
+  }
 }
 
 type ReplyState = Pick<Reply, 'status' | 'failure' | 'incomplete' | 'continuable'>

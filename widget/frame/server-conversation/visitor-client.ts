@@ -28,6 +28,11 @@ export interface VisitorClient {
   ) => Promise<{ readonly data: readonly VisitorConversation[]; readonly has_more: boolean }>
   readonly open: (conversation: string) => Promise<OpenResult>
   readonly send: (input: SendInput) => Promise<SendResult>
+  readonly readAttachment: (at: {
+    readonly conversation: string
+    readonly item: string
+    readonly part: number
+  }) => Promise<string>
   readonly cancel: (turn: string) => Promise<VisitorTurn>
   readonly continueTurn: (turn: string, fields: TurnFields) => Promise<StartedResult>
   readonly sendToolResults: (input: ToolResultsInput) => Promise<StartedResult>
@@ -83,6 +88,7 @@ export function createVisitorClient(apiKey: string, record: VisitorRecordStore):
       asVisitor(({ visitor }) => visitor.conversations.query({ ...(after !== undefined && { after }) })),
     open: (conversation) => asVisitor(({ visitor }) => visitor.open.query({ conversation })),
     send: (input) => asVisitor(({ visitor }) => visitor.send.mutate(input)),
+    readAttachment: async (at) => (await asVisitor(({ visitor }) => visitor.attachment.query(at))).data,
     cancel: async (turn) => (await asVisitor(({ visitor }) => visitor.cancel.mutate({ turn }))).turn,
     continueTurn: (turn, fields) => asVisitor(({ visitor }) => visitor.continue.mutate({ turn, ...fields })),
     sendToolResults: (input) => asVisitor(({ visitor }) => visitor.toolResults.mutate(input)),

@@ -93,6 +93,12 @@ export const ar: Strings = {
   readAloud: 'القراءة بصوت عالٍ',
   stopReading: 'إيقاف القراءة',
 
+  attach: 'إرفاق ملفات',
+  attachments: 'المرفقات',
+  removeAttachment: 'إزالة {name}',
+  attachmentType: 'لا يستطيع هذا المساعد قراءة {name}.',
+  attachmentSize: 'حجم {name} كبير جدًا (الحد: {limit}).',
+  attachmentCount: 'الحد الأقصى لمرفقات الرسالة الواحدة: {count}.',
   tooLongInput: 'الرسالة طويلة جدًا: {count} من أصل {limit} حرفًا كحد أقصى.',
   charactersUsed: '{count} من {limit} حرفًا',
 

@@ -86,6 +86,12 @@ export const de: Strings = {
   readAloud: 'Vorlesen',
   stopReading: 'Vorlesen beenden',
 
+  attach: 'Dateien anhängen',
+  attachments: 'Anhänge',
+  removeAttachment: '{name} entfernen',
+  attachmentType: 'Dieser Assistent kann {name} nicht lesen.',
+  attachmentSize: '{name} ist zu groß (Grenze: {limit}).',
+  attachmentCount: 'Eine Nachricht kann höchstens {count} Anhänge haben.',
   tooLongInput: 'Die Nachricht ist zu lang: {count} von höchstens {limit} Zeichen.',
   charactersUsed: '{count} von {limit} Zeichen',
 

@@ -88,6 +88,12 @@ export const en = {
   readAloud: 'Read aloud',
   stopReading: 'Stop reading',
 
+  attach: 'Attach files',
+  attachments: 'Attachments',
+  removeAttachment: 'Remove {name}',
+  attachmentType: 'This assistant cannot read {name}.',
+  attachmentSize: '{name} is too large (limit: {limit}).',
+  attachmentCount: 'A message can have at most {count} attachments.',
   tooLongInput: 'The message is too long: {count} characters (limit: {limit}).',
   charactersUsed: '{count} of {limit} characters',
 

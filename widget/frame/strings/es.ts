@@ -86,6 +86,12 @@ export const es: Strings = {
   readAloud: 'Leer en voz alta',
   stopReading: 'Detener la lectura',
 
+  attach: 'Adjuntar archivos',
+  attachments: 'Archivos adjuntos',
+  removeAttachment: 'Quitar {name}',
+  attachmentType: 'Este asistente no puede leer {name}.',
+  attachmentSize: '{name} es demasiado grande (límite: {limit}).',
+  attachmentCount: 'Un mensaje puede tener como máximo {count} archivos adjuntos.',
   tooLongInput: 'El mensaje es demasiado largo: {count} de {limit} caracteres como máximo.',
   charactersUsed: '{count} de {limit} caracteres',
 

@@ -86,6 +86,12 @@ export const fr: Strings = {
   readAloud: 'Lire à voix haute',
   stopReading: 'Arrêter la lecture',
 
+  attach: 'Joindre des fichiers',
+  attachments: 'Pièces jointes',
+  removeAttachment: 'Retirer {name}',
+  attachmentType: 'Cet assistant ne peut pas lire {name}.',
+  attachmentSize: '{name} est trop volumineux (limite : {limit}).',
+  attachmentCount: 'Un message peut avoir au plus {count} pièces jointes.',
   tooLongInput: 'Le message est trop long : {count} caractères sur {limit} au maximum.',
   charactersUsed: '{count} caractères sur {limit}',
 

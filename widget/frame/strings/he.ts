@@ -86,6 +86,12 @@ export const he: Strings = {
   readAloud: 'הקראה',
   stopReading: 'הפסקת ההקראה',
 
+  attach: 'צירוף קבצים',
+  attachments: 'קבצים מצורפים',
+  removeAttachment: 'הסרת {name}',
+  attachmentType: 'העוזר הזה לא יכול לקרוא את {name}.',
+  attachmentSize: '{name} גדול מדי (מגבלה: {limit}).',
+  attachmentCount: 'להודעה אחת אפשר לצרף לכל היותר {count} קבצים.',
   tooLongInput: 'ההודעה ארוכה מדי: {count} מתוך {limit} תווים לכל היותר.',
   charactersUsed: '{count} מתוך {limit} תווים',
 

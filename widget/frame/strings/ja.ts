@@ -86,6 +86,12 @@ export const ja: Strings = {
   readAloud: '読み上げる',
   stopReading: '読み上げを停止',
 
+  attach: 'ファイルを添付',
+  attachments: '添付ファイル',
+  removeAttachment: '{name} を削除',
+  attachmentType: 'このアシスタントは {name} を読み取れません。',
+  attachmentSize: '{name} は大きすぎます（上限: {limit}）。',
+  attachmentCount: '1 件のメッセージに添付できるのは {count} 件までです。',
   tooLongInput: 'メッセージが長すぎます：{count} 文字（上限 {limit} 文字）',
   charactersUsed: '{count} / {limit} 文字',
 

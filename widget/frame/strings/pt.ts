@@ -86,6 +86,12 @@ export const pt: Strings = {
   readAloud: 'Ler em voz alta',
   stopReading: 'Parar a leitura',
 
+  attach: 'Anexar arquivos',
+  attachments: 'Anexos',
+  removeAttachment: 'Remover {name}',
+  attachmentType: 'Este assistente não consegue ler {name}.',
+  attachmentSize: '{name} é grande demais (limite: {limit}).',
+  attachmentCount: 'Uma mensagem pode ter no máximo {count} anexos.',
   tooLongInput: 'A mensagem é longa demais: {count} de no máximo {limit} caracteres.',
   charactersUsed: '{count} de {limit} caracteres',
 

@@ -86,6 +86,12 @@ export const zh: Strings = {
   readAloud: '朗读',
   stopReading: '停止朗读',
 
+  attach: '添加附件',
+  attachments: '附件',
+  removeAttachment: '移除 {name}',
+  attachmentType: '此助手无法读取 {name}。',
+  attachmentSize: '{name} 太大（上限：{limit}）。',
+  attachmentCount: '一条消息最多可有 {count} 个附件。',
   tooLongInput: '消息过长：{count} 个字符，最多 {limit} 个。',
   charactersUsed: '{count} / {limit} 个字符',
 

@@ -1,0 +1,33 @@
+/** Defines the files that the visitor attaches to a message, and renders them for the model. */
+import type { AgentSelf, AttachmentPart } from '../chat/transport.ts'
+
+export type AttachmentRules = NonNullable<AgentSelf['attachments']>
+export type AttachmentType = AttachmentRules['types'][number]
+
+export interface Attachment {
+  readonly id: string
+  readonly type: AttachmentType
+  /** Null for an image. */
+  readonly name: string | null
+  /** Data URL, or the text of a text file; absent if the browser does not store it. */
+  readonly data?: string
+  /** Position on the server, if it stores the attachment. */
+  readonly stored?: { readonly item: string; readonly part: number }
+}
+
+/** Returns the parts of the attachments whose data the browser has. */
+export function toParts(attachments: readonly Attachment[]): AttachmentPart[] {
+  return attachments.flatMap((one) => (one.data === undefined ? [] : [toPart(one, one.data)]))
+}
+
+function toPart({ type, name }: Attachment, data: string): AttachmentPart {
+  if (type === 'image') return { type: 'image_url', image_url: { url: data } }
+  if (type === 'pdf') return { type: 'file', file: { filename: name ?? 'file.pdf', file_data: data } }
+  // The server recognizes a text file by this line.
+  return { type: 'text', text: `[Attached file: ${name ?? 'file.txt'}]\n${data}` }
+}
+
+/** Returns the attachments without their data. */
+export function withoutData(attachments: readonly Attachment[]): Attachment[] {
+  return attachments.map(({ data: _data, ...rest }) => rest)
+}

@@ -1,0 +1,123 @@
+/** Shows attachments: with a button to remove each one in the input, and in messages. */
+import { useEffect, useRef, useState } from 'react'
+import type { Attachment } from '../attachments/attachments.ts'
+import type { Attachments } from '../attachments/use-attachments.ts'
+import { useFrame } from '../frame-context.ts'
+import { fill } from '../strings/strings.ts'
+import { AttachIcon, CloseIcon, FileIcon } from './icons.tsx'
+
+/** Lists the attachments of the message that the visitor writes. */
+export function ChosenAttachments({ chosen }: { chosen: Attachments }) {
+  const { strings } = useFrame().language
+  return (
+    <>
+      {chosen.list.length > 0 && (
+        <ul className="attachments" aria-label={strings.attachments}>
+          {chosen.list.map((one) => {
+            const label = fill(strings.removeAttachment, { name: one.name ?? strings.picture })
+            return (
+              <li key={one.id} className="attachment">
+                <Shown attachment={one} data={one.data} />
+                <button
+                  type="button"
+                  className="detach"
+                  aria-label={label}
+                  title={label}
+                  onClick={() => chosen.remove(one.id)}
+                >
+                  <CloseIcon />
+                </button>
+              </li>
+            )
+          })}
+        </ul>
+      )}
+      {chosen.problem !== undefined && (
+        <p className="offline" role="alert">
+          {chosen.problem}
+        </p>
+      )}
+    </>
+  )
+}
+
+/** Opens the device's file chooser, which offers the camera on phones. */
+export function AttachButton({ chosen }: { chosen: Attachments }) {
+  const { agent, language } = useFrame()
+  const input = useRef<HTMLInputElement>(null)
+  const types = agent?.attachments?.types ?? []
+  if (types.length === 0) return null
+  const { attach } = language.strings
+  return (
+    <>
+      <button
+        type="button"
+        className="action"
+        aria-label={attach}
+        title={attach}
+        onClick={() => input.current?.click()}
+      >
+        <AttachIcon />
+      </button>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        multiple
+        accept={types.map((type) => accepted[type]).join(',')}
+        onChange={({ currentTarget }) => {
+          chosen.add([...(currentTarget.files ?? [])])
+          // The same file can be chosen again.
+          currentTarget.value = ''
+        }}
+      />
+    </>
+  )
+}
+
+const accepted = { image: 'image/*', pdf: 'application/pdf', text: 'text/*,.md,.csv,.json,.log,.yaml,.yml' }
+
+/** Lists the attachments of a message. */
+export function SentAttachments({ attachments }: { attachments: readonly Attachment[] }) {
+  const { strings } = useFrame().language
+  return (
+    <ul className="attachments sent" aria-label={strings.attachments}>
+      {attachments.map((one) => (
+        <li key={one.id} className="attachment">
+          <Sent attachment={one} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** Reads an image from the server if the browser does not have it. */
+function Sent({ attachment }: { attachment: Attachment }) {
+  const { session } = useFrame()
+  const [read, setRead] = useState<string>()
+  const { type, data, stored } = attachment
+  useEffect(() => {
+    if (type !== 'image' || data !== undefined || stored === undefined) return
+    let isGone = false
+    session.stored.readAttachment(stored.item, stored.part).then(
+      (text) => isGone || setRead(text),
+      // The name stays visible.
+      () => {},
+    )
+    return () => {
+      isGone = true
+    }
+  }, [session, type, data, stored])
+  return <Shown attachment={attachment} data={data ?? read} />
+}
+
+function Shown({ attachment: { type, name }, data }: { attachment: Attachment; data: string | undefined }) {
+  const { strings } = useFrame().language
+  if (type === 'image' && data?.startsWith('data:image/')) return <img src={data} alt={strings.picture} />
+  return (
+    <span className="file">
+      <FileIcon />
+      <span dir="auto">{name ?? strings.picture}</span>
+    </span>
+  )
+}

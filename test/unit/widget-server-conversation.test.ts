@@ -48,7 +48,7 @@ const starts = (id: string) =>
 const streams = (turn: string, text: string) =>
   event({ event: 'conversation.turn.delta', data: { turn, text } })
 const ends = (turn: VisitorTurn) => event({ event: 'conversation.turn.ended', data: { turn } })
-const sends: ViewAction = { type: 'sending', clientId, text: 'Hello', nowMs: 1000 }
+const sends: ViewAction = { type: 'sending', clientId, text: 'Hello', files: [], nowMs: 1000 }
 
 const reduce = (...actions: ViewAction[]): View => actions.reduce(reduceView, emptyView)
 const entriesOf = (...actions: ViewAction[]) => createEntryRenderer()(reduce(...actions))

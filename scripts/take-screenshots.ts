@@ -41,6 +41,7 @@ async function tryIt(page: Page, installation: Installation): Promise<void> {
 
 async function askPreview(page: Page, installation: Installation): Promise<void> {
   await openNamed(page, installation, 'embed')
+  await page.locator('.preview-stage').evaluate((stage) => stage.scrollIntoView({ block: 'end' }))
   const preview = page.locator('.preview-stage iframe').contentFrame()
   await preview.getByRole('button', { name: 'Open chat' }).evaluate((button: HTMLElement) => button.click())
   await say(preview.frameLocator('parley-chat iframe'), 'How do I return something?')
@@ -61,7 +62,7 @@ async function say(frame: FrameLocator, text: string): Promise<void> {
   const field = frame.getByRole('textbox')
   await field.fill(text)
   await field.press('Enter')
-  await frame.getByText(`You said: ${text}`).waitFor()
+  await frame.getByRole('main').getByText(`You said: ${text}`).waitFor()
 }
 
 async function takePicture(page: Page, installation: Installation, picture: Picture): Promise<void> {

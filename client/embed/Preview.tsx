@@ -3,7 +3,8 @@ import { Alert, Group, SegmentedControl, Stack, TextInput, Title } from '@mantin
 import { useDebouncedValue } from '@mantine/hooks'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { MockNotice } from '../first-run/MockNotice.tsx'
-import type { Options, PageOptions } from './appearance.ts'
+import type { PageOptions } from './appearance.ts'
+import type { Options } from './embed-code.ts'
 import { toUrl } from './origins.ts'
 
 interface PreviewProps {

@@ -1,7 +1,8 @@
-/** Reads the widget's appearance from a definition, and renders the code that embeds the widget. */
+/** Reads the widget's appearance from a definition. */
 import { defaultAppearance } from '../../widget/appearance.ts'
 import { valueAt } from '../agents/object-paths.ts'
 import { isColor } from './check-contrast.ts'
+import type { Options } from './embed-code.ts'
 
 /** Options that only a page can set, because the definition has no fields for them. */
 export interface PageOptions {
@@ -12,9 +13,6 @@ export interface PageOptions {
 
 /** The widget's defaults, which the embed code omits. */
 export const defaultPageOptions: PageOptions = { welcomeMessage: '', placeholder: '', autoOpen: false }
-
-/** Options of the widget by name. */
-export type Options = Readonly<Record<string, string | number | boolean>>
 
 type Definition = Readonly<Record<string, unknown>>
 
@@ -63,50 +61,4 @@ export function listChanges(draft: Definition, saved: Definition, page: PageOpti
     ([name, value]) => value !== defaultPageOptions[name as keyof PageOptions],
   )
   return Object.fromEntries([...changed, ...own])
-}
-
-interface Embedding {
-  /** This server's origin. */
-  readonly origin: string
-  readonly agentKey: string
-  readonly options: Options
-}
-
-/** Length of the key's public part, with which the script contains the agent's theme (docs/widget.md). */
-const PUBLIC_KEY_LENGTH = 21
-
-export function renderScript({ origin, agentKey, options }: Embedding): string {
-  const attributes = Object.entries(options).map(([name, value]) => {
-    const attribute = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-    return `  data-${attribute}="${escapeAttribute(String(value))}"\n`
-  })
-  const address = `${origin}/embed/parley.js?key=${agentKey.slice(0, PUBLIC_KEY_LENGTH)}`
-  return `<script\n  src="${address}"\n  data-api-key="${agentKey}"\n${attributes.join('')}  async\n></script>`
-}
-
-export function renderReact({ origin, agentKey, options }: Embedding): string {
-  const props = Object.entries(options).map(([name, value]) =>
-    value === true ? `      ${name}\n` : `      ${name}={${JSON.stringify(value)}}\n`,
-  )
-  return `import { ParleyChat } from 'parley/react'
-
-function Support() {
-  return (
-    <ParleyChat
-      apiKey="${agentKey}"
-      widgetUrl="${origin}"
-${props.join('')}    />
-  )
-}`
-}
-
-export function renderCurl({ origin, agentKey }: Omit<Embedding, 'options'>): string {
-  return `curl -N ${origin}/v1/chat/completions \\
-  -H 'Authorization: Bearer ${agentKey}' \\
-  -H 'Content-Type: application/json' \\
-  -d '{"messages": [{"role": "user", "content": "Hello"}], "stream": true}'`
-}
-
-function escapeAttribute(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
 }

@@ -15,15 +15,8 @@ import { Failed, Loading } from '../components/QueryStates.tsx'
 import { TextLink } from '../components/text.tsx'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
 import { t } from '../strings/language.ts'
-import {
-  defaultPageOptions,
-  listChanges,
-  type Options,
-  readOptions,
-  renderCurl,
-  renderReact,
-  renderScript,
-} from './appearance.ts'
+import { defaultPageOptions, listChanges, readOptions } from './appearance.ts'
+import { type Options, renderCurl, renderReact, renderScript } from './embed-code.ts'
 import { OriginCheck, readPublicAgent } from './OriginCheck.tsx'
 import { Preview } from './Preview.tsx'
 import { ThemeForm } from './ThemeForm.tsx'

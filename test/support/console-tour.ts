@@ -20,6 +20,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
   const charts = (page: Page) => page.locator('.recharts-surface').nth(3)
   const widget = (page: Page) =>
     page.locator('.preview-stage iframe').contentFrame().getByRole('button', { name: 'Open chat' })
+  const trial = (page: Page) => page.locator('.lane iframe').contentFrame().getByRole('textbox')
   return [
     { name: 'agents', path: '/agents', ready: (page) => page.getByRole('link', { name: 'Support' }) },
     { name: 'agents-not-found', path: '/agents?q=nobody', ready: text('No matching agents') },
@@ -27,7 +28,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     { name: 'create', path: '/agents/new?template=analyst&view=form', ready: text('Instructions') },
     { name: 'edit', path: `${agent}?view=form`, ready: (page) => page.getByLabel('Instructions') },
     { name: 'edit-text', path: `${agent}?view=yaml`, ready: editor },
-    { name: 'edit-try', path: `${agent}?view=try&try=true`, ready: widget },
+    { name: 'edit-try', path: `${agent}?view=try&try=true`, ready: trial },
     { name: 'embed', path: `${agent}/embed`, ready: widget },
     { name: 'embed-react', path: `${agent}/embed?as=react`, ready: widget },
     { name: 'embed-api', path: `${agent}/embed?as=api`, ready: widget },

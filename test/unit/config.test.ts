@@ -34,6 +34,7 @@ describe('without environment variables', () => {
     expect(await parseConfig({})).toEqual({
       warnings: [],
       config: {
+        consoleProviders: 'any',
         server: {
           port: 3000,
           host: '127.0.0.1',

@@ -1,7 +1,8 @@
 /** Tests the console's helper functions for origins, YAML paths, embed code and dates. */
 import { describe, expect, test } from 'vitest'
 import { pathOf } from '../../client/agents/complete-definition.ts'
-import { defaultPageOptions, listChanges, renderReact, renderScript } from '../../client/embed/appearance.ts'
+import { defaultPageOptions, listChanges } from '../../client/embed/appearance.ts'
+import { renderReact, renderScript } from '../../client/embed/embed-code.ts'
 import { checkPage } from '../../client/embed/origins.ts'
 import { renderDay } from '../../client/format.ts'
 

@@ -62,7 +62,8 @@ describe.each(originals)('$http.method $http.path', (operation) => {
     const other = { ...options, key: await createTenant(app) }
     for (const foreign of [other, asUser('eve@example.org', options)]) {
       const { status, body } = await app.call(method, mirrored, foreign)
-      if (isAboutOne) expect([status, body]).toEqual([404, { error: 'Agent not found.', code: 'not_found' }])
+      const error = mirrored.includes('/bin/') ? 'This agent is not in the bin.' : 'Agent not found.'
+      if (isAboutOne) expect([status, body]).toEqual([404, { error, code: 'not_found' }])
       else expect(status).toBeLessThan(300)
     }
     for (const key of [null, agentKey, 'svc_nonsense']) {

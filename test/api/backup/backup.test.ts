@@ -158,6 +158,15 @@ test('a backup of an older database is restored unchanged, and the next start mi
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = openSqliteFile(dataDir)
   connection.exec(`
+    alter table usage_calls drop column failed_attempts; alter table usage_calls drop column attempts;
+    drop index agents_in_bin;
+    alter table credentials drop column suspended_at; alter table agents drop column binned_at;
+    drop index agents_by_owner_name; drop index agents_by_owner_update;
+    drop index artifacts_by_owner_name; drop index artifacts_by_owner_length;
+    drop index files_by_owner_name; drop index files_by_owner_length;
+    drop index users_by_creation; drop index users_by_last_visit;
+    drop index parent_keys_by_creation; drop index parent_keys_by_name; drop index parent_keys_by_last_use;
+    drop table providers;
     drop table artifact_endings; drop index usage_calls_by_owner;
     alter table artifacts drop column sha256; alter table artifacts drop column arrived_bytes;
     drop table replicas; drop table stream_slots; drop table rate_windows;

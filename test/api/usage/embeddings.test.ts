@@ -59,6 +59,8 @@ describe('a successful embeddings call', () => {
         is_streamed: 0,
         latency_ms: 0,
         first_byte_ms: null,
+        attempts: 1,
+        failed_attempts: null,
         created_at: 1_800_000_000,
       },
     ])

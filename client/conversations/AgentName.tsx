@@ -1,5 +1,5 @@
 /** Shows the name of a conversation's agent. */
-import { Code, Text } from '@mantine/core'
+import { Code, Skeleton, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { agentNamesQuery } from '../agents/queries.ts'
 import { t } from '../strings/language.ts'
@@ -11,13 +11,14 @@ interface AgentNameProps {
 }
 
 export function AgentName({ id, among }: AgentNameProps) {
-  const { data: names } = useQuery(agentNamesQuery(among ?? (id == null ? [] : [id])))
+  const { data: names, isPending } = useQuery(agentNamesQuery(among ?? (id == null ? [] : [id])))
   if (id == null)
     return (
       <Text span size="sm" c="dimmed">
         {t('conversations.noAgent')}
       </Text>
     )
+  if (isPending) return <Skeleton component="span" display="inline-block" h="1em" w="10ch" />
   const name = names?.get(id)
   return name === undefined ? <Code>{id}</Code> : <bdi>{name}</bdi>
 }

@@ -69,9 +69,9 @@ describe('the list of conversations', () => {
     const { page, complaints } = await openConsole(app, browser, '/conversations')
     const rows = page.getByRole('table', { name: 'Conversations' }).locator('tbody tr')
     await expect.poll(() => rows.count()).toBe(25)
-    expect(await rows.first().innerText()).toMatch(
-      /Question for another agent\.\s+Second keeper\s+1\s+Completed/,
-    )
+    await expect
+      .poll(() => rows.first().innerText())
+      .toMatch(/Question for another agent\.\s+Second keeper\s+1\s+Completed/)
     await page.getByRole('button', { name: 'Next' }).click()
     await expect.poll(() => rows.count()).toBe(2)
     expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true)

@@ -16,14 +16,14 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 test.each([
-  ['/keys?tab=agent', 'agents.list', 'agent keys', 'The agents', 'No agent keys'],
+  ['/keys?tab=agent', 'agents.list', 'the agent keys', 'The agent keys', 'No agent keys'],
   ['/uploads', 'artifacts.list', 'the uploads', 'The uploads', 'No uploads yet'],
   ['/conversations', 'conversations.list', 'the conversations', 'The conversations', 'No conversations yet'],
   ['/files', 'files.list', 'the files', 'The files', 'No files yet'],
   ['/usage', 'usage.list', 'the usage', 'The usage', 'No calls in this period'],
   ['/admin', 'admin.users', 'the users', 'The users', 'Administrator'],
   ['/admin?tab=keys', 'admin.keys', 'the keys', 'The keys', 'No limit'],
-  ['/admin?tab=audit', 'admin.audit', 'the audit log', 'The audit log', 'Parent key created'],
+  ['/admin?tab=audit', 'admin.audit', 'the entries', 'The entries', 'Parent key created'],
 ])(
   '%s shows a loading state, then an error if the request fails, and data after a retry',
   async (path, operation, waited, failed, found) => {

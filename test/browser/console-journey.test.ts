@@ -185,7 +185,7 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
   expect(states[0]).toMatch(/^(Uploading|Processing)/)
   expect(states.at(-1)).toBe('Ready')
   const poster = page.waitForResponse(/\/poster$/)
-  await page.getByRole('button', { name: 'Open launch.mov' }).click()
+  await page.getByRole('button', { name: 'launch.mov', exact: true }).click()
   await expectPlayback(page)
   expect((await poster).status()).toBe(200)
   await page.keyboard.press('Escape')

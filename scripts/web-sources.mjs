@@ -3,7 +3,7 @@
  * version.
  */
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The browser builds: source folder, build script, output folder, and other files that affect the result. */
@@ -28,7 +28,7 @@ export function digestSources(root, { source, script, others }) {
   if (names.length === 0) return undefined
   const digest = createHash('sha256')
   for (const name of [...names, script, ...others]) {
-    digest.update(`${name}\n`).update(readFileSync(join(root, name)))
+    digest.update(`${name}\n`).update(readIfPresent(join(root, name)))
   }
   return digest.digest('hex')
 }
@@ -39,6 +39,11 @@ export function listStaleBuilds(root) {
     const digest = digestSources(root, build)
     return digest !== undefined && digest !== readBuiltDigest(root, build)
   })
+}
+
+/** Reads a file, or nothing if it does not exist: the build itself reports a missing source with its importer. */
+function readIfPresent(path) {
+  return existsSync(path) ? readFileSync(path) : ''
 }
 
 function readBuiltDigest(root, { target }) {

@@ -1,6 +1,6 @@
 /** Defines the console's routes; each page has a separate script, loaded on demand. */
 import { createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
-import { agentPageQuery } from './agents/queries.ts'
+import { agentPageQuery, modelsQuery } from './agents/queries.ts'
 import { queryClient } from './api.ts'
 import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
@@ -80,6 +80,7 @@ const newAgent = createRoute({
     ...readEditorSearch(search),
     ...(typeof search.template === 'string' ? { template: search.template } : {}),
   }),
+  loader: () => void queryClient.prefetchQuery(modelsQuery),
   component: lazyPage(() => import('./agents/NewAgentPage.tsx'), 'NewAgentPage'),
 })
 
@@ -93,6 +94,7 @@ const editAgent = createRoute({
   getParentRoute: () => agent,
   path: '/',
   validateSearch: readEditorSearch,
+  loader: () => void queryClient.prefetchQuery(modelsQuery),
   component: lazyPage(() => import('./agents/edit/EditAgentPage.tsx'), 'EditAgentPage'),
 })
 

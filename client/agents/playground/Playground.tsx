@@ -1,8 +1,10 @@
 /** Tries a definition in the widget, alone or next to other models, with a trace of each answer. */
 import { ActionIcon, Button, Group, SegmentedControl, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { MockNotice } from '../../first-run/MockNotice.tsx'
 import { Icon } from '../../shell/icons.tsx'
+import { modelsQuery } from '../queries.ts'
 import './playground.css'
 import { LaneView, type TrialSubject } from './LaneView.tsx'
 import { PageToolsButton, toMockTools } from './PageTools.tsx'
@@ -25,12 +27,12 @@ export function PlaygroundPanel({ trialId, subject, obstacle, widen }: Playgroun
   const trial = trialOf(trialId)
   const state = useTrial(trial)
   const [tests, changeTests] = useStoredTests(trialId)
-  const tools = useMemo(() => toMockTools(tests.tools), [tests.tools])
-  const [isTraceOpen, setIsTraceOpen] = useState(false)
-  const { lanes } = state
+  const parts = { trial, state, tests, changeTests }
+  // The models decide whether the notice appears; chats shown before it would move down.
+  const { isPending } = useQuery(modelsQuery)
   return (
     <section className="playground-panel" aria-label="Try it">
-      <PanelHead trial={trial} state={state} tests={tests} changeTests={changeTests} widen={widen} />
+      <PanelHead {...parts} widen={widen} />
       <div className="playground-notice">
         <MockNotice />
         {obstacle === undefined ? null : (
@@ -39,28 +41,31 @@ export function PlaygroundPanel({ trialId, subject, obstacle, widen }: Playgroun
           </Text>
         )}
       </div>
-      <div className="playground-body" data-trace={isTraceOpen}>
-        <div className="lanes" data-count={lanes.length}>
-          {lanes.map((lane) => (
-            <LaneView
-              key={lane.id}
-              trial={trial}
-              lane={lane}
-              subject={subject}
-              tools={tools}
-              isOnly={lanes.length === 1}
-            />
-          ))}
-        </div>
-        <Trace
-          trial={trial}
-          state={state}
-          tests={tests}
-          changeTests={changeTests}
-          toggle={{ isOpen: isTraceOpen, set: setIsTraceOpen }}
-        />
-      </div>
+      {isPending ? null : <PanelBody {...parts} subject={subject} />}
     </section>
+  )
+}
+
+function PanelBody({ subject, ...parts }: PartProps & Pick<PlaygroundPanelProps, 'subject'>) {
+  const { trial, state, tests } = parts
+  const tools = useMemo(() => toMockTools(tests.tools), [tests.tools])
+  const [isTraceOpen, setIsTraceOpen] = useState(false)
+  return (
+    <div className="playground-body" data-trace={isTraceOpen}>
+      <div className="lanes" data-count={state.lanes.length}>
+        {state.lanes.map((lane) => (
+          <LaneView
+            key={lane.id}
+            trial={trial}
+            lane={lane}
+            subject={subject}
+            tools={tools}
+            isOnly={state.lanes.length === 1}
+          />
+        ))}
+      </div>
+      <Trace {...parts} toggle={{ isOpen: isTraceOpen, set: setIsTraceOpen }} />
+    </div>
   )
 }
 

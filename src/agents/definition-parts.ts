@@ -22,16 +22,16 @@ export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
 const MAX_DAYS = 3650
 
 /** `fewestDays` may be 0, because a duration is at least one second. */
-const duration = (fewestDays: number) =>
+const duration = (fewestDays: number, mostDays = MAX_DAYS) =>
   z
     .string({ error: 'must be a duration such as 30d' })
     .regex(/^[1-9]\d{0,4}[smhd]$/, 'must be a duration: a number followed by s, m, h or d, such as 30d')
     .refine(
       (text) => {
         const seconds = toSeconds(text)
-        return seconds >= fewestDays * DAY_SECONDS && seconds <= MAX_DAYS * DAY_SECONDS
+        return seconds >= fewestDays * DAY_SECONDS && seconds <= mostDays * DAY_SECONDS
       },
-      fewestDays === 0 ? `must be at most ${MAX_DAYS} days` : `must be ${fewestDays} to ${MAX_DAYS} days`,
+      fewestDays === 0 ? `must be at most ${mostDays} days` : `must be ${fewestDays} to ${mostDays} days`,
     )
 
 const permission = () => z.boolean({ error: 'must be true or false' }).default(true)
@@ -69,6 +69,37 @@ const Notice = mappingOf(
     { error: strictMapping },
   ),
 )
+
+const MAX_HANDOVER_DAYS = 7
+const MAX_UNAVAILABLE_TEXT = 500
+
+/** How visitors reach a person. Without it, only owners can take a conversation over. */
+const Handover = mappingOf(
+  z.strictObject(
+    {
+      /** Whether visitors may ask for a person. */
+      button: permission(),
+      /** Whether the model may ask for a person, with the tool `request_person`. */
+      tool: permission(),
+      /** The longest wait for a person's answer. */
+      timeout: duration(0, MAX_HANDOVER_DAYS).default('10m'),
+      /** Whether visitors see the name of the person who answers. */
+      showName: permission(),
+      /** What visitors read if no person has answered. */
+      whenNobody: z
+        .string({ error: 'must be text' })
+        .max(MAX_UNAVAILABLE_TEXT, `must be at most ${MAX_UNAVAILABLE_TEXT} characters`)
+        .refine((text) => text.trim() !== '', 'must not be blank')
+        .default('Nobody is available.'),
+    },
+    { error: strictMapping },
+  ),
+)
+
+export type HandoverRules = z.output<typeof Handover>
+
+/** The rules of agents without `handover`, and of conversations without an agent. */
+export const defaultHandover: HandoverRules = { ...Handover.parse({}), button: false, tool: false }
 
 /** The line about mistakes of the assistant below the widget's input; `false` hides it. */
 export const Disclaimer = z.union(
@@ -154,6 +185,7 @@ export const AgentConversations = mappingOf(
       ).prefault({}),
       visitor: VisitorRights.prefault({}),
       notice: Notice.optional(),
+      handover: Handover.optional(),
     },
     { error: strictMapping },
   ),
@@ -228,14 +260,38 @@ export function renderAttachments(
   }
 }
 
+/** The storage of conversations as the widget reads it. */
+export const StorageView = z.strictObject({
+  stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
+  keep_days: z
+    .int()
+    .nullable()
+    .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
+  notice: z
+    .strictObject({ text: z.string(), url: z.string().nullable() })
+    .nullable()
+    .meta({ description: 'Text about storage for visitors; null for the default text.' }),
+  list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
+  delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
+  resume_seconds: z
+    .int()
+    .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
+  handover: z.strictObject({
+    button: z.boolean().meta({ description: 'Whether visitors may ask for a person.' }),
+  }),
+})
+
 /** Returns what the widget reads about the storage of conversations. */
 export function renderStorage(
   { isAllowed, maxDays }: { readonly isAllowed: boolean; readonly maxDays: number },
   conversations: z.infer<typeof AgentConversations> | undefined,
-) {
+): z.output<typeof StorageView> {
   if (!isAllowed || conversations === undefined)
-    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
-  const { keep, notice, visitor } = conversations
+    return {
+      ...{ stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 },
+      handover: { button: false },
+    }
+  const { keep, notice, visitor, handover = defaultHandover } = conversations
   return {
     stored: true,
     keep_days: Math.min(Math.ceil(toSeconds(keep) / DAY_SECONDS), maxDays),
@@ -243,5 +299,6 @@ export function renderStorage(
     list: visitor.list,
     delete: visitor.delete,
     resume_seconds: toSeconds(visitor.resume),
+    handover: { button: handover.button },
   }
 }

@@ -7,7 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { findSchemaFault, findSizeProblem, type JsonSchema, Text } from '../lib/formats/json-schema.ts'
 import { offsetOf, readYaml, reject, type YamlMapping } from '../lib/formats/yaml.ts'
-import { pageToolPrefix, type ServerTool, ToolName } from '../tools/tools.ts'
+import { pageToolPrefix, REQUEST_PERSON, type ServerTool, ToolName } from '../tools/tools.ts'
 import {
   AgentAttachments,
   AgentConversations,
@@ -165,6 +165,7 @@ export function parseDefinition(source: string, format: DefinitionFormat): Agent
     return rejectAt(fault?.path ?? [], fault?.message ?? 'must be an agent definition')
   }
   assertToolSchemas(result.data.tools, rejectAt)
+  assertNoReservedTool(result.data, rejectAt)
   return result.data
 }
 
@@ -211,6 +212,18 @@ function assertToolSchemas(
     const fault = schema === undefined ? undefined : findSchemaFault(schema)
     if (fault !== undefined) rejectAt(['tools', index, 'inputSchema', ...fault.path], fault.problem)
   }
+}
+
+/** The server adds this tool to agents with `handover.tool`, so another one would never be called. */
+function assertNoReservedTool(
+  { tools, conversations }: AgentDefinition,
+  rejectAt: (path: Path, problem: string) => never,
+): void {
+  const index = tools.findIndex((tool) => toolName(tool) === REQUEST_PERSON)
+  if (index === -1 || !conversations?.handover?.tool) return
+  const path = typeof tools[index] === 'string' ? [] : ['name']
+  const problem = `must not be ${REQUEST_PERSON}, because \`conversations.handover.tool\` adds this tool`
+  rejectAt(['tools', index, ...path], problem)
 }
 
 type Issue = z.core.$ZodIssue

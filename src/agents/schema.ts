@@ -13,6 +13,7 @@ import {
   renderAttachments,
   renderDisclaimer,
   renderStorage,
+  StorageView,
 } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
@@ -219,22 +220,7 @@ export const AgentSelf = z
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     attachments: AttachmentsView,
     followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
-    conversations: z.strictObject({
-      stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
-      keep_days: z
-        .int()
-        .nullable()
-        .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
-      notice: z
-        .strictObject({ text: z.string(), url: z.string().nullable() })
-        .nullable()
-        .meta({ description: 'Text about storage for visitors; null for the default text.' }),
-      list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
-      delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
-      resume_seconds: z
-        .int()
-        .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
-    }),
+    conversations: StorageView,
   })
   .meta({ id: 'AgentSelf' })
 

@@ -66,6 +66,9 @@ const noTools: Toolbox = {
 
 export const pageToolPrefix = 'postMessage_'
 
+/** The tool with which a model asks for a person; the server adds it to agents with `handover.tool`. */
+export const REQUEST_PERSON = 'request_person'
+
 export const ToolName = Text.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -').refine(
   (name) => !name.startsWith(pageToolPrefix),
   `must not start with ${pageToolPrefix}, which is reserved for the tools of a page`,

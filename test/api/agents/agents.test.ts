@@ -111,7 +111,7 @@ describe('reading an agent', () => {
 
   test('returns what the agent stores, with default values', async () => {
     const app = await startApp()
-    const { agent_id } = await app.createAgent(`${GREETER}conversations: {keep: 30d, toolData: names}\n`)
+    const { agent_id } = await app.createAgent(`${GREETER}conversations: {keep: 30d, toolData: names, handover: {tool: false}}\n`)
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(body.definition.conversations).toEqual({
       keep: '30d',
@@ -119,6 +119,10 @@ describe('reading an agent', () => {
       toolData: 'names',
       visitor: { list: true, delete: true, resume: '24h' },
       history: { turns: 40, tokens: 16_000 },
+      handover: {
+        ...{ button: true, tool: false, timeout: '10m', showName: true },
+        whenNobody: 'Nobody is available.',
+      },
     })
   })
 

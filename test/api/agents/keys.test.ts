@@ -14,6 +14,7 @@ const notStored = {
   list: false,
   delete: false,
   resume_seconds: 0,
+  handover: { button: false },
 }
 
 const me = (app: TestApp, key: string) => app.call('GET', '/v1/agents/me', { key })

@@ -49,6 +49,26 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
     ['conversations.visitor.list: must be true or false', 'line 5, column 20'],
   ],
   [
+    'an unknown key of a handover',
+    `${GREETER}conversations: { keep: 30d, handover: { buttons: true } }\n`,
+    ["conversations.handover: has an unknown key 'buttons'", 'line 3, column '],
+  ],
+  [
+    'a handover that waits too long',
+    `${GREETER}conversations:\n  keep: 30d\n  handover: { timeout: 8d }\n`,
+    ['conversations.handover.timeout: must be at most 7 days', 'line 5, column 24'],
+  ],
+  [
+    'a handover with a blank text',
+    `${GREETER}conversations: { keep: 30d, handover: { whenNobody: " " } }\n`,
+    ['conversations.handover.whenNobody: must not be blank', 'line 3, column '],
+  ],
+  [
+    'a tool with the name of the tool that asks for a person',
+    `${GREETER}conversations: { keep: 30d, handover: {} }\ntools:\n  - name: request_person\n`,
+    ['tools[0].name: must not be request_person', 'line 5, column 11'],
+  ],
+  [
     'a time to continue conversations without a unit',
     `${GREETER}conversations: { keep: 30d, visitor: { resume: 24 } }\n`,
     ['conversations.visitor.resume:', 'line 3, column '],

@@ -228,6 +228,7 @@ describe("the agent's settings", () => {
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.conversations).toEqual({
       ...{ stored: true, keep_days: 30, notice, list: true, delete: false, resume_seconds: 86_400 },
+      handover: { button: false },
     })
   })
 })

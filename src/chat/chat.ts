@@ -20,7 +20,7 @@ import type { PlaygroundOptions, StreamChunk, StreamRequest } from './schema.ts'
 import { decodeRuns } from './sse-reader.ts'
 import { chatStored, findStoring } from './stored-chat.ts'
 import { streamQuotas } from './stream-quotas.ts'
-import { ToolLoop } from './tool-loop.ts'
+import { ToolLoop, watchTools } from './tool-loop.ts'
 
 type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
@@ -76,12 +76,14 @@ export async function* runTurn(
   client: AbortSignal,
   reports?: TurnReports,
 ): Pieces {
-  const run = new TurnRun(context, turn)
+  const run = new TurnRun(context, turn, reports)
   const { loop, attempts, trace } = run
   let failure: unknown
   try {
     const { usage, deadline } = await run.acquire(client)
     for (;;) {
+      // A person may have taken over while the tools ran.
+      if (!loop.isFirst) await reports?.assertMayContinue()
       const answer = await run.ask(usage, deadline)
       let isWhole = false
       try {
@@ -149,11 +151,11 @@ class TurnRun {
   private usage: UsageRecord | undefined
   private answer: ModelAnswer | undefined
 
-  constructor(context: Context, turn: Turn) {
+  constructor(context: Context, turn: Turn, reports: TurnReports | undefined) {
     this.context = context
     this.turn = turn
     this.attempts = new Attempts(context.deps, turn.routes, beginChatCalls(turn.span, turn.request))
-    this.loop = new ToolLoop(turn.request, turn.tools)
+    this.loop = new ToolLoop(turn.request, watchTools(turn.tools, reports))
     this.trace = turn.isTraced ? new TurnTrace(context.deps.clock, turn.routes) : undefined
   }
 

@@ -8,6 +8,7 @@ import {
   type TurnPlan,
   type TurnReports,
   type TurnRow,
+  withoutAssignee,
 } from '../conversations/conversations.ts'
 import { answerInterrupted, parseEventId, toChatStream } from '../conversations/events.ts'
 import { toChatItems } from '../conversations/items.ts'
@@ -19,6 +20,8 @@ import { type Reason, reasons, ServiceError } from '../lib/errors.ts'
 import { logFailure, renderError } from '../operations/errors.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
+import { requestPersonTool } from '../tools/request-person.ts'
+import { REQUEST_PERSON } from '../tools/tools.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { Turn } from './prepare-turn.ts'
 import { withinStreamLimit } from './stream-quotas.ts'
@@ -73,7 +76,7 @@ export async function chatStored(
   const earlier = idempotency && (await findEarlier(context, idempotency))
   if (earlier !== undefined) return attach(context, earlier, turn.isStream, client)
   const { store: _store, ...body } = turn.request
-  const stored = { ...turn, request: body as ChatRequest }
+  const stored = withRequestPerson({ ...turn, request: body as ChatRequest })
   const plan: TurnPlan = {
     ...storing,
     tenantId: caller.tenantId,
@@ -96,6 +99,30 @@ export async function chatStored(
   return turn.isStream
     ? toStream(startedEvents(context, started, client))
     : readCompletion(started.read(0, client), async () => nameStored(context, started))
+}
+
+const requestPersonDefinition = {
+  type: 'function',
+  function: {
+    name: REQUEST_PERSON,
+    description: requestPersonTool.description,
+    parameters: requestPersonTool.inputSchema,
+  },
+}
+
+/** Adds the tool `request_person` to a stored turn of an agent with `handover.tool`. */
+export function withRequestPerson(turn: Turn): Turn {
+  const { tools, request, conversations } = turn
+  if (tools === undefined || !conversations?.handover?.tool) return turn
+  const others = (request.tools ?? []).filter((tool) => tool.function?.name !== REQUEST_PERSON)
+  const callers = new Set(tools.callers)
+  callers.delete(REQUEST_PERSON)
+  const own = new Map(tools.own).set(REQUEST_PERSON, { tool: requestPersonTool, agentSchema: undefined })
+  return {
+    ...turn,
+    request: { ...request, tools: [...others, requestPersonDefinition] },
+    tools: { ...tools, callers, own },
+  }
 }
 
 /** Continues a stream after the event that the header `Last-Event-ID` names. @throws ServiceError */
@@ -260,8 +287,12 @@ export async function startOrJoin(
 ): Promise<StartedTurn | TurnRow> {
   const { conversations } = context.deps
   const { idempotency } = plan
-  if (idempotency === undefined) return conversations.start(plan, model)
-  const start = () => conversations.start(plan, model)
+  const start = () =>
+    conversations.start(plan, model).catch((error) => {
+      // Agent keys are public, so they do not receive the name of the person who answers.
+      throw context.caller.kind === 'agent' ? withoutAssignee(error) : error
+    })
+  if (idempotency === undefined) return start()
   for (;;) {
     try {
       const started = await conversations.keyedStarts.run(idempotency.digest, start)

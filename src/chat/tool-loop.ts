@@ -1,7 +1,9 @@
 /** Runs a turn's server-side tool calls, and builds the next request to the model. */
+import type { TurnReports } from '../conversations/conversations.ts'
 import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
+import { bindRequestPerson, requestPersonTool } from '../tools/request-person.ts'
 import type { ServerTool } from '../tools/tools.ts'
 import type { TurnStep } from './schema.ts'
 
@@ -172,6 +174,23 @@ function toReadableCall(call: ToolCall): ToolCall {
 /** Returns the function's name; empty for a call that is not a function call. */
 function nameOf(call: ToolCall): string {
   return call.function?.name ?? ''
+}
+
+/** Lets the tools of a stored turn run only while no person answers its conversation. */
+export function watchTools(
+  tools: TurnTools | undefined,
+  reports: TurnReports | undefined,
+): TurnTools | undefined {
+  if (tools === undefined || reports === undefined) return tools
+  return {
+    ...tools,
+    async run(own, call, signal) {
+      await reports.assertMayContinue()
+      if (own.tool !== requestPersonTool) return tools.run(own, call, signal)
+      const tool = bindRequestPerson((reason) => reports.requestPerson(reason))
+      return tools.run({ ...own, tool }, call, signal)
+    },
+  }
 }
 
 /** Returns arguments as JSON text; some providers send an object or nothing instead. */

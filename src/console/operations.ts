@@ -80,7 +80,7 @@ export async function claimKey(
   const { claim, retired, id } = await deps.db
     .transaction()
     .execute((trx) => claimWithin({ ...deps, db: trx }, actor, userId, text))
-  if (retired !== null) await deps.conversations.moveTenant(retired, id)
+  if (retired !== null) await deps.conversations.deletions.moveTenant(retired, id)
   deps.keys.invalidate()
   deps.agents.invalidate()
   deps.usage.invalidate()

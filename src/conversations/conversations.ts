@@ -7,18 +7,18 @@ import { within } from '../lib/timeout.ts'
 import { ReadAudit } from './admin/audit.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deriveCapability } from './events.ts'
+import { Handover } from './handover/handover.ts'
+import { StoppedTurns } from './handover/stopped-turns.ts'
 import { ItemData } from './inline-data/item-data.ts'
-import { updateTitle } from './item-store.ts'
 import { ConversationReader } from './reader.ts'
 import { endAbandonedTurns } from './retention/abandoned.ts'
+import { Deletions } from './retention/deletions.ts'
 import {
-  deleteAgentConversations,
   type FindAgentRetention,
   type MaintenanceDependencies,
   startConversationMaintenance,
 } from './retention/maintenance.ts'
-import { deleteConversationRows, moveConversations } from './retention/rows.ts'
-import { deleteTurn, findTurn, listRunningTurns, readEvents, requestCancel, type TurnRow } from './store.ts'
+import { findTurn, listRunningTurns, readEvents, requestCancel, type TurnRow } from './store.ts'
 import {
   acceptTurn,
   assertInputSize,
@@ -37,6 +37,7 @@ import { StoredLogs } from './turns/stored-logs.ts'
 import { TurnWriter } from './turns/writer.ts'
 
 export { recordExpiry } from './admin/audit.ts'
+export { type ModeState, withoutAssignee, wrongMode } from './handover/errors.ts'
 export {
   deleteAgentConversations,
   type FindAgentRetention,
@@ -73,12 +74,15 @@ export class Conversations {
   readonly data: ItemData
   readonly reads: ReadAudit
   readonly quota: StorageQuota
+  readonly deletions: Deletions
+  readonly handover: Handover
   readonly keyedStarts = new KeyedStarts()
   private readonly deps: Dependencies
   private readonly capabilityKey: KeyObject
   /** Identifies this process, and changes with each start. */
   private readonly owner: string
   private readonly running = new Map<string, RunningTurn>()
+  private readonly stoppedTurns: StoppedTurns
   private readonly stored: StoredLogs
   private readonly writer: TurnWriter
   private readonly backlog = new StoreBacklog()
@@ -109,6 +113,11 @@ export class Conversations {
       },
     })
     this.storeHealth = new StoreHealth({ ...deps, writer: this.writer })
+    this.deletions = new Deletions({ ...deps, data: this.data, quota: this.quota })
+    const { data, quota, running, writer } = this
+    this.stoppedTurns = new StoppedTurns({ running, writer })
+    const notify = (id: string) => this.notify(id)
+    this.handover = new Handover({ ...deps, data, quota, stoppedTurns: this.stoppedTurns, notify })
     bus.subscribe('turn', (id) => this.stored.wake(id))
     bus.subscribe('cancel-turn', (id) => this.running.get(id)?.stop('cancelled'))
     bus.subscribe('read-turn', (id) => this.running.get(id)?.onAnnounced())
@@ -133,6 +142,10 @@ export class Conversations {
       isBackground: plan.isBackground,
       toolData: plan.toolData,
       data: this.data,
+      conversationId,
+      mayContinue: () => this.handover.mayContinue(plan.tenantId, id),
+      requestPerson: (reason) =>
+        this.handover.requestByModel({ tenantId: plan.tenantId, conversationId }, reason),
       reconnectMs: continues ? undefined : config.conversations.reconnectMs,
       findLastRead: () => this.findLastRead(plan.tenantId, id),
       clock,
@@ -223,49 +236,14 @@ export class Conversations {
 
   async deleteTurn(turn: TurnRow): Promise<void> {
     if (turn.status === 'in_progress') await this.cancel(turn)
-    const { write, scrub } = await this.storage.open()
-    await write.transaction().execute(async (trx) => {
-      await deleteTurn(trx, turn)
-      await updateTitle(trx, turn.conversation_id)
-    })
-    await this.data.dropDeleted()
-    await scrub()
-    this.quota.forget()
+    await this.deletions.deleteTurn(turn)
   }
 
   /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
   async deleteConversation(id: string): Promise<void> {
     await this.cancelTurnsOf(id)
-    const { write, scrub } = await this.storage.open()
-    await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
-    await this.data.dropDeleted()
-    await scrub()
-    this.quota.forget()
+    await this.deletions.deleteConversation(id)
     this.notify(id)
-  }
-
-  /** Deletes the conversations of a deleted agent. After a failure, maintenance deletes them. */
-  async deleteOfAgent(tenantId: string, agentId: string): Promise<void> {
-    try {
-      const database = await this.storage.find()
-      if (database === undefined) return
-      const doomed = { tenant: tenantId, agentId }
-      await deleteAgentConversations(database, { clock: this.deps.clock, data: this.data }, doomed)
-      this.quota.forget()
-    } catch (error) {
-      this.deps.log.warn(
-        { err: error, agentId },
-        'could not delete the conversations of a deleted agent; maintenance will retry',
-      )
-    }
-  }
-
-  /** Moves all conversations to another tenant and returns their number. */
-  async moveTenant(from: string, to: string): Promise<number> {
-    const database = await this.storage.find()
-    const moved = await database?.write.transaction().execute((trx) => moveConversations(trx, from, to))
-    this.quota.forget()
-    return moved ?? 0
   }
 
   /** Deletes old data every ten minutes until `close`. */
@@ -293,7 +271,10 @@ export class Conversations {
     return { running: this.running.size, waiting, isStoreUp: this.storeHealth.isUp }
   }
 
-  /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
+  /**
+   * Ends the turns whose process has stopped, and the waits for a person that have taken too long. At the start
+   * of a single server, all running turns end.
+   */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
     if (this.isClosed) return
@@ -304,8 +285,9 @@ export class Conversations {
         this.notify(turn.id)
         this.notify(turn.conversation_id)
       })
+      await this.handover.endWaits()
     } catch (error) {
-      log.warn({ err: error }, 'could not end the turns of a stopped process')
+      log.warn({ err: error }, 'could not end the turns of a stopped process, or the waits for a person')
     }
   }
 
@@ -368,7 +350,8 @@ export class Conversations {
     const isStored = await turn.accepted.promise
     // The cached sum does not include this turn.
     getUsed()?.add(inputSizeOf(plan) + turn.log.bytes)
-    if (isStored && end.stopped !== 'lost') {
+    if (await this.stoppedTurns.hasStored(turn.id)) this.deps.metrics.turnEnded('cancelled')
+    else if (isStored && end.stopped !== 'lost') {
       const status = await this.writer.end(turn.id, {
         ...end,
         conversationId,
@@ -381,6 +364,7 @@ export class Conversations {
     // Releases the readers only now, so that a client that then continues the turn finds its stored end.
     turn.log.end()
     this.running.delete(turn.id)
+    turn.finished.resolve()
     this.notify(conversationId)
   }
 

@@ -1,5 +1,6 @@
 /** Lists the dependencies of the conversations module. */
 import type { Logger } from 'pino'
+import type { HandoverRules } from '../agents/definition-parts.ts'
 import type { Config } from '../config/config.ts'
 import type { ConversationStorage } from '../db/open.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -24,6 +25,11 @@ export interface Dependencies {
   readonly nextPosition: () => number
   /** Whether no other server uses the database, so that every running turn in it is abandoned at the start. */
   readonly isOnlyServer: boolean
+  /** Returns the rules of an agent; undefined without `handover` in its definition. */
+  readonly findHandoverRules: (agent: {
+    readonly tenantId: string
+    readonly agentId: string
+  }) => Promise<HandoverRules | undefined>
   /** The longest time in milliseconds that `close` waits for turns to end, and again for the store; 10 seconds by default. */
   readonly closeMs?: number
 }

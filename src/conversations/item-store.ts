@@ -15,6 +15,10 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   /** The item as in OpenAI's API. */
   readonly body: object
   readonly isForVisitor: boolean
+  /** Whether later turns send the item to the model; true by default. */
+  readonly isForModel?: boolean
+  /** The name of the person who wrote the item. */
+  readonly authorName?: string | null
   /** Chosen by the client, to recognize a repeated request; unique in the conversation. */
   readonly clientId?: string
   /** The size of the item's data that is already stored as a blob. */
@@ -82,15 +86,15 @@ export async function insertItemRows(
   count: number,
 ): Promise<void> {
   const first = count - items.length + 1
-  for (const [index, { isForVisitor, clientId, ...item }] of items.entries())
+  for (const [index, { isForVisitor, isForModel = true, authorName, clientId, ...item }] of items.entries())
     await insertRow(db, 'items', {
       ...item,
       conversation_id: conversationId,
       turn_id: turnId,
       position: first + index,
-      author_name: null,
+      author_name: authorName ?? null,
       for_visitor: isForVisitor ? 1 : 0,
-      for_model: 1,
+      for_model: isForModel ? 1 : 0,
       client_id: clientId ?? null,
       created_at: nowSeconds,
     })

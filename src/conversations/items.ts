@@ -5,6 +5,9 @@ import type { ItemRow, NewItem } from './item-store.ts'
 import type { ListedItem } from './schema.ts'
 import type { TurnPlan } from './turns/acceptance.ts'
 
+/** An item as a later turn sends it to the model. */
+export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string }
+
 const ID_LENGTH = 24
 
 /** Returns the messages that a chat request adds to the conversation: those after the model's last answer. */
@@ -138,5 +141,6 @@ export function isOutput({ author, type, for_visitor }: StoredRow): boolean {
 
 /** An item as OpenAI's API lists it. */
 export function toListedItem({ body }: Pick<StoredRow, 'body'>): ListedItem {
-  return JSON.parse(body)
+  const { handover: _handover, ...item } = JSON.parse(body)
+  return item
 }

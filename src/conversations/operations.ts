@@ -159,6 +159,8 @@ export const conversationsOperations = {
   }),
 }
 
+export { handoverOperations } from './handover/operations.ts'
+
 /** Records that the caller reads the text of a conversation. @throws ServiceError `not_found` */
 async function recordRead(
   context: CallContext<ParentCaller, OperationsDependencies>,

@@ -2,8 +2,10 @@
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { ModeState } from './handover/errors.ts'
 import type { ItemData } from './inline-data/item-data.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
+import type { StoredItem } from './items.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
 import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts'
 import { toStoreFailure } from './turns/failures.ts'
@@ -13,10 +15,10 @@ import {
   readChain,
   readConversation,
   readVisitorConversation,
-  type StoredItem,
 } from './turns/history.ts'
 
-export type { HistoryLimits, StoredItem } from './turns/history.ts'
+export type { StoredItem } from './items.ts'
+export type { HistoryLimits } from './turns/history.ts'
 
 type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'> & { readonly data: ItemData }
 
@@ -36,17 +38,18 @@ export class ConversationReader {
     }
   }
 
-  /** Returns the newest turn of a conversation's main line, and the conversation's revision at that time. */
+  /** Returns the newest turn of a conversation's main line, and the conversation's revision and mode at that time. */
   async findMainTurn(
     tenantId: string,
     conversationId: string,
-  ): Promise<{ readonly revision: number; readonly turn: TurnRow | undefined }> {
+  ): Promise<{ readonly revision: number; readonly turn: TurnRow | undefined; readonly state: ModeState }> {
     const { read } = await this.deps.storage.open()
     // Reads the revision first, so that no turn starts from this state if the conversation changes in
     // between.
     const conversation = await findConversation(read, tenantId, conversationId)
     if (conversation === undefined) throw conversationNotFound(conversationId)
-    return { revision: conversation.revision, turn: await findMainTurn(read, conversationId) }
+    const { revision, mode, assignee } = conversation
+    return { revision, turn: await findMainTurn(read, conversationId), state: { mode, assignee } }
   }
 
   async findLastTurn(conversationId: string): Promise<TurnRow | undefined> {

@@ -9,6 +9,7 @@ import { toPage } from '../lib/page.ts'
 import type { Conversations } from './conversations.ts'
 import type { Dependencies } from './dependencies.ts'
 import { listVisitors, type VisitorRow } from './feed/rows.ts'
+import { findModeEntry } from './handover/mode-items.ts'
 import {
   deleteItemRow,
   type EncodedItems,
@@ -306,8 +307,14 @@ export function wrongAfter(): ServiceError {
 
 /** An item with the fields that only its owner receives. */
 export function toOwnedItem(row: ItemRow): ListedItem {
-  const { turn_id, author, created_at } = row
-  return { ...toListedItem(row), parley: { turn_id, author, created_at } }
+  const { turn_id, author, author_name: name, created_at } = row
+  const entry = findModeEntry(row)
+  const parley = {
+    ...{ turn_id, author, created_at },
+    ...(author === 'person' && { name }),
+    ...(entry !== undefined && { mode: entry.mode }),
+  }
+  return { ...toListedItem(row), parley }
 }
 
 function toList(data: ListedItem[], hasMore: boolean): ItemList {

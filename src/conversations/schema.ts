@@ -9,6 +9,15 @@ const ItemDetails = z.strictObject({
   turn_id: z.string().nullable().meta({ description: 'Null for an item that was added outside of a turn.' }),
   author: z.enum(['visitor', 'model', 'person', 'page', 'tool', 'service']),
   created_at: z.int().meta({ description: 'Unix seconds.' }),
+  name: z
+    .string()
+    .nullable()
+    .optional()
+    .meta({ description: 'Name of the person who wrote the item; only for the author `person`.' }),
+  mode: z
+    .enum(['model', 'waiting', 'person'])
+    .optional()
+    .meta({ description: 'Set if the item records a change of who answers.' }),
 })
 
 /** An item in the form of OpenAI's API; unknown parts are passed through. */

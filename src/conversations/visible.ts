@@ -11,6 +11,8 @@ export {
 export {
   findClientItem,
   findClientItemOfTurn,
+  findLastBeforeNext,
+  findLastItem,
   findLastPosition,
   findVisibleItem,
   findVisitorConversation,
@@ -19,4 +21,15 @@ export {
   listVisitorConversations,
   type VisitorKey,
 } from './feed/rows.ts'
+export { assertSameText } from './handover/errors.ts'
+export {
+  ClientId,
+  type HandoverInput,
+  MAX_MESSAGE,
+  type MessageInput,
+  Reason,
+  type StoredMessage,
+  Waiting,
+} from './handover/schema.ts'
+export { countWaiting, followWaiting } from './handover/waiting.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

@@ -30,6 +30,8 @@ export const auditActions = [
   'conversation.export',
   'conversation.delete',
   'conversation.expire',
+  'conversation.take_over',
+  'conversation.hand_back',
   'budget.set',
   'policy.set',
   'provider.create',

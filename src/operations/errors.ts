@@ -23,6 +23,7 @@ export function renderError(error: ServiceError, shape: ErrorShape): object {
       param: error.details.param ?? null,
       code: error.code,
       ...(error.details.lastEventId !== undefined && { last_event_id: error.details.lastEventId }),
+      ...error.details.handover,
     },
   }
 }

@@ -245,6 +245,12 @@ export const ChatError = z
       last_event_id: z.string().optional().meta({
         description: 'With `event_not_kept`: the id of the last event of the stream that is stored.',
       }),
+      mode: z.enum(['model', 'waiting', 'person']).optional().meta({
+        description: 'With `wrong_mode`: who answers the conversation.',
+      }),
+      assignee: z.string().nullable().optional().meta({
+        description: 'With `wrong_mode`: the person who answers; null for agent keys.',
+      }),
     }),
   })
   .meta({ id: 'Error', description: 'Error format of all other paths under /v1.' })

@@ -65,6 +65,7 @@ const t = initTRPC.context<RpcContext>().create({
         param: failure.details.param ?? null,
         // Part of the error, because the headers of a failed stream have already been sent.
         retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
+        ...failure.details.handover,
       },
     }
   },

@@ -1,7 +1,13 @@
 /** Finds the stored items that precede the input of a response. */
 import type { Dependencies } from '../chat/dependencies.ts'
 import { assertMayName, mayRead } from '../chat/stored-chat.ts'
-import { conversationLocked, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
+import {
+  conversationLocked,
+  type ModeState,
+  type TurnPlan,
+  type TurnRow,
+  wrongMode,
+} from '../conversations/conversations.ts'
 import type { HistoryLimits, StoredItem } from '../conversations/reader.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
@@ -36,6 +42,8 @@ export async function findPreceding(
   const previous = turn ?? (await findPrevious(context, request, agentId))
   const named = conversationId ?? previous?.conversation_id
   const main = named === undefined ? undefined : await reader.findMainTurn(tenantId, named)
+  // Checked here as well, because a response with `store: false` starts no turn in the conversation.
+  if (main !== undefined && main.state.mode !== 'model') throw rejectMode(context.caller, main.state)
   const isContinuation = assertInput(request, previous ?? main?.turn)
   if (named === undefined || main === undefined)
     return { place: { conversationId: undefined, previous: undefined }, history: [], isContinuation }
@@ -46,6 +54,11 @@ export async function findPreceding(
     : { conversationId: undefined, previous }
   const from = isMain || previous === undefined ? { conversationId: named } : { previous }
   return { place, history: await reader.readHistory(from, limits), isContinuation }
+}
+
+/** Agent keys are public, so they do not receive the person's name. */
+function rejectMode({ kind }: Caller, { mode, assignee }: ModeState): ServiceError {
+  return wrongMode({ mode, assignee: kind === 'agent' ? null : assignee })
 }
 
 /** Returns the conversation that the request names. @throws ServiceError if the caller may not use it */

@@ -10,6 +10,7 @@ import {
   readIdempotency,
   type Storing,
   startOrJoin,
+  withRequestPerson,
 } from '../chat/stored-chat.ts'
 import {
   ConversationChanged,
@@ -73,7 +74,7 @@ export async function respondStored(
   if (earlier !== undefined) return attach(context, earlier, request, client)
   for (let starts = 1; ; starts++) {
     const prepared = await prepare(context, request, agent, turn)
-    const chat = await prepareTurn(context, prepared.chat)
+    const chat = withRequestPerson(await prepareTurn(context, prepared.chat))
     const plan = toPlan(context, request, { agent, storing, idempotency, prepared })
     const run: RunModel = (signal, reports) => runTurn(context, chat, signal, reports)
     const started = await startOrJoin(context, plan, run).catch((error: unknown) => {

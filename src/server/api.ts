@@ -5,7 +5,7 @@ import { uploadPaths } from '../artifacts/tus-openapi.ts'
 import { chatOperations } from '../chat/operations.ts'
 import { adminOperations } from '../console/admin-operations.ts'
 import { managerOperations } from '../console/operations.ts'
-import { conversationsOperations } from '../conversations/operations.ts'
+import { conversationsOperations, handoverOperations } from '../conversations/operations.ts'
 import { embeddingsOperations } from '../embeddings/operations.ts'
 import { filesOperations } from '../files/operations.ts'
 import { keysOperations } from '../identity/operations.ts'
@@ -33,7 +33,10 @@ const api = {
   models: modelsOperations,
   providers: providersOperations,
   responses: responsesOperations,
-  conversations: { ...withVisitors(conversationsOperations), ...feedOperations },
+  conversations: {
+    ...withVisitors({ ...conversationsOperations, ...handoverOperations }),
+    ...feedOperations,
+  },
   usage: usageOperations,
   visitor: visitorOperations,
 } satisfies Operations<Deps>

@@ -111,7 +111,7 @@ export async function createDeps(
     fileBlobs,
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
-      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs },
+      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs, agents },
       { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
       sealer,
     ),
@@ -135,7 +135,10 @@ function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>)
 }
 
 function createConversations(
-  deps: Pick<Deps, 'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'> & {
+  deps: Pick<
+    Deps,
+    'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs' | 'agents'
+  > & {
     readonly bus: Bus
     readonly isOnlyServer: boolean
   },
@@ -148,9 +151,11 @@ function createConversations(
     openBlobs: async () => deps.fileBlobs,
     storage: createConversationStorage(database, deps.config.dataDir, deps.clock),
     capabilityKey: sealer.derive('parley stream capability key', 32),
+    findHandoverRules: async ({ tenantId, agentId }) =>
+      (await deps.agents.find(tenantId, agentId))?.definition.conversations?.handover,
   })
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
-    conversations.deleteOfAgent(tenantId, agentId)
+    conversations.deletions.deleteOfAgent(tenantId, agentId)
   return { conversations, onAgentDeleted }
 }
 

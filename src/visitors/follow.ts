@@ -2,9 +2,13 @@
 import {
   type FeedEvent as ConversationEvent,
   type Cursor,
+  findLastBeforeNext,
+  findLastItem,
   findLastPosition,
   followConversation,
+  followWaiting,
   parseCursor,
+  type Waiting,
 } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { addressGroup, lowerLimit } from '../operations/access.ts'
@@ -12,7 +16,7 @@ import { type AgentCaller, type CallContext, type Caller, EventStream } from '..
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
-import { findOwnConversation } from './visitors.ts'
+import { findOwnConversation, findShowsNames } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -28,8 +32,9 @@ export async function followOwn(
   client: AbortSignal,
 ): Promise<AsyncGenerator<FeedEvent, void, void>> {
   await findOwnConversation(context, query.conversation)
+  const visitor = { showsNames: await findShowsNames(context) }
   // The feed of a visitor contains only items that visitors receive.
-  const events = (await follow(context, query, client, true)) as AsyncGenerator<FeedEvent, void, void>
+  const events = (await follow(context, query, client, visitor)) as AsyncGenerator<FeedEvent, void, void>
   return counted(context, events)
 }
 
@@ -39,11 +44,8 @@ export async function streamEvents(
   query: FollowQuery,
   client: AbortSignal,
 ): Promise<EventStream> {
-  const isVisitor = context.caller.kind === 'agent'
-  if (isVisitor)
-    await findOwnConversation(context as CallContext<AgentCaller, Dependencies>, query.conversation)
-  else await assertOwned(context, query.conversation)
-  const events = encode(await follow(context, query, client, isVisitor))
+  const visitor = await findVisitor(context, query.conversation)
+  const events = encode(await follow(context, query, client, visitor))
   return new EventStream(counted(context, events), (failure) =>
     Buffer.from(
       `event: error\ndata: ${JSON.stringify({ code: failure.code, message: failure.message })}\n\n`,
@@ -51,16 +53,34 @@ export async function streamEvents(
   )
 }
 
+/** Streams the tenant's conversations that wait for a person. @throws ServiceError */
+export async function streamWaiting(
+  context: Context,
+  client: AbortSignal,
+): Promise<AsyncGenerator<Waiting, void, void>> {
+  const { conversations, followers } = context.deps
+  const signal = AbortSignal.any([client, followers.signal])
+  return counted(context, followWaiting(conversations, context.caller.tenantId, signal))
+}
+
+/** Returns undefined for an owner. @throws ServiceError if the caller may not read the conversation */
+async function findVisitor(context: Context, id: string) {
+  if (context.caller.kind === 'parent') return assertOwned(context, id)
+  const own = context as CallContext<AgentCaller, Dependencies>
+  await findOwnConversation(own, id)
+  return { showsNames: await findShowsNames(own) }
+}
+
 async function follow(
   context: Context,
   { conversation: conversationId, cursor }: FollowQuery,
   client: AbortSignal,
-  isVisitor: boolean,
+  visitor: { readonly showsNames: boolean } | undefined,
 ): Promise<AsyncGenerator<ConversationEvent, void, void>> {
   const { conversations, followers } = context.deps
   const from = cursor === undefined ? await findNow(context, conversationId) : parseCursor(cursor)
   const signal = AbortSignal.any([client, followers.signal])
-  return followConversation({ conversations, conversationId, from, isVisitor, signal })
+  return followConversation({ conversations, conversationId, from, visitor, signal })
 }
 
 /** Counts a feed only once it is read, because a feed that is never read would never be released. */
@@ -95,15 +115,17 @@ async function findNow({ deps }: Context, conversationId: string): Promise<Curso
   const { reader, storage } = deps.conversations
   const { read } = await storage.open()
   const turn = await reader.findLastTurn(conversationId)
-  if (turn === undefined) return { position: 0, turn: 0, next: 'end' }
+  if (turn === undefined) return { position: await findLastItem(read, conversationId), turn: 0, next: 'end' }
   const isRunning = turn.status === 'in_progress'
-  const position = await findLastPosition(read, turn.id, isRunning ? 'input' : 'turn')
+  const position = isRunning
+    ? await findLastPosition(read, turn.id, 'input')
+    : await findLastBeforeNext(read, turn)
   const next = isRunning ? (await deps.conversations.readSoFar(turn)).length : 'end'
   return { position, turn: turn.number, next }
 }
 
-async function assertOwned({ deps, caller }: Context, id: string): Promise<void> {
-  if (await deps.conversations.reader.isOwned(caller.tenantId, id)) return
+async function assertOwned({ deps, caller }: Context, id: string): Promise<undefined> {
+  if (await deps.conversations.reader.isOwned(caller.tenantId, id)) return undefined
   throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, {
     param: 'conversation_id',
   })

@@ -1,10 +1,12 @@
 /** Defines the operations of visitors, which the widget uses, and the feed of a conversation. */
 import { z } from 'zod'
+import type { Waiting } from '../conversations/visible.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
-import { followOwn, streamEvents } from './follow.ts'
+import { followOwn, streamEvents, streamWaiting } from './follow.ts'
+import { requestPerson } from './handover.ts'
 import {
   AttachmentQuery,
   AttachmentResult,
@@ -20,6 +22,8 @@ import {
   OpenQuery,
   OpenResult,
   OwnerFeedEvent,
+  RequestPersonInput,
+  RequestPersonResult,
   SendInput,
   SendResult,
   SessionResult,
@@ -87,6 +91,12 @@ export const visitorOperations = {
     run: ({ context, input }) => sendToolResults(context, input),
   }),
 
+  requestPerson: mutation({
+    input: RequestPersonInput,
+    output: RequestPersonResult,
+    run: ({ context, input }) => requestPerson(context, input),
+  }),
+
   delete: mutation({
     input: DeleteInput,
     output: DeleteResult,
@@ -103,6 +113,14 @@ const EventsQuery = z.object({
 })
 
 export const feedOperations = {
+  /** Streams the number and the list of the conversations that wait for a person, at once and after each change. */
+  waiting: query({
+    auth: { callers: ['parent'] },
+    input: z.strictObject({}),
+    output: z.custom<AsyncIterable<Waiting>>(),
+    run: ({ context, signal }) => streamWaiting(context, signal),
+  }),
+
   events: query({
     http: { method: 'GET', path: '/v1/conversations/{conversation_id}/events' },
     auth: { callers: ['parent', 'agent'] },

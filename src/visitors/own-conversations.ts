@@ -1,5 +1,6 @@
 /** Opens the Conversations API to agent keys with a visitor's token, for the conversations of that visitor only. */
 import type { z } from 'zod'
+import type { ItemRow } from '../conversations/item-store.ts'
 import { toListedItem } from '../conversations/items.ts'
 import type {
   ConversationListQuery,
@@ -8,12 +9,27 @@ import type {
   ItemsQuery,
   ListedItem,
 } from '../conversations/schema.ts'
-import { type ConversationRow, findVisibleItem, listVisibleItems } from '../conversations/visible.ts'
+import {
+  type ConversationRow,
+  findVisibleItem,
+  type HandoverInput,
+  listVisibleItems,
+  type MessageInput,
+  type StoredMessage,
+} from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type Context, deleteOwn, findOwnConversation, readOwnPage, requireVisitor } from './visitors.ts'
+import { askForPerson, sendToPerson } from './handover.ts'
+import {
+  type Context,
+  deleteOwn,
+  findOwnConversation,
+  findShowsNames,
+  readOwnPage,
+  requireVisitor,
+} from './visitors.ts'
 
 type Handler = (context: Context, input: unknown) => Promise<unknown>
 
@@ -27,6 +43,8 @@ const handlers: Readonly<Record<string, Handler>> = {
   },
   listItems: (context, input) => listItems(context, input as z.output<typeof ItemsQuery>),
   getItem: (context, input) => getItem(context, input as z.output<typeof ItemReference>),
+  handover: (context, input) => handOver(context, input as z.output<typeof HandoverInput>),
+  sendMessage: (context, input) => storeMessage(context, input as z.output<typeof MessageInput>),
 }
 
 type Operations = Readonly<Record<string, Operation<Dependencies>>>
@@ -74,7 +92,12 @@ async function listItems(context: Context, query: z.output<typeof ItemsQuery>) {
     find: (itemId) => findVisibleItem(read, id, itemId),
     list: (limit, after) => listVisibleItems(read, id, { limit, after: after?.position, order }),
   })
-  return toList((await context.deps.conversations.data.restore(rows)).map(toListedItem), hasMore)
+  const showsNames = await findShowsNames(context)
+  const items = await context.deps.conversations.data.restore(rows)
+  return toList(
+    items.map((item) => toVisitorsItem(item, showsNames)),
+    hasMore,
+  )
 }
 
 async function getItem(
@@ -85,7 +108,30 @@ async function getItem(
   const item = await findVisibleItem(read, id, itemId)
   if (item === undefined)
     throw new ServiceError('not_found', `Item with id '${itemId}' not found.`, { param: 'item_id' })
-  return (await context.deps.conversations.data.restore([item])).map(toListedItem)[0] as ListedItem
+  const [restored] = await context.deps.conversations.data.restore([item])
+  return toVisitorsItem(restored ?? item, await findShowsNames(context))
+}
+
+/** Adds who has written a person's message; other items have no fields of Parley for visitors. */
+function toVisitorsItem(row: ItemRow, showsNames: boolean): ListedItem {
+  const item = toListedItem(row)
+  if (row.author !== 'person') return item
+  const { turn_id, author, created_at } = row
+  return { ...item, parley: { turn_id, author, created_at, name: showsNames ? row.author_name : null } }
+}
+
+async function handOver(
+  context: Context,
+  { conversation_id: conversation, reason }: z.output<typeof HandoverInput>,
+) {
+  const row = await askForPerson(context, { conversation, reason })
+  return { ...render(row), mode: row.mode, assignee: null }
+}
+
+async function storeMessage(context: Context, input: z.output<typeof MessageInput>): Promise<StoredMessage> {
+  const { conversation_id: id, text, client_id } = input
+  const { conversation, item } = await sendToPerson(context, { conversation: id, text, client_id })
+  return { conversation_id: id, mode: conversation.mode, turn: null, item: toListedItem(item) }
 }
 
 /** Omits the metadata and the statistics, which belong to the owner. */

@@ -1,6 +1,7 @@
 /** Defines the schemas of the visitors' operations and of the feed of a conversation. */
 import { z } from 'zod'
-import { boundElsewhere, foreignId, label, longText, modelId, reference } from '../lib/schema-bounds.ts'
+import { ClientId as clientId, Reason } from '../conversations/visible.ts'
+import { foreignId, label, longText, modelId, reference } from '../lib/schema-bounds.ts'
 import { ChatTool, MAX_TOOLS, text } from '../providers/chat-api.ts'
 
 const MAX_TEXT = 64 * 1024
@@ -11,10 +12,6 @@ const MAX_ATTACHMENTS = 10
 
 const conversationId = reference().meta({ description: 'Conversation id: `conv_` and 24 characters.' })
 const turnId = reference().meta({ description: 'Turn id: `turn_` and 24 characters.' })
-const clientId = z
-  .uuid('must be a UUID')
-  .register(boundElsewhere, { by: 'the length of a UUID' })
-  .meta({ description: 'UUID that the client chooses; a request with the same one has the same result.' })
 const cursor = z
   .string()
   .max(64)
@@ -54,6 +51,9 @@ const itemFields = {
   id: z.string(),
   turn_id: z.string().nullable(),
   author: z.enum(['visitor', 'model', 'person', 'page', 'tool', 'service']),
+  author_name: z.string().nullable().optional().meta({
+    description: 'Name of the person who wrote the item; absent for other authors.',
+  }),
   status: z.enum(['completed', 'incomplete']),
   client_id: z.string().nullable(),
   created_at: z.int().meta({ description: 'Unix seconds.' }),
@@ -117,7 +117,19 @@ const TurnDelta = z.strictObject({
 
 const TurnStarted = z.strictObject({ turn: VisitorTurn, client_id: z.string().nullable() })
 
-function feedOf<Item extends z.ZodType>(item: Item) {
+/** A change of who answers, for visitors. */
+const ModeChange = z.strictObject({
+  mode: z.enum(['model', 'waiting', 'person']),
+  since: z.int().meta({ description: 'Unix seconds.' }),
+  name: z.string().nullable().meta({ description: 'Name of the person who answers, if it is shown.' }),
+})
+
+const OwnerModeChange = ModeChange.extend({
+  assignee: z.string().nullable().meta({ description: 'The person who answers.' }),
+  reason: z.string().nullable().meta({ description: 'Why a person was asked for.' }),
+})
+
+function feedOf<Item extends z.ZodType, Mode extends z.ZodType>(item: Item, mode: Mode) {
   const id = z.string().meta({ description: 'Cursor: continue after this event with it.' })
   return z.discriminatedUnion('event', [
     z.strictObject({ id, event: z.literal('conversation.item'), data: z.strictObject({ item }) }),
@@ -128,15 +140,16 @@ function feedOf<Item extends z.ZodType>(item: Item) {
       event: z.literal('conversation.turn.ended'),
       data: z.strictObject({ turn: VisitorTurn }),
     }),
+    z.strictObject({ id, event: z.literal('conversation.mode'), data: mode }),
   ])
 }
 
 /** An event of a conversation's feed, for owners. */
-export const OwnerFeedEvent = feedOf(FeedItem).meta({ id: 'ConversationEvent' })
+export const OwnerFeedEvent = feedOf(FeedItem, OwnerModeChange).meta({ id: 'ConversationEvent' })
 export type OwnerFeedEvent = z.infer<typeof OwnerFeedEvent>
 
 /** An event of a conversation's feed, for its visitor. */
-export const FeedEvent = feedOf(VisitorItem)
+export const FeedEvent = feedOf(VisitorItem, ModeChange)
 export type FeedEvent = z.infer<typeof FeedEvent>
 
 export const SessionResult = z.strictObject({
@@ -212,7 +225,12 @@ export type SendInput = z.infer<typeof SendInput>
 export const StartedResult = z.strictObject({ turn: VisitorTurn, cursor: z.string() })
 export type StartedResult = z.infer<typeof StartedResult>
 
-export const SendResult = StartedResult.extend({ conversation: VisitorConversation, item: VisitorItem })
+/** `turn` is null if no model answers, because the visitor waits for a person or a person answers. */
+export const SendResult = StartedResult.extend({
+  turn: VisitorTurn.nullable(),
+  conversation: VisitorConversation,
+  item: VisitorItem,
+})
 export type SendResult = z.infer<typeof SendResult>
 
 export const AttachmentQuery = z.object({
@@ -244,6 +262,9 @@ export const ToolResultsInput = z.strictObject({
   ...turnFields,
 })
 export type ToolResultsInput = z.infer<typeof ToolResultsInput>
+
+export const RequestPersonInput = z.strictObject({ conversation: conversationId, reason: Reason })
+export const RequestPersonResult = z.strictObject({ conversation: VisitorConversation })
 
 export const DeleteInput = z.strictObject({ conversation: conversationId })
 export const DeleteResult = z.strictObject({ deleted: z.literal(true) })

@@ -1,7 +1,7 @@
 /** Starts and stops the turns of visitors. */
 import { runTurn } from '../chat/chat.ts'
 import { prepareTurn } from '../chat/prepare-turn.ts'
-import { findEarlier, startOrJoin } from '../chat/stored-chat.ts'
+import { findEarlier, startOrJoin, withRequestPerson } from '../chat/stored-chat.ts'
 import {
   conversationLocked,
   digestOf,
@@ -13,6 +13,7 @@ import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
 import type { StoredItem } from '../conversations/reader.ts'
 import {
+  assertSameText,
   findClientItem,
   findClientItemOfTurn,
   findLastPosition,
@@ -28,6 +29,7 @@ import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.t
 import { toChatRequest } from '../responses/request.ts'
 import type { InputItem } from '../responses/schema.ts'
 import { assertAttachments, extraBytesOf, toMessageItem } from './attachments.ts'
+import { type SentMessage, sendToPerson } from './handover.ts'
 import type {
   ContinueInput,
   SendInput,
@@ -48,6 +50,8 @@ import {
 /** Number of a log entry that no turn reaches; the largest value of the column in PostgreSQL. */
 const AFTER_THE_LAST = 2_147_483_647
 const CANCEL_WAIT_MS = 2_000
+/** How often a message is sent again because the conversation was handed over or back at the same time. */
+const MAX_TRIES = 5
 
 const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
 
@@ -55,15 +59,38 @@ const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this 
 export async function send(context: Context, input: SendInput): Promise<SendResult> {
   const { client_id: clientId, text, attachments, conversation: conversationId } = input
   const content = attachments === undefined ? text : JSON.stringify([text, attachments])
-  const repeated = await findRepeated(context, { clientId, conversationId, content })
-  if (repeated.turn !== undefined) return renderSent(context, repeated.turn)
+  for (let tries = 1; ; tries++) {
+    const repeated = await findRepeated(context, { clientId, conversationId, content, text })
+    if (repeated.turn !== undefined) return renderSent(context, repeated.turn)
+    if (repeated.message !== undefined) return renderMessage(context, repeated.message)
+    try {
+      const conversation = conversationId && (await findOwnConversation(context, conversationId)).conversation
+      return conversation && conversation.mode !== 'model'
+        ? await renderMessage(
+            context,
+            await sendToPerson(context, { ...input, conversation: conversation.id }),
+          )
+        : await sendToModel(context, input, repeated.idempotency)
+    } catch (error) {
+      // The conversation was handed over or back at the same time.
+      const isRaced = error instanceof ServiceError && error.code === 'wrong_mode'
+      if (!isRaced || tries === MAX_TRIES) throw error
+    }
+  }
+}
+
+async function sendToModel(
+  context: Context,
+  input: SendInput,
+  idempotency: TurnPlan['idempotency'],
+): Promise<SendResult> {
+  const { conversation: conversationId } = input
   const { agent } = await requireStoring(context)
   assertAttachments(context, agent, input)
   const last = conversationId === undefined ? undefined : await findLast(context, conversationId)
   const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input)]
   const turn = await start(context, {
-    ...{ last, page: input, items, kind: 'model' },
-    idempotency: repeated.idempotency,
+    ...{ last, page: input, items, kind: 'model', idempotency },
     extraBytes: extraBytesOf(agent, input),
   })
   return renderSent(context, turn)
@@ -148,7 +175,7 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   const { agent, storing } = await requireStoring(context)
   const { visitorId } = requireVisitor(context)
   const history = await readHistory(context, last, agent.definition.conversations?.history)
-  const turn = await prepareTurn(context, toRequest(page, history, items))
+  const turn = withRequestPerson(await prepareTurn(context, toRequest(page, history, items)))
   const plan: TurnPlan = {
     ...storing,
     tenantId: caller.tenantId,
@@ -279,10 +306,17 @@ interface Repeatable {
   readonly conversationId: string | undefined
   /** The client's message or results; a repeated request must contain the same. */
   readonly content: string
+  /** The text of a message. */
+  readonly text?: string
 }
 
+type Idempotency = NonNullable<TurnPlan['idempotency']>
+
 /** Finds the turn of an earlier request with the same client id. @throws ServiceError `idempotency_key_reused` */
-async function findRepeated(context: Context, { clientId, conversationId, content }: Repeatable) {
+async function findRepeated(
+  context: Context,
+  { clientId, conversationId, content, text = '' }: Repeatable,
+): Promise<{ idempotency: Idempotency; turn: TurnRow | undefined; message?: SentMessage }> {
   const { deps } = context
   const visitor = requireVisitor(context)
   const idempotency = {
@@ -291,11 +325,15 @@ async function findRepeated(context: Context, { clientId, conversationId, conten
   }
   const earlier = await findEarlier(context, idempotency, 'client_id')
   if (earlier !== undefined || conversationId === undefined) return { idempotency, turn: earlier }
-  const { read } = await findOwnConversation(context, conversationId)
+  const { read, conversation } = await findOwnConversation(context, conversationId)
   const item = await findClientItem(read, conversationId, clientId)
   if (item === undefined) return { idempotency, turn: undefined }
+  if (item.turn_id === null) {
+    assertSameText(item, { text, author: 'visitor' })
+    return { idempotency, turn: undefined, message: { conversation, item } }
+  }
   // After 24 hours or a failure, only the item still contains the client id.
-  const turn = await deps.conversations.reader.findTurn(visitor.tenantId, 'id', item.turn_id ?? '')
+  const turn = await deps.conversations.reader.findTurn(visitor.tenantId, 'id', item.turn_id)
   if (turn !== undefined && (turn.request_digest ?? idempotency.requestDigest) === idempotency.requestDigest)
     return { idempotency, turn }
   throw new ServiceError(
@@ -315,7 +353,18 @@ async function renderSent(context: Context, turn: TurnRow): Promise<SendResult> 
   return {
     ...(await renderStarted(context, turn)),
     conversation: renderConversation(conversation),
-    item: toVisitorItem(item),
+    item: toVisitorItem(item, true),
+  }
+}
+
+async function renderMessage(context: Context, { conversation, item }: SentMessage): Promise<SendResult> {
+  const last = await context.deps.conversations.reader.findLastTurn(conversation.id)
+  const next = last?.status === 'in_progress' ? 0 : 'end'
+  return {
+    turn: null,
+    cursor: renderCursor({ position: item.position, turn: last?.number ?? 0, next }),
+    conversation: renderConversation(conversation),
+    item: toVisitorItem(item, true),
   }
 }
 

@@ -1,9 +1,10 @@
 /** Identifies visitors, and reads and deletes their conversations. */
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
-import { toSeconds } from '../agents/definition-parts.ts'
+import { defaultHandover, toSeconds } from '../agents/definition-parts.ts'
 import { findStoring, type Storing } from '../chat/stored-chat.ts'
 import {
   type ConversationRow,
+  findLastBeforeNext,
   findLastPosition,
   findVisitorConversation,
   listNewestVisible,
@@ -82,9 +83,10 @@ export async function openConversation(context: Context, id: string): Promise<Op
   const all = await listNewestVisible(read, id, OPENED_ITEMS)
   const isRunning = turn?.status === 'in_progress'
   const upTo = await findLastStored(read, conversation, turn, isRunning)
+  const showsNames = await findShowsNames(context)
   return {
     conversation: renderConversation(conversation),
-    items: all.filter(({ position }) => position <= upTo).map(toVisitorItem),
+    items: all.filter(({ position }) => position <= upTo).map((item) => toVisitorItem(item, showsNames)),
     turn: turn === undefined ? null : toShownTurn(turn),
     cursor: renderCursor({ position: upTo, turn: turn?.number ?? 0, next: isRunning ? 0 : 'end' }),
   }
@@ -159,6 +161,12 @@ export async function findOwnTurn(context: Context, id: string): Promise<TurnRow
   throw new ServiceError('not_found', `Turn with id '${id}' not found.`, { param: 'turn' })
 }
 
+/** Returns whether visitors see the names of the people who answer. */
+export async function findShowsNames({ deps, caller }: Context): Promise<boolean> {
+  const { definition } = await getOwnAgent(deps, caller)
+  return (definition.conversations?.handover ?? defaultHandover).showName
+}
+
 /** @throws ServiceError `not_allowed` */
 async function assertAllowed(context: Context, what: 'list' | 'delete'): Promise<void> {
   const { definition } = await getOwnAgent(context.deps, context.caller)
@@ -174,7 +182,7 @@ export function renderConversation(row: ConversationRow): VisitorConversation {
   return { id, title, last_at, created_at, turns, mode }
 }
 
-/** Returns the position of the last item that a reader has after a turn, or before the output of a running turn. */
+/** Returns the position of the last item that a reader has before the next turn, or before the output of a running one. */
 async function findLastStored(
   read: ConversationDb,
   conversation: ConversationRow,
@@ -182,6 +190,6 @@ async function findLastStored(
   isRunning: boolean,
 ): Promise<number> {
   if (turn === undefined) return conversation.items
-  // The owner may have deleted all items of the turn.
-  return (await findLastPosition(read, turn.id, isRunning ? 'input' : 'turn')) || conversation.items
+  if (!isRunning) return findLastBeforeNext(read, turn)
+  return (await findLastPosition(read, turn.id, 'input')) || conversation.items
 }

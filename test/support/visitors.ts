@@ -29,15 +29,19 @@ export function asVisitor(app: Pick<TestApp, 'url'>, key: string, token?: string
   return createTypedClient(app as TestApp, headers).visitor
 }
 
-export type Sent = Outputs['visitor']['send']
+type SendResult = Outputs['visitor']['send']
+/** A message that a model answers. */
+export type Sent = SendResult & { readonly turn: NonNullable<SendResult['turn']> }
 
-/** Sends a message with a new client id. */
-export function say(
+/** Sends a message with a new client id. @throws Error if no model answers it */
+export async function say(
   { visitor }: Pick<TestVisitor, 'visitor'>,
   text: string,
   more: Partial<Parameters<Client['visitor']['send']['mutate']>[0]> = {},
 ): Promise<Sent> {
-  return visitor.send.mutate({ client_id: randomUUID(), text, ...more })
+  const sent = await visitor.send.mutate({ client_id: randomUUID(), text, ...more })
+  if (sent.turn === null) throw new Error('no model answers')
+  return { ...sent, turn: sent.turn }
 }
 
 /** Reads the feed until an event fulfils the condition; returns all events, including this one. */

@@ -2,17 +2,21 @@
 import type { ConversationDb } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Conversations } from '../conversations.ts'
+import { findModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { TurnRow } from '../store.ts'
 import {
   isForVisitor,
   type ShownDelta,
   type ShownItem,
+  type ShownMode,
   type ShownTurn,
   toShownDelta,
   toShownItem,
+  toShownMode,
   toShownTurn,
   toStartedTurn,
+  toVisitorItem,
 } from './render.ts'
 import {
   findClientItemOfTurn,
@@ -46,6 +50,7 @@ export type FeedEvent<Type extends ItemRow['type'] = ItemRow['type']> = { readon
       readonly data: { readonly turn: string } & ShownDelta
     }
   | { readonly event: 'conversation.turn.ended'; readonly data: { readonly turn: ShownTurn } }
+  | { readonly event: 'conversation.mode'; readonly data: ShownMode }
 )
 
 /** Polling interval of an idle conversation; a poll finds changes whose notification was lost. */
@@ -72,8 +77,8 @@ interface Followed {
   readonly conversations: Conversations
   readonly conversationId: string
   readonly from: Cursor
-  /** Whether the reader is the conversation's visitor, who receives only some items. */
-  readonly isVisitor: boolean
+  /** Set if the reader is the conversation's visitor, who receives only some items, and people's names only with `showsNames`. */
+  readonly visitor: { readonly showsNames: boolean } | undefined
   readonly signal: AbortSignal
 }
 
@@ -210,7 +215,12 @@ class Reading {
 
   private *item(row: ItemRow): Generator<FeedEvent, void, void> {
     this.at = { ...this.at, position: row.position }
-    if (this.followed.isVisitor && !isForVisitor(row)) return
-    yield { id: renderCursor(this.at), event: 'conversation.item', data: { item: toShownItem(row) } }
+    const id = renderCursor(this.at)
+    const { visitor } = this.followed
+    const entry = findModeEntry(row)
+    if (entry !== undefined) yield { id, event: 'conversation.mode', data: toShownMode(entry, visitor) }
+    else if (visitor === undefined) yield { id, event: 'conversation.item', data: { item: toShownItem(row) } }
+    else if (isForVisitor(row))
+      yield { id, event: 'conversation.item', data: { item: toVisitorItem(row, visitor.showsNames) } }
   }
 }

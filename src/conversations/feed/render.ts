@@ -1,6 +1,7 @@
 /** Renders items, turns and log entries as the feed of a conversation shows them. */
 import { isJsonObject } from '../../lib/formats/json.ts'
 import { callsOf, partsOf } from '../chat-piece.ts'
+import type { ModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { TurnRow } from '../store.ts'
 import { pieceOf } from '../turn-output.ts'
@@ -14,6 +15,8 @@ export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
   readonly turn_id: string | null
   readonly type: Type
   readonly author: ItemRow['author']
+  /** The name of the person who wrote the item; absent for other authors. */
+  readonly author_name?: string | null
   readonly status: ItemRow['status']
   readonly client_id: string | null
   readonly created_at: number
@@ -52,14 +55,31 @@ export function isForVisitor({ for_visitor: forVisitor, type }: ItemRow): boolea
 }
 
 export function toShownItem(row: ItemRow): ShownItem<ItemRow['type']> {
-  const { id, turn_id, type, author, status, client_id, created_at } = row
+  const { id, turn_id, type, author, author_name, status, client_id, created_at } = row
   const body = JSON.parse(row.body)
-  return { id, turn_id, type, author, status, client_id, created_at, ...contentOf(type, body) }
+  const name = author === 'person' ? { author_name } : {}
+  return { id, turn_id, type, author, ...name, status, client_id, created_at, ...contentOf(type, body) }
 }
 
-/** Renders an item for which `isForVisitor` is true. */
-export function toVisitorItem(row: ItemRow): ShownItem {
-  return toShownItem(row) as ShownItem
+/** Renders an item for which `isForVisitor` is true. `showsNames` is whether visitors see the names of people. */
+export function toVisitorItem(row: ItemRow, showsNames: boolean): ShownItem {
+  return toShownItem(showsNames ? row : { ...row, author_name: null }) as ShownItem
+}
+
+/** A change of who answers; visitors do not receive the last two fields. */
+export interface ShownMode {
+  readonly mode: ModeEntry['mode']
+  readonly since: number
+  /** The name of the person who answers. */
+  readonly name: string | null
+  readonly assignee?: string | null
+  readonly reason?: string | null
+}
+
+export function toShownMode(entry: ModeEntry, visitor: { readonly showsNames: boolean } | undefined) {
+  const { mode, since, name } = entry
+  const shown: ShownMode = { mode, since, name: visitor?.showsNames === false ? null : name }
+  return visitor === undefined ? { ...shown, assignee: entry.assignee, reason: entry.reason } : shown
 }
 
 function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {

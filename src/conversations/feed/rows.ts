@@ -143,6 +143,41 @@ export async function findLastPosition(
   return last ?? 0
 }
 
+/**
+ * Returns the position of the last item before the next turn: of the turn, or of an item that was added after it
+ * outside of a turn.
+ */
+export async function findLastBeforeNext(db: ConversationDb, turn: TurnRow): Promise<number> {
+  const { conversation_id: conversationId } = turn
+  const last = await findLastPosition(db, turn.id, 'turn')
+  // The owner may have deleted all items of the turn.
+  if (last === 0) return findLastItem(db, conversationId)
+  const later = db
+    .selectFrom('items')
+    .where('conversation_id', '=', conversationId)
+    .where('position', '>', last)
+  const next = await later
+    .select((eb) => eb.fn.min('position').as('first'))
+    .where('turn_id', 'is not', null)
+    .executeTakeFirst()
+  const outside = await later
+    .select((eb) => eb.fn.max('position').as('last'))
+    .where('turn_id', 'is', null)
+    .$if(next?.first != null, (query) => query.where('position', '<', next?.first as number))
+    .executeTakeFirst()
+  return outside?.last ?? last
+}
+
+/** Returns the position of the last item of a conversation. */
+export async function findLastItem(db: ConversationDb, conversationId: string): Promise<number> {
+  const row = await db
+    .selectFrom('conversations')
+    .select('items')
+    .where('id', '=', conversationId)
+    .executeTakeFirst()
+  return row?.items ?? 0
+}
+
 /** Selects the items that a visitor may see. */
 function visibleItems(db: ConversationDb, conversationId: string) {
   return db

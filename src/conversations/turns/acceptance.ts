@@ -4,6 +4,7 @@ import type { Insertable } from 'kysely'
 import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { wrongMode } from '../handover/errors.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
 import {
   type EncodedItem,
@@ -145,6 +146,7 @@ function isLocking({ conversationId, visitorId }: TurnPlan): boolean {
 function toError(rejection: Rejection, conversationId: string): ServiceError {
   if (rejection === 'missing') return conversationNotFound(conversationId)
   if (rejection === 'full') return conversationFull()
+  if (typeof rejection === 'object') return wrongMode(rejection)
   return rejection === 'changed' ? new ConversationChanged() : conversationLocked()
 }
 

@@ -6,6 +6,7 @@
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 import { listFailedTurns } from '../feed/rows.ts'
+import { readHandovers, toModelItem } from '../handover/model-items.ts'
 import { MAX_INLINE_LENGTH } from '../inline-data/inline-data.ts'
 import {
   type ItemHead,
@@ -15,6 +16,7 @@ import {
   listItems,
   listMainItemHeads,
 } from '../item-store.ts'
+import type { StoredItem } from '../items.ts'
 import type { TurnRow } from '../store.ts'
 
 /** The maximum size of the history that a model receives; it always contains whole turns. */
@@ -28,8 +30,6 @@ const BYTES_PER_TOKEN = 4
 /** Estimate for an image or a file, whose bytes do not correspond to tokens. */
 const TOKENS_PER_BLOB = 1_000
 const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stopped while the tool was running.'
-
-export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string }
 
 /**
  * Returns the items of the chain of turns that ends with `previous`, and the items that clients added before
@@ -96,7 +96,7 @@ async function select(
     if (chosen.length === turns || (leftBytes < 0 && chosen.length > 0)) break
     chosen.push(group)
   }
-  return withOutcomes(await listItems(db, chosen.reverse().flat()))
+  return toModelItems(db, await listItems(db, chosen.reverse().flat()))
 }
 
 /** Maps an item's number to the bytes of its data above the estimate. */
@@ -133,9 +133,13 @@ function groupByTurn(rows: readonly ItemHead[]): ItemHead[][] {
   return groups
 }
 
+async function toModelItems(db: ConversationDb, rows: readonly ItemRow[]): Promise<StoredItem[]> {
+  const handovers = await readHandovers(db, rows)
+  return withOutcomes(rows.map((row) => ({ row, item: toModelItem(row, handovers) })))
+}
+
 /** Adds an outcome to each call of a server tool that was interrupted, because models require one. */
-function withOutcomes(rows: readonly ItemRow[]): StoredItem[] {
-  const items = rows.map((row) => ({ row, item: JSON.parse(row.body) as StoredItem }))
+function withOutcomes(items: readonly { readonly row: ItemRow; readonly item: StoredItem }[]): StoredItem[] {
   const answered = new Set(
     items.flatMap(({ item }) => (item.type === 'function_call_output' ? [item.call_id] : [])),
   )

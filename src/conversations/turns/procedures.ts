@@ -12,6 +12,7 @@ import { recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, insertDataRows, insertItemRows, insertTurnData } from '../item-store.ts'
 import {
+  type ConversationRow,
   expireIdempotencyKey,
   findConversation,
   insertSegments,
@@ -45,8 +46,8 @@ interface NewTurn {
   readonly data: readonly NewData[]
 }
 
-/** Why a conversation does not admit a turn; `changed` if its history must be read again. */
-export type Rejection = 'missing' | 'locked' | 'changed' | 'full'
+/** Why a conversation does not admit a turn: `changed` if its history must be read again, a mode if no model answers. */
+export type Rejection = 'missing' | 'locked' | 'changed' | 'full' | Pick<ConversationRow, 'mode' | 'assignee'>
 
 /** Stores a turn and its input. Returns why its conversation does not admit it; then nothing is stored. */
 export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
@@ -77,7 +78,9 @@ async function explain(
 ): Promise<Rejection> {
   const conversation = await findConversation(trx, tenantId, conversationId)
   if (conversation === undefined) return 'missing'
-  const isFree = conversation.busy_turn === null && conversation.mode === 'model'
+  const { mode, assignee } = conversation
+  if (mode !== 'model') return { mode, assignee }
+  const isFree = conversation.busy_turn === null
   if (locks && !isFree) return 'locked'
   if (revision !== null && conversation.revision !== revision) return isFree ? 'changed' : 'locked'
   if (turnsBefore !== null && conversation.turns !== turnsBefore) return 'locked'

@@ -25,6 +25,10 @@ export interface TurnReports {
   used(usage: Usage | undefined): void
   /** Stores a step. A tool must start only after its call is stored. */
   step(step: LoggedStep): Promise<void>
+  /** Must be called before each tool and each further model call. Rejects if a person has taken over. */
+  assertMayContinue(): Promise<void>
+  /** Asks for a person, and returns the result for the model. */
+  requestPerson(reason: string): Promise<string>
 }
 
 /** Runs the model and its tools: yields runs of chat events, or the whole completion. */
@@ -32,6 +36,10 @@ export type RunModel = (signal: AbortSignal, reports: TurnReports) => AsyncGener
 
 export interface RunningTurnOptions {
   readonly id: string
+  readonly conversationId: string
+  /** Whether the stored turn still runs, and no person answers its conversation. */
+  readonly mayContinue: () => Promise<boolean>
+  readonly requestPerson: (reason: string) => Promise<string>
   readonly isStream: boolean
   /** Milliseconds that the turn waits for a reader to reconnect; if undefined, it runs to its end without readers. */
   readonly reconnectMs: number | undefined
@@ -88,12 +96,14 @@ export class RunningTurn {
   readonly accepted = Promise.withResolvers<boolean>()
   /** Resolves at the end of the turn; the last events may not be stored yet. */
   readonly ended: Promise<TurnEnd>
+  /** Resolves when the end is stored, or cannot be stored. */
+  readonly finished = Promise.withResolvers<void>()
   /** The failure of a turn without events; its readers throw this error. */
   private failure: ServiceError | undefined
   private readonly options: RunningTurnOptions
   private readonly newToolId: (step: LoggedStep) => string
   private readonly controller = new AbortController()
-  private readonly finished = Promise.withResolvers<TurnEnd>()
+  private readonly ending = Promise.withResolvers<TurnEnd>()
   private readers = 0
   private reconnectTimer: NodeJS.Timeout | undefined
   /** Monotonic time until which the last announced reader on another replica counts. */
@@ -108,12 +118,16 @@ export class RunningTurn {
     this.newToolId = createToolItemIds(options.id)
     const filter = options.toolData === 'names' ? new ToolDataFilter() : undefined
     this.log = new TurnLog(options.id, options.backlog, { onAppend: options.onAppend }, filter)
-    this.ended = this.finished.promise
+    this.ended = this.ending.promise
     this.accepted.promise.catch(() => {})
   }
 
   get id(): string {
     return this.options.id
+  }
+
+  get conversationId(): string {
+    return this.options.conversationId
   }
 
   async run(model: RunModel): Promise<TurnEnd> {
@@ -133,6 +147,8 @@ export class RunningTurn {
           usage = sum
         },
         step: (step) => this.addStep(step),
+        assertMayContinue: () => this.assertMayContinue(),
+        requestPerson: (reason) => this.requestPerson(reason),
       })
       for await (const piece of pieces) {
         firstEventMs ??= clock.monotonic() - startedMs
@@ -150,7 +166,7 @@ export class RunningTurn {
     if (this.failure === undefined) this.log.append(toRun(this.toEnd(failure)))
     const durationMs = clock.monotonic() - startedMs
     const end = { failure, stopped: this.stopped, route, usage, firstEventMs, durationMs }
-    this.finished.resolve(end)
+    this.ending.resolve(end)
     return end
   }
 
@@ -207,7 +223,8 @@ export class RunningTurn {
     clearTimeout(this.reconnectTimer)
     this.accepted.resolve(false)
     this.log.end()
-    this.finished.resolve({
+    this.finished.resolve()
+    this.ending.resolve({
       failure: undefined,
       stopped: this.stopped,
       route: undefined,
@@ -217,13 +234,28 @@ export class RunningTurn {
     })
   }
 
-  /** Stops the model; does nothing when the turn has ended. */
-  stop(reason: StopReason): void {
-    if (this.isOver || this.stopped !== undefined) return
+  /** Stops the model. Returns false if the turn has ended, or is being stopped for another reason. */
+  stop(reason: StopReason): boolean {
+    if (this.isOver || this.stopped !== undefined) return false
     this.stopped = reason
     this.log.stopWaiting()
     const code = reason === 'shutdown' ? 'service_unavailable' : 'invalid_value'
     this.controller.abort(new ServiceError(code, stopMessages[reason]))
+    return true
+  }
+
+  /** Stops the turn if its row has ended, because its process may not have been told. */
+  private async assertMayContinue(): Promise<void> {
+    if ((await this.accepted.promise) && !(await this.options.mayContinue())) {
+      this.log.stopStoring()
+      this.stop('lost')
+    }
+    this.controller.signal.throwIfAborted()
+  }
+
+  private async requestPerson(reason: string): Promise<string> {
+    if (await this.accepted.promise) return this.options.requestPerson(reason)
+    return 'Error: no person can be asked, because this conversation could not be stored.'
   }
 
   private toEnd(failure: ServiceError | undefined): LogEntry {

@@ -42,14 +42,15 @@ function prepareClaim(locks: boolean) {
       .where('turns', '=', sql<number>`coalesce(${param('turnsBefore')}, turns)`)
       .where('revision', '=', sql<number>`coalesce(${param('revision')}, revision)`)
       .where((eb) => eb(eb('items', '+', param('items')), '<=', MAX_ITEMS))
-      .$if(locks, (query) => query.where('busy_turn', 'is', null).where('mode', '=', 'model'))
+      .where('mode', '=', 'model')
+      .$if(locks, (query) => query.where('busy_turn', 'is', null))
       .returning(['turns', 'items']),
   )
 }
 
 /**
  * Counts a turn and its input in a conversation, and returns its new numbers of turns and items. Updates nothing if
- * the conversation is full or deleted, or not in the state that the turn needs.
+ * the conversation is full or deleted, waits for a person, or is not in the state that the turn needs.
  */
 export const claimTurn = prepareClaim(false)
 

@@ -81,6 +81,19 @@ export class TurnWriter {
     return done.promise
   }
 
+  /**
+   * Stops to store a turn, whose end another transaction stores; resolves when no transaction contains it. Add
+   * the returned turn again if that transaction fails.
+   */
+  async release(turnId: string): Promise<WrittenTurn | undefined> {
+    const turn = this.turns.get(turnId)
+    this.turns.delete(turnId)
+    this.changed.delete(turnId)
+    this.urgent.delete(turnId)
+    await this.writing
+    return turn
+  }
+
   /** Whether the last transaction could be stored. */
   get health(): 'up' | 'down' {
     return this.hasFailed ? 'down' : 'up'
@@ -142,22 +155,21 @@ export class TurnWriter {
         owner,
         nowSeconds,
         leaseUntil: nowSeconds + LEASE_SECONDS,
-        turns: batch,
+        turns: batch.map(({ turn: _turn, ...changed }) => changed),
       })
       this.deps.onFlushed(clock.monotonic() - startedMs)
       this.isFailing = false
       this.hasFailed = false
       const aliveById = new Map(alive.map((turn) => [turn.id, turn]))
-      for (const { turnId, end, segments } of batch) {
-        const turn = this.turns.get(turnId)
+      for (const { turnId, turn, end, segments } of batch) {
         const found = aliveById.get(turnId)
-        if (found !== undefined) turn?.log.markStored(segments)
+        if (found !== undefined) turn.log.markStored(segments)
         if (end !== undefined || found === undefined) this.turns.delete(turnId)
         if (end !== undefined) this.settle(turnId, found?.status)
         if (found === undefined) {
-          turn?.onLost()
+          turn.onLost()
           void this.deps.data.discard(segments.flatMap(({ data }) => data))
-        } else if (found.isCancelRequested) turn?.onCancelRequested()
+        } else if (found.isCancelRequested) turn.onCancelRequested()
       }
       onStored(ids)
     } catch (error) {
@@ -179,7 +191,7 @@ export class TurnWriter {
       this.settle(turnId, undefined)
       return []
     }
-    return [{ turnId, segments: turn.log.takeWaiting(), end: this.endings.get(turnId)?.end }]
+    return [{ turnId, turn, segments: turn.log.takeWaiting(), end: this.endings.get(turnId)?.end }]
   }
 
   private settle(turnId: string, status: EndedStatus | undefined): void {

@@ -186,6 +186,17 @@ async function createItemData(db: Kysely<unknown>): Promise<void> {
   await sql`create index item_data_deleted on item_data (name) where is_deleted = 1`.execute(db)
 }
 
+/** Stores when a person must have answered, and indexes the conversations that people answer. */
+async function addHandover(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('conversations').addColumn('answer_due', 'bigint').execute()
+  await sql`create index conversations_by_mode on conversations (tenant, mode, mode_since) where mode <> 'model'`.execute(
+    db,
+  )
+  await sql`create index conversations_due on conversations (answer_due) where answer_due is not null`.execute(
+    db,
+  )
+}
+
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -193,4 +204,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1003_create_visitors': { up: createVisitors },
   '1004_add_main_line': { up: addMainLine },
   '1005_create_item_data': { up: createItemData },
+  '1008_add_handover': { up: addHandover },
 }

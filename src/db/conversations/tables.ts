@@ -9,7 +9,10 @@ export interface ConversationTable {
   channel: 'widget' | 'api' | 'console'
   mode: Generated<'model' | 'waiting' | 'person'>
   mode_since: number
+  /** The person who answers: an email address or another name; null unless the mode is `person`. */
   assignee: string | null
+  /** When the mode changes because no person has answered; null if no answer is expected. */
+  answer_due: number | null
   /** The running turn of this conversation; there is at most one. */
   busy_turn: string | null
   /** The first 80 characters of the first message; null without a message. */

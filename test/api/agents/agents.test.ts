@@ -111,7 +111,9 @@ describe('reading an agent', () => {
 
   test('returns what the agent stores, with default values', async () => {
     const app = await startApp()
-    const { agent_id } = await app.createAgent(`${GREETER}conversations: {keep: 30d, toolData: names, handover: {tool: false}}\n`)
+    const { agent_id } = await app.createAgent(
+      `${GREETER}conversations: {keep: 30d, toolData: names, handover: {tool: false}}\n`,
+    )
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
     expect(body.definition.conversations).toEqual({
       keep: '30d',

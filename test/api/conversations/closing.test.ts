@@ -68,6 +68,7 @@ test('closing ends while another process locks the database and 1 MiB of a turn 
     capabilityKey: randomBytes(32),
     nextPosition: createPositions(systemClock),
     isOnlyServer: true,
+    findHandoverRules: async () => undefined,
     closeMs: 50,
   })
   const other = new Sqlite(join(folder, 'conversations.db'), { fileMustExist: false })

@@ -141,11 +141,11 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
         client_id: clientId,
         text,
       })
-      this.own.add(result.turn.id)
+      if (result.turn !== null) this.own.add(result.turn.id)
       if (left.aborted) return
       this.toolTurns = 0
       shown.addSent(result)
-      if (this.isStopWanted) void this.cancel(result.turn.id)
+      if (this.isStopWanted && result.turn !== null) void this.cancel(result.turn.id)
     } catch (thrown) {
       if (left.aborted) return
       if (isGone(thrown) && conversation !== undefined) {

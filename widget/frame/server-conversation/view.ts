@@ -67,8 +67,10 @@ export function reduceView(view: View, action: ViewAction): View {
       return setLine(view, { ...toLine(action.clientId, action.text, action.nowMs), files: action.files })
     case 'send-failed':
       return changeLine(view, action.clientId, { sending: action.failure })
-    case 'sent':
-      return addTurn(setLine(view, action.result.item), action.result.turn)
+    case 'sent': {
+      const { item, turn } = action.result
+      return turn === null ? setLine(view, item) : addTurn(setLine(view, item), turn)
+    }
     case 'turn':
       return addTurn(view, action.turn)
     case 'call-changed': {
@@ -104,6 +106,8 @@ function applyEvent(view: View, { event, data }: FeedEvent): View {
       const text = (view.drafts.get(data.turn) ?? '') + (data.text ?? '')
       return { ...view, drafts: new Map(view.drafts).set(data.turn, text) }
     }
+    case 'conversation.mode':
+      return view
   }
 }
 

@@ -1,0 +1,75 @@
+/** Lets visitors ask for a person, and stores their messages while no model answers. */
+import { getOwnAgent } from '../agents/cache.ts'
+import { withoutAssignee } from '../conversations/conversations.ts'
+import type { ItemRow } from '../conversations/item-store.ts'
+import { type ConversationRow, MAX_MESSAGE } from '../conversations/visible.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { assertAttachments, toMessageItem } from './attachments.ts'
+import type { SendInput, VisitorConversation } from './schema.ts'
+import {
+  type Context,
+  findOwnConversation,
+  renderConversation,
+  requireStoring,
+  requireVisitor,
+} from './visitors.ts'
+
+interface Request {
+  readonly conversation: string
+  readonly reason?: string | undefined
+}
+
+/** @throws ServiceError `not_allowed`, `wrong_mode` */
+export async function requestPerson(
+  context: Context,
+  request: Request,
+): Promise<{ conversation: VisitorConversation }> {
+  return { conversation: renderConversation(await askForPerson(context, request)) }
+}
+
+/** @throws ServiceError `not_allowed`, `wrong_mode` */
+export async function askForPerson(
+  context: Context,
+  { conversation: conversationId, reason }: Request,
+): Promise<ConversationRow> {
+  await findOwnConversation(context, conversationId)
+  const { definition } = await getOwnAgent(context.deps, context.caller)
+  if (!definition.conversations?.handover?.button)
+    throw new ServiceError('insufficient_permissions', "This agent's visitors may not ask for a person.", {
+      code: 'not_allowed',
+    })
+  const { tenantId } = context.caller
+  return context.deps.conversations.handover
+    .request({ tenantId, conversationId }, reason)
+    .catch(rejectVisitor)
+}
+
+/** A visitor's message that no model answers. */
+export interface SentMessage {
+  readonly conversation: ConversationRow
+  readonly item: ItemRow
+}
+
+/** Stores a visitor's message. @throws ServiceError `wrong_mode` if the model answers */
+export async function sendToPerson(
+  context: Context,
+  input: Pick<SendInput, 'client_id' | 'text' | 'attachments'> & { readonly conversation: string },
+): Promise<SentMessage> {
+  const { conversation: conversationId, text } = input
+  if (text.length > MAX_MESSAGE)
+    throw new ServiceError('invalid_value', `text: must be at most ${MAX_MESSAGE} characters for a person`, {
+      param: 'text',
+    })
+  await findOwnConversation(context, conversationId)
+  const { agent } = await requireStoring(context)
+  assertAttachments(context, agent, input)
+  const { visitorId, tenantId } = requireVisitor(context)
+  const item = toMessageItem(context, input)
+  return context.deps.conversations.handover
+    .ask({ tenantId, conversationId }, visitorId, { item, text })
+    .catch(rejectVisitor)
+}
+
+function rejectVisitor(error: unknown): never {
+  throw withoutAssignee(error)
+}

@@ -1,0 +1,368 @@
+/** Tests that people can answer the conversations of visitors, and that no model answers meanwhile. */
+import { randomUUID } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { startChatHarness } from '../../support/chat-harness.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { answer, change, isMode, modesOf, textsOf } from '../../support/handover.ts'
+import { createTypedClient } from '../../support/rpc.ts'
+import { listTurns, storingAgent } from '../../support/stored-chats.ts'
+import { beginSession, followUntil, isEnd, say, sayAndWait } from '../../support/visitors.ts'
+
+const harness = await startChatHarness()
+const START = '0.0.e'
+const REASON = 'wants a person'
+
+async function startVisit(handover: object = {}, clock = systemClock) {
+  const app = await harness.start({}, { clock })
+  const { agent_key: key, agent_id: agent } = await app.createAgent(storingAgent({ handover }))
+  return { app, key, agent, one: await beginSession(app, key) }
+}
+
+/** A visitor who has received an answer. */
+async function startConversation(handover: object = {}) {
+  const visit = await startVisit(handover)
+  const { sent } = await sayAndWait(visit.one, 'Hello.')
+  const id = sent.conversation.id
+  const write = (text: string, client_id = randomUUID()) =>
+    visit.one.visitor.send.mutate({ conversation: id, client_id, text })
+  return { ...visit, id, write }
+}
+
+const rejection = (mode: string, assignee: string | null = null) => ({
+  data: { httpStatus: 409, code: 'wrong_mode', mode, assignee },
+})
+
+async function readMessages() {
+  const [last] = (await harness.listChats()).slice(-1)
+  return (last?.body as { messages: { role: string; content: string }[] }).messages
+}
+
+describe('a conversation that is handed over', () => {
+  test('goes from the model to waiting, to a person and back, and both sides read each message once', async () => {
+    const { app, id, one, write } = await startConversation()
+    const requested = await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
+    expect(requested.conversation.mode).toBe('waiting')
+    expect(await write('Is anybody there?')).toMatchObject({ turn: null, conversation: { mode: 'waiting' } })
+    const taken = await change(app, id, 'takeover', { name: 'Ana' })
+    expect(taken.body).toMatchObject({ mode: 'person', assignee: 'Ana', parley: { mode: 'person', assignee: 'Ana' } })
+    const said = await answer(app, id, 'Hello, this is Ana.', { name: 'Ana' })
+    expect(said.body).toMatchObject({
+      ...{ mode: 'person', turn: null },
+      item: { role: 'assistant', parley: { author: 'person', name: 'Ana' } },
+    })
+    await write('Thanks.')
+    expect((await change(app, id, 'handback')).body).toMatchObject({ mode: 'model', assignee: null })
+    const events = await followUntil(one, { conversation: id, cursor: START }, isMode('model'))
+    expect(modesOf(events)).toEqual(['waiting', 'person', 'model'])
+    expect(textsOf(events).slice(2)).toEqual(['Is anybody there?', 'Hello, this is Ana.', 'Thanks.'])
+    expect(new Set(events.map((event) => event.id)).size).toBe(events.length)
+    expect(await harness.listChats()).toHaveLength(1)
+  })
+
+  test('tells the model afterwards what people wrote and how long they answered', async () => {
+    const { app, id, one, write } = await startConversation()
+    await one.visitor.requestPerson.mutate({ conversation: id })
+    await write('Where is my order?')
+    await answer(app, id, 'It arrives today.', { name: 'Ana' })
+    await change(app, id, 'handback')
+    await sayAndWait(one, 'And tomorrow?', { conversation: id })
+    const messages = await readMessages()
+    expect(messages.slice(3)).toEqual([
+      { role: 'user', content: 'Where is my order?' },
+      { role: 'assistant', content: '[Written by Ana, a person, not by the model]\nIt arrives today.' },
+      {
+        role: 'user',
+        content: expect.stringMatching(
+          /^\[Sent by the service, not by the user\] The conversation was handed over at \d{4}-.*Z and handed back at /,
+        ),
+      },
+      { role: 'user', content: 'And tomorrow?' },
+    ])
+  })
+
+  test('is shown to its owner with the reasons and the people who answer', async () => {
+    const { app, id, one } = await startConversation()
+    await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
+    await change(app, id, 'takeover', { name: 'Ana' })
+    await change(app, id, 'handback')
+    const { body } = await app.call('GET', `/v1/conversations/${id}/items?order=asc`)
+    const changes = body.data.slice(2).map(({ parley, content }: any) => [parley.author, parley.mode, content[0].text])
+    expect(changes).toEqual([
+      ['service', 'waiting', expect.stringContaining(`Reason: ${REASON}`)],
+      ['service', 'person', expect.stringContaining('A person took the conversation over at')],
+      ['service', 'model', expect.stringContaining('handed back at')],
+    ])
+    const { items } = await one.visitor.open.query({ conversation: id })
+    expect(items.map(({ author }) => author)).toEqual(['visitor', 'model'])
+  })
+
+  test('hides the names of people from visitors if the agent does not show them', async () => {
+    const { app, key, id, one } = await startConversation({ showName: false })
+    await answer(app, id, 'Hello.', { name: 'Ana' })
+    const events = await followUntil(one, { conversation: id, cursor: START }, (_, all) => textsOf(all).length === 3)
+    const { items } = await one.visitor.open.query({ conversation: id })
+    const headers = { 'X-Parley-Visitor': one.token }
+    const { body } = await app.call('GET', `/v1/conversations/${id}/items`, { key, headers })
+    expect(body.data[0].parley).toMatchObject({ author: 'person', name: null })
+    expect(items.at(-1)).toMatchObject({ author: 'person', author_name: null, text: 'Hello.' })
+    expect(JSON.stringify([events, items, body])).not.toContain('Ana')
+    const { body: owned } = await app.call('GET', `/v1/conversations/${id}/items`)
+    expect(owned.data[0].parley).toMatchObject({ author: 'person', name: 'Ana' })
+  })
+
+  test('accepts no request for the model', async () => {
+    const { app, agent, id, one, write } = await startConversation()
+    const first = (await one.visitor.open.query({ conversation: id })).turn?.id as string
+    await change(app, id, 'takeover', { name: 'Ana' })
+    expect((await write('Hello?')).turn).toBeNull()
+    await expect(one.visitor.continue.mutate({ turn: first })).rejects.toMatchObject({ data: { httpStatus: 400 } })
+    const { body: created } = await app.call('POST', '/v1/conversations', { body: {} })
+    const model = `agent/${agent}`
+    const start = await app.call('POST', '/v1/responses', {
+      body: { model, conversation: created.id, input: 'Hello.' },
+    })
+    await change(app, created.id, 'takeover', { name: 'Ana' })
+    const { length } = await harness.listChats()
+    const requests = [
+      ['/v1/responses', { model, conversation: created.id, input: 'Hello?' }, {}],
+      ['/v1/responses', { model, conversation: created.id, input: 'Hello?', store: false }, {}],
+      ['/v1/responses', { model, previous_response_id: start.body.id, input: 'Hello?' }, {}],
+      ['/v1/responses', { model, conversation: created.id, input: 'Hello?', background: true }, {}],
+      [
+        '/v1/chat/completions',
+        { model, messages: [{ role: 'user', content: 'Hello?' }] },
+        { 'X-Parley-Conversation': created.id },
+      ],
+    ] as const
+    for (const [path, body, headers] of requests) {
+      const { status, body: failed } = await app.call('POST', path, { body, headers })
+      expect([status, failed.error]).toMatchObject([
+        409,
+        { code: 'wrong_mode', mode: 'person', assignee: 'Ana' },
+      ])
+    }
+    expect(await harness.listChats()).toHaveLength(length)
+  })
+})
+
+describe('a takeover in the middle of an answer', () => {
+  test('cancels the answer, keeps its text before the messages of the person, and stops the model', async () => {
+    const { app, one } = await startVisit()
+    const { conversation, turn, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
+    const id = conversation.id
+    const reading = followUntil(one, { conversation: id, cursor }, (_, all) => textsOf(all).length === 2)
+    await followUntil(one, { conversation: id, cursor }, (_, { length }) => length === 3)
+    const { status } = await answer(app, id, 'I take over.')
+    expect(status).toBe(200)
+    const [chat] = await harness.listChats()
+    expect(await harness.upstream.waitForEnd(chat?.id ?? -1)).toMatchObject({ endedBy: 'client' })
+    const events = await reading
+    const [partial, message] = events.flatMap((event) => (event.event === 'conversation.item' ? [event.data.item] : []))
+    const streamed = events.flatMap((event) => (event.event === 'conversation.turn.delta' ? [event.data.text] : []))
+    expect(partial).toMatchObject({ author: 'model', status: 'incomplete', text: streamed.join(''), turn_id: turn.id })
+    expect(streamed.length).toBeGreaterThan(2)
+    expect(message).toMatchObject({ author: 'person', text: 'I take over.' })
+    expect(modesOf(events)).toEqual(['person'])
+    expect(events.find(isEnd)?.data).toMatchObject({ turn: { status: 'cancelled' } })
+    const [row] = await listTurns(app)
+    expect(row).toMatchObject({ status: 'cancelled', error_code: null })
+  })
+
+  test('lets only one of two people take over', async () => {
+    const { app, one } = await startVisit()
+    const { conversation, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
+    await followUntil(one, { conversation: conversation.id, cursor }, (_, { length }) => length === 2)
+    const names = ['Ana', 'Bo', 'Cleo']
+    const answers = await Promise.all(names.map((name) => change(app, conversation.id, 'takeover', { name })))
+    const winners = names.filter((_, index) => answers[index]?.status === 200)
+    expect(winners).toHaveLength(1)
+    for (const { status, body } of answers.filter((one) => one.status !== 200))
+      expect([status, body.error]).toMatchObject([
+        409,
+        { code: 'wrong_mode', mode: 'person', assignee: winners[0] },
+      ])
+  })
+})
+
+describe('a message to a person', () => {
+  test('is stored once for each client id, and another text is rejected with 422', async () => {
+    const { app, id, one, write } = await startConversation()
+    await one.visitor.requestPerson.mutate({ conversation: id })
+    const client_id = randomUUID()
+    const sent = await Promise.all([1, 2, 3].map(() => write('Once.', client_id)))
+    expect(new Set(sent.map(({ item }) => item.id)).size).toBe(1)
+    await expect(write('Twice.', client_id)).rejects.toMatchObject({
+      data: { httpStatus: 422, code: 'idempotency_key_reused', param: 'client_id' },
+    })
+    const own = randomUUID()
+    const answers = await Promise.all(
+      [1, 2, 3].map(() => answer(app, id, 'Hello.', { client_id: own, name: 'Ana' })),
+    )
+    expect(answers.map(({ status, body }) => [status, body.item.id])).toEqual(
+      Array(3).fill([200, answers[0]?.body.item.id]),
+    )
+    expect((await answer(app, id, 'Other.', { client_id: own, name: 'Ana' })).status).toBe(422)
+    await change(app, id, 'handback')
+    expect((await write('Once.', client_id)).item.id).toBe(sent[0]?.item.id)
+    expect((await answer(app, id, 'Hello.', { client_id: own })).body.item.id).toBe(answers[0]?.body.item.id)
+    expect((await one.visitor.open.query({ conversation: id })).items).toHaveLength(4)
+  })
+
+  test.each([
+    ['a text of 8,001 characters', { text: 'x'.repeat(8_001) }, 'text'],
+    ['a blank text', { text: ' ' }, 'text'],
+    ['a client id that is not a UUID', { client_id: 'one' }, 'client_id'],
+    ['a name of 81 characters', { name: 'x'.repeat(81) }, 'name'],
+  ])('is rejected with 400 with %s', async (_, more, param) => {
+    const { app, id } = await startConversation()
+    const { status, body } = await answer(app, id, 'Hello.', more)
+    expect([status, body.error.param]).toEqual([400, param])
+  })
+
+  test("of a visitor has at most 8,000 characters, and is rejected over REST while the model answers", async () => {
+    const { app, key, id, one, write } = await startConversation()
+    const headers = { 'X-Parley-Visitor': one.token }
+    const message = { text: 'Hello.', client_id: randomUUID() }
+    const early = await change(app, id, 'messages', message, { key, headers })
+    expect([early.status, early.body.error]).toMatchObject([409, { code: 'wrong_mode', mode: 'model' }])
+    const requested = await change(app, id, 'handover', {}, { key, headers })
+    expect(requested.body).toMatchObject({ id, mode: 'waiting', assignee: null })
+    const sent = await change(app, id, 'messages', message, { key, headers })
+    expect(sent.body).toMatchObject({ turn: null, mode: 'waiting', item: { role: 'user' } })
+    await expect(write('x'.repeat(8_001))).rejects.toMatchObject({ data: { httpStatus: 400, param: 'text' } })
+    expect((await change(app, id, 'takeover', {}, { key, headers })).status).toBe(404)
+    expect((await change(app, id, 'handback', {}, { key, headers })).status).toBe(404)
+    expect((await change(app, id, 'messages', message, { key })).status).toBe(403)
+  })
+})
+
+describe('a change that does not fit the mode', () => {
+  test('is rejected with the mode and the person, but visitors do not receive the person', async () => {
+    const { app, id, one } = await startConversation()
+    expect((await change(app, id, 'handback')).body.error).toMatchObject({ mode: 'model', assignee: null })
+    await change(app, id, 'takeover', { name: 'Ana' })
+    for (const what of ['takeover', 'handover'] as const)
+      expect((await change(app, id, what)).body.error).toMatchObject({ mode: 'person', assignee: 'Ana' })
+    expect((await answer(app, id, 'Me, too.', { name: 'Bo' })).body.error).toMatchObject({ assignee: 'Ana' })
+    await expect(one.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject(
+      rejection('person'),
+    )
+  })
+
+  test('is rejected for conversations of other tenants and visitors', async () => {
+    const { app, key, id } = await startConversation()
+    const other = await beginSession(app, key)
+    await expect(other.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject({
+      data: { httpStatus: 404 },
+    })
+    expect((await change(app, 'conv_000000000000000000000000', 'takeover')).status).toBe(404)
+  })
+})
+
+test('visitors may ask for a person only if the agent has the button', async () => {
+  const { app, id, one } = await startConversation({ button: false })
+  await expect(one.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject({
+    data: { httpStatus: 403, code: 'not_allowed' },
+  })
+  expect((await change(app, id, 'handover')).body.mode).toBe('waiting')
+})
+
+describe('the tool request_person', () => {
+  const args = JSON.stringify({ reason: REASON })
+
+  test('asks for a person, and later turns show how that ended', async () => {
+    const { app, one } = await startVisit()
+    await harness.upstream.script('/v1/chat/completions', `{{up:tool request_person ${args}}}`, 1)
+    const { sent } = await sayAndWait(one, 'I want a person.')
+    const id = sent.conversation.id
+    const opened = await one.visitor.open.query({ conversation: id })
+    expect(opened).toMatchObject({ conversation: { mode: 'waiting' }, turn: { status: 'completed' } })
+    const [first, second] = await harness.listChats()
+    expect(JSON.stringify(first?.body)).toContain('request_person')
+    expect(JSON.stringify(second?.body)).toContain('Handed over at')
+    const client = createTypedClient(app)
+    const waiting = await client.conversations.waiting.query({})
+    expect((await waiting[Symbol.asyncIterator]().next()).value).toMatchObject({ count: 1, conversations: [{ id }] })
+    await answer(app, id, 'Hello.')
+    await change(app, id, 'handback')
+    await sayAndWait(one, 'Thanks.', { conversation: id })
+    const result = (await readMessages()).find(({ role }) => role === 'tool')
+    expect(result?.content).toMatch(/^Handed over at \S+Z, handed back at \S+Z\.$/)
+  })
+
+  test.each([
+    ['the agent does not allow it', { tool: false }, {}],
+    ['the request is not stored', {}, { store: false }],
+  ])('is not offered if %s', async (_, handover, more) => {
+    const { app, agent } = await startVisit(handover)
+    const body = { model: `agent/${agent}`, messages: [{ role: 'user', content: 'Hello.' }], ...more }
+    await app.call('POST', '/v1/chat/completions', { body })
+    expect(JSON.stringify(await harness.listChats())).not.toContain('request_person')
+  })
+})
+
+describe('a wait for a person', () => {
+  async function startWait(handover: object) {
+    const clock = createFakeClock()
+    const { app, one } = await startVisit(handover, clock)
+    const { body } = await app.call('POST', '/v1/conversations', { body: {} })
+    return { app, clock, one, id: body.id as string }
+  }
+
+  async function pass(app: Awaited<ReturnType<typeof startWait>>['app'], id: string) {
+    await app.service.deps.conversations.sweep(false)
+    return (await app.call('GET', `/v1/conversations/${id}`)).body.parley.mode
+  }
+
+  test('ends after the timeout with a text for the visitor', async () => {
+    const { app, clock, one } = await startWait({})
+    const { conversation } = await say(one, 'Hello.')
+    const id = conversation.id
+    const status = async () => (await one.visitor.open.query({ conversation: id })).turn?.status
+    await expect.poll(status).toBe('completed')
+    await one.visitor.requestPerson.mutate({ conversation: id })
+    clock.advance(599)
+    expect(await pass(app, id)).toBe('waiting')
+    clock.advance(1)
+    expect(await pass(app, id)).toBe('model')
+    const { items } = await one.visitor.open.query({ conversation: id })
+    expect(items.at(-1)).toMatchObject({ author: 'service', text: 'Nobody is available.' })
+  })
+
+  test('begins again if the person who took over does not answer in time', async () => {
+    const { app, clock, id } = await startWait({})
+    await change(app, id, 'takeover')
+    clock.advance(600)
+    expect(await pass(app, id)).toBe('waiting')
+    clock.advance(600)
+    expect(await pass(app, id)).toBe('model')
+    const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
+    expect(body.data[0]).toMatchObject({ role: 'assistant', parley: { author: 'service' } })
+  })
+
+  test('does not end a conversation that the person has answered', async () => {
+    const { app, clock, id } = await startWait({})
+    await answer(app, id, 'Hello.')
+    clock.advance(10_000)
+    expect(await pass(app, id)).toBe('person')
+  })
+})
+
+test('the list of waiting conversations is sent again after each change', async () => {
+  const { app, agent, id, one } = await startConversation()
+  const leaving = new AbortController()
+  const feed = await createTypedClient(app).conversations.waiting.query({}, { signal: leaving.signal })
+  const counts: number[] = []
+  for await (const { count, conversations } of feed) {
+    counts.push(count)
+    if (counts.length === 1) await one.visitor.requestPerson.mutate({ conversation: id })
+    if (counts.length === 2) {
+      expect(conversations).toMatchObject([{ id, agent_id: agent, title: 'Hello.' }])
+      await change(app, id, 'takeover')
+    }
+    if (counts.length === 3) break
+  }
+  leaving.abort()
+  expect(counts).toEqual([0, 1, 0])
+})

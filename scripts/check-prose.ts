@@ -43,7 +43,9 @@ const dialect: readonly Rule[] = [
   { pattern: /\bany ?more\b(?! than)/i, advice: 'use "no longer"' },
   { pattern: /\bmeanwhile\b/i, advice: 'say what happens at the same time' },
   {
-    pattern: /\b(whoever|whomever|whatever|somebody|someone|nobody|no one|anybody|anyone|everybody)\b/i,
+    // The widget says to visitors that nobody is available, because it does not know who could be.
+    pattern:
+      /\b(whoever|whomever|whatever|somebody|someone|nobody(?! is available)|no one|anybody|anyone|everybody)\b/i,
     advice: 'name the actor',
   },
   { pattern: /\b(is|are) none\b/i, advice: 'use "is not a …"' },

@@ -73,7 +73,7 @@ const Notice = mappingOf(
 const MAX_HANDOVER_DAYS = 7
 const MAX_UNAVAILABLE_TEXT = 500
 
-/** How visitors reach a person. Without it, only owners can take a conversation over. */
+/** The ways in which visitors reach a person. Without it, only owners can take a conversation over. */
 const Handover = mappingOf(
   z.strictObject(
     {
@@ -85,7 +85,7 @@ const Handover = mappingOf(
       timeout: duration(0, MAX_HANDOVER_DAYS).default('10m'),
       /** Whether visitors see the name of the person who answers. */
       showName: permission(),
-      /** What visitors read if no person has answered. */
+      /** The text for visitors if no person has answered. */
       whenNobody: z
         .string({ error: 'must be text' })
         .max(MAX_UNAVAILABLE_TEXT, `must be at most ${MAX_UNAVAILABLE_TEXT} characters`)

@@ -31,5 +31,5 @@ export {
   type StoredMessage,
   Waiting,
 } from './handover/schema.ts'
-export { countWaiting, followWaiting } from './handover/waiting.ts'
+export { followWaiting } from './handover/waiting.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

@@ -45,7 +45,7 @@ interface ErrorDetails {
   retryAfterSeconds?: number
   /** The id of the last event of a stream that is stored. */
   lastEventId?: string
-  /** Who answers the conversation, and the person's name if the client may know it; sent in the error. */
+  /** The conversation's mode, and the person who answers if the client may know it; sent in the error. */
   handover?: { readonly mode: 'model' | 'waiting' | 'person'; readonly assignee: string | null }
   /** The path's HTTP methods, for the `Allow` header. */
   allow?: readonly string[]

@@ -149,16 +149,20 @@ const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
 /**
- * Counts uploads and jobs in the database; a scrape omits these gauges if the database does not respond in
+ * Counts uploads, jobs and waiting conversations in the database; a scrape omits these gauges if the database does not respond in
  * time.
  */
-function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void {
-  type StoredCounts = Awaited<ReturnType<typeof countArtifactWork>>
+function registerStoredMetrics({ clock, db, conversations, metrics: { registry } }: Deps): void {
+  const count = async () => ({
+    ...(await countArtifactWork({ db })),
+    waitingConversations: await conversations.handover.countWaiting(),
+  })
+  type StoredCounts = Awaited<ReturnType<typeof count>>
   const cache = createTtlCache<StoredCounts>(clock, { max: 1, keepMs: () => COUNTS_CACHED_MS })
   let loading: Promise<StoredCounts> | undefined
 
   function load(): Promise<StoredCounts> {
-    loading ??= countArtifactWork({ db }).finally(() => {
+    loading ??= count().finally(() => {
       loading = undefined
     })
     return loading
@@ -183,6 +187,15 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
       aggregator: 'max',
     },
     async () => Object.entries((await read()).waitingJobs).map(([kind, jobs]): Sample => [{ kind }, jobs]),
+  )
+  registerGauge(
+    registry,
+    {
+      name: 'parley_conversations_waiting',
+      help: 'Conversations that wait for a person, in the whole installation.',
+      aggregator: 'max',
+    },
+    async () => [[{}, (await read()).waitingConversations]],
   )
 }
 

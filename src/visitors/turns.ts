@@ -50,7 +50,7 @@ import {
 /** Number of a log entry that no turn reaches; the largest value of the column in PostgreSQL. */
 const AFTER_THE_LAST = 2_147_483_647
 const CANCEL_WAIT_MS = 2_000
-/** How often a message is sent again because the conversation was handed over or back at the same time. */
+/** Maximum number of attempts to send a message whose conversation is handed over or back at the same time. */
 const MAX_TRIES = 5
 
 const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'

@@ -1,4 +1,4 @@
-/** Changes who answers a conversation: the model, nobody yet, or a person. */
+/** Changes the mode of a conversation: the model answers, it waits for a person, or a person answers. */
 import { defaultHandover, type HandoverRules, toSeconds } from '../../agents/definition-parts.ts'
 import { type ConversationDatabase, mapConstraintError } from '../../db/open.ts'
 import { unixSeconds } from '../../lib/clock.ts'
@@ -14,6 +14,7 @@ import { assertSameText, conversationMissing, wrongMode } from './errors.ts'
 import { type ForModel, type Mode, renderTime, toModeItem, toTextItem } from './mode-items.ts'
 import { changeMode, type ModeChange, type Outcome, storeMessage, TurnStarted } from './procedures.ts'
 import type { StoppedTurns } from './stopped-turns.ts'
+import { countWaiting } from './waiting-rows.ts'
 
 export interface Place {
   readonly tenantId: string
@@ -43,7 +44,7 @@ type HandoverDependencies = Pick<
   readonly notify: (id: string) => void
 }
 
-/** What a change stores. */
+/** A change of the mode, with the messages that it adds. */
 interface Change {
   readonly from: readonly Mode[]
   readonly to: Mode
@@ -156,11 +157,17 @@ export class Handover {
   async requestByModel(place: Place, reason: string): Promise<string> {
     try {
       const { mode_since: since } = await this.request(place, reason)
-      return `Handed over at ${renderTime(since)}: a person has been asked to answer here. Tell the user so in one sentence, and do not promise when.`
+      return `Handed over at ${renderTime(since)}: a person has been asked to answer here. Inform the user in one sentence, and do not promise a time.`
     } catch (error) {
       if (!(error instanceof ServiceError) || error.details.handover === undefined) throw error
       return 'A person has already been asked to answer here.'
     }
+  }
+
+  /** Counts the conversations of all tenants that wait for a person. */
+  async countWaiting(): Promise<number> {
+    const opened = await this.deps.storage.find()
+    return opened === undefined ? 0 : countWaiting(opened.read)
   }
 
   /** Changes the mode of conversations in which no person has answered in time. */

@@ -21,7 +21,7 @@ export interface ModeEntry {
   readonly reason: string | null
 }
 
-/** What the model reads about an entry: nothing, or who answered until now. */
+/** The times that the model reads about a change; undefined if it reads nothing. */
 export type ForModel = { readonly handedOverAt: number; readonly isAnswered: boolean } | undefined
 
 /** Creates the item of a change. Visitors do not receive it as an item. */

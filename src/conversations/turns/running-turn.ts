@@ -244,7 +244,7 @@ export class RunningTurn {
     return true
   }
 
-  /** Stops the turn if its row has ended, because its process may not have been told. */
+  /** Stops the turn if its row has ended, because the message about this may be lost. */
   private async assertMayContinue(): Promise<void> {
     if ((await this.accepted.promise) && !(await this.options.mayContinue())) {
       this.log.stopStoring()

@@ -1,15 +1,22 @@
-/** Tests that people can answer the conversations of visitors, and that no model answers meanwhile. */
+/** Tests that people can answer the conversations of visitors, and that no model answers during that time. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
+import { listAuditRows } from '../../support/audit.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { answer, change, isMode, modesOf, textsOf } from '../../support/handover.ts'
 import { createTypedClient } from '../../support/rpc.ts'
+import { scrape } from '../../support/scrape.ts'
 import { listTurns, storingAgent } from '../../support/stored-chats.ts'
 import { beginSession, followUntil, isEnd, say, sayAndWait } from '../../support/visitors.ts'
 
 const harness = await startChatHarness()
+
+interface ListedItem {
+  readonly parley: { readonly author: string; readonly mode?: string }
+  readonly content: readonly { readonly text: string }[]
+}
 const START = '0.0.e'
 const REASON = 'wants a person'
 
@@ -43,9 +50,13 @@ describe('a conversation that is handed over', () => {
     const { app, id, one, write } = await startConversation()
     const requested = await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     expect(requested.conversation.mode).toBe('waiting')
-    expect(await write('Is anybody there?')).toMatchObject({ turn: null, conversation: { mode: 'waiting' } })
+    expect(await write('Is a person there?')).toMatchObject({ turn: null, conversation: { mode: 'waiting' } })
     const taken = await change(app, id, 'takeover', { name: 'Ana' })
-    expect(taken.body).toMatchObject({ mode: 'person', assignee: 'Ana', parley: { mode: 'person', assignee: 'Ana' } })
+    expect(taken.body).toMatchObject({
+      mode: 'person',
+      assignee: 'Ana',
+      parley: { mode: 'person', assignee: 'Ana' },
+    })
     const said = await answer(app, id, 'Hello, this is Ana.', { name: 'Ana' })
     expect(said.body).toMatchObject({
       ...{ mode: 'person', turn: null },
@@ -55,12 +66,12 @@ describe('a conversation that is handed over', () => {
     expect((await change(app, id, 'handback')).body).toMatchObject({ mode: 'model', assignee: null })
     const events = await followUntil(one, { conversation: id, cursor: START }, isMode('model'))
     expect(modesOf(events)).toEqual(['waiting', 'person', 'model'])
-    expect(textsOf(events).slice(2)).toEqual(['Is anybody there?', 'Hello, this is Ana.', 'Thanks.'])
+    expect(textsOf(events).slice(2)).toEqual(['Is a person there?', 'Hello, this is Ana.', 'Thanks.'])
     expect(new Set(events.map((event) => event.id)).size).toBe(events.length)
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('tells the model afterwards what people wrote and how long they answered', async () => {
+  test('informs the model afterwards what people wrote and how long they answered', async () => {
     const { app, id, one, write } = await startConversation()
     await one.visitor.requestPerson.mutate({ conversation: id })
     await write('Where is my order?')
@@ -87,7 +98,9 @@ describe('a conversation that is handed over', () => {
     await change(app, id, 'takeover', { name: 'Ana' })
     await change(app, id, 'handback')
     const { body } = await app.call('GET', `/v1/conversations/${id}/items?order=asc`)
-    const changes = body.data.slice(2).map(({ parley, content }: any) => [parley.author, parley.mode, content[0].text])
+    const changes = (body.data as ListedItem[])
+      .slice(2)
+      .map(({ parley, content }) => [parley.author, parley.mode, content[0]?.text])
     expect(changes).toEqual([
       ['service', 'waiting', expect.stringContaining(`Reason: ${REASON}`)],
       ['service', 'person', expect.stringContaining('A person took the conversation over at')],
@@ -100,7 +113,11 @@ describe('a conversation that is handed over', () => {
   test('hides the names of people from visitors if the agent does not show them', async () => {
     const { app, key, id, one } = await startConversation({ showName: false })
     await answer(app, id, 'Hello.', { name: 'Ana' })
-    const events = await followUntil(one, { conversation: id, cursor: START }, (_, all) => textsOf(all).length === 3)
+    const events = await followUntil(
+      one,
+      { conversation: id, cursor: START },
+      (_, all) => textsOf(all).length === 3,
+    )
     const { items } = await one.visitor.open.query({ conversation: id })
     const headers = { 'X-Parley-Visitor': one.token }
     const { body } = await app.call('GET', `/v1/conversations/${id}/items`, { key, headers })
@@ -116,7 +133,9 @@ describe('a conversation that is handed over', () => {
     const first = (await one.visitor.open.query({ conversation: id })).turn?.id as string
     await change(app, id, 'takeover', { name: 'Ana' })
     expect((await write('Hello?')).turn).toBeNull()
-    await expect(one.visitor.continue.mutate({ turn: first })).rejects.toMatchObject({ data: { httpStatus: 400 } })
+    await expect(one.visitor.continue.mutate({ turn: first })).rejects.toMatchObject({
+      data: { httpStatus: 400 },
+    })
     const { body: created } = await app.call('POST', '/v1/conversations', { body: {} })
     const model = `agent/${agent}`
     const start = await app.call('POST', '/v1/responses', {
@@ -158,9 +177,18 @@ describe('a takeover in the middle of an answer', () => {
     const [chat] = await harness.listChats()
     expect(await harness.upstream.waitForEnd(chat?.id ?? -1)).toMatchObject({ endedBy: 'client' })
     const events = await reading
-    const [partial, message] = events.flatMap((event) => (event.event === 'conversation.item' ? [event.data.item] : []))
-    const streamed = events.flatMap((event) => (event.event === 'conversation.turn.delta' ? [event.data.text] : []))
-    expect(partial).toMatchObject({ author: 'model', status: 'incomplete', text: streamed.join(''), turn_id: turn.id })
+    const [partial, message] = events.flatMap((event) =>
+      event.event === 'conversation.item' ? [event.data.item] : [],
+    )
+    const streamed = events.flatMap((event) =>
+      event.event === 'conversation.turn.delta' ? [event.data.text] : [],
+    )
+    expect(partial).toMatchObject({
+      author: 'model',
+      status: 'incomplete',
+      text: streamed.join(''),
+      turn_id: turn.id,
+    })
     expect(streamed.length).toBeGreaterThan(2)
     expect(message).toMatchObject({ author: 'person', text: 'I take over.' })
     expect(modesOf(events)).toEqual(['person'])
@@ -220,7 +248,7 @@ describe('a message to a person', () => {
     expect([status, body.error.param]).toEqual([400, param])
   })
 
-  test("of a visitor has at most 8,000 characters, and is rejected over REST while the model answers", async () => {
+  test('of a visitor has at most 8,000 characters, and is rejected over REST while the model answers', async () => {
     const { app, key, id, one, write } = await startConversation()
     const headers = { 'X-Parley-Visitor': one.token }
     const message = { text: 'Hello.', client_id: randomUUID() }
@@ -268,6 +296,21 @@ test('visitors may ask for a person only if the agent has the button', async () 
   expect((await change(app, id, 'handover')).body.mode).toBe('waiting')
 })
 
+test('the audit log and the metrics contain takeovers and waiting conversations', async () => {
+  const { app, agent, id, one } = await startConversation()
+  await one.visitor.requestPerson.mutate({ conversation: id })
+  expect((await scrape(app.url)).sum('parley_conversations_waiting')).toBe(1)
+  await answer(app, id, 'Hello.')
+  await change(app, id, 'handback')
+  expect((await change(app, id, 'handback')).status).toBe(409)
+  const rows = (await listAuditRows(app)).filter(({ target_kind: kind }) => kind === 'conversation')
+  expect(rows).toMatchObject(
+    ['conversation.take_over', 'conversation.hand_back'].map((action) => ({
+      ...{ action, target_id: id, actor_kind: 'parent_key', details: `{"agent_id":"${agent}"}` },
+    })),
+  )
+})
+
 describe('the tool request_person', () => {
   const args = JSON.stringify({ reason: REASON })
 
@@ -283,7 +326,10 @@ describe('the tool request_person', () => {
     expect(JSON.stringify(second?.body)).toContain('Handed over at')
     const client = createTypedClient(app)
     const waiting = await client.conversations.waiting.query({})
-    expect((await waiting[Symbol.asyncIterator]().next()).value).toMatchObject({ count: 1, conversations: [{ id }] })
+    expect((await waiting[Symbol.asyncIterator]().next()).value).toMatchObject({
+      count: 1,
+      conversations: [{ id }],
+    })
     await answer(app, id, 'Hello.')
     await change(app, id, 'handback')
     await sayAndWait(one, 'Thanks.', { conversation: id })

@@ -1,4 +1,4 @@
-/** Tests that an invalid definition is rejected with an error that contains the position of the fault. */
+/** Tests that an invalid definition is rejected with an error that contains the position of the error. */
 import { describe, expect, test } from 'vitest'
 import { listIds, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { type Answer, GREETER, startApp } from '../../support/app.ts'
@@ -279,7 +279,7 @@ describe('the body of a definition request', () => {
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('is required, or the request returns 400', async () => {
+  test('is required; without it, the request returns 400', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

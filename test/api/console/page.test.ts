@@ -104,5 +104,5 @@ test('a first visit to any console page loads at most 350 KB of JavaScript, and 
 /** English is part of the main script. */
 const isLanguage = (file: string) => /^(ar|de|es|fr|it|ja|pt|zh)-.{8}\.js$/.test(file)
 const isEditor = (file: string) => /^(CodeEditor|DiffView|code-theme)-/.test(file)
-/** The administration opens on the users; its charts load with the tab Usage. */
+/** The administration page opens with the list of users; its charts load with the Usage tab. */
 const isOtherTab = (route: string, file: string) => route === '/admin' && /^(UsageView|Charts)-/.test(file)

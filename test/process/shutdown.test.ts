@@ -241,7 +241,7 @@ describe('a stopping server', () => {
 })
 
 describe('an uncaught error', () => {
-  /** A URL of a module that runs the statement on SIGUSR2. */
+  /** Returns the URL of a module that runs the statement on SIGUSR2. */
   const bomb = (what: string) =>
     `data:text/javascript,process.on('SIGUSR2', () => { ${encodeURIComponent(what)} })`
 

@@ -168,7 +168,7 @@ describe('a call to a page tool', () => {
     await vi.waitUntil(() => answerOf(one) !== undefined)
   })
 
-  test('does not cause a response if it is cancelled or its client has disconnected', async () => {
+  test('gets no response if it is cancelled or its client has disconnected', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, server, ask, sent } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const id = call('tools/call', callOf('find'))

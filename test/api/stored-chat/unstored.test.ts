@@ -21,7 +21,7 @@ async function startOnDisk(env: Readonly<Record<string, string>> = {}) {
   return { app: await harness.start({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
 }
 
-/** Sends the text in a stream and in a whole completion; returns the names of the headers about storage. */
+/** Sends the text with and without streaming; returns the names of the storage headers. */
 async function sendBoth(app: TestApp, options: ChatOptions): Promise<string[]> {
   const whole = await sendChat(app, CANARY, { ...options, more: { ...options.more, stream: false } })
   const stream = await sendChat(app, CANARY, options)

@@ -10,9 +10,9 @@ import { countBy, totalUsage } from '../../support/usage.ts'
 
 const harness = await startChatHarness()
 const path = '/v1/embeddings'
-/** The tokens that a budget reserves for these texts of 12 and 7 characters. */
+/** The number of tokens that a budget reserves for `input`. */
 const BOUND = 67
-/** The estimate for these texts of 12 and 7 characters is 5 tokens. */
+/** Two texts of 12 and 7 characters, which are estimated at 5 tokens. */
 const input = ['twelve chars', 'seven c']
 
 function embed(app: TestApp, more: object = {}, signal?: AbortSignal): Promise<Answer> {

@@ -106,7 +106,7 @@ describe('an agent with attachments', () => {
     expect(messages[1]?.content).toEqual([{ type: 'text', text: expect.stringContaining('cannot be shown') }])
   })
 
-  test('rejects images if the provider lists its model without them', async () => {
+  test('rejects images if the provider lists its model as text-only', async () => {
     await harness.upstream.script(
       '/v1/models',
       `{{up:body ${JSON.stringify({ data: [{ id: 'up-chat', architecture: { input_modalities: ['text'] } }] })}}}`,
@@ -127,7 +127,7 @@ describe('an agent with attachments', () => {
     })
   })
 
-  test('accepts larger requests with its key, up to the size of its attachments', async () => {
+  test('accepts larger requests with its key, up to the size of the attachments that it allows', async () => {
     const env = { PARLEY_MAX_BODY_BYTES_AGENT: '4096' }
     const { app, key } = await startAgent({ maxCount: 1, maxBytes: 30_000 }, env)
     expect((await ask(app, key, [image(png(30_000))])).status).toBe(200)
@@ -141,7 +141,7 @@ describe("a visitor's attachments", () => {
   const send = ({ visitor }: TestVisitor, attachments: object[], text = 'Look.') =>
     visitor.send.mutate({ client_id: randomUUID(), text, attachments: attachments as never })
 
-  test('are sent to the model, also with the next message, and can be read again', async () => {
+  test('are sent to the model with their own and the next message, and can be read again', async () => {
     const { app, key } = await startAgent({ types: ['image', 'text'], maxBytes: 200_000 })
     const one = await beginSession(app, key)
     const url = png(100_000)

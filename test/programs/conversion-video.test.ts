@@ -102,7 +102,7 @@ describe('a video with unsupported codecs', () => {
       'clip.mp4',
       ['-c:v', 'libx264', '-pix_fmt', 'yuv420p10le', '-c:a', 'aac'],
     ],
-    ['H.264 in full colour', 'clip.mp4', ['-c:v', 'libx264', '-pix_fmt', 'yuv444p', '-c:a', 'aac']],
+    ['H.264 in 4:4:4 color', 'clip.mp4', ['-c:v', 'libx264', '-pix_fmt', 'yuv444p', '-c:a', 'aac']],
   ])('is re-encoded: %s', async (_what, name, words) => {
     const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, name), words)

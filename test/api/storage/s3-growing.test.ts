@@ -16,7 +16,7 @@ async function start() {
   return { server, store, row: new UploadRow(store) }
 }
 
-describe('a blob uploaded in several requests', () => {
+describe('a resumable blob', () => {
   test.each([
     ['smaller than a part', [1, 10, 70_000, 3 * MIB]],
     ['of whole parts', [8 * MIB, 8 * MIB, 16 * MIB]],

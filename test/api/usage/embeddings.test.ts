@@ -78,7 +78,7 @@ describe('a successful embeddings call', () => {
     ["from the provider's total", { total_tokens: 9 }, { ...counted, prompt_tokens: 9 }],
     ['as an estimate if the provider reports none', undefined, { ...estimated, prompt_tokens: 5 }],
     [
-      'as an estimate if the provider reports nonsense',
+      'as an estimate if the provider reports invalid counts',
       { prompt_tokens: -3, total_tokens: 1 },
       { ...estimated, prompt_tokens: 5 },
     ],

@@ -108,7 +108,7 @@ function* generate(): Iterable<Generated> {
   for (let batch = 0; ; batch++) yield* fc.sample(generated, { seed: seed + batch, numRuns: batchSize })
 }
 
-/** Returns a description of the violation, or undefined if there is none. */
+/** Describes a violation; returns undefined for an acceptable response. */
 function judge(credential: Credential, status: number | undefined, cost: Cost): string | undefined {
   const { cpuMs, memoryMb } = cost
   const isCostly = credential !== 'parent' && (cpuMs > mostCpuMs || memoryMb > mostMemoryMb)

@@ -19,7 +19,7 @@ import { AgentBinList, AgentBinned, AgentBinQuery, AgentRestored, renderBin } fr
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import { listAgents, listVersions } from './list.ts'
+import { listAgentsWith, listVersions } from './list.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -83,7 +83,7 @@ export const agentsOperations = {
     input: AgentListQuery,
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
-      renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
+      renderAgentList(deps, await listAgentsWith(deps, caller.tenantId, input)),
   }),
 
   names: query({

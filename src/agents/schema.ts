@@ -69,6 +69,12 @@ export const AgentListQuery = z.object({
   q: searchText().optional().meta({
     description: 'Returns only agents whose name or id contains this text.',
   }),
+  include: z
+    .enum(['last_used_on'], { error: 'must be last_used_on' })
+    .optional()
+    .meta({
+      description: "Adds this field to each agent. `last_used_on` is the day of the agent's last call.",
+    }),
 })
 
 export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })
@@ -116,6 +122,9 @@ const AgentListItem = z
     behavior: AgentBehavior.optional(),
     markdown: z.string(),
     created_at: createdAt,
+    last_used_on: z.iso.date().nullable().optional().meta({
+      description: 'Last day (UTC) with a call, or null; present only with `include=last_used_on`.',
+    }),
   })
   .meta({ id: 'AgentListItem' })
 
@@ -257,7 +266,7 @@ export function renderAgentCreated(
 
 export function renderAgentList(
   deps: Pick<Dependencies, 'sealer' | 'models'>,
-  { agents, hasMore }: AgentPage,
+  { agents, hasMore, lastDays }: AgentPage,
 ): z.output<typeof AgentList> {
   const data = agents.map((agent) => ({
     id: agent.row.id,
@@ -265,6 +274,7 @@ export function renderAgentList(
     ...renderSummary(deps, agent),
     markdown: agent.markdown,
     created_at: agent.row.created_at,
+    ...(lastDays && { last_used_on: lastDays.get(agent.row.id) ?? null }),
   }))
   if (hasMore === undefined) return { object: 'list', data }
   return {

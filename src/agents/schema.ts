@@ -69,12 +69,9 @@ export const AgentListQuery = z.object({
   q: searchText().optional().meta({
     description: 'Returns only agents whose name or id contains this text.',
   }),
-  include: z
-    .enum(['last_used_on'], { error: 'must be last_used_on' })
-    .optional()
-    .meta({
-      description: "Adds this field to each agent. `last_used_on` is the day of the agent's last call.",
-    }),
+  include: z.enum(['last_used_on'], { error: 'must be last_used_on' }).optional().meta({
+    description: "Adds this field to each agent. `last_used_on` is the day of the agent's last call.",
+  }),
 })
 
 export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })

@@ -1,6 +1,6 @@
 /** Defines the request and response schemas for agents, and renders agents into them. */
 import { z } from 'zod'
-import { longText, reference, searchText } from '../lib/schema-bounds.ts'
+import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
@@ -46,37 +46,6 @@ export const DefinitionReplacement = DefinitionBody.extend({
 })
 
 export const AgentReference = z.object({ agent_id: agentId })
-
-export const AgentListQuery = z.object({
-  limit: z.int().min(1).max(100).optional().meta({
-    description:
-      'Maximum number of agents to return. Defaults to 1000. A response contains at most 2 MiB of definitions.',
-  }),
-  after: reference()
-    .optional()
-    .meta({ description: 'Id of an agent; returns only agents after it in the list.' }),
-  before: reference()
-    .optional()
-    .meta({ description: 'Id of an agent; returns only agents before it in the list.' }),
-  order: z
-    .enum(['asc', 'desc'])
-    .optional()
-    .meta({ default: 'desc', description: 'Sort order; `desc` returns the newest agents first.' }),
-  sort: z
-    .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
-    .optional()
-    .meta({ default: 'created', description: 'What the list is sorted by.' }),
-  q: searchText().optional().meta({
-    description: 'Returns only agents whose name or id contains this text.',
-  }),
-  include: z.enum(['last_used_on'], { error: 'must be last_used_on' }).optional().meta({
-    description: "Adds this field to each agent. `last_used_on` is the day of the agent's last call.",
-  }),
-})
-
-export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })
-
-export const AgentNames = z.array(z.strictObject({ id: agentId, name: z.string() }))
 
 const wrongVersion = 'must be a whole number, 1 or more'
 

@@ -8,13 +8,17 @@ export {
   createConversationStorage,
 } from './conversations/open.ts'
 export { insertRow, prepare } from './conversations/prepared.ts'
+export { conversationTableNames } from './conversations/tables.ts'
 export type {
   ConversationDatabase,
   ConversationDb,
+  ConversationNoteTable,
   ConversationTable,
+  ConversationTables,
   ItemDataTable,
   ItemTable,
   Procedure,
+  RatingTable,
   TurnStatus,
   TurnTable,
   VisitorTable,

@@ -23,8 +23,8 @@ import {
   updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
-import { indexItemsFrom } from './search/index-rows.ts'
 import type { ConversationListQuery, ConversationObject, ItemList, ListedItem } from './schema.ts'
+import { indexItemsFrom } from './search/index-rows.ts'
 import {
   CONVERSATION_BYTES,
   type ConversationRow,

@@ -8,7 +8,6 @@ export {
   createConversationStorage,
 } from './conversations/open.ts'
 export { insertRow, prepare } from './conversations/prepared.ts'
-export { conversationTableNames } from './conversations/tables.ts'
 export type {
   ConversationDatabase,
   ConversationDb,
@@ -23,6 +22,7 @@ export type {
   TurnTable,
   VisitorTable,
 } from './conversations/tables.ts'
+export { conversationTableNames } from './conversations/tables.ts'
 
 /** @throws StartupError if the database is not usable. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {

@@ -61,7 +61,11 @@ export function placeWords(text: string): PlacedWord[] {
 
 function fold(text: string): string {
   // The lower case of Σ depends on its place in the word.
-  return text.normalize('NFKD').replace(/\p{M}+/gu, '').toLowerCase().replaceAll('ς', 'σ')
+  return text
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replaceAll('ς', 'σ')
 }
 
 function shorten(word: string): string {

@@ -85,7 +85,7 @@ export interface TurnTable {
   first_event_ms: number | null
   duration_ms: number | null
   request_id: string
-  /** How often clients have continued the turn's stream after a lost connection. */
+  /** The number of times that clients have continued the turn's stream after a lost connection. */
   resumes: Generated<number>
   created_at: number
   ended_at: number | null

@@ -183,7 +183,7 @@ export const agentsOperations = {
   }),
 
   listBin: query({
-    http: { method: 'GET', path: '/v1/agents/bin' },
+    http: { method: 'GET', path: '/v1/bin/agents' },
     docs: { summary: 'List the agents in the bin' },
     input: AgentBinQuery,
     output: AgentBinList,
@@ -192,7 +192,7 @@ export const agentsOperations = {
   }),
 
   restoreFromBin: mutation({
-    http: { method: 'POST', path: '/v1/agents/bin/{agent_id}/restore' },
+    http: { method: 'POST', path: '/v1/bin/agents/{agent_id}/restore' },
     docs: {
       summary: 'Restore an agent from the bin',
       description: 'The agent keeps its id, its versions and its key, which works again.',
@@ -210,7 +210,7 @@ export const agentsOperations = {
   }),
 
   deleteFromBin: mutation({
-    http: { method: 'DELETE', path: '/v1/agents/bin/{agent_id}' },
+    http: { method: 'DELETE', path: '/v1/bin/agents/{agent_id}' },
     docs: {
       summary: 'Delete an agent in the bin permanently',
       failures: { 404: 'The agent is not in the bin.' },

@@ -10,9 +10,9 @@ const NOW = 1_800_000_000
 const DAY = 86_400
 
 const toBin = (app: TestApp, id: string) => app.call('POST', `/v1/agents/${id}/bin`)
-const restore = (app: TestApp, id: string) => app.call('POST', `/v1/agents/bin/${id}/restore`)
-const deleteForever = (app: TestApp, id: string) => app.call('DELETE', `/v1/agents/bin/${id}`)
-const listBin = async (app: TestApp) => (await app.call('GET', '/v1/agents/bin')).body.data
+const restore = (app: TestApp, id: string) => app.call('POST', `/v1/bin/agents/${id}/restore`)
+const deleteForever = (app: TestApp, id: string) => app.call('DELETE', `/v1/bin/agents/${id}`)
+const listBin = async (app: TestApp) => (await app.call('GET', '/v1/bin/agents')).body.data
 const validate = async (app: TestApp, key: string) =>
   (await app.call('GET', '/v1/keys/validate', { key })).status
 
@@ -121,8 +121,8 @@ describe('an agent in the bin', () => {
     await toBin(app, id)
     const other = await createTenant(app)
     const asOther = { key: other }
-    expect((await app.call('GET', '/v1/agents/bin', asOther)).body.data).toEqual([])
-    expect((await app.call('POST', `/v1/agents/bin/${id}/restore`, asOther)).status).toBe(404)
-    expect((await app.call('DELETE', `/v1/agents/bin/${id}`, asOther)).status).toBe(404)
+    expect((await app.call('GET', '/v1/bin/agents', asOther)).body.data).toEqual([])
+    expect((await app.call('POST', `/v1/bin/agents/${id}/restore`, asOther)).status).toBe(404)
+    expect((await app.call('DELETE', `/v1/bin/agents/${id}`, asOther)).status).toBe(404)
   })
 })

@@ -121,9 +121,5 @@ test('the agent list requests the session, the agents and its script at the same
   answers.resolve()
   await page.getByRole('link', { name: 'Greeter' }).waitFor()
   await page.getByText('Never').waitFor()
-  expect(calls).toEqual([
-    '/trpc/manager.me,agents.list,models.choices,usage.calls',
-    // Requested only for the listed agents, which the first response contains.
-    '/trpc/usage.lastDays',
-  ])
+  expect(calls).toEqual(['/trpc/manager.me,agents.list,models.choices,usage.calls'])
 })

@@ -118,7 +118,7 @@ describe('the playground', () => {
     })
     await page.getByRole('button', { name: 'Compare' }).click()
     await page.getByRole('button', { name: 'Compare' }).click()
-    const choices = page.getByRole('combobox', { name: 'What to try' })
+    const choices = page.getByRole('combobox', { name: 'Version or model' })
     await choices.nth(1).click()
     await page.getByRole('option', { name: 'Saved version' }).click()
     await choices.nth(2).click()

@@ -115,7 +115,7 @@ test('the usage page groups a month of calls by day, agent, model and key, and e
   const days = await readTable(page, 'Usage by day')
   expect(days).toHaveLength(30)
   expect(days[3]?.slice(1, 3)).toEqual(['0', '0'])
-  await page.locator('.recharts-surface').nth(3).waitFor()
+  await page.locator('.plot svg').nth(3).waitFor()
   await expectView(page, 'usage-day')
   for (const [by, label] of [
     ['agent', 'Agent'],
@@ -171,7 +171,7 @@ test('the usage page opens the calls behind a chart bar, with their attempts, an
   expect(page.url()).toContain(`agent=${id}`)
 
   const requests = page.getByRole('region', { name: 'Requests', exact: true })
-  await requests.locator('.recharts-bar-rectangle path').last().click()
+  await requests.locator('.plot-bar rect').last().click()
   await page.getByRole('table', { name: 'Calls' }).waitFor()
   await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(2)
   const cellsOf = async () => (await readTable(page, 'Calls')).map((cells) => cells.join(' | '))

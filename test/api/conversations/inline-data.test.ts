@@ -247,6 +247,32 @@ describe('a tool result of more than 32 KiB', () => {
     expect(await find()).toEqual([])
   })
 
+  test('from a server tool leaves no blob if another process has ended the turn in the meantime', async () => {
+    const { app, dataDir, respond } = await start(
+      {},
+      {
+        camera: tool(async () => {
+          const db = await openConversations(app)
+          const ended = { owner: 'another', status: 'incomplete', reason: 'interrupted' } as const
+          await db.updateTable('turns').set(ended).execute()
+          return result
+        }),
+      },
+    )
+    let stored = 0
+    const { fileBlobs } = app.service.deps
+    const { stage } = fileBlobs
+    fileBlobs.stage = (...words) => {
+      stored += 1
+      return stage.apply(fileBlobs, words)
+    }
+    await harness.answerWith(toolCallResponse('whole', [{ name: 'camera', args: '{}' }]), 1)
+    await respond('Take a photo.')
+    expect(stored).toBe(1)
+    await expect.poll(() => listBlobs(dataDir)).toEqual([])
+    expect(await findText(app, dataDir, part)).toEqual([])
+  })
+
   test('from a server tool is stored in its row if no blob can be stored', async () => {
     const { app, dataDir, respond } = await start({}, { camera })
     app.service.deps.fileBlobs.stage = () => Promise.reject(new Error('the bucket is unavailable'))

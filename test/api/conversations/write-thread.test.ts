@@ -112,17 +112,31 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     },
   )
 
-  test('the image of a turn is kept if the thread ends between the commit of the turn and its answer', async () => {
+  test('a turn is stored if the thread ends between the commit of the turn and its answer', async () => {
     const lost = loseFirstAnswer((value) => value === undefined)
     const { app, model } = await startKeeper()
     const image_url = `data:image/png;base64,${'A'.repeat(40_000)}`
     const content = [{ type: 'input_image', image_url, detail: 'auto' }]
     const { status, headers } = await respond(app, model, { input: [{ role: 'user', content }] })
-    expect([status, headers.get('x-parley-stored')]).toEqual([200, 'false'])
+    expect([status, headers.get('x-parley-stored')]).toEqual([200, 'true'])
     expect(lost.answers).toBe(1)
+    const turn = (await app.call('GET', `/v1/turns/${headers.get('x-parley-turn')}`)).body
+    expect(turn.status).toBe('completed')
     const [conversation] = (await app.call('GET', '/v1/conversations')).body.data
-    const items = await app.call('GET', `/v1/conversations/${conversation.id}/items`)
+    const items = await app.call('GET', `/v1/conversations/${conversation.id}/items?order=asc`)
+    expect(items.body.data.map(({ role }: { role: string }) => role)).toEqual(['user', 'assistant'])
     expect(items.body.data[0].content[0].image_url).toBe(image_url)
+  })
+
+  test('a turn that must be stored runs, if the thread ends between the commit of the turn and its answer', async () => {
+    const lost = loseFirstAnswer((value) => value === undefined)
+    const { app, model } = await startKeeper()
+    const headers = { 'Idempotency-Key': 'once' }
+    const send = () => app.call('POST', '/v1/responses', { body: { model, input: 'Hello' }, headers })
+    const first = await send()
+    expect([first.status, first.headers.get('x-parley-stored')]).toEqual([200, 'true'])
+    expect(lost.answers).toBe(1)
+    expect((await send()).body).toEqual(first.body)
   })
 
   test('the next turn is stored by a new thread', async () => {

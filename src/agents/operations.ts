@@ -20,8 +20,8 @@ import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
 import { listAgents, listVersions } from './list.ts'
-import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
-import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
+import { getModelPolicy, replaceModelPolicy } from './model-policy/model-policy.ts'
+import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './model-policy/schema.ts'
 import {
   AgentCreated,
   AgentDeleted,
@@ -31,7 +31,6 @@ import {
   AgentNames,
   AgentNamesQuery,
   AgentReference,
-  AgentSelf,
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
@@ -41,10 +40,10 @@ import {
   renderAgentCreated,
   renderAgentDetail,
   renderAgentList,
-  renderAgentSelf,
   renderAgentUpdated,
   renderVersionList,
 } from './schema.ts'
+import { AgentSelf, renderAgentSelf } from './self-schema.ts'
 import { listNamesOf } from './store.ts'
 
 const notFound = { 404: 'Agent not found.' }

@@ -144,7 +144,7 @@ test('tar and sha256sum can read a backup archive', async () => {
   }
 })
 
-test('a backup includes every column that refers to stored bytes', async () => {
+test('the backup knows every column that refers to stored bytes', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))

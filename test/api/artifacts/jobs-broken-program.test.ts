@@ -32,16 +32,19 @@ test.each<[string, (child: ChildProcess) => void, boolean]>([
   ['is killed before it reads the file', (child) => child.kill('SIGKILL'), false],
   ['cannot print its answer', (child) => child.stdout?.destroy(pipeError), false],
   ['closes its error output with an error', (child) => child.stderr?.destroy(pipeError), true],
-])('a conversion whose program %s does not affect the server or other conversions', async (_what, change, isConverted) => {
-  const { app } = await startJobs()
-  // Lets the server check its sandbox, so that the next process is the conversion.
-  await uploadWhole(app, CAPTIONS, { metadata })
-  const countChanged = changeNextProcess(change)
-  const isVtt = async () => {
-    const { id } = await uploadWhole(app, CAPTIONS, { metadata })
-    return (await readArtifact(app, id)).toString().startsWith('WEBVTT')
-  }
-  // An upload that cannot be converted is served unchanged.
-  expect([await isVtt(), countChanged()]).toEqual([isConverted, 1])
-  expect(await isVtt()).toBe(true)
-})
+])(
+  'a conversion whose program %s does not affect the server or other conversions',
+  async (_what, change, isConverted) => {
+    const { app } = await startJobs()
+    // Lets the server check its sandbox, so that the next process is the conversion.
+    await uploadWhole(app, CAPTIONS, { metadata })
+    const countChanged = changeNextProcess(change)
+    const isVtt = async () => {
+      const { id } = await uploadWhole(app, CAPTIONS, { metadata })
+      return (await readArtifact(app, id)).toString().startsWith('WEBVTT')
+    }
+    // An upload that cannot be converted is served unchanged.
+    expect([await isVtt(), countChanged()]).toEqual([isConverted, 1])
+    expect(await isVtt()).toBe(true)
+  },
+)

@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { AgentDefinition } from '../agents/definition.ts'
+import { matchesOrigin } from '../agents/page-origin.ts'
 import type { AgentTheme } from '../agents/theme.ts'
 import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
@@ -198,7 +199,8 @@ ${designHead}
 `
 }
 
-const LOADER_AGE_SECONDS = 300
+/** For the loader, and for pages that were loaded before an update of the server (`extras.js`). */
+const LOADER_CACHE = 'public, max-age=300'
 
 /** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 const crossOriginHeaders: Headers = {
@@ -217,7 +219,8 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
     ['/embed/parley.js', loaderPage(deps, widget.loader)],
-    ['/embed/agent.js', themePage(deps)],
+    ['/embed/extras.js', filePage(widget.extras, LOADER_CACHE)],
+    ['/embed/frame.js', themePage(deps)],
     ['/embed/frame', framePage(deps, widget)],
     ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
     ['/embed/preview', documentPage(renderPreview(widget), previewPolicy)],
@@ -227,7 +230,7 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
 
 /** Serves the loader; with the key in the address, the script also contains the agent's theme. */
 function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
-  const plain = filePage(loader, `public, max-age=${LOADER_AGE_SECONDS}`)
+  const plain = filePage(loader, LOADER_CACHE)
   return async (request, response) => {
     const key = keyOf(request)
     if (key === '') return plain(request, response)
@@ -236,12 +239,26 @@ function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
   }
 }
 
-/** Serves the agent's theme for loaders without the key in their address. */
+const themeHeaders: Headers = { ...crossOriginHeaders, Vary: 'Accept-Encoding, Origin' }
+
+/**
+ * Serves the agent's theme for loaders without the key in their address. Fails for pages that may not show the
+ * frame, so that the widget reports this when it is mounted. Browsers send `Origin` when a page imports a script
+ * of another origin.
+ */
 function themePage(deps: Dependencies): Page {
   return async (request, response) => {
     const key = keyOf(request)
     const embed = await findEmbed(deps, key)
-    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)))
+    const { origins = [] } = embed ?? {}
+    const { origin } = request.headers
+    if (
+      origin !== undefined &&
+      origins.length > 0 &&
+      !origins.some((listed) => matchesOrigin(listed, origin))
+    )
+      return void response.writeHead(403, { ...themeHeaders, 'Cache-Control': 'no-store' }).end()
+    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)), themeHeaders)
   }
 }
 
@@ -264,14 +281,19 @@ function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentT
 /** Compressed scripts by their text; themes rarely change. */
 const compressed = new LRUCache<string, Buffer>({ max: 200 })
 
-function writeScript(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+function writeScript(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: Buffer,
+  shared = crossOriginHeaders,
+): void {
   const digest = hash('sha256', body, 'hex').slice(0, 16)
   const encoding = (['br', 'gzip'] as const).find((name) => acceptsEncoding(request, name))
   const entityTag = `"${digest}-${encoding ?? 'identity'}"`
   const headers = {
-    ...crossOriginHeaders,
+    ...shared,
     'Content-Type': 'text/javascript; charset=utf-8',
-    'Cache-Control': `public, max-age=${LOADER_AGE_SECONDS}`,
+    'Cache-Control': LOADER_CACHE,
     ETag: entityTag,
     ...(encoding !== undefined && { 'Content-Encoding': encoding }),
   }

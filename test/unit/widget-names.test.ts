@@ -1,6 +1,5 @@
 /** Tests that the names of the launcher and of the teaser exist in all languages of the widget. */
 import { expect, test } from 'vitest'
-import { dismissNames } from '../../widget/extras/teaser.ts'
 import { ar } from '../../widget/frame/strings/ar.ts'
 import { de } from '../../widget/frame/strings/de.ts'
 import { en } from '../../widget/frame/strings/en.ts'
@@ -10,7 +9,7 @@ import { he } from '../../widget/frame/strings/he.ts'
 import { ja } from '../../widget/frame/strings/ja.ts'
 import { pt } from '../../widget/frame/strings/pt.ts'
 import { zh } from '../../widget/frame/strings/zh.ts'
-import { launcherNames } from '../../widget/host/words.ts'
+import { dismissNames, launcherNames } from '../../widget/host/words.ts'
 
 const languages = { ar, de, en, es, fr, he, ja, pt, zh }
 

@@ -12,7 +12,7 @@ import { addStyles } from './styles.ts'
 import { createToolServer } from './tool-server.ts'
 import { fitToViewport, setUnread } from './window.ts'
 
-/** What the frame has received last. */
+/** The state that the frame has received last. */
 interface Sent {
   readonly options?: ReadOptions
   readonly isOpen?: boolean
@@ -129,7 +129,7 @@ function postContext({ options, report }: HostWidget, post: (message: PageMessag
   try {
     const context = toPlain(options.context)
     if (isWithinLimit(context)) post({ type: 'context', context })
-    else report('context_too_large', 'More than 64 KiB')
+    else report('context_too_large', 'The context is larger than 64 KiB.')
   } catch {
     report('invalid_option', 'context')
   }

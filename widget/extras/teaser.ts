@@ -1,23 +1,10 @@
 /** Shows the teaser: a bubble above the closed launcher, which opens the chat or can be dismissed. */
 import type { HostWidget } from '../host/extras.ts'
-import { inLanguage } from '../host/words.ts'
+import { dismissNames, inLanguage } from '../host/words.ts'
 import { addStyles } from './styles.ts'
 
 /** Remembers, until the tab is closed, that the visitor has dismissed the teaser. */
 const DISMISSED = 'parley-teaser-dismissed'
-
-/** The names of the button that dismisses the teaser. */
-export const dismissNames: Readonly<Record<string, string>> = {
-  ar: 'إغلاق الرسالة',
-  de: 'Nachricht schließen',
-  en: 'Close message',
-  es: 'Cerrar el mensaje',
-  fr: 'Fermer le message',
-  he: 'סגירת ההודעה',
-  ja: 'メッセージを閉じる',
-  pt: 'Fechar a mensagem',
-  zh: '关闭消息',
-}
 
 export function showTeaser({ layout, open, options, ended }: HostWidget, text: string): void {
   if (isDismissed()) return

@@ -8,7 +8,7 @@ import type { SentType, WidgetState } from './page.ts'
 import type { ReadOptions } from './read-options.ts'
 import type { WebMcpTools } from './webmcp.ts'
 
-/** What the second script learns from the frame about the launcher. */
+/** Properties of the launcher that the second script learns from the frame. */
 export interface LauncherChanges {
   readonly color?: string
   readonly iconColor?: string

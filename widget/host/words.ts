@@ -1,4 +1,4 @@
-/** Names the launcher until the frame, which contains all translations, has loaded. */
+/** Names the buttons outside the frame, in the languages of the frame. */
 
 /** The names of the button that opens and closes the chat, `open|close`, as in `widget/frame/strings/`. */
 export const launcherNames: Readonly<Record<string, string>> = {
@@ -11,6 +11,19 @@ export const launcherNames: Readonly<Record<string, string>> = {
   ja: 'チャットを開く|チャットを閉じる',
   pt: 'Abrir o chat|Fechar o chat',
   zh: '打开聊天|关闭聊天',
+}
+
+/** The names of the button that closes the teaser. */
+export const dismissNames: Readonly<Record<string, string>> = {
+  ar: 'إغلاق الرسالة',
+  de: 'Nachricht schließen',
+  en: 'Close message',
+  es: 'Cerrar el mensaje',
+  fr: 'Fermer le message',
+  he: 'סגירת ההודעה',
+  ja: 'メッセージを閉じる',
+  pt: 'Fechar a mensagem',
+  zh: '关闭消息',
 }
 
 /**

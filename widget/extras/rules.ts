@@ -38,6 +38,8 @@ function watchScroll(percent: number, fire: () => void, signal: AbortSignal): vo
     if (room > 0 && (scrollTop / room) * 100 >= percent) fire()
   }
   addEventListener('scroll', check, { passive: true, signal })
+  // The visitor may have scrolled before this script has loaded.
+  check()
 }
 
 /** The pointer leaves through the top of the page, where the browser's tabs and address are. */

@@ -69,8 +69,8 @@ describe('an embedding', () => {
 
 describe('the embedding model', () => {
   test.each([
-    ['the named one', { model }],
-    ['the named one with its provider', { model: `mock/${model}` }],
+    ['the one in the request', { model }],
+    ['the one in the request, with its provider', { model: `mock/${model}` }],
     ["the backend's first embedding model if none is named", {}],
     ["the backend's first embedding model if it is null", { model: null }],
   ])('is %s', async (_which, named) => {

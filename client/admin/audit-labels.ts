@@ -28,6 +28,10 @@ export const actionNames = {
   'provider.update': 'Provider changed',
   'provider.delete': 'Provider deleted',
   'provider.test': 'Provider tested',
+  'webhook.create': 'Webhook created',
+  'webhook.update': 'Webhook changed',
+  'webhook.delete': 'Webhook deleted',
+  'webhook.rotate': 'Webhook secret rotated',
   'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const

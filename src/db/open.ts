@@ -18,6 +18,7 @@ export type {
   TurnStatus,
   TurnTable,
   VisitorTable,
+  WebhookDeliveryTable,
 } from './conversations/tables.ts'
 
 /** @throws StartupError if the database is not usable. */

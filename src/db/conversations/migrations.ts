@@ -186,6 +186,32 @@ async function createItemData(db: Kysely<unknown>): Promise<void> {
   await sql`create index item_data_deleted on item_data (name) where is_deleted = 1`.execute(db)
 }
 
+/** Lists deliveries without a foreign key, because with SQLite the webhooks are stored in another file. */
+async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('webhook_deliveries')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('webhook_id', 'text', (column) => column.notNull())
+    .addColumn('conversation_id', 'text')
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('body', 'text', (column) => column.notNull())
+    .addColumn('has_text', 'integer', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('attempt', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('next_at', 'bigint')
+    .addColumn('fence', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('last_status', 'integer')
+    .addColumn('last_error', 'text')
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'webhook_deliveries', 'webhook', ['webhook_id', 'created_at', 'id'])
+  await createIndex(db, 'webhook_deliveries', 'conversation', ['conversation_id'])
+  await createIndex(db, 'webhook_deliveries', 'creation', ['created_at'])
+  await sql`create index webhook_deliveries_due on webhook_deliveries (next_at) where next_at is not null`.execute(
+    db,
+  )
+}
+
 /** The names sort after those of the main database, because PostgreSQL holds both. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -193,4 +219,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1003_create_visitors': { up: createVisitors },
   '1004_add_main_line': { up: addMainLine },
   '1005_create_item_data': { up: createItemData },
+  '1007_create_webhook_deliveries': { up: createWebhookDeliveries },
 }

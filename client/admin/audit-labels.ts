@@ -67,6 +67,10 @@ export const actionGroups = [
     group: 'Providers',
     actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
   },
+  {
+    group: 'Webhooks',
+    actions: ['webhook.create', 'webhook.update', 'webhook.delete', 'webhook.rotate'],
+  },
   { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: string; actions: readonly Action[] }[]
 

@@ -18,7 +18,9 @@ export interface Received {
 export interface Receiver {
   readonly url: string
   readonly received: Received[]
-  /** Answers the next deliveries; afterwards, the receiver answers with 204. */
+  /** The status of all answers that are not given by `answerNext`; 204 by default. */
+  status: number
+  /** Answers the next deliveries. */
   answerNext(...answers: readonly ((response: ServerResponse) => void)[]): void
 }
 
@@ -30,13 +32,19 @@ export const withStatus =
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = []
   const answers: ((response: ServerResponse) => void)[] = []
+  const receiver: Receiver = {
+    url: '',
+    received,
+    status: 204,
+    answerNext: (...next) => void answers.push(...next),
+  }
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece)
     const text = Buffer.concat(pieces).toString()
     const { headers } = request
     received.push({ id: String(headers['webhook-id']), headers, text, body: JSON.parse(text) })
-    const answer = answers.shift() ?? withStatus(204)
+    const answer = answers.shift() ?? withStatus(receiver.status)
     answer(response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -46,11 +54,7 @@ export async function startReceiver(): Promise<Receiver> {
   })
   const address = server.address()
   const port = typeof address === 'object' ? address?.port : undefined
-  return {
-    url: `http://127.0.0.1:${port}/hook`,
-    received,
-    answerNext: (...next) => void answers.push(...next),
-  }
+  return Object.assign(receiver, { url: `http://127.0.0.1:${port}/hook` })
 }
 
 /** Creates a webhook; returns the response body. */

@@ -43,4 +43,6 @@ const server = createServer(async (request, response) => {
   }
 })
 
-server.listen(Number(PORT), '127.0.0.1', () => console.log(`listening on port ${server.address().port}`))
+server.listen(Number(PORT), '127.0.0.1', () => {
+  process.stdout.write(`listening on port ${server.address().port}\n`)
+})

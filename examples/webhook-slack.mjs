@@ -37,4 +37,6 @@ const server = createServer(async (request, response) => {
   response.writeHead(answer.ok ? 204 : 502).end()
 })
 
-server.listen(Number(PORT), '127.0.0.1', () => console.log(`listening on port ${server.address().port}`))
+server.listen(Number(PORT), '127.0.0.1', () => {
+  process.stdout.write(`listening on port ${server.address().port}\n`)
+})

@@ -12,7 +12,11 @@ const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const event = JSON.stringify({
   type: 'conversation.created',
   timestamp: '2026-11-24T10:00:00Z',
-  data: { conversation_id: 'conv_1', url: 'https://chat.example.org/console/conversations/conv_1', text: 'Hello?' },
+  data: {
+    conversation_id: 'conv_1',
+    url: 'https://chat.example.org/console/conversations/conv_1',
+    text: 'Hello?',
+  },
 })
 
 async function listen(server: Server | ReturnType<typeof createHttpServer>): Promise<number> {
@@ -72,7 +76,12 @@ test('the e-mail example sends verified events, and reports a failure of the mai
   expect(await send(otherSecret)).toBe(401)
   expect(await send(secret)).toBe(204)
   expect(mails).toHaveLength(1)
-  for (const part of ['Subject: conversation.created conv_1', 'To: team@example.org', '<whd_1@parley>', 'Hello?'])
+  for (const part of [
+    'Subject: conversation.created conv_1',
+    'To: team@example.org',
+    '<whd_1@parley>',
+    'Hello?',
+  ])
     expect(mails[0]).toContain(part)
   const failing = await startExample('webhook-email.mjs', { SMTP_URL: 'smtp://127.0.0.1:1', ...mail })
   expect(await failing(secret)).toBe(502)
@@ -85,22 +94,15 @@ function serveMail(socket: import('node:net').Socket, mails: string[]): void {
   socket.write('220 mail\r\n')
   socket.on('data', (piece) => {
     text += piece
-    for (let end = text.indexOf('\r\n'); end >= 0; end = text.indexOf(isData ? '\r\n.\r\n' : '\r\n')) {
+    for (;;) {
+      const end = text.indexOf(isData ? '\r\n.\r\n' : '\r\n')
+      if (end < 0) return
       const line = text.slice(0, end)
-      if (isData) {
-        mails.push(line)
-        isData = false
-        text = text.slice(end + 5)
-        socket.write('250 stored\r\n')
-        continue
-      }
-      text = text.slice(end + 2)
-      isData = /^data$/i.test(line)
-      if (isData && !text.includes('\r\n.\r\n')) {
-        socket.write('354 go on\r\n')
-        return
-      }
-      socket.write(/^quit$/i.test(line) ? '221 bye\r\n' : '250 ok\r\n')
+      text = text.slice(end + (isData ? 5 : 2))
+      if (isData) mails.push(line)
+      const begins = !isData && /^data$/i.test(line)
+      isData = begins
+      socket.write(begins ? '354 go on\r\n' : '250 ok\r\n')
     }
   })
 }

@@ -9,7 +9,13 @@ import { createWebhookDirectory } from '../../webhooks/directory.ts'
 import { renderDelivery, renderWebhook, WebhookCreation } from '../../webhooks/schema.ts'
 import { Sender } from '../../webhooks/sender.ts'
 import { createWebhook, deleteWebhook, listWebhooks, testWebhook } from '../../webhooks/webhooks.ts'
-import { chooseParentKey, commandActor, createDeps, withConversations, withDatabase } from '../installation.ts'
+import {
+  chooseParentKey,
+  commandActor,
+  createDeps,
+  withConversations,
+  withDatabase,
+} from '../installation.ts'
 import { print, printResult, renderTable, renderTime } from '../output.ts'
 
 interface KeyOptions {

@@ -109,7 +109,11 @@ describe('webhooks', () => {
     const chat = { model: `agent/${agentId}`, messages: [{ role: 'user', content: 'hello' }] }
     await app.call('POST', '/v1/chat/completions', { key, body: chat })
     const { deps } = app.service
-    await deps.db.updateTable('parent_keys').set({ revoked_at: 1 }).where('id', '=', key.slice(4, 16)).execute()
+    await deps.db
+      .updateTable('parent_keys')
+      .set({ revoked_at: 1 })
+      .where('id', '=', key.slice(4, 16))
+      .execute()
     clock.advance(11)
     await deps.webhooks.find()
     await deliverDue(app)
@@ -135,7 +139,8 @@ describe('the URL of a webhook', () => {
   test('is rejected for every spelling of a private address', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const failures: unknown[] = []
-    for (const host of privateSpellings) failures.push((await problemOf(app, { url: `https://${host}/`, events }))[0])
+    for (const host of privateSpellings)
+      failures.push((await problemOf(app, { url: `https://${host}/`, events }))[0])
     expect(privateSpellings).toHaveLength(40)
     expect(failures).toEqual(Array(40).fill(400))
   })
@@ -147,6 +152,14 @@ const privateSpellings = [
   ...['127.255.255.254', '0.0.0.0', '0', '10.0.0.1', '10.1', '0xa000001', '172.16.0.1', '172.31.255.255'],
   ...['192.168.0.1', '192.168.257', '0300.0250.0.1', '169.254.169.254', '0xa9fea9fe', '2852039166'],
   ...['100.64.0.1', '100.100.100.200', '192.0.0.192', '198.18.0.1', '224.0.0.1', '255.255.255.255'],
-  ...['[::1]', '[::]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::ffff:a9fe:a9fe]', '[fe80::1]', '[fc00::1]'],
+  ...[
+    '[::1]',
+    '[::]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[::ffff:a9fe:a9fe]',
+    '[fe80::1]',
+    '[fc00::1]',
+  ],
   ...['[fd00:ec2::254]', '[64:ff9b::7f00:1]', 'localhost', 'a.localhost', '１２７.０.０.１'],
 ]

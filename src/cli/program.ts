@@ -178,7 +178,7 @@ function addProvidersCommands(providers: Command): void {
 }
 
 function addWebhooksCommands(webhooks: Command): void {
-  const load = () => import('./commands/webhooks.ts')
+  const load = () => import('./commands/conversations/webhooks.ts')
   const keyHelp = 'parent key that owns the webhooks, given as the key or its id'
   withJson(webhooks.command('list'))
     .description('list the webhooks of a parent key')

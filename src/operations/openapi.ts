@@ -233,7 +233,7 @@ function idOf(schema: z.ZodType): string {
 
 export const AgentError = z
   .strictObject({ error: z.string(), code: z.string().optional() })
-  .meta({ id: 'AgentError', description: 'Error format of paths under /v1/agents.' })
+  .meta({ id: 'AgentError', description: 'Error format of paths under /v1/agents and /v1/bin/agents.' })
 
 export const ChatError = z
   .strictObject({

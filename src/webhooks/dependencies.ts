@@ -20,7 +20,7 @@ export interface Dependencies {
   readonly webhooks: WebhookService
 }
 
-/** What a module needs to report its changes to webhooks. */
+/** Reports the changes of a module to webhooks. */
 export interface EventPublisher extends Pick<WebhookDirectory, 'find'> {
   /** Sends the prepared deliveries; call it after the transaction that stores them. */
   wake(): void

@@ -14,8 +14,8 @@ const JITTER = 0.1
 const LONGEST_RETRY_AFTER = DAY
 
 /**
- * Returns the seconds until the next attempt after `attempts` failed ones; undefined if there is none.
- * `retryAfter` is what the receiver has asked for, in seconds.
+ * Returns the seconds until the next attempt after `attempts` failed ones; undefined after the last attempt.
+ * `retryAfter` is the time that the receiver requests, in seconds.
  */
 export function secondsUntilNext(
   attempts: number,

@@ -58,7 +58,7 @@ export const Webhook = z
     failing_since: seconds.nullable().meta({ description: 'Null if the last attempt succeeded.' }),
     previous_valid_until: seconds
       .nullable()
-      .meta({ description: 'Time until which the previous secret also signs; null if there is none.' }),
+      .meta({ description: 'Time until which the previous secret also signs; null before the first rotation.' }),
     created_at: seconds,
     updated_at: seconds,
   })
@@ -101,7 +101,7 @@ export const WebhookDelivery = z
     conversation_id: z.string().nullable(),
     state: z.enum(['pending', 'delivered', 'failed']),
     attempts: z.int().meta({ description: 'Number of attempts since the delivery was created or retried.' }),
-    next_at: seconds.nullable().meta({ description: 'Time of the next attempt; null if there is none.' }),
+    next_at: seconds.nullable().meta({ description: 'Time of the next attempt; null after the last one.' }),
     last_status: z
       .int()
       .nullable()

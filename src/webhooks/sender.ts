@@ -18,7 +18,7 @@ export interface Sent {
   readonly status: number | null
   /** Why the attempt failed; null after a success. */
   readonly error: string | null
-  /** What the receiver has asked for, in seconds. */
+  /** The receiver's `Retry-After`, in seconds. */
   readonly retryAfter: number | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Tests what a page loads before the chat is opened, and the functions with which it controls the chat. */
+/** Tests the requests of a page before the chat is opened, and the functions that control the chat. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
@@ -20,7 +20,7 @@ afterAll(() => harness?.close())
 
 const publicPart = () => harness.agent.agent_key.slice(0, 'agnt_key-'.length + 12)
 
-/** Opens a page whose script tag has the key in its address. */
+/** Opens a page whose script tag has the key in its URL. */
 async function open(options: object = {}, body = ''): Promise<WidgetPage & { requests: string[] }> {
   const requests: string[] = []
   harness.browser.once('context', (context) =>
@@ -58,7 +58,7 @@ describe('a page with the loader', () => {
     await opened.page.close()
   })
 
-  test("loads the agent's theme in a second script if the key is not in the loader's address", async () => {
+  test("loads the agent's theme in a second script if the key is not in the loader's URL", async () => {
     const opened = await harness.open({
       body: harness.script(`data-api-key="${harness.agent.agent_key}"`),
     })
@@ -67,14 +67,14 @@ describe('a page with the loader', () => {
     await opened.page.close()
   })
 
-  test('loads the frame when the page is idle if the option load is idle', async () => {
+  test('loads the frame when the page is idle if the `load` option is `idle`', async () => {
     const opened = await open({ load: 'idle' })
     await expect.poll(() => opened.requests).toContain('/embed/frame')
     await opened.page.close()
   })
 })
 
-describe('the window', () => {
+describe('the chat window', () => {
   test('is open again after a reload, until the visitor closes it', async () => {
     const opened = await open()
     await opened.launcher.click()
@@ -111,8 +111,8 @@ describe('the window', () => {
   })
 })
 
-describe('the functions of the page', () => {
-  test('sendMessage opens the chat, sends the text and publishes both messages without their text', async () => {
+describe('in the page API', () => {
+  test('sendMessage opens the chat and sends the text, and the message events contain no text', async () => {
     const opened = await open()
     await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
     await run(opened, "ParleyChat.sendMessage('Hello from the page')")
@@ -148,7 +148,7 @@ describe('the functions of the page', () => {
     await opened.page.close()
   })
 
-  test('counts unread answers, and shows the number in the title if titleBadge is set', async () => {
+  test('unreadCount counts unread answers, and titleBadge shows the number in the page title', async () => {
     const opened = await open({ titleBadge: true })
     await run(opened, "ParleyChat.sendMessage('Hello'); ParleyChat.close()")
     await expect.poll(() => run(opened, 'ParleyChat.unreadCount')).toBe(1)

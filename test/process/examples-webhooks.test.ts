@@ -102,7 +102,7 @@ function serveMail(socket: import('node:net').Socket, mails: string[]): void {
       if (isData) mails.push(line)
       const begins = !isData && /^data$/i.test(line)
       isData = begins
-      socket.write(begins ? '354 go on\r\n' : '250 ok\r\n')
+      socket.write(begins ? '354 continue\r\n' : '250 ok\r\n')
     }
   })
 }

@@ -6,6 +6,7 @@ import { insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { NewDelivery } from '../../webhooks/events.ts'
 import { toResponseUsage } from '../chat-piece.ts'
 import { encodeItem, insertItemRows, sumBytes } from '../item-store.ts'
+import { indexTurn } from '../search/index-rows.ts'
 import { renderOutput } from '../turn-output.ts'
 import type { StopReason, TurnRoute } from './running-turn.ts'
 import { endTurn, releaseConversation } from './statements.ts'
@@ -71,6 +72,7 @@ export async function storeEnd(
     bytes: sumBytes(produced),
   })
   await insertItemRows(trx, { conversationId, turnId, nowSeconds }, produced, rows[0]?.items ?? 0)
+  await indexTurn(trx, turnId)
   if (outcome.error_code !== null) {
     const { revision, mode } = rows[0] ?? {}
     await insertDeliveries(trx, end.deliveries ?? [], { status: outcome.status, mode, revision })

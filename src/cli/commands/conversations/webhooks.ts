@@ -1,22 +1,22 @@
 /** The `webhooks` commands list, create, test and delete webhooks. */
-import { loadSealer } from '../../agents/sealed-keys.ts'
-import type { Config } from '../../config/config.ts'
-import { StartupError } from '../../lib/errors.ts'
-import { createLog } from '../../telemetry/log.ts'
-import { Metrics } from '../../telemetry/metrics.ts'
-import { Deliverer } from '../../webhooks/deliverer.ts'
-import { createWebhookDirectory } from '../../webhooks/directory.ts'
-import { renderDelivery, renderWebhook, WebhookCreation } from '../../webhooks/schema.ts'
-import { Sender } from '../../webhooks/sender.ts'
-import { createWebhook, deleteWebhook, listWebhooks, testWebhook } from '../../webhooks/webhooks.ts'
+import { loadSealer } from '../../../agents/sealed-keys.ts'
+import type { Config } from '../../../config/config.ts'
+import { StartupError } from '../../../lib/errors.ts'
+import { createLog } from '../../../telemetry/log.ts'
+import { Metrics } from '../../../telemetry/metrics.ts'
+import { Deliverer } from '../../../webhooks/deliverer.ts'
+import { createWebhookDirectory } from '../../../webhooks/directory.ts'
+import { renderDelivery, renderWebhook, WebhookCreation } from '../../../webhooks/schema.ts'
+import { Sender } from '../../../webhooks/sender.ts'
+import { createWebhook, deleteWebhook, listWebhooks, testWebhook } from '../../../webhooks/webhooks.ts'
 import {
   chooseParentKey,
   commandActor,
   createDeps,
   withConversations,
   withDatabase,
-} from '../installation.ts'
-import { print, printResult, renderTable, renderTime } from '../output.ts'
+} from '../../installation.ts'
+import { print, printResult, renderTable, renderTime } from '../../output.ts'
 
 interface KeyOptions {
   /** The parent key, or its id; not needed if there is only one. */

@@ -54,8 +54,7 @@ const frameAliases = [
  * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`) or
  * the second script (`widget/host/extras.ts`).
  */
-const internalNames =
-  /^(attach|onApproach|post|onConnect|onEscape|onSilence|onToggle|paint|publishCall|setExpanded|setOpen|setUnread|setWords|showHint)$/
+const internalNames = /^(attach|onApproach|onEscape|onToggle|paint|setOpen)$/
 
 async function bundle(
   entry: string,

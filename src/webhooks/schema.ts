@@ -58,7 +58,9 @@ export const Webhook = z
     failing_since: seconds.nullable().meta({ description: 'Null if the last attempt succeeded.' }),
     previous_valid_until: seconds
       .nullable()
-      .meta({ description: 'Time until which the previous secret also signs; null before the first rotation.' }),
+      .meta({
+        description: 'Time until which the previous secret also signs; null before the first rotation.',
+      }),
     created_at: seconds,
     updated_at: seconds,
   })

@@ -56,11 +56,9 @@ export const Webhook = z
       description: '`gone` after the status 410, `failing` after five days of failures.',
     }),
     failing_since: seconds.nullable().meta({ description: 'Null if the last attempt succeeded.' }),
-    previous_valid_until: seconds
-      .nullable()
-      .meta({
-        description: 'Time until which the previous secret also signs; null before the first rotation.',
-      }),
+    previous_valid_until: seconds.nullable().meta({
+      description: 'Time until which the previous secret also signs; null before the first rotation.',
+    }),
     created_at: seconds,
     updated_at: seconds,
   })

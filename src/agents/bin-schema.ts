@@ -1,4 +1,4 @@
-/** Defines the request and response schemas for the bin of agents. */
+/** Defines the request and response schemas for the agent bin. */
 import { z } from 'zod'
 import type { Page } from '../lib/page.ts'
 import { reference } from '../lib/schema-bounds.ts'

@@ -65,7 +65,7 @@ export const AgentListQuery = z.object({
   sort: z
     .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
     .optional()
-    .meta({ default: 'created', description: 'What the list is sorted by.' }),
+    .meta({ default: 'created', description: 'Sort field.' }),
   q: searchText().optional().meta({
     description: 'Returns only agents whose name or id contains this text.',
   }),
@@ -143,7 +143,7 @@ export const AgentDetail = z
       tools,
       behavior: AgentBehavior.optional(),
       conversations: AgentConversations.optional().meta({
-        description: 'What the agent stores, with default values; absent if it stores nothing.',
+        description: 'Storage settings of the agent, including defaults; absent if it stores nothing.',
       }),
     }),
     instructions: z.string(),
@@ -196,7 +196,7 @@ export const AgentVersionList = z
   })
   .meta({ id: 'AgentVersionList' })
 
-/** The agent fields that its public key may read. Never includes the instructions. */
+/** The agent fields that an agent key may read. Never includes the instructions. */
 export const AgentSelf = z
   .strictObject({
     id: agentId,
@@ -224,16 +224,19 @@ export const AgentSelf = z
       keep_days: z
         .int()
         .nullable()
-        .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
+        .meta({ description: 'Number of days for which a conversation is stored after its last activity.' }),
       notice: z
         .strictObject({ text: z.string(), url: z.string().nullable() })
         .nullable()
-        .meta({ description: 'Text about storage for visitors; null for the default text.' }),
+        .meta({ description: 'Notice about storage for visitors; null for the default notice.' }),
       list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
       delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
       resume_seconds: z
         .int()
-        .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
+        .meta({
+          description:
+            'Maximum time in seconds since the last activity of a conversation that the widget continues.',
+        }),
     }),
   })
   .meta({ id: 'AgentSelf' })
@@ -376,7 +379,7 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
-/** For a tool without a known schema, the schema of an empty object. */
+/** Renders a tool. A tool without a known schema gets the schema of an empty object. */
 function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   const {
     name,

@@ -1,4 +1,4 @@
-/** Deletes calls after the retention time, and releases the reservations of calls that never ended. */
+/** Deletes calls after the retention time, and releases expired token reservations. */
 
 import { createDeletionTime } from '../lib/clock.ts'
 import { sweepReservations } from './budget-enforcer.ts'

@@ -62,7 +62,7 @@ export async function deleteCallsBefore(db: Database, id: string, limit: number)
   return Number(result.numDeletedRows)
 }
 
-/** Ids sort by the start of the call. */
+/** Call ids sort by the time at which the call began. */
 export interface CallRange {
   /** Undefined for the calls of all tenants. */
   readonly tenantId: string | undefined

@@ -154,7 +154,7 @@ function createConversations(
   return { conversations, onAgentDeleted }
 }
 
-/** Lets the body limit of agent keys rise for agents that accept attachments. */
+/** Raises the body limit of agent keys for agents that accept attachments. */
 function createAttachmentBytes(agents: Deps['agents']): Deps['attachmentBytes'] {
   const bytesOf = (agent: Agent | undefined) => attachmentBytesOf(agent?.definition.attachments)
   return ({ tenantId, agentId }) => {

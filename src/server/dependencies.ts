@@ -20,7 +20,7 @@ export interface Deps
     ConsoleDependencies,
     FilesDependencies,
     VisitorsDependencies {
-  /** The providers of the environment. */
+  /** The providers in the configuration. */
   readonly backends: readonly ChatBackend[]
   readonly providers: LiveProviders
   readonly artifacts: ArtifactService

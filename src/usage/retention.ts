@@ -48,7 +48,7 @@ export function startUsageMaintenance(
 }
 
 /**
- * Deletes calls older than the retention time in small batches, but not their daily sums; returns the number
+ * Deletes calls older than the retention time in small batches, but not their daily totals; returns the number
  * of deleted calls.
  */
 export async function pruneCalls(

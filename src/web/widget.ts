@@ -36,7 +36,7 @@ const Manifest = z.object({
   demoStyle: Part,
   previewScript: Part,
   previewStyle: Part,
-  /** The parts of the frame and its worker that they load when they need them. */
+  /** The parts that the frame and its worker load on demand. */
   frameChunks: z.array(Part),
 })
 type PartName = Exclude<keyof z.infer<typeof Manifest>, 'frameChunks'>
@@ -79,7 +79,10 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
   return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
-/** The strictest policy that still allows a page to embed the widget. `connections` are for the page's own requests. */
+/**
+ * The strictest policy that still allows a page to embed the widget. `connections` lists the sources for the
+ * page's own requests.
+ */
 const renderPagePolicy = (connections: string, frames: string, ancestors: string, images = "'self' data:") =>
   [
     "default-src 'none'",
@@ -176,7 +179,7 @@ function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
 }
 
-/** Renders the attribute with the theme of the agent whose key is in the address. */
+/** Renders the attribute with the agent's theme. */
 function renderThemeAttribute(theme: AgentTheme = {}): string {
   return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
 }
@@ -200,7 +203,9 @@ ${designHead}
 
 const LOADER_AGE_SECONDS = 300
 
-/** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
+/**
+ * Lets pages of any origin load these files, even with `integrity` or under `Cross-Origin-Embedder-Policy`.
+ */
 const crossOriginHeaders: Headers = {
   ...commonHeaders,
   'Cross-Origin-Resource-Policy': 'cross-origin',
@@ -250,7 +255,7 @@ function keyOf({ url }: IncomingMessage): string {
   return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
 }
 
-/** Returns code that stores the fields of the theme that concern the page (`widget/host/theme.ts`). */
+/** Returns code that stores the theme fields for the page (`widget/host/theme.ts`). */
 function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentTheme = {}): string {
   const { avatar, ...others } = theme
   const shown = {

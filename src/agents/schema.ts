@@ -232,8 +232,7 @@ export const AgentSelf = z
       list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
       delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
       resume_seconds: z.int().meta({
-        description:
-          'Maximum time in seconds since the last activity of a conversation that the widget continues.',
+        description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
       }),
     }),
   })

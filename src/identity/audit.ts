@@ -46,7 +46,7 @@ export interface AuditEvent {
     readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider'
     readonly id: string
   }
-  /** Public id of the parent key that is or owns the target; null if there is none. */
+  /** Public id of the parent key that is or owns the target; null if no key does. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>

@@ -74,7 +74,7 @@ describe('an agent with attachments', () => {
     ],
     ['a PNG that is named JPEG', all, image(png().replace('png', 'jpeg')), 400, 'matches its media type'],
     ['base64 that is not valid', all, image(`${png()}!*&=`), 400, 'base64 data URL'],
-    ['an image that is named PDF', all, file(png().replace('image/png', 'application/pdf')), 400, 'is a PDF'],
+    ['an image that is named PDF', all, file(png().replace('image/png', 'application/pdf')), 400, 'contain a PDF'],
     ['a text file with control characters', all, note('a\u0000b'), 400, 'control characters'],
   ])('rejects %s', async (_, rules, part, status, words) => {
     const { app, key } = await startAgent(rules)

@@ -15,11 +15,20 @@ import {
   rotateAgentKey,
 } from './agents.ts'
 import { BIN_SECONDS, binAgent, deleteBinnedAgent, listBinnedAgents, restoreBinnedAgent } from './bin.ts'
-import { AgentBinList, AgentBinned, AgentBinQuery, AgentRestored, renderBin } from './bin-schema.ts'
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import { listAgents, listVersions } from './list.ts'
+import { listAgentsWith, listVersions } from './list.ts'
+import {
+  AgentBinList,
+  AgentBinned,
+  AgentBinQuery,
+  AgentListQuery,
+  AgentNames,
+  AgentNamesQuery,
+  AgentRestored,
+  renderBin,
+} from './list-schema.ts'
 import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
 import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
 import {
@@ -27,9 +36,6 @@ import {
   AgentDeleted,
   AgentDetail,
   AgentList,
-  AgentListQuery,
-  AgentNames,
-  AgentNamesQuery,
   AgentReference,
   AgentSelf,
   AgentUpdated,
@@ -83,7 +89,7 @@ export const agentsOperations = {
     input: AgentListQuery,
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
-      renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
+      renderAgentList(deps, await listAgentsWith(deps, caller.tenantId, input)),
   }),
 
   names: query({

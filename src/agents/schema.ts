@@ -1,6 +1,6 @@
 /** Defines the request and response schemas for agents, and renders agents into them. */
 import { z } from 'zod'
-import { longText, reference, searchText } from '../lib/schema-bounds.ts'
+import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
@@ -47,34 +47,6 @@ export const DefinitionReplacement = DefinitionBody.extend({
 
 export const AgentReference = z.object({ agent_id: agentId })
 
-export const AgentListQuery = z.object({
-  limit: z.int().min(1).max(100).optional().meta({
-    description:
-      'Maximum number of agents to return. Defaults to 1000. A response contains at most 2 MiB of definitions.',
-  }),
-  after: reference()
-    .optional()
-    .meta({ description: 'Id of an agent; returns only agents after it in the list.' }),
-  before: reference()
-    .optional()
-    .meta({ description: 'Id of an agent; returns only agents before it in the list.' }),
-  order: z
-    .enum(['asc', 'desc'])
-    .optional()
-    .meta({ default: 'desc', description: 'Sort order; `desc` returns the newest agents first.' }),
-  sort: z
-    .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
-    .optional()
-    .meta({ default: 'created', description: 'Sort field.' }),
-  q: searchText().optional().meta({
-    description: 'Returns only agents whose name or id contains this text.',
-  }),
-})
-
-export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })
-
-export const AgentNames = z.array(z.strictObject({ id: agentId, name: z.string() }))
-
 const wrongVersion = 'must be a whole number, 1 or more'
 
 export const AgentVersionReference = z.strictObject({
@@ -116,6 +88,9 @@ const AgentListItem = z
     behavior: AgentBehavior.optional(),
     markdown: z.string(),
     created_at: createdAt,
+    last_used_on: z.iso.date().nullable().optional().meta({
+      description: 'Last day (UTC) with a call, or null; present only with `include=last_used_on`.',
+    }),
   })
   .meta({ id: 'AgentListItem' })
 
@@ -257,7 +232,7 @@ export function renderAgentCreated(
 
 export function renderAgentList(
   deps: Pick<Dependencies, 'sealer' | 'models'>,
-  { agents, hasMore }: AgentPage,
+  { agents, hasMore, lastDays }: AgentPage,
 ): z.output<typeof AgentList> {
   const data = agents.map((agent) => ({
     id: agent.row.id,
@@ -265,6 +240,7 @@ export function renderAgentList(
     ...renderSummary(deps, agent),
     markdown: agent.markdown,
     created_at: agent.row.created_at,
+    ...(lastDays && { last_used_on: lastDays.get(agent.row.id) ?? null }),
   }))
   if (hasMore === undefined) return { object: 'list', data }
   return {

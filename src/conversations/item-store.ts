@@ -29,12 +29,16 @@ export function sizesOf(items: readonly NewItem[]): number[] {
 /** An item with its body as JSON text, as the row stores it. */
 export type EncodedItem = Omit<NewItem, 'body' | 'dataBytes'> & {
   readonly body: string
+  /** The name of the called tool; null for items that are not calls. */
+  readonly name: string | null
   readonly bytes: number
 }
 
 export function encodeItem({ dataBytes = 0, ...item }: NewItem): EncodedItem {
   const body = JSON.stringify(item.body)
-  return { ...item, body, bytes: Buffer.byteLength(body) + dataBytes }
+  const { name } = item.body as { name?: unknown }
+  const called = item.type === 'function_call' && typeof name === 'string' ? name : null
+  return { ...item, body, name: called, bytes: Buffer.byteLength(body) + dataBytes }
 }
 
 /** Items as their rows contain them, and the blobs with their data. */

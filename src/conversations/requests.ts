@@ -24,6 +24,7 @@ import {
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
 import type { ConversationListQuery, ConversationObject, ItemList, ListedItem } from './schema.ts'
+import { indexItemsFrom } from './search/index-rows.ts'
 import {
   CONVERSATION_BYTES,
   type ConversationRow,
@@ -90,6 +91,7 @@ export async function createConversation(
       expires_at: nowSeconds + Math.min(withoutAgentDays, maxDays) * DAY_SECONDS,
     })
     await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, encoded)
+    await indexItemsFrom(trx, id, 1)
   }
   await withData(deps, items, (encoded) => write.transaction().execute((trx) => insert(trx, encoded)))
   quota?.add(CONVERSATION_BYTES + sizeOf(items))
@@ -185,6 +187,7 @@ export async function addItems(
     const count = await insertItems(trx, { conversationId: id, turnId: null, nowSeconds }, encoded)
     // Checked after the row is locked, because several requests can add items at the same time.
     if (count > MAX_ITEMS) throw conversationFull()
+    await indexItemsFrom(trx, id, count - items.length + 1)
     await extendConversation(trx, id, { title: titleOf(items), nowSeconds })
   }
   await withData(deps, items, (encoded) => db.write.transaction().execute((trx) => insert(trx, encoded)))

@@ -81,10 +81,6 @@ const sums = {
   first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed responses.' }),
 }
 
-export const AgentLastDays = z
-  .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
-  .meta({ description: 'Agents that were never called are omitted.' })
-
 /** Limits the failures that a call records. */
 export const MAX_FAILED_ATTEMPTS = 20
 

@@ -1,6 +1,6 @@
 /** Reads and writes calls and their daily totals. */
 
-import type { CompiledQuery, Selectable } from 'kysely'
+import { type CompiledQuery, type Selectable, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
 import { dayOf } from './days.ts'
@@ -24,6 +24,20 @@ export async function listDays(
   if (filter.agent !== undefined) days = days.where('agent_id', '=', filter.agent)
   if (filter.model !== undefined) days = days.where('model', '=', filter.model)
   return days.execute()
+}
+
+/** Returns the last day with calls by agent id; reads one index entry for each agent. */
+export async function listLastDays(
+  db: Database,
+  tenantId: string,
+  agentIds: readonly string[],
+): Promise<Map<string, string>> {
+  const wanted = sql.join(agentIds.map((id) => sql`(${id})`))
+  const { rows } = await sql<{ agent: string; day: string | null }>`
+    select wanted.column1 as agent,
+      (select max(day) from usage_days where parent_key_id = ${tenantId} and agent_id = wanted.column1) as day
+    from (values ${wanted}) as wanted`.execute(db)
+  return new Map(rows.flatMap(({ agent, day }) => (day === null ? [] : [[agent, day]])))
 }
 
 export interface DayFilter {

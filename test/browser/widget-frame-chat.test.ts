@@ -163,7 +163,7 @@ describe('the message input', () => {
     expect(await opened.frame.locator('article.user').count()).toBe(0)
   })
 
-  test('can start a new conversation after a confirmation', async () => {
+  test('keeps the conversation until the user confirms that a new one starts', async () => {
     const opened = await harness.open()
     await opened.say('to be lost')
     await opened.settle()

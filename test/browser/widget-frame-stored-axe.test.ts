@@ -1,4 +1,4 @@
-/** Tests the accessibility of the widget's states of stored conversations. */
+/** Tests that the widget's states for stored conversations have no accessibility violations. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
 import {

@@ -1,4 +1,4 @@
-/** Tests what a page loads before the chat is opened, and the functions with which it controls the chat. */
+/** Tests the requests of a page before the chat is opened, and the functions that control the chat. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
@@ -20,7 +20,7 @@ afterAll(() => harness?.close())
 
 const publicPart = () => harness.agent.agent_key.slice(0, 'agnt_key-'.length + 12)
 
-/** Opens a page whose script tag has the key in its address. */
+/** Opens a page whose script tag has the key in its URL. */
 async function open(options: object = {}, body = ''): Promise<WidgetPage & { requests: string[] }> {
   const requests: string[] = []
   harness.browser.once('context', (context) =>
@@ -58,7 +58,7 @@ describe('a page with the loader', () => {
     await opened.page.close()
   })
 
-  test("loads the agent's theme in a second script if the key is not in the loader's address", async () => {
+  test("loads the agent's theme in a second script if the key is not in the loader's URL", async () => {
     const opened = await harness.open({
       body: harness.script(`data-api-key="${harness.agent.agent_key}"`),
     })
@@ -67,14 +67,14 @@ describe('a page with the loader', () => {
     await opened.page.close()
   })
 
-  test('loads the frame when the page is idle if the option load is idle', async () => {
+  test('loads the frame when the page is idle if the `load` option is `idle`', async () => {
     const opened = await open({ load: 'idle' })
     await expect.poll(() => opened.requests).toContain('/embed/frame')
     await opened.page.close()
   })
 })
 
-describe('the window', () => {
+describe('the chat window', () => {
   test('is open again after a reload, until the visitor closes it', async () => {
     const opened = await open()
     await opened.launcher.click()
@@ -111,8 +111,8 @@ describe('the window', () => {
   })
 })
 
-describe('the functions of the page', () => {
-  test('sendMessage opens the chat, sends the text and publishes both messages without their text', async () => {
+describe('the page API', () => {
+  test('opens the chat and sends the text with sendMessage, and its message events contain no text', async () => {
     const opened = await open()
     await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
     await run(opened, "ParleyChat.sendMessage('Hello from the page')")
@@ -123,7 +123,7 @@ describe('the functions of the page', () => {
     await opened.page.close()
   })
 
-  test('prefill puts the text into the input without sending it', async () => {
+  test('puts the text of prefill into the input without sending it', async () => {
     const opened = await open()
     await run(opened, "ParleyChat.prefill('A draft')")
     await expect.poll(() => opened.frame.getByRole('textbox').inputValue()).toBe('A draft')
@@ -131,7 +131,7 @@ describe('the functions of the page', () => {
     await opened.page.close()
   })
 
-  test('setUser hides the conversation of the previous user', async () => {
+  test('hides the conversation of the previous user after setUser', async () => {
     const opened = await open()
     await run(opened, "ParleyChat.setUser('one'); ParleyChat.sendMessage('Secret of one')")
     await opened.frame.locator('main').getByText('You said: Secret of one').waitFor()
@@ -140,7 +140,7 @@ describe('the functions of the page', () => {
     await opened.page.close()
   })
 
-  test('on returns a function that removes the listener', async () => {
+  test('returns a function from `on` that removes the listener', async () => {
     const opened = await open()
     await run(opened, "count = 0; stop = ParleyChat.on('opened', () => count++); ParleyChat.open()")
     await run(opened, 'ParleyChat.close(); stop(); ParleyChat.open()')

@@ -27,7 +27,10 @@ const unlimited = {
 }
 const mostCpuMs = 100
 const mostMemoryMb = 50
-/** Rejected requests must end sooner; for an event stream, which has no end, the status is enough. */
+/**
+ * Maximum wait for a response to end, in milliseconds. Rejected requests end sooner, and event streams do not
+ * end.
+ */
 const streamMs = 1_500
 
 /** Sends a request on its own connection; returns its status, or undefined if the connection closed without one. */
@@ -48,7 +51,7 @@ async function send(url: string, bytes: Buffer, { framing }: HostileRequest): Pr
   return status === undefined ? undefined : Number(status)
 }
 
-/** Bodies in tiny chunks for routes that do not read the body. */
+/** Requests whose bodies arrive in tiny chunks, for routes that reject them without reading the body. */
 const knownRequests = ['/docs', '/v1/chat/completions', '/trpc/chat.stream', '/v1/files', '/upload'].map(
   (target): HostileRequest => ({
     calls: [],
@@ -75,7 +78,7 @@ async function findCost(server: RunningServer, sendOnce: () => Promise<unknown>)
   function measure(): Promise<Cost> {
     return measureCost(server.pid, async () => {
       await sendOnce()
-      // The server answers this after its work for a request whose client has disconnected.
+      // The server answers this request after its work for the request whose client has disconnected.
       await callServer(server.url, 'GET', '/healthz')
     })
   }
@@ -105,7 +108,7 @@ function* generate(): Iterable<Generated> {
   for (let batch = 0; ; batch++) yield* fc.sample(generated, { seed: seed + batch, numRuns: batchSize })
 }
 
-/** Describes a violation, or returns undefined. */
+/** Describes a violation; returns undefined for an acceptable response. */
 function judge(credential: Credential, status: number | undefined, cost: Cost): string | undefined {
   const { cpuMs, memoryMb } = cost
   const isCostly = credential !== 'parent' && (cpuMs > mostCpuMs || memoryMb > mostMemoryMb)

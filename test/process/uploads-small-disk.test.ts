@@ -78,7 +78,8 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
     const [begun, bytes] = [uploads[failed], bodies[failed]] as const
     const filler = await createUpload(target, { size: 24 * MIB })
     expect((await patchUpload(target, filler, 0, randomBytes(24 * MIB))).status).toBe(507)
-    // The server may store some of these bytes before it returns 507, so they must be the right ones.
+    // The server may store some of these bytes before it returns 507, so they must be the next bytes of the
+    // upload.
     const again = await patchUpload(target, begun, offsets[failed], bytes.subarray(offsets[failed]))
     expect(again).toMatchObject({ status: 507, body: error })
     expect((await postUpload(target, { body: randomBytes(10) })).status).toBe(507)

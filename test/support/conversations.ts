@@ -7,7 +7,10 @@ import { chatRequest } from './chat-harness.ts'
 
 export const STORING = 'name: Keeper\ninstructions: Keep.\nconversations: { keep: 30d }\n'
 
-/** Creates a storing agent; returns its model name and official clients with the parent key and with the agent's key. */
+/**
+ * Creates an agent that stores conversations. Returns its model name, and OpenAI clients that use the parent
+ * key and the agent key.
+ */
 export async function createKeeper(app: TestApp, yaml = STORING) {
   const { agent_id: id, agent_key: key } = await app.createAgent(yaml)
   return { model: `agent/${id}`, owner: app.openai(), visitor: app.openai(key) }

@@ -458,7 +458,7 @@ export function listEveryCall(): {
   })
 }
 
-/** Bodies above this size contain no placeholders that matter. */
+/** Larger bodies contain no placeholders that have to be replaced. */
 const MAX_FILLED_BYTES = 100_000
 
 /** Renders a request as bytes; the request closes its connection unless its headers prevent that. */

@@ -30,7 +30,7 @@ describe('checkContrast', () => {
     })
   })
 
-  test('warns about a yellow accent with the ratio and the color of the links instead', () => {
+  test('warns that yellow links have too little contrast, and names the color that the widget uses instead', () => {
     const [first, ...others] = warningsOf({ primaryColor: '#facc15' })
     expect(first).toMatch(
       /^Links in your color have a contrast of 1\.3:1 in the light scheme, but text needs 4\.5:1\. The widget uses #[0-9a-f]{6} there instead\.$/,

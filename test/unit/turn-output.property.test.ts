@@ -79,7 +79,7 @@ const entries: fc.Arbitrary<LogEntry[]> = fc
   )
   .map((groups) => groups.flat())
 
-/** Parses each event. */
+/** Returns the items that result from parsing each event separately, and the finish reason. */
 function renderPlain(turnId: string, list: readonly LogEntry[]) {
   const output = new Output(createItemIds(turnId), () => {})
   let finish: string | undefined

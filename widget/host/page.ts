@@ -38,7 +38,7 @@ export interface Widget {
   open(): void
   close(): void
   toggle(): void
-  /** Opens the window and sends a message in the visitor's name. */
+  /** Opens the window and sends a message on the visitor's behalf. */
   sendMessage(text: string): void
   /** Opens the window and puts text into the input. */
   prefill(text: string): void

@@ -195,7 +195,7 @@ export function mountWidget(
     try {
       const context = toPlain(options.context)
       if (isWithinLimit(context)) channel.post({ type: 'context', context })
-      else reportMistake(options, 'context_too_large', 'More than 64 KiB')
+      else reportMistake(options, 'context_too_large', 'The context is larger than 64 KiB.')
     } catch {
       reportMistake(options, 'invalid_option', 'context')
     }

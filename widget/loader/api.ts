@@ -102,7 +102,7 @@ export interface ParleyChat {
   open(): void
   close(): void
   toggle(): void
-  /** Opens the window and sends a message in the visitor's name. While an answer is being written, the text is put into the input. */
+  /** Opens the window and sends a message on the visitor's behalf; puts it into the input instead while an answer is being written. */
   sendMessage(text: string): void
   /** Opens the window and puts text into the input, which the visitor can change and send. */
   prefill(text: string): void

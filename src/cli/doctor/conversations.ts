@@ -10,6 +10,7 @@ import { conversationMigrations, listPendingMigrations } from '../../db/migrate.
 import {
   type ConversationDb,
   conversationsFile,
+  conversationTableNames,
   createConversationStorage,
   openDatabase,
 } from '../../db/open.ts'
@@ -66,10 +67,9 @@ async function checkOpenedFile(config: Config, main: Database, path: string): Pr
 
 async function checkTables(config: Config, main: Database, databaseUrl: string): Promise<Diagnostic[]> {
   const opened = await createConversationStorage({ db: main, databaseUrl }, config.dataDir).open()
-  const tables = ['conversations', 'turns', 'items', 'turn_events']
   const { rows } = await sql<{ bytes: number }>`
     select sum(pg_total_relation_size(name::regclass))::bigint as bytes
-    from unnest(${tables}::text[]) as name`.execute(main)
+    from unnest(${[...conversationTableNames]}::text[]) as name`.execute(main)
   return diagnose(config, main, opened.read, toMebibytes(Number(rows[0]?.bytes)))
 }
 

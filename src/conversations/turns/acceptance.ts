@@ -13,7 +13,7 @@ import {
   sumBytes,
   titleOf,
 } from '../item-store.ts'
-import type { TurnRow } from '../store.ts'
+import { findTurn, type TurnRow } from '../store.ts'
 import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
 import { MAX_ITEMS, MAX_TURNS } from './statements.ts'
 import { withoutToolData } from './tool-data.ts'
@@ -85,6 +85,8 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
   await deps.assertQuota(plan.tenantId)
   const encoded = await deps.data.encode(input)
   const rejection = await storeRows(deps, plan, as, encoded).catch(async (error) => {
+    // A transaction can be committed without an answer, for example if the connection is lost.
+    if (await hasTurn(deps, plan, as)) return undefined
     await deps.data.discard(encoded.data)
     throw error
   })
@@ -124,6 +126,20 @@ async function storeRows(
     items,
     data,
   })
+}
+
+/** Returns false if the store is unavailable, because the turn then cannot be stored further. */
+async function hasTurn(
+  { storage }: AcceptDeps,
+  { tenantId }: TurnPlan,
+  { id }: AcceptedAs,
+): Promise<boolean> {
+  try {
+    const { read } = await storage.open()
+    return (await findTurn(read, tenantId, 'id', id)) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** Whether a turn must fail if it cannot be stored. */

@@ -4,6 +4,7 @@ import type { Usage } from '../../providers/chat-api.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { toResponseUsage } from '../chat-piece.ts'
 import { encodeItem, insertItemRows, sumBytes } from '../item-store.ts'
+import { indexTurn } from '../search/index-rows.ts'
 import { renderOutput } from '../turn-output.ts'
 import type { StopReason, TurnRoute } from './running-turn.ts'
 import { endTurn, releaseConversation } from './statements.ts'
@@ -67,6 +68,7 @@ export async function storeEnd(
     bytes: sumBytes(produced),
   })
   await insertItemRows(trx, { conversationId, turnId, nowSeconds }, produced, rows[0]?.items ?? 0)
+  await indexTurn(trx, turnId)
   return outcome.status
 }
 

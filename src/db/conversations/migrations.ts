@@ -192,6 +192,86 @@ async function createItemData(db: Kysely<unknown>): Promise<void> {
   await sql`create index item_data_deleted on item_data (name) where is_deleted = 1`.execute(db)
 }
 
+/**
+ * Creates the search index (ADR 0069). `item_texts` contains the words of an item; both databases index it,
+ * and delete its rows with the items. SQLite overwrites deleted words in its index (`secure-delete`).
+ */
+async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<void> {
+  await db.schema
+    .createTable('item_texts')
+    .addColumn('n', isPostgres ? 'bigint' : 'integer', (column) =>
+      column.primaryKey().references('items.n').onDelete('cascade'),
+    )
+    .addColumn('conversation_id', 'text', (column) => column.notNull())
+    .addColumn('text', 'text', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'item_texts', 'conversation', ['conversation_id'])
+  if (isPostgres) {
+    await sql`create index item_search on item_texts
+      using gin (array_to_tsvector(string_to_array(text, ' ')))`.execute(db)
+    return
+  }
+  await sql`create virtual table item_search using fts5
+    (text, content = 'item_texts', content_rowid = 'n', detail = none, columnsize = 0, tokenize = ascii)`.execute(
+    db,
+  )
+  await sql`insert into item_search (item_search, rank) values ('secure-delete', 1)`.execute(db)
+  await sql`create trigger item_texts_added after insert on item_texts begin
+    insert into item_search (rowid, text) values (new.n, new.text); end`.execute(db)
+  await sql`create trigger item_texts_deleted after delete on item_texts begin
+    insert into item_search (item_search, rowid, text) values ('delete', old.n, old.text); end`.execute(db)
+}
+
+/** Creates the search index and the tables for ratings, tags and notes, and adds columns to items and turns. */
+async function createLog(db: Kysely<unknown>): Promise<void> {
+  await createSearch(db, db.getExecutor().adapter instanceof PostgresAdapter)
+  await createRatings(db)
+  await createTagsAndNotes(db)
+  await db.schema.alterTable('items').addColumn('name', 'text').execute()
+  await db.schema
+    .alterTable('turns')
+    .addColumn('resumes', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+}
+
+async function createRatings(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('ratings')
+    .addColumn('turn_id', 'text', (column) => column.notNull().references('turns.id').onDelete('cascade'))
+    .addColumn('source', 'text', (column) => column.notNull())
+    .addColumn('value', 'integer', (column) => column.notNull())
+    .addColumn('reason', 'text')
+    .addColumn('comment', 'text')
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('updated_at', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('ratings_pk', ['turn_id', 'source'])
+    .execute()
+  await createIndex(db, 'ratings', 'time', ['created_at'])
+}
+
+async function createTagsAndNotes(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('conversation_tags')
+    .addColumn('conversation_id', 'text', (column) =>
+      column.notNull().references('conversations.id').onDelete('cascade'),
+    )
+    .addColumn('tag', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('conversation_tags_pk', ['conversation_id', 'tag'])
+    .execute()
+  await createIndex(db, 'conversation_tags', 'tag', ['tag'])
+  await db.schema
+    .createTable('conversation_notes')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('conversation_id', 'text', (column) =>
+      column.notNull().references('conversations.id').onDelete('cascade'),
+    )
+    .addColumn('author', 'text', (column) => column.notNull())
+    .addColumn('text', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'conversation_notes', 'conversation', ['conversation_id', 'created_at'])
+}
+
 /** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -199,4 +279,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1003_create_visitors': { up: createVisitors },
   '1004_add_main_line': { up: addMainLine },
   '1005_create_item_data': { up: createItemData },
+  '1006_create_log': { up: createLog },
 }

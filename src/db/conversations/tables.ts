@@ -85,6 +85,8 @@ export interface TurnTable {
   first_event_ms: number | null
   duration_ms: number | null
   request_id: string
+  /** The number of times that clients have continued the turn's stream after a lost connection. */
+  resumes: Generated<number>
   created_at: number
   ended_at: number | null
 }
@@ -106,7 +108,40 @@ export interface ItemTable {
   client_id: string | null
   /** JSON: the item as in OpenAI's API. */
   body: string
+  /** The name of the tool that a `function_call` calls; null for other items. */
+  name: string | null
   bytes: number
+  created_at: number
+}
+
+/** The words of an item that a person or the model has said, in order and separated by spaces (ADR 0069). */
+export interface ItemTextTable {
+  n: number
+  conversation_id: string
+  text: string
+}
+
+export interface RatingTable {
+  turn_id: string
+  source: 'visitor' | 'owner' | 'api'
+  value: 1 | -1
+  reason: string | null
+  comment: string | null
+  created_at: number
+  updated_at: number
+}
+
+export interface ConversationTagTable {
+  conversation_id: string
+  tag: string
+}
+
+export interface ConversationNoteTable {
+  id: string
+  conversation_id: string
+  /** The name of the user or key that wrote the note. */
+  author: string
+  text: string
   created_at: number
 }
 
@@ -152,8 +187,24 @@ export type ConversationTables = {
   items: ItemTable
   turn_events: TurnEventTable
   item_data: ItemDataTable
+  item_texts: ItemTextTable
+  ratings: RatingTable
+  conversation_tags: ConversationTagTable
+  conversation_notes: ConversationNoteTable
   visitors: VisitorTable
 }
+
+/** The tables with the data of conversations, which can become large. */
+export const conversationTableNames = [
+  'conversations',
+  'turns',
+  'items',
+  'turn_events',
+  'item_texts',
+  'ratings',
+  'conversation_tags',
+  'conversation_notes',
+] as const satisfies (keyof ConversationTables)[]
 
 export type ConversationDb = Kysely<ConversationTables>
 

@@ -123,7 +123,7 @@ describe('a backup of a running server', () => {
     expect(existsSync(join(target, 'conversations.db'))).toBe(false)
   })
 
-  test('that omits conversations has the format of earlier versions', async () => {
+  test('has the format of earlier versions if there are no conversations', async () => {
     await start()
     expect((await backUp(dataDir, archive)).conversations).toBe('none')
     const entries = await readEntries(archive)
@@ -179,7 +179,7 @@ describe('restoring an archive is rejected if', () => {
 })
 
 describe('when parley.db is older than conversations.db, maintenance', () => {
-  test('keeps the conversations of agents that are missing from the database until they expire', async () => {
+  test('keeps the conversations of agents that are missing from parley.db until these conversations expire', async () => {
     const app = await start()
     await backUp(dataDir, archive)
     const { agent_id: id } = await app.createAgent(STORING)

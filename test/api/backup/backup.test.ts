@@ -5,12 +5,15 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/open.ts'
+import { asAdmin, root } from '../../support/admin.ts'
 import { type CallOptions, openApp, startApp, type TestApp } from '../../support/app.ts'
 import { backUp, readEntries, readUnpacked, restoreArchive } from '../../support/backup.ts'
+import { behindProxy } from '../../support/console.ts'
 import { openSqliteFile, openTestDatabase, startupErrorOf } from '../../support/database.ts'
 import { download, filePart, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
+import { shareUpstream } from '../../support/start-upstream.ts'
 import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -101,6 +104,32 @@ describe('a backup of a running server', () => {
   })
 })
 
+test('a backup contains the bin and the providers of the console with their keys', async () => {
+  const upstream = await shareUpstream()
+  await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"large"}]}}}')
+  const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
+  const app = await start(dataDir, undefined, env)
+  const provider = { name: 'near', base_url: upstream.url, api_key: 'sk-test-0123456789-abcd' }
+  expect((await asAdmin(app, 'POST', '/providers', { body: provider })).status).toBe(201)
+  const { agent_id: id, agent_key: key } = await app.createAgent()
+  await app.call('POST', `/v1/agents/${id}/bin`)
+  await backUp(dataDir, archivePath())
+  await restoreArchive(archivePath(), target)
+  await app.service.close()
+  const { length: requestsBefore } = await upstream.listRequests()
+
+  const restored = await start(target, app, env)
+  const [binned] = (await restored.call('GET', '/v1/bin/agents')).body.data
+  expect(binned).toMatchObject({ id, name: 'Greeter' })
+  expect((await restored.call('GET', '/v1/agents/me', { key })).status).toBe(401)
+  expect((await restored.call('POST', `/v1/bin/agents/${id}/restore`)).status).toBe(200)
+  expect((await restored.call('GET', '/v1/agents/me', { key })).status).toBe(200)
+  const listModels = async () => JSON.stringify((await restored.call('GET', '/v1/models')).body)
+  await expect.poll(listModels).toContain('large')
+  const requests = (await upstream.listRequests()).slice(requestsBefore)
+  expect(requests[0]?.headers.authorization).toBe(`Bearer ${provider.api_key}`)
+})
+
 test('tar and sha256sum can read a backup archive', async () => {
   await createContents(await start(dataDir))
   await backUp(dataDir, archivePath('backup.tar.gz'))
@@ -115,7 +144,7 @@ test('tar and sha256sum can read a backup archive', async () => {
   }
 })
 
-test('a backup includes every column that refers to stored bytes', async () => {
+test('the backup knows every column that refers to stored bytes', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))

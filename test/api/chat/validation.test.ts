@@ -1,4 +1,4 @@
-/** Tests which chat requests are accepted, and which field the error for an invalid request contains. */
+/** Tests which chat requests are accepted, and which field the error for an invalid request names. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 

@@ -71,7 +71,7 @@ describe("a console user's first visit", () => {
     expect(await keysOf(app)).toHaveLength(1)
   })
 
-  test('does not create a user on other routes or if the request has a key', async () => {
+  test('does not create a user on /v1/agents, or if the request has an API key', async () => {
     const app = await startApp(behindProxy)
     await app.call('GET', '/v1/agents', asUser(ada))
     await app.call('GET', '/v1/manager/me', { key: app.key, headers: { 'X-Email': ada } })

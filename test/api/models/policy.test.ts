@@ -90,7 +90,7 @@ describe('a stored policy', () => {
     expect((await app.call('GET', pathOf(agent_id))).body).toEqual(put.body)
   })
 
-  test('is accepted in the form in which it was returned', async () => {
+  test('is accepted again exactly as it was returned', async () => {
     const { app, path } = await startAgent()
     const { body } = await app.call('PUT', path, { body: full })
     expect((await app.call('PUT', path, { body })).body).toEqual(body)

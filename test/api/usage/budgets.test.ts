@@ -1,4 +1,4 @@
-/** Tests that token budgets stop calls once they are spent, even if calls are concurrent. */
+/** Tests that a spent token budget rejects further calls, even if calls are concurrent. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
@@ -79,7 +79,7 @@ describe('a token budget', () => {
     expect((await sendChat(app, 'hi', {}, other)).status).toBe(200)
   })
 
-  test('is charged for earlier calls of the day and for each later call when it ends', async () => {
+  test('counts earlier calls of the day, and each later call when it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
     const before = (await sendChat(app, 'before')).body.usage.total_tokens

@@ -174,7 +174,7 @@ describe('GET /v1/usage/calls.csv', () => {
   }
   const bearer = (app: TestApp) => ({ Authorization: `Bearer ${app.key}` })
 
-  test('exports all matching calls, newest first, also if they fill several pages', async () => {
+  test('exports all matching calls, newest first, even if they fill several pages', async () => {
     const app = await startApp()
     await insertCalls(app, 250, (at) => ({ status: at % 2 === 0 ? 'ok' : 'left' }))
     const [head, ...lines] = await readCsv(app, '/v1/usage/calls.csv?status=ok', bearer(app))

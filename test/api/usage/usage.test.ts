@@ -115,7 +115,7 @@ describe('a successful call', () => {
 describe('a failed call', () => {
   test.each([
     ['before its first byte', '[[error:400]]', 0],
-    ['at a broken backend', '[[error:500]]', 0],
+    ['with a broken backend', '[[error:500]]', 0],
   ])('is recorded as an error without tokens (%s)', async (_when, content, tokens) => {
     const app = await startApp({}, { clock: createFakeClock() })
     await sendChat(app, content)

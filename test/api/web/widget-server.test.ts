@@ -129,7 +129,7 @@ test("the widget's frame is never cached and may connect only to its server", as
   )
 })
 
-test('only pages of the server may show the frame of a trial, which connects to no server', async () => {
+test("only the server's own pages may embed the trial frame, which may not connect to any server", async () => {
   const app = await startApp()
   const answer = await get(app, '/embed/trial')
   const policy = answer.headers.get('content-security-policy')
@@ -196,10 +196,10 @@ test('a change of embed.origins applies immediately in this process and within t
   expect(await ancestors()).toBe('*')
 })
 
-describe('the theme in the loader', () => {
+describe("an agent's theme", () => {
   const THEMED = `${GREETER}embed: { theme: { primaryColor: '#0f766e', colorScheme: dark, avatar: 'https://images.example/a.png' } }\n`
 
-  test('precedes the loader if the key is in its address', async () => {
+  test("precedes the loader's code if the loader's URL contains the agent's key", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
     const key = publicPartOf(agent_key)
@@ -216,7 +216,7 @@ describe('the theme in the loader', () => {
     expect(again.status).toBe(304)
   })
 
-  test('is also a separate script, which is empty for an unknown key', async () => {
+  test('is also available as a separate script, which is empty for an unknown key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
     const read = async (key: string) => (await get(app, `/embed/agent.js?key=${key}`)).text()
@@ -225,7 +225,7 @@ describe('the theme in the loader', () => {
     expect(await read("x'];alert(1)")).not.toContain('alert')
   })
 
-  test('allows the frame to load the images of the theme and no others', async () => {
+  test('lets the frame load its images but no others', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
     const policy = async (key: string) =>
@@ -243,7 +243,7 @@ test("the widget's compressed loader is at most 7.5 KiB and its compressed frame
   expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
 })
 
-test('the startup error for a missing widget build contains the build command', async () => {
+test('the startup error for a missing widget build names the build command', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-widget-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const failure = await loadWidget(pathToFileURL(`${folder}/`)).catch((error: unknown) => error)

@@ -107,7 +107,9 @@ function toResult(value: unknown): CallToolResult {
       isRecord(value) && Array.isArray(value.content) && value.content[0] && value.content.every(isTextPart)
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
     const result = isMcp ? toPlain(value) : { content: [{ type: 'text', text }] }
-    return isWithinLimit(result) ? (result as CallToolResult) : toErrorResult('More than 64 KiB')
+    return isWithinLimit(result)
+      ? (result as CallToolResult)
+      : toErrorResult('The tool result is larger than 64 KiB.')
   } catch (error) {
     return toErrorResult(error)
   }

@@ -29,15 +29,14 @@ import {
   AgentRestored,
   renderBin,
 } from './list-schema.ts'
-import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
-import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
+import { getModelPolicy, replaceModelPolicy } from './model-policy/model-policy.ts'
+import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './model-policy/schema.ts'
 import {
   AgentCreated,
   AgentDeleted,
   AgentDetail,
   AgentList,
   AgentReference,
-  AgentSelf,
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
@@ -47,10 +46,10 @@ import {
   renderAgentCreated,
   renderAgentDetail,
   renderAgentList,
-  renderAgentSelf,
   renderAgentUpdated,
   renderVersionList,
 } from './schema.ts'
+import { AgentSelf, renderAgentSelf } from './self-schema.ts'
 import { listNamesOf } from './store.ts'
 
 const notFound = { 404: 'Agent not found.' }

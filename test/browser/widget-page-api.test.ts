@@ -111,8 +111,8 @@ describe('the chat window', () => {
   })
 })
 
-describe('the page API', () => {
-  test('opens the chat and sends the text with sendMessage, and its message events contain no text', async () => {
+describe('in the page API', () => {
+  test('sendMessage opens the chat and sends the text, and the message events contain no text', async () => {
     const opened = await open()
     await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
     await run(opened, "ParleyChat.sendMessage('Hello from the page')")
@@ -123,7 +123,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('puts the text of prefill into the input without sending it', async () => {
+  test('prefill puts the text into the input without sending it', async () => {
     const opened = await open()
     await run(opened, "ParleyChat.prefill('A draft')")
     await expect.poll(() => opened.frame.getByRole('textbox').inputValue()).toBe('A draft')
@@ -131,7 +131,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('hides the conversation of the previous user after setUser', async () => {
+  test('setUser hides the conversation of the previous user', async () => {
     const opened = await open()
     await run(opened, "ParleyChat.setUser('one'); ParleyChat.sendMessage('Secret of one')")
     await opened.frame.locator('main').getByText('You said: Secret of one').waitFor()
@@ -140,7 +140,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('returns a function from `on` that removes the listener', async () => {
+  test('on returns a function that removes the listener', async () => {
     const opened = await open()
     await run(opened, "count = 0; stop = ParleyChat.on('opened', () => count++); ParleyChat.open()")
     await run(opened, 'ParleyChat.close(); stop(); ParleyChat.open()')
@@ -148,7 +148,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('counts unread answers, and shows the number in the title if titleBadge is set', async () => {
+  test('unreadCount counts unread answers, and titleBadge shows the number in the page title', async () => {
     const opened = await open({ titleBadge: true })
     await run(opened, "ParleyChat.sendMessage('Hello'); ParleyChat.close()")
     await expect.poll(() => run(opened, 'ParleyChat.unreadCount')).toBe(1)

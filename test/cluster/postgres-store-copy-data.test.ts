@@ -85,7 +85,7 @@ async function deleteOrphans(options: Parameters<typeof runCommandInProcess>[1])
 }
 
 describe('the bin, stored providers and the data of items', () => {
-  test('are copied to PostgreSQL and a bucket, and no command takes them for orphans there', async () => {
+  test('are copied to PostgreSQL and a bucket, and no command treats them as orphans there', async () => {
     const folder = await makeFolder()
     const contents = await createContents(folder)
     const s3 = await S3Server.start()

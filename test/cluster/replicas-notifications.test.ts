@@ -88,7 +88,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test("receive each other's artifact changes and their own exactly once", async () => {
+  test("receive each other's artifact changes, and their own changes exactly once", async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()

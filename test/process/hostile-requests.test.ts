@@ -5,14 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { runCommandInProcess } from '../support/command.ts'
-import {
-  type Credential,
-  type HostileRequest,
-  hostileRequest,
-  listCalls,
-  listEveryCall,
-  toBytes,
-} from '../support/hostile-requests.ts'
+import { type HostileRequest, toBytes } from '../support/hostile-http.ts'
+import { type Credential, hostileRequest, listCalls, listEveryCall } from '../support/hostile-requests.ts'
 import { createResources } from '../support/hostile-resources.ts'
 import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 import { type Cost, measureCost } from '../support/process-cost.ts'

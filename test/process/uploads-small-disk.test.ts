@@ -95,7 +95,7 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
     expect(openSqliteFile(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
   })
 
-  test('returns 507 to a new upload that would exceed the reserved free space', async () => {
+  test('returns 507 to a new upload that would use up the reserved free space', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     // The service keeps 2 GiB of the disk free.

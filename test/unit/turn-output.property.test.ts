@@ -95,7 +95,7 @@ function renderPlain(turnId: string, list: readonly LogEntry[]) {
   return { bodies: output.items, finish }
 }
 
-test('a turn has the same items as if each of its events were parsed', () => {
+test('a turn has the same items as if each of its events were parsed separately', () => {
   fc.assert(
     fc.property(entries, fc.nat(25), (list, cut) => {
       const segments = [list.slice(0, cut), list.slice(cut)].map((part) => encodeSegment(part.map(toRun)))

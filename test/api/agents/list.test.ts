@@ -168,7 +168,7 @@ describe('the paginated agent list', () => {
     ['after=agent-00000000000000000000', 'after'],
     ['before=nobody', 'before'],
     ['limit=1&limit=0', 'limit'],
-  ])('returns 400 for %s with an error about %s', async (query, field) => {
+  ])('returns 400 for %s with an error that names %s', async (query, field) => {
     const app = await startApp()
     const { status, body } = await list(app, `?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_value'])

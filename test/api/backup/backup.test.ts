@@ -257,7 +257,7 @@ describe('creating a backup', () => {
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
-  test('fails without an installation and with a PostgreSQL database', async () => {
+  test('fails if there is no installation or if the database is PostgreSQL', async () => {
     expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
     expect(await startupErrorOf(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)

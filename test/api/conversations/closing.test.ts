@@ -37,7 +37,7 @@ const plan: TurnPlan = {
   renderFailure: () => Buffer.from('data: {}\n\n'),
 }
 
-test('closing the conversation store ends even if another process locks the database and 1 MiB of a turn waits to be stored', async () => {
+test('closing the conversation store completes even if another process locks the database and 1 MiB of a turn waits to be stored', async () => {
   const folder = await makeFolder()
   const warnings: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(JSON.parse(line).msg) })

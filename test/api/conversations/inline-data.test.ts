@@ -97,7 +97,7 @@ describe('data in an item', () => {
     expect(text).toContain(image.url)
   })
 
-  test('counts towards PARLEY_CONVERSATIONS_MAX_BYTES', async () => {
+  test('counts toward PARLEY_CONVERSATIONS_MAX_BYTES', async () => {
     const { app, clock } = await start({ PARLEY_CONVERSATIONS_MAX_BYTES: '50000' })
     const items = [{ type: 'message', role: 'user', content: imageOf(createImage()) }]
     await createConversation(app, items)
@@ -157,7 +157,7 @@ describe('data in an item', () => {
   })
 })
 
-test('large data of items is stored in the bucket, and deleted there with its conversation', async () => {
+test('large item data is stored in the bucket and deleted with its conversation', async () => {
   const server = await S3Server.start()
   const app = await startAppOnDisk(server.environment)
   const image = createImage()

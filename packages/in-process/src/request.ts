@@ -86,7 +86,7 @@ function readTools(request: ChatRequest, hasTools: boolean): OfferedTools | unde
   )
   const callable = offered.filter(({ name }) => names === undefined || names.has(name))
   if (mode === 'none' || offered.length === 0) return undefined
-  if (!hasTools) throw callersMistake('tools', 'are not supported by this model's chat template')
+  if (!hasTools) throw callersMistake('tools', "are not supported by this model's chat template")
   if (callable.length === 0) throw callersMistake('tool_choice', 'must name one of the offered tools')
   assertUsable(
     'tools',

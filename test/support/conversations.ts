@@ -1,4 +1,7 @@
-/** Starts apps with agents that store their conversations. */
+/**
+ * Creates an agent that stores conversations; returns its model name, and OpenAI clients with the parent key
+ * and with the agent key.
+ */
 import type { APIError } from 'openai'
 import { listRetention } from '../../src/agents/agents.ts'
 import { maintainConversations } from '../../src/conversations/conversations.ts'

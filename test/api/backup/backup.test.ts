@@ -148,7 +148,7 @@ test('the backup knows every column that refers to stored bytes', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
-  // Jobs refer to blobs of artifacts. If you add a column, add it to src/backup/store.ts too.
+  // Jobs refer to blobs of artifacts. A column that is added here must also be added to src/backup/store.ts.
   const known = [
     'artifacts.blob',
     'artifacts.poster_blob',

@@ -1,4 +1,4 @@
-/** Tests how models are listed and found by id, also behind a gateway. */
+/** Tests how models are listed and found by id, with and without a gateway. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'

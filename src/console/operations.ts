@@ -222,7 +222,7 @@ export const managerOperations = {
     http: { method: 'POST', path: '/v1/manager/active-key' },
     docs: {
       summary: "Switch to another of the user's keys",
-      failures: { 404: 'The id does not belong to a key of the user.' },
+      failures: { 404: "The id does not belong to one of the user's keys." },
     },
     input: KeyChoice,
     output: Me,

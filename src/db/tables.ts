@@ -62,7 +62,7 @@ export interface CredentialTable {
   /** Unix seconds from which the secret is rejected; null for the current secret. */
   valid_until: number | null
   created_at: number
-  /** Set while the secret's agent is in the bin, during which the secret is rejected. */
+  /** Set while the agent is in the bin; the secret is rejected during this time. */
   suspended_at: number | null
 }
 
@@ -279,7 +279,7 @@ export interface AuditEventTable {
   details: string
 }
 
-/** A model provider that an administrator added; those of the environment are not stored. */
+/** A model provider that an administrator added; providers in the configuration are not stored. */
 export interface ProviderTable {
   name: string
   kind: 'gateway' | 'local'

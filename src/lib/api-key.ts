@@ -75,8 +75,8 @@ function checksumOf(body: string): string {
 }
 
 /**
- * Shortens each key to its prefix and public id, and each artifact token to its secret's id; key hints do not
- * match.
+ * Shortens each key to its prefix and public id, and each artifact or visitor token to its first characters.
+ * Leaves key hints unchanged.
  */
 export function withoutKeys(text: string): string {
   return text

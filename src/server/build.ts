@@ -173,7 +173,7 @@ function createWebhooks(
   return { ...directory, storage, deliverer, wake: () => deliverer.wake() }
 }
 
-/** Lets the body limit of agent keys rise for agents that accept attachments. */
+/** Raises the body limit of agent keys for agents that accept attachments. */
 function createAttachmentBytes(agents: Deps['agents']): Deps['attachmentBytes'] {
   const bytesOf = (agent: Agent | undefined) => attachmentBytesOf(agent?.definition.attachments)
   return ({ tenantId, agentId }) => {

@@ -22,7 +22,7 @@ export interface Deps
     FilesDependencies,
     VisitorsDependencies,
     WebhooksDependencies {
-  /** The providers of the environment. */
+  /** The providers in the configuration. */
   readonly backends: readonly ChatBackend[]
   readonly providers: LiveProviders
   readonly artifacts: ArtifactService

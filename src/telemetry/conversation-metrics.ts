@@ -26,7 +26,7 @@ export class ConversationMetrics {
     })
     this.unstored = new Counter({
       name: 'parley_turns_unstored_total',
-      help: 'Turns that ran unstored because they could not be stored.',
+      help: 'Turns that ran although the server could not store them.',
       labelNames: ['reason'],
       registers,
     })

@@ -63,7 +63,7 @@ describe('an agent with attachments', () => {
       all,
       image(toUrl(Buffer.from('<html>'), 'image/png')),
       400,
-      'has this type',
+      'matches its media type',
     ],
     [
       'an SVG image',
@@ -72,14 +72,20 @@ describe('an agent with attachments', () => {
       400,
       'PNG, JPEG, WebP or GIF',
     ],
-    ['a PNG that is declared as a JPEG', all, image(png().replace('png', 'jpeg')), 400, 'has this type'],
+    [
+      'a PNG that is declared as a JPEG',
+      all,
+      image(png().replace('png', 'jpeg')),
+      400,
+      'matches its media type',
+    ],
     ['invalid base64', all, image(`${png()}!*&=`), 400, 'base64 data URL'],
     [
       'an image that is declared as a PDF',
       all,
       file(png().replace('image/png', 'application/pdf')),
       400,
-      'is a PDF',
+      'contain a PDF',
     ],
     ['a text file with control characters', all, note('a\u0000b'), 400, 'control characters'],
   ])('rejects %s', async (_, rules, part, status, words) => {

@@ -59,7 +59,7 @@ export type PageMessage =
   | { readonly type: 'focus' }
   /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
-  /** Sends a message in the visitor's name, or puts it into the input while an answer is being written. */
+  /** Sends a message on the visitor's behalf, or puts it into the input while an answer is being written. */
   | { readonly type: 'send'; readonly text: string }
   /** Puts text into the input. */
   | { readonly type: 'prefill'; readonly text: string }

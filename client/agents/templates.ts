@@ -91,7 +91,7 @@ tools:
   {
     id: 'editor',
     title: 'Text editor',
-    about: 'Improves text in a fixed style.',
+    about: 'Rewrites text in short, active sentences.',
     yaml: `name: Text editor
 instructions: |
   You improve the text you are given. Keep its meaning and language, shorten sentences and use the active voice. Answer with the improved text only, without comments.

@@ -1,4 +1,4 @@
-/** Shows the widget at its real size and place on a page, on desktops and phones. */
+/** Previews the widget at its actual size and position on a page, at desktop or phone width. */
 import { Alert, Group, SegmentedControl, Stack, TextInput, Title } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useEffect, useMemo, useRef, useState } from 'react'

@@ -39,7 +39,7 @@ function Policy({ policy }: { readonly policy: ModelPolicy }) {
 const reasons: Readonly<Record<ModelPolicy['source'], string>> = {
   policy: 'the policy sets it as the default',
   yaml: 'the definition specifies it and the policy allows it',
-  none: 'neither the policy nor the definition specifies a model, so this is the server’s default or the first allowed model',
+  none: 'neither the policy nor the definition specifies a model that the agent can use, so this is the server’s default or the first allowed model',
 }
 
 function Effective({ policy }: { readonly policy: ModelPolicy }) {

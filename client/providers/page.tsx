@@ -265,7 +265,8 @@ function ProviderDialogs({ doing, onClose }: { doing: Doing | undefined; onClose
         action="Delete provider"
         isDangerous
       >
-        Agents that use its models use their fallback models, or fail. Its API key is deleted, too.
+        Agents without another available default model fail, and so do requests that name one of its models.
+        The provider’s API key is deleted, too.
       </ConfirmDialog>
     </>
   )

@@ -35,6 +35,7 @@ import { entriesOf, type LogEntry, type LogRun, toEntries } from './turns/segmen
 import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
 import { StoredLogs } from './turns/stored-logs.ts'
 import { TurnWriter } from './turns/writer.ts'
+import { prepareFailed } from './webhooks/events.ts'
 
 export { recordExpiry } from './admin/audit.ts'
 export { type ModeState, withoutAssignee, wrongMode } from './handover/errors.ts'
@@ -358,6 +359,7 @@ export class Conversations {
         failureCode: failure?.code,
         keepSeconds: plan.keepSeconds,
         nowSeconds: unixSeconds(this.deps.clock),
+        deliveries: await prepareFailed(this.deps.webhooks, { ...plan, conversationId }, turn.id, failure),
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }
@@ -371,6 +373,7 @@ export class Conversations {
   /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
   notify(id: string): void {
     this.stored.wake(id)
+    this.deps.webhooks?.wake()
     if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
   }
 

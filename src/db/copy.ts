@@ -173,8 +173,9 @@ async function listShapes(source: Source, batch: number, postgres: Kysely<Tables
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)
   const there = (await postgres.introspection.getTables()).filter(({ schema }) => schema === schemas[0]?.name)
   const shapes: TableShape[] = []
+  const derived = await listDerivedTables(sqlite)
   for (const { name, columns, isView } of await sqlite.introspection.getTables()) {
-    if (isView) continue
+    if (isView || derived.has(name)) continue
     const names = columns.map((column) => column.name)
     const others = there.find((table) => table.name === name)?.columns.map((column) => column.name)
     if (names.toSorted().join() !== others?.toSorted().join())
@@ -184,6 +185,13 @@ async function listShapes(source: Source, batch: number, postgres: Kysely<Tables
     shapes.push({ source, batch, name, columns: names, key: await readKey(sqlite, name) })
   }
   return shapes
+}
+
+/** Lists the tables of the search index, which PostgreSQL builds by itself. */
+async function listDerivedTables(sqlite: Kysely<Tables>): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ name: string }>`
+    select name from pragma_table_list where type in ('virtual', 'shadow')`.execute(sqlite)
+  return new Set(rows.map(({ name }) => name))
 }
 
 async function readKey(sqlite: Kysely<Tables>, table: string): Promise<string[]> {

@@ -11,14 +11,19 @@ export { insertRow, prepare } from './conversations/prepared.ts'
 export type {
   ConversationDatabase,
   ConversationDb,
+  ConversationNoteTable,
   ConversationTable,
+  ConversationTables,
   ItemDataTable,
   ItemTable,
   Procedure,
+  RatingTable,
   TurnStatus,
   TurnTable,
   VisitorTable,
+  WebhookDeliveryTable,
 } from './conversations/tables.ts'
+export { conversationTableNames } from './conversations/tables.ts'
 
 /** @throws StartupError if the database is not usable. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {

@@ -43,7 +43,7 @@ interface ErrorDetails {
   code?: string
   /** Whole seconds after which the same request may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number
-  /** The id of the last event of a stream that is stored. */
+  /** The id of the last stored event of the stream. */
   lastEventId?: string
   /** The conversation's mode, and the person who answers if the client may know it; sent in the error. */
   handover?: { readonly mode: 'model' | 'waiting' | 'person'; readonly assignee: string | null }

@@ -10,7 +10,7 @@ export type ErrorShape = 'agent' | 'openai' | 'artifact'
 /** Returns the path's error format, even if no operation matches the path. */
 export function errorShapeOf(path: string): ErrorShape {
   if (isAboutArtifacts(path)) return 'artifact'
-  return /^\/v1\/(manager\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
+  return /^\/v1\/(manager\/)?(bin\/)?agents(\/|$)/.test(path) ? 'agent' : 'openai'
 }
 
 export function renderError(error: ServiceError, shape: ErrorShape): object {

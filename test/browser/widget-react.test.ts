@@ -146,7 +146,7 @@ test('a second component logs a warning and does not render a widget', async () 
   expect(opened.complaints).toEqual([expect.stringContaining('already_mounted')])
 })
 
-test("the hook's sendMessage sends a message in the visitor's name", async () => {
+test("the hook's sendMessage sends a message on the visitor's behalf", async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true }')
   await opened.event('opened')

@@ -1,9 +1,9 @@
 /** Tests the widget's MCP server, which offers the page's tools to the agent. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { hostPageTools, type PublishCall } from '../../widget/extras/page-tools.ts'
+import { createToolServer } from '../../widget/extras/tool-server.ts'
 import { createPageToolClient } from '../../widget/frame/tools/mcp-client.ts'
-import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'
-import { createToolServer } from '../../widget/host/tools/tool-server.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -105,7 +105,7 @@ describe('a call to a page tool', () => {
     [{ content: [{ id: 1, title: 'an article' }] }, '{"content":[{"id":1,"title":"an article"}]}', false],
     [{ content: [{ type: 'text', text: 5 }] }, '{"content":[{"type":"text","text":5}]}', false],
     [{ content: [] }, '{"content":[]}', false],
-    ['x'.repeat(64 * 1024), 'More than 64 KiB', true],
+    ['x'.repeat(64 * 1024), 'The tool result is larger than 64 KiB.', true],
     [
       {
         toJSON: () => {
@@ -168,7 +168,7 @@ describe('a call to a page tool', () => {
     await vi.waitUntil(() => answerOf(one) !== undefined)
   })
 
-  test('does not cause a response if it is cancelled or its client has disconnected', async () => {
+  test('gets no response if it is cancelled or its client has disconnected', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, server, ask, sent } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const id = call('tools/call', callOf('find'))

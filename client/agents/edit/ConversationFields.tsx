@@ -85,8 +85,8 @@ function StoredFields() {
         />
         <TextField
           path={['conversations', 'visitor', 'resume']}
-          label="Continue conversations up to"
-          about="Time since the last message, such as 24h. The widget opens a newer conversation again."
+          label="Resume conversations for"
+          about="How long after the last message the widget reopens a conversation, such as 24h."
           placeholder="24h"
         />
       </SimpleGrid>

@@ -1,4 +1,4 @@
-/** Lists all errors of the definition, and moves the focus to the field of an error. */
+/** Lists every error in the definition; a click on an error focuses its field. */
 import { Alert, Anchor, Text } from '@mantine/core'
 import { describeProblem, type Problem } from './list-problems.ts'
 

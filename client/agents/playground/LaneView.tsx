@@ -11,7 +11,7 @@ import { modelsQuery } from '../queries.ts'
 import { type LaneRequest, LaneSession } from './lane-session.ts'
 import type { Choice, Lane, PendingCall, Trial } from './trial.ts'
 
-/** The definition that is tried. */
+/** The definition to try, and its saved version. */
 export interface TrialSubject {
   /** Undefined for an agent that has not been created yet. */
   readonly agentId: string | undefined
@@ -76,7 +76,7 @@ function LaneHead({ trial, lane, subject, isOnly }: Omit<LaneProps, 'tools'>) {
   return (
     <Group gap={4} wrap="nowrap" className="lane-head">
       <Select
-        aria-label="What to try"
+        aria-label="Version or model"
         size="xs"
         flex={1}
         allowDeselect={false}

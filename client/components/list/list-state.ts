@@ -34,7 +34,7 @@ export function useColumnChoice<T>(table: string, columns: readonly Column<T>[])
   }
 }
 
-/** The first column names the row, and columns without a visible header contain its actions. */
+/** The main column names the row, and columns without a visible header contain its actions, so these stay visible. */
 export function isHideable<T>({ isMain = false, isBare = false }: Column<T>): boolean {
   return !isMain && !isBare
 }

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in Arabic. */
+/** Contains the Arabic strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: 'مفاتيح الوكلاء',
   claimKey: 'المطالبة بمفتاح',
   createKey: 'إنشاء مفتاح',
-  searchParent: 'البحث بالاسم أو المفتاح',
+  searchParent: 'البحث بالاسم أو آخر 4 أحرف',
   searchAgent: 'البحث باسم الوكيل أو معرّفه',
   noParentKeys: 'لا توجد مفاتيح رئيسية',
   noParentKeysHelp: 'أنشئ مفتاحًا لخادمك أو طالب بمفتاح موجود.',

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Files in German. */
+/** Contains the German strings of the page Files. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { files as english } from '../en/files.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in German. */
+/** Contains the German strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: 'Agentenschlüssel',
   claimKey: 'Schlüssel übernehmen',
   createKey: 'Schlüssel erstellen',
-  searchParent: 'Nach Name oder Schlüssel suchen',
+  searchParent: 'Nach Name oder den letzten 4 Zeichen suchen',
   searchAgent: 'Nach Agentenname oder ID suchen',
   noParentKeys: 'Keine Hauptschlüssel',
   noParentKeysHelp: 'Erstellen Sie einen Schlüssel für Ihren Server oder übernehmen Sie einen vorhandenen.',

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Bin in English. */
+/** Contains the English strings of the page Bin. */
 export const bin = {
   title: 'Bin',
   about: 'Deleted agents stay here for 30 days. Their keys do not work until you restore them.',

@@ -1,4 +1,4 @@
-/** Contains the texts of the parts that all pages share in English. */
+/** Contains the English strings that all pages share. */
 export const common = {
   loading: 'Loading the {thing}',
   failed: 'The {thing} could not be loaded',

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Files in English. */
+/** Contains the English strings of the page Files. */
 export const files = {
   title: 'Files',
   about: 'Files stored through the files API with your active key.',

@@ -1,4 +1,4 @@
-/** Contains the console's texts in English, by area; the other languages have the same keys. */
+/** Contains the console's English strings, by area; the other languages have the same keys. */
 
 import { bin } from './bin.ts'
 import { common } from './common.ts'

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in English. */
+/** Contains the English strings of the page Keys. */
 export const keys = {
   title: 'Keys',
   about:
@@ -7,7 +7,7 @@ export const keys = {
   agentKeys: 'Agent keys',
   claimKey: 'Claim key',
   createKey: 'Create key',
-  searchParent: 'Search by name or key',
+  searchParent: 'Search by name or last 4 characters',
   searchAgent: 'Search by agent name or ID',
   noParentKeys: 'No parent keys',
   noParentKeysHelp: 'Create a key for your server, or claim an existing one.',

@@ -1,4 +1,4 @@
-/** Contains the texts of the names of what the console loads and lists in English. */
+/** Contains the English names of what the console loads and lists. */
 export const things = {
   agent: 'agent',
   agents: 'agents',

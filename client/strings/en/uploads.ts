@@ -1,4 +1,4 @@
-/** Contains the texts of the page Uploads in English. */
+/** Contains the English strings of the page Uploads. */
 export const uploads = {
   title: 'Uploads',
   about: 'Upload videos, images, captions and projects. Interrupted uploads resume where they stopped.',

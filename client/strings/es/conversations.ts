@@ -1,4 +1,4 @@
-/** Contains the texts of the conversation pages in Spanish. */
+/** Contains the Spanish strings of the conversation pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { conversations as english } from '../en/conversations.ts'
 

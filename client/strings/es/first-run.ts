@@ -1,4 +1,4 @@
-/** Contains the texts of the first steps in Spanish. */
+/** Contains the Spanish strings of the first steps. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { firstRun as english } from '../en/first-run.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the console's texts in Spanish, by area. */
+/** Contains the console's Spanish strings, by area. */
 import type { Translation } from '../catalogue.ts'
 import { bin } from './bin.ts'
 import { common } from './common.ts'

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in Spanish. */
+/** Contains the Spanish strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: 'Claves de agente',
   claimKey: 'Reclamar clave',
   createKey: 'Crear clave',
-  searchParent: 'Buscar por nombre o clave',
+  searchParent: 'Buscar por nombre o últimos 4 caracteres',
   searchAgent: 'Buscar por nombre o ID del agente',
   noParentKeys: 'No hay claves principales',
   noParentKeysHelp: 'Cree una clave para su servidor o reclame una existente.',

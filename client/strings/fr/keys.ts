@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in French. */
+/** Contains the French strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: 'Clés d’agent',
   claimKey: 'Revendiquer une clé',
   createKey: 'Créer une clé',
-  searchParent: 'Rechercher par nom ou clé',
+  searchParent: 'Rechercher par nom ou 4 derniers caractères',
   searchAgent: 'Rechercher par nom ou ID d’agent',
   noParentKeys: 'Aucune clé principale',
   noParentKeysHelp: 'Créez une clé pour votre serveur ou revendiquez une clé existante.',

@@ -1,4 +1,4 @@
-/** Contains the texts of the navigation, sign-in and the command palette in French. */
+/** Contains the French strings of the navigation, sign-in and the command palette. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { shell as english } from '../en/shell.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the texts of the first steps in Italian. */
+/** Contains the Italian strings of the first steps. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { firstRun as english } from '../en/first-run.ts'
 

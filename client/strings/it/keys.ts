@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in Italian. */
+/** Contains the Italian strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: 'Chiavi degli agenti',
   claimKey: 'Rivendica chiave',
   createKey: 'Crea chiave',
-  searchParent: 'Cerca per nome o chiave',
+  searchParent: 'Cerca per nome o ultimi 4 caratteri',
   searchAgent: 'Cerca per nome o ID dell’agente',
   noParentKeys: 'Nessuna chiave principale',
   noParentKeysHelp: 'Crei una chiave per il suo server o ne rivendichi una esistente.',

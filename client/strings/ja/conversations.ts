@@ -1,4 +1,4 @@
-/** Contains the texts of the conversation pages in Japanese. */
+/** Contains the Japanese strings of the conversation pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { conversations as english } from '../en/conversations.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in Japanese. */
+/** Contains the Japanese strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: 'エージェントキー',
   claimKey: 'キーを引き取る',
   createKey: 'キーを作成',
-  searchParent: '名前またはキーで検索',
+  searchParent: '名前または末尾4文字で検索',
   searchAgent: 'エージェント名または ID で検索',
   noParentKeys: '親キーがありません',
   noParentKeysHelp: 'サーバー用のキーを作成するか、既存のキーを引き取ってください。',

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Uploads in Japanese. */
+/** Contains the Japanese strings of the page Uploads. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { uploads as english } from '../en/uploads.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the texts of the parts that all pages share in Portuguese. */
+/** Contains the Portuguese strings that all pages share. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { common as english } from '../en/common.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in Portuguese. */
+/** Contains the Portuguese strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: 'Chaves de agente',
   claimKey: 'Reivindicar chave',
   createKey: 'Criar chave',
-  searchParent: 'Pesquisar por nome ou chave',
+  searchParent: 'Pesquisar por nome ou últimos 4 caracteres',
   searchAgent: 'Pesquisar por nome ou ID do agente',
   noParentKeys: 'Nenhuma chave principal',
   noParentKeysHelp: 'Crie uma chave para o seu servidor ou reivindique uma existente.',

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Uploads in Portuguese. */
+/** Contains the Portuguese strings of the page Uploads. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { uploads as english } from '../en/uploads.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Bin in Chinese. */
+/** Contains the Chinese strings of the page Bin. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { bin as english } from '../en/bin.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the texts of the conversation pages in Chinese. */
+/** Contains the Chinese strings of the conversation pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { conversations as english } from '../en/conversations.ts'
 

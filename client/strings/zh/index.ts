@@ -1,4 +1,4 @@
-/** Contains the console's texts in Chinese, by area. */
+/** Contains the console's Chinese strings, by area. */
 import type { Translation } from '../catalogue.ts'
 import { bin } from './bin.ts'
 import { common } from './common.ts'

@@ -1,4 +1,4 @@
-/** Contains the texts of the page Keys in Chinese. */
+/** Contains the Chinese strings of the page Keys. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 
@@ -10,7 +10,7 @@ export const keys: AreaTranslation<typeof english> = {
   agentKeys: '智能体密钥',
   claimKey: '认领密钥',
   createKey: '创建密钥',
-  searchParent: '按名称或密钥搜索',
+  searchParent: '按名称或最后 4 个字符搜索',
   searchAgent: '按智能体名称或 ID 搜索',
   noParentKeys: '没有主密钥',
   noParentKeysHelp: '为您的服务器创建密钥，或认领现有密钥。',

@@ -1,4 +1,4 @@
-/** Contains the texts of the names of what the console loads and lists in Chinese. */
+/** Contains the Chinese names of what the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 

@@ -1,4 +1,4 @@
-/** Implements the `parley doctor` checks of the stored conversations, which never create or change anything. */
+/** Implements the `parley doctor` checks of the stored conversations. They create and change nothing. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -10,6 +10,7 @@ import { conversationMigrations, listPendingMigrations } from '../../db/migrate.
 import {
   type ConversationDb,
   conversationsFile,
+  conversationTableNames,
   createConversationStorage,
   openDatabase,
 } from '../../db/open.ts'
@@ -66,10 +67,9 @@ async function checkOpenedFile(config: Config, main: Database, path: string): Pr
 
 async function checkTables(config: Config, main: Database, databaseUrl: string): Promise<Diagnostic[]> {
   const opened = await createConversationStorage({ db: main, databaseUrl }, config.dataDir).open()
-  const tables = ['conversations', 'turns', 'items', 'turn_events']
   const { rows } = await sql<{ bytes: number }>`
     select sum(pg_total_relation_size(name::regclass))::bigint as bytes
-    from unnest(${tables}::text[]) as name`.execute(main)
+    from unnest(${[...conversationTableNames]}::text[]) as name`.execute(main)
   return diagnose(config, main, opened.read, toMebibytes(Number(rows[0]?.bytes)))
 }
 
@@ -120,7 +120,7 @@ function* listMismatch(unknown: readonly string[]): Iterable<Diagnostic> {
   if (unknown.length === 0) return
   yield warn(
     'agents of conversations',
-    `the database does not know ${unknown.length} agents that have stored conversations (such as ${unknown[0]}), so it is probably older than the conversations; restore both from the same backup. The conversations stay until they expire`,
+    `the database does not know ${unknown.length} agents that have stored conversations (such as ${unknown[0]}), so it is probably older than the conversations; restore both from the same backup. The conversations are kept until they expire`,
   )
 }
 

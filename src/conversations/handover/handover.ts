@@ -10,6 +10,7 @@ import { encodeItem, type ItemRow, type NewItem, titleOf } from '../item-store.t
 import { type ConversationRow, findConversation } from '../store.ts'
 import { conversationFull } from '../turns/acceptance.ts'
 import type { StorageQuota } from '../turns/quota.ts'
+import { prepareHandover } from '../webhooks/events.ts'
 import { assertSameText, conversationMissing, wrongMode } from './errors.ts'
 import { type ForModel, type Mode, renderTime, toModeItem, toTextItem } from './mode-items.ts'
 import { changeMode, type ModeChange, type Outcome, storeMessage, TurnStarted } from './procedures.ts'
@@ -36,7 +37,7 @@ export interface Stored {
 
 type HandoverDependencies = Pick<
   Dependencies,
-  'storage' | 'clock' | 'random' | 'bus' | 'findHandoverRules'
+  'storage' | 'clock' | 'random' | 'bus' | 'webhooks' | 'findHandoverRules'
 > & {
   readonly data: ItemData
   readonly quota: StorageQuota
@@ -219,7 +220,7 @@ export class Handover {
   }
 
   private async change(row: ConversationRow, change: Change) {
-    const { clock, random, storage, bus, stoppedTurns } = this.deps
+    const { clock, random, storage, bus, stoppedTurns, webhooks } = this.deps
     const { from, to, person, reason, forModel, messages = [], isTakeover, clientId } = change
     // Checked before a turn is stopped, and again in the transaction.
     if (!from.includes(row.mode)) throw wrongMode(row)
@@ -238,6 +239,7 @@ export class Handover {
       answerDue: awaitsAnswer ? await this.dueAfter(row) : null,
       wasDue: change.wasDue,
       items: [toModeItem(entry, forModel, random), ...messages].map(encodeItem),
+      deliveries: await prepareHandover(webhooks, { ...aboutOf(row), to, messages }),
     }
     const database = await storage.open()
     const outcome = isTakeover
@@ -264,8 +266,9 @@ export class Handover {
     },
   ) {
     const { item, ...rest } = message
-    const { data, storage, clock } = this.deps
+    const { data, storage, clock, webhooks } = this.deps
     const { run } = await storage.open()
+    const deliveries = await prepareHandover(webhooks, { ...aboutOf(row), messages: [item] })
     const encoded = await data.encode([item])
     let isStored = false
     try {
@@ -274,6 +277,7 @@ export class Handover {
         title: titleOf([item]),
         item: encoded.items[0] as Parameters<typeof storeMessage.run>[1]['item'],
         data: encoded.data,
+        deliveries,
       })
       isStored = outcome.status === 'done'
       const done = assertDone(outcome, row.id)
@@ -302,11 +306,16 @@ export class Handover {
     return { conversation, item: row }
   }
 
-  /** Wakes the followers of a conversation, and those of the tenant's waiting conversations. */
+  /** Wakes the followers of a conversation and of the tenant's waiting conversations, and sends the events of webhooks. */
   private notify({ id, tenant }: ConversationRow): void {
+    this.deps.webhooks?.wake()
     this.deps.notify(id)
     this.deps.notify(tenant)
   }
+}
+
+function aboutOf({ id, tenant, agent_id: agentId }: ConversationRow) {
+  return { conversationId: id, tenantId: tenant, agentId }
 }
 
 function toTakeover(person: Person) {

@@ -1,6 +1,8 @@
 /** The transactions that change who answers a conversation, and that store messages without a turn. */
 import { sql } from 'kysely'
 import type { ConversationDb, Procedure } from '../../db/open.ts'
+import { insertDeliveries } from '../../webhooks/deliveries.ts'
+import type { NewDelivery } from '../../webhooks/events.ts'
 import { findClientItem, recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, type ItemRow, insertItems, insertTurnData } from '../item-store.ts'
@@ -11,6 +13,7 @@ import {
   readSegments,
   type TurnRow,
 } from '../store.ts'
+import { indexItemsFrom } from '../search/index-rows.ts'
 import { toEndEntry } from '../turn-output.ts'
 import { type StoredEnd, storeEnd } from '../turns/end.ts'
 import type { LogSegment } from '../turns/log.ts'
@@ -52,6 +55,8 @@ export interface StoppedTurn {
 interface Place {
   readonly tenantId: string
   readonly conversationId: string
+  /** The events of the change for webhooks. */
+  readonly deliveries: readonly NewDelivery[]
 }
 
 export interface ModeChange extends Place {
@@ -104,8 +109,12 @@ export const changeMode: Procedure<ModeChange, Outcome> = {
       }))
       .where('id', '=', conversationId)
       .execute()
-    await insertItems(trx, { conversationId, turnId: null, nowSeconds }, { items, data: [] })
+    const place = { conversationId, turnId: null, nowSeconds }
+    const count = await insertItems(trx, place, { items, data: [] })
+    await indexItemsFrom(trx, conversationId, count - items.length + 1)
     const conversation = (await lockConversation(trx, change)) as ConversationRow
+    const { mode, revision } = conversation
+    await insertDeliveries(trx, change.deliveries, { mode, revision })
     return { status: 'done', conversation, cancelled: turns.map(({ id }) => id) }
   },
 }
@@ -149,8 +158,12 @@ export const storeMessage: Procedure<MessageChange, Outcome> = {
       .execute()
     if (visitor !== undefined)
       await recordVisitor(trx, { tenantId, agentId: visitor.agentId }, visitor.id, nowSeconds)
-    await insertItems(trx, { conversationId, turnId: null, nowSeconds }, { items: [item], data })
+    const place = { conversationId, turnId: null, nowSeconds }
+    const count = await insertItems(trx, place, { items: [item], data })
+    await indexItemsFrom(trx, conversationId, count)
     const conversation = (await lockConversation(trx, change)) as ConversationRow
+    const { mode, revision } = conversation
+    await insertDeliveries(trx, change.deliveries, { mode, revision })
     return { status: 'done', conversation, cancelled: [] }
   },
 }
@@ -158,7 +171,7 @@ export const storeMessage: Procedure<MessageChange, Outcome> = {
 /** Returns the conversation, which no other transaction changes until this one ends. */
 function lockConversation(
   trx: ConversationDb,
-  { tenantId, conversationId }: Place,
+  { tenantId, conversationId }: Omit<Place, 'deliveries'>,
 ): Promise<ConversationRow | undefined> {
   return trx
     .updateTable('conversations')

@@ -4,10 +4,11 @@ import type { ItemData } from '../inline-data/item-data.ts'
 import { updateTitle } from '../item-store.ts'
 import { deleteTurn, type TurnRow } from '../store.ts'
 import type { StorageQuota } from '../turns/quota.ts'
+import { prepareDeletion } from '../webhooks/events.ts'
 import { deleteAgentConversations } from './maintenance.ts'
-import { deleteConversationRows, moveConversations } from './rows.ts'
+import { deleteNow, moveConversations } from './rows.ts'
 
-type DeletionDependencies = Pick<Dependencies, 'storage' | 'clock' | 'log'> & {
+type DeletionDependencies = Pick<Dependencies, 'storage' | 'clock' | 'log' | 'webhooks'> & {
   readonly data: ItemData
   readonly quota: StorageQuota
 }
@@ -34,9 +35,9 @@ export class Deletions {
 
   /** Deletes a conversation whose turns do not run. */
   async deleteConversation(id: string): Promise<void> {
-    const { storage, data, quota } = this.deps
+    const { storage, data, quota, webhooks } = this.deps
     const { write, scrub } = await storage.open()
-    await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
+    await deleteNow(write, [id], await prepareDeletion(webhooks, 'deleted'))
     await data.dropDeleted()
     await scrub()
     quota.forget()
@@ -44,11 +45,11 @@ export class Deletions {
 
   /** Deletes the conversations of a deleted agent. After a failure, maintenance deletes them. */
   async deleteOfAgent(tenantId: string, agentId: string): Promise<void> {
-    const { storage, clock, data, quota, log } = this.deps
+    const { storage, quota, log } = this.deps
     try {
       const database = await storage.find()
       if (database === undefined) return
-      await deleteAgentConversations(database, { clock, data }, { tenant: tenantId, agentId })
+      await deleteAgentConversations(database, this.deps, { tenant: tenantId, agentId })
       quota.forget()
     } catch (error) {
       log.warn(

@@ -14,7 +14,8 @@ import {
   sumBytes,
   titleOf,
 } from '../item-store.ts'
-import type { TurnRow } from '../store.ts'
+import { findTurn, type TurnRow } from '../store.ts'
+import { prepareCreated } from '../webhooks/events.ts'
 import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
 import { MAX_ITEMS, MAX_TURNS } from './statements.ts'
 import { withoutToolData } from './tool-data.ts'
@@ -74,7 +75,7 @@ interface AcceptedAs {
   readonly owner: string
 }
 
-type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition'> & {
+type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition' | 'webhooks'> & {
   readonly data: ItemData
   /** @throws ServiceError `storage_full` */
   readonly assertQuota: (tenantId: string) => Promise<void>
@@ -86,6 +87,8 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
   await deps.assertQuota(plan.tenantId)
   const encoded = await deps.data.encode(input)
   const rejection = await storeRows(deps, plan, as, encoded).catch(async (error) => {
+    // A transaction can be committed without an answer, for example if the connection is lost.
+    if (await hasTurn(deps, plan, as)) return undefined
     await deps.data.discard(encoded.data)
     throw error
   })
@@ -104,13 +107,22 @@ async function storeRows(
   const { run } = await deps.storage.open()
   const isNew = plan.conversationId === undefined && plan.previous === undefined
   const { tenantId, agentId, visitorId } = plan
+  const conversation = isNew ? toConversationRow(deps, plan, as, items) : undefined
+  const deliveries =
+    conversation === undefined
+      ? []
+      : await prepareCreated(
+          deps.webhooks,
+          { tenantId, agentId, conversationId },
+          { channel: conversation.channel, visitorId: visitorId ?? null, items: plan.input },
+        )
   return run(storeNewTurn, {
     expiredKey: plan.idempotency && {
       digest: plan.idempotency.digest,
       createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
     },
     visitor: visitorId === undefined ? undefined : { id: visitorId, tenantId, agentId },
-    conversation: isNew ? toConversationRow(deps, plan, as, items) : undefined,
+    ...{ conversation, deliveries },
     locks: isLocking(plan),
     claim: {
       ...{ conversationId, turnId: id, agentId, title: titleOf(plan.input), nowSeconds },
@@ -125,6 +137,20 @@ async function storeRows(
     items,
     data,
   })
+}
+
+/** Returns false if the store is unavailable, because the turn then cannot be stored further. */
+async function hasTurn(
+  { storage }: AcceptDeps,
+  { tenantId }: TurnPlan,
+  { id }: AcceptedAs,
+): Promise<boolean> {
+  try {
+    const { read } = await storage.open()
+    return (await findTurn(read, tenantId, 'id', id)) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** Whether a turn must fail if it cannot be stored. */

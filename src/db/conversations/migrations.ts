@@ -154,12 +154,15 @@ function createIndex(db: Kysely<unknown>, table: string, by: string, columns: st
   return db.schema.createIndex(`${table}_by_${by}`).on(table).columns(columns).execute()
 }
 
-/** Lists without an agent read a tenant's conversations by position. */
+/** Lists that are not filtered by agent read a tenant's conversations by position. */
 function indexPositions(db: Kysely<unknown>): Promise<void> {
   return createIndex(db, 'conversations', 'position', ['tenant', 'position'])
 }
 
-/** Marks the turns that do not belong to the history of their conversation, and stores when a replica last read a turn. */
+/**
+ * Adds a mark for turns outside of their conversation's history, and the time at which a replica last read a
+ * turn.
+ */
 async function addMainLine(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('turns')
@@ -169,7 +172,10 @@ async function addMainLine(db: Kysely<unknown>): Promise<void> {
   await sql`update turns set is_branch = 1 where previous_id is not null`.execute(db)
 }
 
-/** Names the blobs of items. Without a foreign key, because the rows remain until the blobs are deleted. */
+/**
+ * Stores the names of the items' blobs. Has no foreign key, because the rows remain until the blobs are
+ * deleted.
+ */
 async function createItemData(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('item_data')
@@ -186,6 +192,112 @@ async function createItemData(db: Kysely<unknown>): Promise<void> {
   await sql`create index item_data_deleted on item_data (name) where is_deleted = 1`.execute(db)
 }
 
+/**
+ * Creates the search index (ADR 0069). `item_texts` contains the words of an item; both databases index it,
+ * and delete its rows with the items. SQLite overwrites deleted words in its index (`secure-delete`).
+ */
+async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<void> {
+  await db.schema
+    .createTable('item_texts')
+    .addColumn('n', isPostgres ? 'bigint' : 'integer', (column) =>
+      column.primaryKey().references('items.n').onDelete('cascade'),
+    )
+    .addColumn('conversation_id', 'text', (column) => column.notNull())
+    .addColumn('text', 'text', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'item_texts', 'conversation', ['conversation_id'])
+  if (isPostgres) {
+    await sql`create index item_search on item_texts
+      using gin (array_to_tsvector(string_to_array(text, ' ')))`.execute(db)
+    return
+  }
+  await sql`create virtual table item_search using fts5
+    (text, content = 'item_texts', content_rowid = 'n', detail = none, columnsize = 0, tokenize = ascii)`.execute(
+    db,
+  )
+  await sql`insert into item_search (item_search, rank) values ('secure-delete', 1)`.execute(db)
+  await sql`create trigger item_texts_added after insert on item_texts begin
+    insert into item_search (rowid, text) values (new.n, new.text); end`.execute(db)
+  await sql`create trigger item_texts_deleted after delete on item_texts begin
+    insert into item_search (item_search, rowid, text) values ('delete', old.n, old.text); end`.execute(db)
+}
+
+/** Creates the search index and the tables for ratings, tags and notes, and adds columns to items and turns. */
+async function createLog(db: Kysely<unknown>): Promise<void> {
+  await createSearch(db, db.getExecutor().adapter instanceof PostgresAdapter)
+  await createRatings(db)
+  await createTagsAndNotes(db)
+  await db.schema.alterTable('items').addColumn('name', 'text').execute()
+  await db.schema
+    .alterTable('turns')
+    .addColumn('resumes', 'integer', (column) => column.notNull().defaultTo(0))
+    .execute()
+}
+
+async function createRatings(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('ratings')
+    .addColumn('turn_id', 'text', (column) => column.notNull().references('turns.id').onDelete('cascade'))
+    .addColumn('source', 'text', (column) => column.notNull())
+    .addColumn('value', 'integer', (column) => column.notNull())
+    .addColumn('reason', 'text')
+    .addColumn('comment', 'text')
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .addColumn('updated_at', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('ratings_pk', ['turn_id', 'source'])
+    .execute()
+  await createIndex(db, 'ratings', 'time', ['created_at'])
+}
+
+async function createTagsAndNotes(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('conversation_tags')
+    .addColumn('conversation_id', 'text', (column) =>
+      column.notNull().references('conversations.id').onDelete('cascade'),
+    )
+    .addColumn('tag', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('conversation_tags_pk', ['conversation_id', 'tag'])
+    .execute()
+  await createIndex(db, 'conversation_tags', 'tag', ['tag'])
+  await db.schema
+    .createTable('conversation_notes')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('conversation_id', 'text', (column) =>
+      column.notNull().references('conversations.id').onDelete('cascade'),
+    )
+    .addColumn('author', 'text', (column) => column.notNull())
+    .addColumn('text', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'conversation_notes', 'conversation', ['conversation_id', 'created_at'])
+}
+
+/** Lists deliveries without a foreign key, because with SQLite the webhooks are stored in another file. */
+async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('webhook_deliveries')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('webhook_id', 'text', (column) => column.notNull())
+    .addColumn('conversation_id', 'text')
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('body', 'text', (column) => column.notNull())
+    .addColumn('has_text', 'integer', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('attempt', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('next_at', 'bigint')
+    .addColumn('fence', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('last_status', 'integer')
+    .addColumn('last_error', 'text')
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'webhook_deliveries', 'webhook', ['webhook_id', 'created_at', 'id'])
+  await createIndex(db, 'webhook_deliveries', 'conversation', ['conversation_id'])
+  await createIndex(db, 'webhook_deliveries', 'creation', ['created_at'])
+  await sql`create index webhook_deliveries_due on webhook_deliveries (next_at) where next_at is not null`.execute(
+    db,
+  )
+}
+
 /** Stores when a person must have answered, and indexes the conversations that people answer. */
 async function addHandover(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('conversations').addColumn('answer_due', 'bigint').execute()
@@ -197,12 +309,14 @@ async function addHandover(db: Kysely<unknown>): Promise<void> {
   )
 }
 
-/** The names sort after those of the main database, because PostgreSQL holds both. */
+/** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
   '1002_index_conversations_by_position': { up: indexPositions },
   '1003_create_visitors': { up: createVisitors },
   '1004_add_main_line': { up: addMainLine },
   '1005_create_item_data': { up: createItemData },
+  '1006_create_log': { up: createLog },
+  '1007_create_webhook_deliveries': { up: createWebhookDeliveries },
   '1008_add_handover': { up: addHandover },
 }

@@ -69,7 +69,7 @@ export interface TurnTable {
   owner: string | null
   lease_until: number | null
   cancel_requested: Generated<number>
-  /** When another replica last announced that it reads the running turn; null if none has. */
+  /** Time at which another replica last announced that it is reading the running turn; null if none has. */
   read_at: number | null
   /** The number of the last event in the log; -1 without events. */
   last_seq: Generated<number>
@@ -88,6 +88,8 @@ export interface TurnTable {
   first_event_ms: number | null
   duration_ms: number | null
   request_id: string
+  /** The number of times that clients have continued the turn's stream after a lost connection. */
+  resumes: Generated<number>
   created_at: number
   ended_at: number | null
 }
@@ -109,7 +111,40 @@ export interface ItemTable {
   client_id: string | null
   /** JSON: the item as in OpenAI's API. */
   body: string
+  /** The name of the tool that a `function_call` calls; null for other items. */
+  name: string | null
   bytes: number
+  created_at: number
+}
+
+/** The words of an item that a person or the model has said, in order and separated by spaces (ADR 0069). */
+export interface ItemTextTable {
+  n: number
+  conversation_id: string
+  text: string
+}
+
+export interface RatingTable {
+  turn_id: string
+  source: 'visitor' | 'owner' | 'api'
+  value: 1 | -1
+  reason: string | null
+  comment: string | null
+  created_at: number
+  updated_at: number
+}
+
+export interface ConversationTagTable {
+  conversation_id: string
+  tag: string
+}
+
+export interface ConversationNoteTable {
+  id: string
+  conversation_id: string
+  /** The name of the user or key that wrote the note. */
+  author: string
+  text: string
   created_at: number
 }
 
@@ -132,6 +167,30 @@ export interface ItemDataTable {
   is_deleted: number
 }
 
+/** The events that webhooks receive; a row for each event and webhook. */
+export interface WebhookDeliveryTable {
+  id: string
+  webhook_id: string
+  /** Null for an event that is not about one conversation. */
+  conversation_id: string | null
+  type: string
+  /** JSON: the body of the request. */
+  body: string
+  /** 1 if the body contains text of the conversation. */
+  has_text: number
+  state: 'pending' | 'delivered' | 'failed'
+  /** The number of attempts since the delivery was created or last retried. */
+  attempt: Generated<number>
+  /** When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending. */
+  next_at: number | null
+  /** Grows with each claim, so that a process that was slow does not overwrite the result of another. */
+  fence: Generated<number>
+  /** The HTTP status of the last attempt; null without a response. */
+  last_status: number | null
+  last_error: string | null
+  created_at: number
+}
+
 export interface VisitorTable {
   id: string
   tenant: string
@@ -142,7 +201,7 @@ export interface VisitorTable {
   subject: string
   email: string | null
   name: string | null
-  /** JSON: claims of the issuer about the visitor. */
+  /** JSON: the issuer's claims about the visitor. */
   claims: Generated<string>
   created_at: number
   seen_at: number
@@ -155,17 +214,37 @@ export type ConversationTables = {
   items: ItemTable
   turn_events: TurnEventTable
   item_data: ItemDataTable
+  item_texts: ItemTextTable
+  ratings: RatingTable
+  conversation_tags: ConversationTagTable
+  conversation_notes: ConversationNoteTable
   visitors: VisitorTable
+  webhook_deliveries: WebhookDeliveryTable
 }
+
+/** The tables with the data of conversations, which can become large. */
+export const conversationTableNames = [
+  'conversations',
+  'turns',
+  'items',
+  'turn_events',
+  'item_texts',
+  'ratings',
+  'conversation_tags',
+  'conversation_notes',
+] as const satisfies (keyof ConversationTables)[]
 
 export type ConversationDb = Kysely<ConversationTables>
 
-/** A transaction that can run in the thread which writes to SQLite (ADR 0054). Its input and output are plain data. */
+/**
+ * A transaction that can run in the thread that writes to SQLite (ADR 0054). Its input and output are plain
+ * data.
+ */
 export interface Procedure<Input, Output> {
   /** The URL of the module that exports the procedure under its name. */
   readonly file: string
   readonly name: string
-  /** Waits for nothing but `trx`. With SQLite, other procedures can run in the same transaction. */
+  /** May wait only for `trx`. With SQLite, other procedures can run in the same transaction. */
   readonly run: (trx: ConversationDb, input: Input) => Promise<Output>
 }
 
@@ -179,13 +258,20 @@ export type RunProcedure = <Input, Output>(
 export interface ConversationDatabase {
   readonly read: ConversationDb
   readonly write: ConversationDb
-  /** Runs transactions that are frequent, or that encode or render much, where they do not block the event loop. */
+  /**
+   * Runs transactions that are frequent, or that encode or render a lot of data. With SQLite, they run in a
+   * worker thread, so that they do not block the event loop.
+   */
   readonly run: RunProcedure
-  /** With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading the log. */
+  /**
+   * With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading
+   * the log.
+   */
   scrub(): Promise<boolean>
   /**
-   * With PostgreSQL, frees the space of deleted rows, at most once an hour for each table. `hasDeleted` states whether
-   * the caller has just deleted rows; rows that others have deleted are found in PostgreSQL's statistics.
+   * With PostgreSQL, frees the space of deleted rows, at most once an hour for each table. `hasDeleted`
+   * states whether the caller has just deleted rows. PostgreSQL's statistics show which rows others have
+   * deleted.
    */
   vacuum(hasDeleted: boolean, signal?: AbortSignal): Promise<void>
   /** Makes the transaction wait for maintenance that another replica runs. */

@@ -1,15 +1,15 @@
 /** Frees the space of deleted conversations in PostgreSQL. */
 import { Client } from 'pg'
 import { toClientConfig } from '../postgres.ts'
-
-const tables = ['conversations', 'turns', 'items', 'turn_events']
+import { conversationTableNames } from './tables.ts'
 
 /** The timeout is long because a table can be large; it also ends the statement if this process disconnects. */
 const settings = { statement_timeout: '30min', lock_timeout: '30s', synchronous_commit: 'off' }
 
 /**
- * Runs `VACUUM` on each table of conversations that contains deleted rows, unless it ran there within the last hour.
- * Uses a separate connection, because those of the pool have short timeouts. Stops waiting when the signal aborts.
+ * Runs `VACUUM` on each table of conversations that contains deleted rows, unless it ran there within the
+ * last hour. Uses a separate connection, because pooled connections have short timeouts. Stops waiting when
+ * the signal aborts.
  */
 export async function vacuumConversations(
   databaseUrl: string,
@@ -28,7 +28,7 @@ export async function vacuumConversations(
       `select relname from pg_stat_user_tables
        where schemaname = current_schema() and relname = any($1) and ($2 or n_dead_tup > 0)
          and (last_vacuum is null or last_vacuum < now() - interval '1 hour')`,
-      [tables, hasDeleted],
+      [conversationTableNames, hasDeleted],
     )
     for (const { relname } of rows) await client.query(`vacuum ${client.escapeIdentifier(relname)}`)
   } catch (error) {

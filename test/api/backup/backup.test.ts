@@ -5,12 +5,15 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/open.ts'
+import { asAdmin, root } from '../../support/admin.ts'
 import { type CallOptions, openApp, startApp, type TestApp } from '../../support/app.ts'
 import { backUp, readEntries, readUnpacked, restoreArchive } from '../../support/backup.ts'
+import { behindProxy } from '../../support/console.ts'
 import { openSqliteFile, openTestDatabase, startupErrorOf } from '../../support/database.ts'
 import { download, filePart, purpose, upload } from '../../support/files.ts'
 import { makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
+import { shareUpstream } from '../../support/start-upstream.ts'
 import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -79,7 +82,7 @@ describe('a backup of a running server', () => {
     await expectContents(app, contents)
   })
 
-  test('supports compression and deletes the leftovers of a killed backup', async () => {
+  test('can be compressed, and creating it deletes the leftovers of a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
@@ -101,6 +104,32 @@ describe('a backup of a running server', () => {
   })
 })
 
+test("a backup contains the agents in the bin, and the console's providers with their API keys", async () => {
+  const upstream = await shareUpstream()
+  await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"large"}]}}}')
+  const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
+  const app = await start(dataDir, undefined, env)
+  const provider = { name: 'near', base_url: upstream.url, api_key: 'sk-test-0123456789-abcd' }
+  expect((await asAdmin(app, 'POST', '/providers', { body: provider })).status).toBe(201)
+  const { agent_id: id, agent_key: key } = await app.createAgent()
+  await app.call('POST', `/v1/agents/${id}/bin`)
+  await backUp(dataDir, archivePath())
+  await restoreArchive(archivePath(), target)
+  await app.service.close()
+  const { length: requestsBefore } = await upstream.listRequests()
+
+  const restored = await start(target, app, env)
+  const [binned] = (await restored.call('GET', '/v1/bin/agents')).body.data
+  expect(binned).toMatchObject({ id, name: 'Greeter' })
+  expect((await restored.call('GET', '/v1/agents/me', { key })).status).toBe(401)
+  expect((await restored.call('POST', `/v1/bin/agents/${id}/restore`)).status).toBe(200)
+  expect((await restored.call('GET', '/v1/agents/me', { key })).status).toBe(200)
+  const listModels = async () => JSON.stringify((await restored.call('GET', '/v1/models')).body)
+  await expect.poll(listModels).toContain('large')
+  const requests = (await upstream.listRequests()).slice(requestsBefore)
+  expect(requests[0]?.headers.authorization).toBe(`Bearer ${provider.api_key}`)
+})
+
 test('tar and sha256sum can read a backup archive', async () => {
   await createContents(await start(dataDir))
   await backUp(dataDir, archivePath('backup.tar.gz'))
@@ -115,11 +144,11 @@ test('tar and sha256sum can read a backup archive', async () => {
   }
 })
 
-test('a backup includes every column that refers to stored bytes', async () => {
+test('the backup knows every column that refers to stored bytes', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
-  // Jobs refer to blobs of artifacts. If you add a column, add it to src/backup/store.ts too.
+  // Jobs refer to blobs of artifacts. A column that is added here must also be added to src/backup/store.ts.
   const known = [
     'artifacts.blob',
     'artifacts.poster_blob',
@@ -207,7 +236,7 @@ describe('an installation with a bucket', () => {
     expect(await readOffset(again, contents.growing)).toBe(0)
   })
 
-  test('can be restored from a data directory’s backup, including unfinished uploads', async () => {
+  test("can be restored from a data directory's backup, including unfinished uploads", async () => {
     const to = await S3Server.start()
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     const contents = await createContents(app)
@@ -228,7 +257,7 @@ describe('creating a backup', () => {
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
-  test('fails without an installation and with a PostgreSQL database', async () => {
+  test('fails if there is no installation or if the database is PostgreSQL', async () => {
     expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
     expect(await startupErrorOf(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)

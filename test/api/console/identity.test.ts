@@ -46,7 +46,7 @@ describe('an identity header', () => {
     },
   )
 
-  test('is trusted by the socket address, not the forwarded address', async () => {
+  test('is trusted or ignored according to the socket address, not a forwarded address', async () => {
     const app = await startApp({ ...behindProxy, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
     const forged = ['X-Forwarded-For: 127.0.0.2', 'X-Real-IP: 127.0.0.2', 'Forwarded: for=127.0.0.2']
     expect((await ask(app, 'GET /v1/manager/me', [`X-Email: ${ada}`, ...forged])).status).toBe(401)
@@ -193,7 +193,7 @@ describe('the user identified by the identity headers', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('takes a name from the headers: %j gives %s', async (headers, name, username) => {
+  test.each(names)('has the name from the headers: %j gives %s', async (headers, name, username) => {
     const app = await startApp(behindProxy)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })

@@ -13,6 +13,11 @@ import { beginSession, followUntil, isEnd, say, sayAndWait } from '../../support
 
 const harness = await startChatHarness()
 
+interface SentMessage {
+  readonly role: string
+  readonly content: string
+}
+
 interface ListedItem {
   readonly parley: { readonly author: string; readonly mode?: string }
   readonly content: readonly { readonly text: string }[]
@@ -41,8 +46,8 @@ const rejection = (mode: string, assignee: string | null = null) => ({
 })
 
 async function readMessages() {
-  const [last] = (await harness.listChats()).slice(-1)
-  return (last?.body as { messages: { role: string; content: string }[] }).messages
+  const bodies = (await harness.listChats()).map(({ body }) => body as { messages: SentMessage[] })
+  return bodies.at(-1)?.messages ?? []
 }
 
 describe('a conversation that is handed over', () => {

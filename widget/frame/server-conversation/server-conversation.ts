@@ -35,7 +35,7 @@ export class ServerConversation implements Chat {
   private owner: string | undefined
   /** Whether the visitor has used this tab, or has seen a conversation in it. */
   private isUsed = false
-  /** Reads the conversation that was shown last. */
+  /** Repeats the last attempt to read a conversation, after it failed. */
   private readLast: () => Promise<OpenResult | undefined> = async () => undefined
 
   constructor(parts: ChatParts) {

@@ -1,6 +1,6 @@
 /** Implements the page's MCP server, which lists and calls the page's tools (MCP 2025-11-25, Tools). */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord, isText, isWithinLimit, toPlain } from '../../values.ts'
+import { isRecord, isText, isWithinLimit, toPlain } from '../values.ts'
 import type { HostedTool } from './page-tools.ts'
 
 /** Prefix of page tools in the frame; removed before the page sees a name. */
@@ -74,7 +74,7 @@ const description = {
  * Converts a tool to MCP's format. If JSON cannot represent the tool, returns only its name, so that the
  * frame reports it.
  */
-function renderTool([key, { tool }]: [name: string, HostedTool]) {
+export function renderTool([key, { tool }]: [name: string, HostedTool]) {
   const name = PREFIX + key
   const { description, inputSchema, annotations } = tool
   try {
@@ -107,7 +107,9 @@ function toResult(value: unknown): CallToolResult {
       isRecord(value) && Array.isArray(value.content) && value.content[0] && value.content.every(isTextPart)
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
     const result = isMcp ? toPlain(value) : { content: [{ type: 'text', text }] }
-    return isWithinLimit(result) ? (result as CallToolResult) : toErrorResult('More than 64 KiB')
+    return isWithinLimit(result)
+      ? (result as CallToolResult)
+      : toErrorResult('The tool result is larger than 64 KiB.')
   } catch (error) {
     return toErrorResult(error)
   }

@@ -32,7 +32,9 @@ export class Metrics {
     buckets: requestBuckets,
     registers: this.registers,
   })
-  /** By operation, method and the first digit of the status, which is 0 without a response. */
+  /**
+   * Durations by operation, method and first digit of the status; the digit is 0 if there was no response.
+   */
   private readonly requestDurations = new Map<string, Map<string, Distribution[]>>()
   private readonly failures = new Counter({
     name: 'parley_request_failures_total',

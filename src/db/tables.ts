@@ -99,7 +99,7 @@ export interface UsageCallTable {
   agent_id: string
   model: string
   provider: string
-  /** `ok`, `left` (the client disconnected), or the reason of the failure. */
+  /** `ok`, `left` (the client disconnected), or the reason for the failure. */
   status: string
   prompt_tokens: number
   completion_tokens: number

@@ -78,7 +78,7 @@ export class Metrics {
   }
   private readonly failedUploads = new Counter({
     name: 'parley_uploads_failed_total',
-    help: 'Uploads that failed: checksum mismatch, dangerous content, or expired before completion.',
+    help: 'Uploads that failed because of a checksum mismatch, dangerous content or expiry.',
     labelNames: ['reason'],
     registers: this.registers,
   })
@@ -97,7 +97,7 @@ export class Metrics {
   })
   private readonly hooks = new Counter({
     name: 'parley_hooks_total',
-    help: 'Completed calls of onUploadComplete and onConversionEnd.',
+    help: 'Completed calls to onUploadComplete and onConversionEnd.',
     labelNames: ['result'],
     registers: this.registers,
   })

@@ -34,6 +34,7 @@ function createProgram(): Command {
   addConversationsCommands(
     program.command('conversations').description('list, show, export, delete and prune stored conversations'),
   )
+  addWebhooksCommands(program.command('webhooks').description('list, create, test and delete webhooks'))
   addDataCommands(program)
   program
     .command('openapi')
@@ -177,6 +178,29 @@ function addProvidersCommands(providers: Command): void {
   withJson(providers.command('test <name>'))
     .description('list the models of a provider; fail if it does not answer')
     .action(async (name, { json }) => (await load()).test(name, json))
+}
+
+function addWebhooksCommands(webhooks: Command): void {
+  const load = () => import('./commands/conversations/webhooks.ts')
+  const keyHelp = 'parent key that owns the webhooks, given as the key or its id'
+  withJson(webhooks.command('list'))
+    .description('list the webhooks of a parent key')
+    .option('--key <key>', keyHelp)
+    .action(async (options) => (await load()).list(options))
+  withJson(webhooks.command('create <url>'))
+    .description('create a webhook and print its secret')
+    .requiredOption('--events <events>', 'event types separated by commas, such as conversation.created')
+    .option('--agent <id>', 'only the events of this agent')
+    .option('--include-text', 'include text of conversations in the events')
+    .option('--key <key>', keyHelp)
+    .action(async (url, options) => (await load()).create(url, options))
+  withJson(webhooks.command('test <id>'))
+    .description('send a test event; fails if the receiver does not accept it')
+    .action(async (id, { json }) => (await load()).test(id, json))
+  withJson(webhooks.command('delete <id>'))
+    .description('delete a webhook with its deliveries')
+    .option('--yes', 'confirm the deletion')
+    .action(async (id, options) => (await load()).remove(id, options))
 }
 
 function addConversationsCommands(conversations: Command): void {

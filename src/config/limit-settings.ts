@@ -1,5 +1,5 @@
 /** Defines the settings for limits, uploads and timeouts. */
-import { flag, integer, oneOf, seconds } from './values.ts'
+import { egressTargetList, flag, integer, oneOf, seconds } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)
 const TEBIBYTE = 1024 ** 4
@@ -161,5 +161,13 @@ export const conversations = {
     .prefault('10')
     .describe(
       'Seconds for which a stored turn continues after its client disconnects, if the agent sets `onDisconnect: cancel`.',
+    ),
+  PARLEY_WEBHOOKS: oneOf('allowed', 'forbidden')
+    .prefault('allowed')
+    .describe('Whether webhooks can be created and are delivered (docs/webhooks.md).'),
+  PARLEY_WEBHOOK_ALLOW: egressTargetList()
+    .optional()
+    .describe(
+      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks and `jwksUrl`, also with http and any port.',
     ),
 }

@@ -36,6 +36,10 @@ export const auditActions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'webhook.create',
+  'webhook.update',
+  'webhook.delete',
+  'webhook.rotate',
   'session.offer',
   'session.begin',
 ] as const
@@ -43,7 +47,7 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: {
-    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider'
+    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider' | 'webhook'
     readonly id: string
   }
   /** Public id of the parent key that is or owns the target; null if no key does. */

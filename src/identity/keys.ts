@@ -285,3 +285,15 @@ export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): 
   if (row === undefined || row.revoked_at !== null) throw keyNotFound(id)
   return row
 }
+
+/** Returns which of these keys are revoked. */
+export async function listRevokedKeys(db: Database, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  const rows = await db
+    .selectFrom('parent_keys')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('revoked_at', 'is not', null)
+    .execute()
+  return rows.map(({ id }) => id)
+}

@@ -83,4 +83,5 @@ export function withoutKeys(text: string): string {
     .replace(/((?:svc_(?:scoped_)?|agnt_key-)\w{12})\w+/g, '$1…')
     .replace(/(atk_[\w-]{8})\.[\w.-]+/g, '$1…')
     .replace(/(vst_\w{6})[\w.-]+/g, '$1…')
+    .replace(/((?:whsec|vsk)_[\w+/]{4})[\w+/=-]+/g, '$1…')
 }

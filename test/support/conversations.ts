@@ -51,11 +51,11 @@ export async function storeChat(app: TestApp, agentId: string, text: string): Pr
 
 /** Runs the maintenance that a server runs every ten minutes. */
 export function maintain({ service: { deps } }: TestApp, nowSeconds?: number) {
-  const { conversations, config, clock, log } = deps
+  const { conversations, config, clock, log, webhooks } = deps
   const { storage, data } = conversations
   const findAgentRetention = (ids: readonly string[]) => listRetention(deps, ids)
   return maintainConversations(
-    { config, clock, log, storage, data, findAgentRetention },
+    { config, clock, log, webhooks, storage, data, findAgentRetention },
     undefined,
     nowSeconds,
   )

@@ -21,6 +21,7 @@ const api = [
   'tools/agents',
   'usage/{budget-grants,budgets,calls,embeddings,usage}',
   'visitors/*',
+  'webhooks/*',
 ]
 
 /** The test files of the project `api-postgres`. */

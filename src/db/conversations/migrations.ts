@@ -272,6 +272,32 @@ async function createTagsAndNotes(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'conversation_notes', 'conversation', ['conversation_id', 'created_at'])
 }
 
+/** Lists deliveries without a foreign key, because with SQLite the webhooks are stored in another file. */
+async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('webhook_deliveries')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('webhook_id', 'text', (column) => column.notNull())
+    .addColumn('conversation_id', 'text')
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('body', 'text', (column) => column.notNull())
+    .addColumn('has_text', 'integer', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('attempt', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('next_at', 'bigint')
+    .addColumn('fence', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('last_status', 'integer')
+    .addColumn('last_error', 'text')
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'webhook_deliveries', 'webhook', ['webhook_id', 'created_at', 'id'])
+  await createIndex(db, 'webhook_deliveries', 'conversation', ['conversation_id'])
+  await createIndex(db, 'webhook_deliveries', 'creation', ['created_at'])
+  await sql`create index webhook_deliveries_due on webhook_deliveries (next_at) where next_at is not null`.execute(
+    db,
+  )
+}
+
 /** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -280,4 +306,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1004_add_main_line': { up: addMainLine },
   '1005_create_item_data': { up: createItemData },
   '1006_create_log': { up: createLog },
+  '1007_create_webhook_deliveries': { up: createWebhookDeliveries },
 }

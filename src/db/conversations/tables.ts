@@ -164,6 +164,30 @@ export interface ItemDataTable {
   is_deleted: number
 }
 
+/** The events that webhooks receive; a row for each event and webhook. */
+export interface WebhookDeliveryTable {
+  id: string
+  webhook_id: string
+  /** Null for an event that is not about one conversation. */
+  conversation_id: string | null
+  type: string
+  /** JSON: the body of the request. */
+  body: string
+  /** 1 if the body contains text of the conversation. */
+  has_text: number
+  state: 'pending' | 'delivered' | 'failed'
+  /** The number of attempts since the delivery was created or last retried. */
+  attempt: Generated<number>
+  /** When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending. */
+  next_at: number | null
+  /** Grows with each claim, so that a process that was slow does not overwrite the result of another. */
+  fence: Generated<number>
+  /** The HTTP status of the last attempt; null without a response. */
+  last_status: number | null
+  last_error: string | null
+  created_at: number
+}
+
 export interface VisitorTable {
   id: string
   tenant: string
@@ -192,6 +216,7 @@ export type ConversationTables = {
   conversation_tags: ConversationTagTable
   conversation_notes: ConversationNoteTable
   visitors: VisitorTable
+  webhook_deliveries: WebhookDeliveryTable
 }
 
 /** The tables with the data of conversations, which can become large. */

@@ -1,7 +1,6 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
-import { contains } from '../lib/page.ts'
 import { markDeletedData } from './inline-data/data-rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
@@ -244,27 +243,6 @@ export interface PageOptions {
   /** The position of the last row of the previous page. */
   readonly after: number | undefined
   readonly order: 'asc' | 'desc'
-}
-
-export function listConversationRows(
-  db: ConversationDb,
-  tenant: string,
-  {
-    limit,
-    after,
-    order,
-    agentId,
-    q,
-  }: PageOptions & {
-    readonly agentId?: string | undefined
-    readonly q?: string | undefined
-  },
-): Promise<ConversationRow[]> {
-  let query = db.selectFrom('conversations').selectAll().where('tenant', '=', tenant)
-  if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
-  if (q !== undefined) query = query.where(contains(['title', 'id'], q))
-  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
-  return query.orderBy('position', order).limit(limit).execute()
 }
 
 /** Extends a conversation's expiry as if its last activity were at `nowSeconds`. */

@@ -231,9 +231,8 @@ export const AgentSelf = z
         .meta({ description: 'Text about storage for visitors; null for the default text.' }),
       list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
       delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
-      resume_seconds: z
-        .int()
-        .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
+      rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
+      resume_seconds: z.int().meta({ description: 'The widget continues conversations up to this age.' }),
     }),
   })
   .meta({ id: 'AgentSelf' })

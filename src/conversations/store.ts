@@ -2,6 +2,7 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
 import { markDeletedData } from './inline-data/data-rows.ts'
+import { sumRatings } from './ratings/rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>
@@ -227,6 +228,7 @@ export async function deleteTurn(
   await markDeletedData(db, 'turn_id', [id])
   await db.deleteFrom('turn_events').where('turn_id', '=', id).execute()
   await db.deleteFrom('turns').where('id', '=', id).execute()
+  await sumRatings(db, conversation_id)
   await db
     .updateTable('conversations')
     .set((eb) => ({

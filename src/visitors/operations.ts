@@ -24,8 +24,11 @@ import {
   SendResult,
   SessionResult,
   StartedResult,
+  RateInput,
+  RateResult,
   ToolResultsInput,
 } from './schema.ts'
+import { rateOwn } from './ratings.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
 import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
 
@@ -85,6 +88,14 @@ export const visitorOperations = {
     input: ToolResultsInput,
     output: StartedResult,
     run: ({ context, input }) => sendToolResults(context, input),
+  }),
+
+  rate: mutation({
+    input: RateInput,
+    output: RateResult,
+    run: async ({ context, input: { turn, value, ...more } }) => ({
+      rating: await rateOwn(context, turn, value === null ? null : { ...more, value }),
+    }),
   }),
 
   delete: mutation({

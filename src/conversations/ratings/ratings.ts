@@ -51,10 +51,10 @@ export async function rateTurn(
     })
   const { write } = await conversations.storage.open()
   const nowSeconds = unixSeconds(clock)
-  const rating = {
-    ...{ source, value: value === 'up' ? 1 : -1, reason: reason ?? null, comment: toComment(comment) },
-    ...{ created_at: nowSeconds, updated_at: nowSeconds },
-  } as const
+  const rating: Omit<RatingRow, 'turn_id'> = {
+    ...{ source, reason: reason ?? null, comment: toComment(comment) },
+    ...{ value: value === 'up' ? 1 : -1, created_at: nowSeconds, updated_at: nowSeconds },
+  }
   const stored = await write.transaction().execute((trx) => storeRating(trx, turn, rating))
   if (stored === undefined) throw turnNotFound(turn.id)
   conversations.notify(turn.conversation_id)

@@ -1,11 +1,13 @@
 /** Reads and writes the ratings of turns. */
 import { type Selectable, sql } from 'kysely'
 import type { ConversationDb, RatingTable } from '../../db/open.ts'
-import type { TurnRow } from '../store.ts'
 
 export type RatingRow = Selectable<RatingTable>
 
-type RatedTurn = Pick<TurnRow, 'id' | 'conversation_id'>
+interface RatedTurn {
+  readonly id: string
+  readonly conversation_id: string
+}
 
 /** Stores a rating in place of the source's earlier one. Returns undefined if the turn has been deleted. */
 export async function storeRating(

@@ -235,7 +235,15 @@ export function renderStorage(
   conversations: z.infer<typeof AgentConversations> | undefined,
 ) {
   if (!isAllowed || conversations === undefined)
-    return { stored: false, keep_days: null, notice: null, list: false, delete: false, rate: false, resume_seconds: 0 }
+    return {
+      stored: false,
+      keep_days: null,
+      notice: null,
+      list: false,
+      delete: false,
+      rate: false,
+      resume_seconds: 0,
+    }
   const { keep, notice, visitor } = conversations
   return {
     stored: true,

@@ -24,8 +24,8 @@ import {
   updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
-import { indexItemsFrom } from './search/index-rows.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
+import { indexItemsFrom } from './search/index-rows.ts'
 import {
   CONVERSATION_BYTES,
   type ConversationRow,
@@ -318,10 +318,7 @@ interface Joined {
   readonly visitor: VisitorRow | null
 }
 
-function renderConversation(
-  row: ConversationRow,
-  { lastStatus, tags, visitor }: Joined,
-): ConversationObject {
+function renderConversation(row: ConversationRow, { lastStatus, tags, visitor }: Joined): ConversationObject {
   return {
     id: row.id,
     object: 'conversation',

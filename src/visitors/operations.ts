@@ -5,6 +5,7 @@ import { operationsOf } from '../operations/operation.ts'
 import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
 import { followOwn, streamEvents } from './follow.ts'
+import { rateOwn } from './ratings.ts'
 import {
   AttachmentQuery,
   AttachmentResult,
@@ -20,15 +21,14 @@ import {
   OpenQuery,
   OpenResult,
   OwnerFeedEvent,
+  RateInput,
+  RateResult,
   SendInput,
   SendResult,
   SessionResult,
   StartedResult,
-  RateInput,
-  RateResult,
   ToolResultsInput,
 } from './schema.ts'
-import { rateOwn } from './ratings.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
 import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
 

@@ -1,13 +1,13 @@
 /** Opens the Conversations API to agent keys with a visitor's token, for the conversations of that visitor only. */
 import type { z } from 'zod'
 import { toListedItem } from '../conversations/items.ts'
-import type {
-  ConversationObject,
-  ItemReference,
-  ItemsQuery,
-  ListedItem,
-} from '../conversations/schema.ts'
-import { type ConversationRow, findVisibleItem, listVisibleItems, type NewRating } from '../conversations/visible.ts'
+import type { ConversationObject, ItemReference, ItemsQuery, ListedItem } from '../conversations/schema.ts'
+import {
+  type ConversationRow,
+  findVisibleItem,
+  listVisibleItems,
+  type NewRating,
+} from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'

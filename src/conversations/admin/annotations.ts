@@ -47,9 +47,13 @@ export async function addNote(
   const problem = await db.write.transaction().execute((trx) => insertNote(trx, note))
   if (problem === 'missing') throw conversationNotFound(id)
   if (problem === 'full')
-    throw new ServiceError('conflict', `A conversation may have at most ${MAX_NOTES} notes; delete one first.`, {
-      code: 'notes_full',
-    })
+    throw new ServiceError(
+      'conflict',
+      `A conversation may have at most ${MAX_NOTES} notes; delete one first.`,
+      {
+        code: 'notes_full',
+      },
+    )
   deps.conversations.notify(id)
   return renderNote(note)
 }

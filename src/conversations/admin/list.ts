@@ -33,7 +33,13 @@ export async function listAnyConversations(
 }
 
 /** Whether a list may have to skip many conversations. */
-function isSelective({ tenantId: _tenant, agentId: _agent, from: _from, to: _to, ...rest }: ConversationFilter) {
+function isSelective({
+  tenantId: _tenant,
+  agentId: _agent,
+  from: _from,
+  to: _to,
+  ...rest
+}: ConversationFilter) {
   return Object.values(rest).some((value) => value !== undefined)
 }
 

@@ -1,6 +1,7 @@
 /** Lists and exports the conversations of an owner. */
 import type { ConversationDatabase } from '../../db/open.ts'
 import { type Actor, recordAudit } from '../../identity/audit.ts'
+import { ServiceError } from '../../lib/errors.ts'
 import { toPage } from '../../lib/page.ts'
 import { GeneratedFile } from '../../operations/operation.ts'
 import { type OperationsDependencies, renderConversations, wrongAfter } from '../requests.ts'
@@ -10,7 +11,7 @@ import { parseSearch } from '../search/query.ts'
 import { type ConversationRow, findConversation } from '../store.ts'
 import { exportTurns } from './export.ts'
 import { type ConversationFilter, listAnyConversations } from './list.ts'
-import type { ConversationExportQuery, ConversationList, ConversationListQuery } from './schema.ts'
+import { ConversationExportQuery, type ConversationList, type ConversationListQuery } from './schema.ts'
 
 const JSON_LINES = 'application/jsonl'
 const conversationId = /^conv_[0-9A-Za-z]{24}$/
@@ -47,11 +48,20 @@ async function readRows(
   return named === undefined ? [] : [named]
 }
 
+/** Reads filters that were not checked before. @throws ServiceError `invalid_value` */
+export function readFilter(tenantId: string | undefined, filters: object): ConversationFilter {
+  const parsed = ConversationExportQuery.safeParse(filters)
+  if (parsed.success) return toFilter(tenantId, parsed.data)
+  const [issue] = parsed.error.issues
+  const name = String(issue?.path[0] ?? '')
+  throw new ServiceError('invalid_value', `${name}: ${issue?.message}`, { param: name })
+}
+
 /** @throws ServiceError `invalid_value` for `q` */
-function toFilter(
-  tenantId: string,
+function toFilter<Tenant extends string | undefined>(
+  tenantId: Tenant,
   { agent, visitor, min_tokens, q, ...rest }: ConversationExportQuery,
-): ConversationFilter & { readonly tenantId: string } {
+): ConversationFilter & { readonly tenantId: Tenant } {
   return {
     ...rest,
     tenantId,

@@ -66,7 +66,7 @@ function toComment(comment: string | null | undefined): string | null {
   return comment?.replaceAll('\0', '').toWellFormed() || null
 }
 
-/** Deletes the rating of a source. @throws ServiceError `not_found` if there is none */
+/** Deletes the rating of a source. @throws ServiceError `not_found` without a rating */
 export async function unrateTurn(
   { conversations }: RatingDependencies,
   turn: TurnRow,
@@ -74,8 +74,7 @@ export async function unrateTurn(
 ): Promise<{ object: 'rating.deleted'; deleted: true }> {
   const { write, scrub } = await conversations.storage.open()
   const isDeleted = await write.transaction().execute((trx) => deleteRating(trx, turn, source))
-  if (!isDeleted)
-    throw new ServiceError('not_found', 'You have not rated this turn.', { param: 'turn_id' })
+  if (!isDeleted) throw new ServiceError('not_found', 'You have not rated this turn.', { param: 'turn_id' })
   await scrub()
   conversations.notify(turn.conversation_id)
   return { object: 'rating.deleted', deleted: true }

@@ -10,7 +10,7 @@ export function isPostgres(db: ConversationDb): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter
 }
 
-/** How to find the conversations of a search. */
+/** The condition that finds the conversations of a search. */
 export interface SearchPlan {
   /** A condition on `conversations`. */
   readonly condition: Expression<SqlBool>

@@ -24,11 +24,7 @@ export async function findMatches(
     .where('conversation_id', 'in', conversationIds)
     .where(matchesText(db, terms))
     .groupBy('conversation_id')
-  const rows = await db
-    .selectFrom('items')
-    .selectAll()
-    .where('n', 'in', sql<number>`(${first})`)
-    .execute()
+  const rows = await db.selectFrom('items').selectAll().where('n', 'in', sql<number>`(${first})`).execute()
   return new Map(
     rows.map((row) => [
       row.conversation_id,

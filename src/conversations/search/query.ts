@@ -40,7 +40,10 @@ export function toSnippet(text: string, terms: readonly SearchTerm[]): string {
   const from = at <= SNIPPET_BEFORE ? 0 : startOfWord(text, at - SNIPPET_BEFORE, at)
   const part = text.slice(from, from + SNIPPET_LENGTH)
   const isCut = from + SNIPPET_LENGTH < text.length
-  const line = part.toWellFormed().replace(/[\s\p{Cc}]+/gu, ' ').trim()
+  const line = part
+    .toWellFormed()
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim()
   return `${from > 0 ? '…' : ''}${line}${isCut ? '…' : ''}`
 }
 

@@ -1,7 +1,7 @@
 /** Reads turns on behalf of the owner of their conversation. */
 import { toPage } from '../../lib/page.ts'
-import type { Rating } from '../ratings/schema.ts'
 import { listRatingsOfTurns, turnNotFound } from '../ratings/ratings.ts'
+import type { Rating } from '../ratings/schema.ts'
 import { findOwn, type OperationsDependencies, wrongAfter } from '../requests.ts'
 import type { TurnDetails, TurnList, TurnObject } from '../schema.ts'
 import { findTurn, listTurnPage, type TurnRow } from '../store.ts'

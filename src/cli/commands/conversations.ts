@@ -201,7 +201,12 @@ function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
 }
 
 /** @throws StartupError for an option that is not valid */
-function toFilter({ key, search, minTokens, ...rest }: Omit<FilterOptions, 'limit' | 'json'>): ConversationFilter {
+function toFilter({
+  key,
+  search,
+  minTokens,
+  ...rest
+}: Omit<FilterOptions, 'limit' | 'json'>): ConversationFilter {
   const tenantId = key === undefined ? undefined : toPublicId(key)
   try {
     return readFilter(tenantId, { ...rest, q: search, min_tokens: minTokens })

@@ -157,11 +157,15 @@ describe('a search', () => {
   test('finds what visitors, models and people said, but no tool data, page context or reasoning', async () => {
     const { find, store } = await start(
       'name: A\ninstructions: B.\ntools: [weather]\nconversations: { keep: 30d }\n',
-      { tools: { weather: tool(async () => {
+      {
+        tools: {
+          weather: tool(async () => {
             // Without this, the model would repeat the result.
             await answerWith('Done')
             return 'toolresult'
-          }) } },
+          }),
+        },
+      },
     )
     const id = await store('{{up:first 1}}{{up:tool weather {"city":"Oslo"}}}Question')
     await answerWith('Antwort größer', 'stop', { reasoning_content: 'thoughts' })

@@ -195,7 +195,7 @@ function addConversationsCommands(conversations: Command): void {
       .option('--error <code>', 'only those with a turn that failed with this error code')
       .option('--tool <name>', 'only those with a turn that called this tool')
       .option('--model <id>', 'only those with a turn of this model, or provider/model')
-      .option('--version <number>', 'only those with a turn of this version of the agent', parseCount)
+      .option('--agent-version <number>', 'only those with a turn of this version of the agent', parseCount)
       .option('--min-tokens <count>', 'only those with at least this number of tokens', parseCount)
   addFiltered('list')
     .description('list conversations, newest first')

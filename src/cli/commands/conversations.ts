@@ -45,7 +45,7 @@ export interface FilterOptions {
   readonly error?: string
   readonly tool?: string
   readonly model?: string
-  readonly version?: number
+  readonly agentVersion?: number
   readonly minTokens?: number
   readonly limit?: number
   readonly json?: boolean
@@ -205,15 +205,16 @@ function toFilter({
   key,
   search,
   minTokens,
+  agentVersion,
   ...rest
 }: Omit<FilterOptions, 'limit' | 'json'>): ConversationFilter {
   const tenantId = key === undefined ? undefined : toPublicId(key)
   try {
-    return readFilter(tenantId, { ...rest, q: search, min_tokens: minTokens })
+    return readFilter(tenantId, { ...rest, q: search, min_tokens: minTokens, version: agentVersion })
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     const [name, ...problem] = error.message.split(': ')
-    const option = { q: 'search', min_tokens: 'min-tokens' }[String(name)] ?? name
+    const option = { q: 'search', min_tokens: 'min-tokens', version: 'agent-version' }[String(name)] ?? name
     throw new StartupError(`--${option}: ${problem.join(': ')}`)
   }
 }

@@ -17,7 +17,7 @@ import { type AgentsSearch, changeSearch } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
 import { showDone, showProblem } from '../shell/toast.tsx'
 import { binAgents } from './agent-bin.ts'
-import { agentPageQuery, lastDaysQuery } from './queries.ts'
+import { agentPageQuery } from './queries.ts'
 
 export function AgentsPage() {
   const search = useSearch({ from: '/shell/agents' })
@@ -76,13 +76,6 @@ interface AgentListProps {
 function AgentList({ query, search, hasAction }: AgentListProps) {
   const navigate = useNavigate({ from: '/agents' })
   const queries = useQueryClient()
-  const ids = query.data?.data.map(({ id }) => id) ?? []
-  const { data: lastDays } = useQuery(lastDaysQuery(ids))
-  const columns: readonly Column<AgentListItem>[] = [
-    ...mainColumns,
-    { name: 'Last used', render: ({ id }) => <LastUsed day={lastDays?.get(id)} /> },
-    ...timeColumns,
-  ]
   return (
     <ListView
       label="Agents"
@@ -153,7 +146,7 @@ async function copyText(text: string, done: string): Promise<void> {
   showDone(done)
 }
 
-const mainColumns: readonly Column<AgentListItem>[] = [
+const columns: readonly Column<AgentListItem>[] = [
   {
     name: 'Name',
     isMain: true,
@@ -171,9 +164,7 @@ const mainColumns: readonly Column<AgentListItem>[] = [
     render: ({ tools }) =>
       tools.length === 0 ? <span className="quiet">None</span> : renderCount(tools.length, 'tool'),
   },
-]
-
-const timeColumns: readonly Column<AgentListItem>[] = [
+  { name: 'Last used', render: ({ last_used_on: day }) => <LastUsed day={day ?? undefined} /> },
   {
     name: 'Created',
     sort: 'created',

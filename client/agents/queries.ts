@@ -12,7 +12,8 @@ const PAGE_SIZE = 50
 export const agentPageQuery = ({ q, sort, order, after }: AgentsSearch) =>
   queryOptions({
     queryKey: ['agents', 'list', { q, sort, order, after }],
-    queryFn: () => api.agents.list.query({ limit: PAGE_SIZE, q, sort, order, after }),
+    queryFn: () =>
+      api.agents.list.query({ limit: PAGE_SIZE, q, sort, order, after, include: 'last_used_on' }),
   })
 
 /** The newest agents. */
@@ -43,15 +44,6 @@ export const agentNamesQuery = (ids: readonly string[]) => {
 }
 
 const MAX_IDS = 100
-
-/** The day (UTC) of each agent's last call, by agent id. */
-export const lastDaysQuery = (ids: readonly string[]) =>
-  queryOptions({
-    queryKey: ['agents', 'last-days', ids],
-    queryFn: async () =>
-      new Map((await api.usage.lastDays.query({ agents: [...ids] })).map(({ agent, day }) => [agent, day])),
-    enabled: ids.length > 0,
-  })
 
 /** Reloads every list that contains agents. */
 export function refreshAgentLists(queries: QueryClient): Promise<void> {

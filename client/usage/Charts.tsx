@@ -42,6 +42,7 @@ export function Charts({ by, lines, onPick }: ChartsProps) {
         <ChartPanel
           key={chart.title}
           {...chart}
+          label={`Chart of ${chart.title.toLowerCase()} by ${by}; the table below has the data`}
           title={isCut ? `${chart.title} (top ${MAX_BARS} by tokens)` : chart.title}
           by={by}
           lines={shown}
@@ -71,9 +72,7 @@ function ChartPanel(props: ChartPanelProps) {
         <Legend series={series} />
       </Group>
       {hasAny ? (
-        <div role="img" aria-label={`Chart of ${title.toLowerCase()} by ${by}; the table below has the data`}>
-          <Plot {...props} />
-        </div>
+        <Plot {...props} />
       ) : (
         <Text c="dimmed" size="sm" className="chart-nothing">
           No data for this period

@@ -1,195 +1,9 @@
-/** Draws the charts in the theme's colors, with tooltips and without animation. */
-import {
-  Bar,
-  BarChart,
-  CartesianGrid,
-  Line as Curve,
-  LineChart,
-  ResponsiveContainer,
-  Tooltip,
-  XAxis,
-  YAxis,
-} from 'recharts'
+/** Draws the charts as SVG in the theme's colors, with tooltips. */
+import { useElementSize } from '@mantine/hooks'
+import { type ReactNode, useState } from 'react'
 import type { Grouping } from '../search.ts'
-import type { Line } from './use-usage.ts'
-import { renderShortDay } from './use-usage.ts'
-
-const HEIGHT = 200
-const ROW_HEIGHT = 34
-const axis = { stroke: 'var(--chart-axis)', fontSize: 12, tickLine: false } as const
-/** Used until the actual width is known. */
-const initialDimension = { width: 480, height: HEIGHT }
-const tooltip = {
-  contentStyle: {
-    border: '1px solid var(--line-strong)',
-    borderRadius: 8,
-    background: 'var(--surface)',
-    fontSize: 13,
-  },
-  itemStyle: { color: 'var(--mantine-color-text)' },
-  isAnimationActive: false,
-  cursor: { fill: 'var(--chart-cursor)', stroke: 'var(--chart-cursor)' },
-} as const
-
-/** Returns one point per line, with each series' value under the series' name. */
-function toPoints({ lines, series }: ChartPanelProps) {
-  return lines.map((line) => ({
-    name: line.name,
-    id: line.id,
-    ...Object.fromEntries(series.map(({ name, read }) => [name, read(line)])),
-  }))
-}
-
-const toText = (render: ChartPanelProps['render']) => (value: unknown) =>
-  typeof value === 'number' ? render(value) : '–'
-
-export function LinePlot(props: ChartPanelProps) {
-  const { series, render } = props
-  return (
-    <ResponsiveContainer width="100%" height={HEIGHT} initialDimension={initialDimension}>
-      <LineChart data={toPoints(props)} accessibilityLayer={false} margin={{ top: 8, right: 8 }}>
-        <CartesianGrid vertical={false} stroke="var(--chart-grid)" />
-        <XAxis dataKey="id" {...axis} tickFormatter={renderShortDay} minTickGap={32} />
-        <YAxis {...axis} axisLine={false} tickFormatter={render} width={56} />
-        <Tooltip
-          {...tooltip}
-          labelFormatter={(label) => renderShortDay(String(label))}
-          formatter={toText(render)}
-        />
-        {series.map(({ name, color }) => (
-          <Curve
-            key={name}
-            dataKey={name}
-            stroke={color}
-            strokeWidth={2}
-            dot={{ r: 2.5, fill: color }}
-            isAnimationActive={false}
-          />
-        ))}
-      </LineChart>
-    </ResponsiveContainer>
-  )
-}
-
-/** Draws vertical bars for days, and horizontal bars for all other groupings, to leave space for names. */
-export function BarPlot(props: ChartPanelProps) {
-  return props.by === 'day' ? <VerticalBars {...props} /> : <HorizontalBars {...props} />
-}
-
-function VerticalBars(props: ChartPanelProps) {
-  const { series, render, lines, onPick } = props
-  return (
-    <ResponsiveContainer width="100%" height={HEIGHT} initialDimension={initialDimension}>
-      <BarChart data={toPoints(props)} accessibilityLayer={false} margin={{ top: 8, right: 8 }}>
-        <CartesianGrid vertical={false} stroke="var(--chart-grid)" />
-        <XAxis dataKey="id" {...axis} tickFormatter={renderShortDay} minTickGap={32} />
-        <YAxis {...axis} axisLine={false} tickFormatter={render} allowDecimals={false} width={56} />
-        <Tooltip
-          {...tooltip}
-          labelFormatter={(label) => renderShortDay(String(label))}
-          formatter={toText(render)}
-        />
-        {series.map(({ name, color }) => (
-          <Bar
-            key={name}
-            dataKey={name}
-            stackId="all"
-            fill={color}
-            maxBarSize={36}
-            cursor="pointer"
-            onClick={(_, index) => pick(lines, index, onPick)}
-            isAnimationActive={false}
-          />
-        ))}
-      </BarChart>
-    </ResponsiveContainer>
-  )
-}
-
-function pick(lines: ChartPanelProps['lines'], index: number, onPick: ChartPanelProps['onPick']): void {
-  const line = lines[index]
-  if (line !== undefined) onPick(line)
-}
-
-/** Letters in one line of a label, and the number of its lines. */
-const LABEL_LETTERS = 24
-const LABEL_LINES = 2
-const LABEL_WIDTH = 168
-
-/** Breaks a name into lines, between words where possible; shortens only what exceeds the last line. */
-function breakLabel(name: string): string[] {
-  const lines: string[] = []
-  let rest = [...name]
-  while (rest.length > LABEL_LETTERS && lines.length < LABEL_LINES - 1) {
-    const space = rest.lastIndexOf(' ', LABEL_LETTERS)
-    const end = space > 0 ? space : LABEL_LETTERS
-    lines.push(rest.slice(0, end).join(''))
-    rest = rest.slice(space > 0 ? end + 1 : end)
-  }
-  const isLong = rest.length > LABEL_LETTERS
-  return [...lines, isLong ? `${rest.slice(0, LABEL_LETTERS - 1).join('')}…` : rest.join('')]
-}
-
-interface TickProps {
-  readonly x: number | string
-  readonly y: number | string
-  readonly payload: { readonly value: string }
-}
-
-/** Draws a name left of its bar; the browser shows a shortened name in full in a tooltip. */
-function NameTick({ x, y, payload: { value } }: TickProps) {
-  const lines = breakLabel(value)
-  return (
-    <text x={x} y={y} textAnchor="end" fontSize={12} fill="var(--chart-axis)">
-      <title>{value}</title>
-      {lines.map((line, index) => (
-        <tspan key={line} x={x} dy={index === 0 ? `${0.35 - (lines.length - 1) * 0.55}em` : '1.1em'}>
-          {line}
-        </tspan>
-      ))}
-    </text>
-  )
-}
-
-function HorizontalBars(props: ChartPanelProps) {
-  const { series, lines, render, shape, onPick } = props
-  const height = 48 + Math.max(lines.length, 2) * ROW_HEIGHT
-  const stack = shape === 'bars' ? { stackId: 'all' } : {}
-  return (
-    <ResponsiveContainer width="100%" height={height} initialDimension={{ ...initialDimension, height }}>
-      <BarChart
-        data={toPoints(props)}
-        layout="vertical"
-        accessibilityLayer={false}
-        margin={{ top: 8, right: 16 }}
-      >
-        <CartesianGrid horizontal={false} stroke="var(--chart-grid)" />
-        <XAxis type="number" {...axis} tickFormatter={render} allowDecimals={false} />
-        <YAxis
-          type="category"
-          dataKey="name"
-          {...axis}
-          axisLine={false}
-          width={LABEL_WIDTH}
-          tick={NameTick}
-        />
-        <Tooltip {...tooltip} formatter={toText(render)} />
-        {series.map(({ name, color }) => (
-          <Bar
-            key={name}
-            dataKey={name}
-            {...stack}
-            fill={color}
-            maxBarSize={20}
-            isAnimationActive={false}
-            cursor="pointer"
-            onClick={(_, index) => pick(lines, index, onPick)}
-          />
-        ))}
-      </BarChart>
-    </ResponsiveContainer>
-  )
-}
+import { breakLabel, listLabelled, listTicks } from './scale.ts'
+import { type Line, renderShortDay } from './use-usage.ts'
 
 export interface Series {
   readonly name: string
@@ -201,6 +15,8 @@ export interface Series {
 
 export interface ChartPanelProps {
   readonly title: string
+  /** The accessible name of the drawing. */
+  readonly label: string
   readonly by: Grouping
   readonly lines: readonly Line[]
   readonly series: readonly Series[]
@@ -209,4 +25,365 @@ export interface ChartPanelProps {
   readonly render: (value: number) => string
   /** Called when the user clicks a bar. */
   readonly onPick: (line: Line) => void
+}
+
+const HEIGHT = 200
+const ROW_HEIGHT = 34
+/** Space for the labels and around the drawing, in pixels. */
+const LEFT = 56
+const RIGHT = 8
+const TOP = 8
+const BOTTOM = 24
+const LABEL_WIDTH = 168
+/** Width of a day's label with the space around it. */
+const DAY_WIDTH = 76
+/** Share of a day or a row that the bars fill. */
+const FILLED = 0.72
+const MAX_COLUMN = 36
+const MAX_BAR = 20
+
+/** Draws lines for days. */
+export function LinePlot(props: ChartPanelProps) {
+  const { lines, series } = props
+  const ticks = listTicks(maxOf(props, false), false)
+  return (
+    <DayPlot {...props} ticks={ticks}>
+      {({ xOf, yOf }) =>
+        series.map(({ name, color, read }) => (
+          <g key={name} stroke={color} fill={color}>
+            <path d={toPath(lines, read, xOf, yOf)} fill="none" strokeWidth={2} />
+            {lines.map((line, index) => {
+              const value = read(line)
+              return value === null ? null : (
+                <circle key={line.id} cx={xOf(index)} cy={yOf(value)} r={2.5} stroke="none" />
+              )
+            })}
+          </g>
+        ))
+      }
+    </DayPlot>
+  )
+}
+
+/** Draws vertical bars for days, and horizontal bars for all other groupings, to leave space for names. */
+export function BarPlot(props: ChartPanelProps) {
+  return props.by === 'day' ? <VerticalBars {...props} /> : <HorizontalBars {...props} />
+}
+
+function VerticalBars(props: ChartPanelProps) {
+  const { lines, series, onPick } = props
+  return (
+    <DayPlot {...props} ticks={listTicks(maxOf(props, true), true)}>
+      {({ xOf, yOf, step }) => {
+        const width = Math.min(step * FILLED, MAX_COLUMN)
+        return lines.map((line, index) => (
+          <Pickable key={line.id} line={line} onPick={onPick}>
+            {stack(line, series).map(({ name, color, from, to }) => (
+              <rect
+                key={name}
+                x={xOf(index) - width / 2}
+                y={yOf(to)}
+                width={width}
+                height={yOf(from) - yOf(to)}
+                fill={color}
+              />
+            ))}
+          </Pickable>
+        ))
+      }}
+    </DayPlot>
+  )
+}
+
+interface Scale {
+  /** Horizontal center of a line, in pixels. */
+  readonly xOf: (index: number) => number
+  readonly yOf: (value: number) => number
+  /** Pixels between two lines. */
+  readonly step: number
+}
+
+interface DayPlotProps extends ChartPanelProps {
+  readonly ticks: readonly number[]
+  readonly children: (scale: Scale) => ReactNode
+}
+
+/** Draws the axes of a chart by day, and shows the tooltip of the day under the pointer. */
+function DayPlot({ label, lines, series, render, ticks, children }: DayPlotProps) {
+  const { ref, width } = useElementSize()
+  const [shown, setShown] = useState<number>()
+  const inner = Math.max(width - LEFT - RIGHT, 0)
+  const step = inner / Math.max(lines.length, 1)
+  const top = ticks.at(-1) as number
+  const bottom = HEIGHT - BOTTOM
+  const xOf = (index: number) => LEFT + step * (index + 0.5)
+  const yOf = (value: number) => bottom - (value / top) * (bottom - TOP)
+  const point = shown === undefined ? undefined : lines[shown]
+  return (
+    <div className="plot" ref={ref}>
+      <svg
+        role="img"
+        aria-label={label}
+        width={width}
+        height={HEIGHT}
+        onPointerMove={({ nativeEvent: { offsetX } }) => setShown(Math.floor((offsetX - LEFT) / step))}
+        onPointerLeave={() => setShown(undefined)}
+      >
+        {ticks.map((value) => (
+          <g key={value}>
+            <line className="plot-grid" x1={LEFT} x2={width - RIGHT} y1={yOf(value)} y2={yOf(value)} />
+            <text x={LEFT - 8} y={yOf(value)} dy="0.35em" textAnchor="end">
+              {render(value)}
+            </text>
+          </g>
+        ))}
+        {listLabelled(lines.length, inner, DAY_WIDTH).map((index) => (
+          <text key={index} x={Math.min(xOf(index), width - 22)} y={HEIGHT - 6} textAnchor="middle">
+            {renderShortDay(lines[index]?.id ?? '')}
+          </text>
+        ))}
+        {point === undefined || shown === undefined ? null : (
+          <rect
+            className="plot-cursor"
+            x={xOf(shown) - step / 2}
+            y={TOP}
+            width={step}
+            height={bottom - TOP}
+          />
+        )}
+        {width === 0 ? null : children({ xOf, yOf, step })}
+      </svg>
+      {point === undefined || shown === undefined ? null : (
+        <Tooltip
+          line={point}
+          label={renderShortDay(point.id)}
+          series={series}
+          render={render}
+          x={xOf(shown)}
+          y={TOP}
+          width={width}
+        />
+      )}
+    </div>
+  )
+}
+
+function HorizontalBars(props: ChartPanelProps) {
+  const { label, series, lines, render, shape, onPick } = props
+  const { ref, width } = useElementSize()
+  const [shown, setShown] = useState<number>()
+  const isStacked = shape === 'bars'
+  const ticks = listTicks(maxOf(props, isStacked), isStacked)
+  const left = Math.min(LABEL_WIDTH, width * 0.45)
+  const bottom = TOP + Math.max(lines.length, 2) * ROW_HEIGHT
+  const scale = Math.max(width - left - 2 * RIGHT, 0) / (ticks.at(-1) as number)
+  const yOf = (index: number) => TOP + ROW_HEIGHT * (index + 0.5)
+  const point = shown === undefined ? undefined : lines[shown]
+  return (
+    <div className="plot" ref={ref}>
+      <svg
+        role="img"
+        aria-label={label}
+        width={width}
+        height={bottom + BOTTOM}
+        onPointerMove={({ nativeEvent: { offsetY } }) => setShown(Math.floor((offsetY - TOP) / ROW_HEIGHT))}
+        onPointerLeave={() => setShown(undefined)}
+      >
+        {ticks.map((value, index) => (
+          <g key={value}>
+            <line
+              className="plot-grid"
+              x1={left + value * scale}
+              x2={left + value * scale}
+              y1={TOP}
+              y2={bottom}
+            />
+            <text
+              x={left + value * scale}
+              y={bottom + 18}
+              textAnchor={index === ticks.length - 1 ? 'end' : 'middle'}
+            >
+              {isCrowded(ticks, index, scale) ? '' : render(value)}
+            </text>
+          </g>
+        ))}
+        {point === undefined || shown === undefined ? null : (
+          <rect
+            className="plot-cursor"
+            x={left}
+            y={yOf(shown) - ROW_HEIGHT / 2}
+            width={Math.max(width - left - RIGHT, 0)}
+            height={ROW_HEIGHT}
+          />
+        )}
+        {lines.map((line, index) => (
+          <Pickable key={line.id} line={line} onPick={onPick}>
+            <Name name={line.name} x={left - 8} y={yOf(index)} />
+            <RowBars
+              line={line}
+              series={series}
+              isStacked={isStacked}
+              x={left}
+              y={yOf(index)}
+              scale={scale}
+            />
+          </Pickable>
+        ))}
+      </svg>
+      {point === undefined || shown === undefined ? null : (
+        <Tooltip
+          line={point}
+          label={point.name}
+          series={series}
+          render={render}
+          x={left}
+          y={yOf(shown) + ROW_HEIGHT / 2}
+          width={width}
+        />
+      )}
+    </div>
+  )
+}
+
+/** Pixels that a label below a horizontal chart needs. */
+const VALUE_WIDTH = 44
+
+/** Returns whether the label would overlap its neighbor; every second label has more space. */
+function isCrowded(ticks: readonly number[], index: number, scale: number): boolean {
+  const step = (ticks[1] ?? 0) * scale
+  return step < VALUE_WIDTH && (ticks.length - 1 - index) % Math.ceil(VALUE_WIDTH / Math.max(step, 1)) !== 0
+}
+
+interface RowBarsProps {
+  readonly line: Line
+  readonly series: readonly Series[]
+  readonly isStacked: boolean
+  readonly x: number
+  /** Vertical center of the row. */
+  readonly y: number
+  /** Pixels per unit. */
+  readonly scale: number
+}
+
+function RowBars({ line, series, isStacked, x, y, scale }: RowBarsProps) {
+  const space = ROW_HEIGHT * FILLED
+  const thickness = isStacked ? Math.min(space, MAX_BAR) : space / series.length
+  const start = isStacked ? y - thickness / 2 : y - space / 2
+  const bars = isStacked
+    ? stack(line, series)
+    : series.map(({ name, color, read }) => ({ name, color, from: 0, to: read(line) ?? 0 }))
+  return bars.map(({ name, color, from, to }, index) => (
+    <rect
+      key={name}
+      x={x + from * scale}
+      y={isStacked ? start : start + index * thickness}
+      width={(to - from) * scale}
+      height={thickness}
+      fill={color}
+    />
+  ))
+}
+
+interface NameProps {
+  readonly name: string
+  readonly x: number
+  readonly y: number
+}
+
+/** Draws a name left of its bar; the browser shows a shortened name in full in a tooltip. */
+function Name({ name, x, y }: NameProps) {
+  const lines = breakLabel(name)
+  return (
+    <text x={x} y={y} textAnchor="end">
+      <title>{name}</title>
+      {lines.map((line, index) => (
+        <tspan key={line} x={x} dy={index === 0 ? `${0.35 - (lines.length - 1) * 0.55}em` : '1.1em'}>
+          {line}
+        </tspan>
+      ))}
+    </text>
+  )
+}
+
+interface PickableProps extends Pick<ChartPanelProps, 'onPick'> {
+  readonly line: Line
+  readonly children: ReactNode
+}
+
+function Pickable({ line, onPick, children }: PickableProps) {
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the table below has a button for each line
+    <g className="plot-bar" onClick={() => onPick(line)}>
+      {children}
+    </g>
+  )
+}
+
+interface TooltipProps extends Pick<ChartPanelProps, 'series' | 'render'> {
+  readonly line: Line
+  readonly label: string
+  readonly x: number
+  readonly y: number
+  /** Width of the chart. */
+  readonly width: number
+}
+
+/** Shows the values of a line, right of `x` in the left half of the chart and left of it in the right half. */
+function Tooltip({ line, label, series, render, x, y, width }: TooltipProps) {
+  const side = x < width / 2 ? { left: x + 16 } : { right: width - x + 16 }
+  return (
+    <div className="plot-tooltip" style={{ ...side, top: y }}>
+      <strong>
+        <bdi>{label}</bdi>
+      </strong>
+      {series.map(({ name, color, read }) => {
+        const value = read(line)
+        return (
+          <span key={name}>
+            <span className="chart-key" style={{ background: color }} />
+            {name}
+            <b>{value === null ? '–' : render(value)}</b>
+          </span>
+        )
+      })}
+    </div>
+  )
+}
+
+interface Part extends Pick<Series, 'name' | 'color'> {
+  readonly from: number
+  readonly to: number
+}
+
+/** Returns the series' values on top of each other; leaves out empty ones. */
+function stack(line: Line, series: readonly Series[]): Part[] {
+  let sum = 0
+  const parts = series.map(({ name, color, read }) => {
+    const from = sum
+    sum += read(line) ?? 0
+    return { name, color, from, to: sum }
+  })
+  return parts.filter(({ from, to }) => to > from)
+}
+
+/** Returns the largest value, or with `isStacked` the largest sum of a line. */
+function maxOf({ lines, series }: ChartPanelProps, isStacked: boolean): number {
+  const ofLine = (line: Line) => {
+    const values = series.map(({ read }) => read(line) ?? 0)
+    return isStacked ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values)
+  }
+  return lines.reduce((max, line) => Math.max(max, ofLine(line)), 0)
+}
+
+/** Connects the measured values; lines without a measurement are gaps. */
+function toPath(lines: readonly Line[], read: Series['read'], xOf: Scale['xOf'], yOf: Scale['yOf']): string {
+  let isAfterGap = true
+  return lines
+    .map((line, index) => {
+      const value = read(line)
+      const command = isAfterGap ? 'M' : 'L'
+      isAfterGap = value === null
+      return value === null ? '' : `${command}${xOf(index).toFixed(1)} ${yOf(value).toFixed(1)}`
+    })
+    .join('')
 }

@@ -1,6 +1,7 @@
 /** Lists a tenant's agents, and an agent's versions, in pages of limited size. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { listVersionAuthors } from '../identity/audit.ts'
+import { readLastDays } from '../usage/usage.ts'
 import { getRow, toVersion } from './agents.ts'
 import type { Agent, AgentDirectory } from './cache.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -17,8 +18,8 @@ import {
 const MAX_PAGE_LENGTH = 2 * 1024 * 1024
 const MAX_PAGE_ITEMS = 1_000
 /**
- * Length in UTF-16 code units above which other requests may run after a definition, because parsing it takes
- * milliseconds.
+ * Definition length in UTF-16 code units above which the list yields to other requests, because parsing the
+ * definition takes milliseconds.
  */
 const LONG_TEXT = 16 * 1024
 /** Number of rows per query. */
@@ -40,6 +41,23 @@ export interface AgentPage {
   readonly agents: readonly Agent[]
   /** Undefined if the request set no limit or position and the page contains all agents. */
   readonly hasMore: boolean | undefined
+  /** The last day (UTC) with a call, by agent id; only if the request includes it. */
+  readonly lastDays?: ReadonlyMap<string, string> | undefined
+}
+
+/**
+ * Returns a page of agents with the fields that `include` names.
+ * @throws ServiceError `invalid_value` if `after` or `before` is not the id of one of the tenant's agents.
+ */
+export async function listAgentsWith(
+  deps: ListDeps & Pick<Dependencies, 'usage'>,
+  tenantId: string,
+  { include, ...request }: ListRequest & { readonly include?: 'last_used_on' | undefined },
+): Promise<AgentPage> {
+  const page = await listAgents(deps, tenantId, request)
+  if (include === undefined) return page
+  const ids = page.agents.map(({ row }) => row.id)
+  return { ...page, lastDays: await readLastDays(deps, tenantId, ids) }
 }
 
 /**

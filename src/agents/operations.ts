@@ -15,23 +15,28 @@ import {
   rotateAgentKey,
 } from './agents.ts'
 import { BIN_SECONDS, binAgent, deleteBinnedAgent, listBinnedAgents, restoreBinnedAgent } from './bin.ts'
-import { AgentBinList, AgentBinned, AgentBinQuery, AgentRestored, renderBin } from './bin-schema.ts'
 import { type AgentDirectory, getOwnAgent } from './cache.ts'
 import { checkDefinition, DefinitionCheck, definitionSchema, parseDefinition } from './definition.ts'
 import type { Dependencies } from './dependencies.ts'
-import { listAgents, listVersions } from './list.ts'
-import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
-import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
+import { listAgentsWith, listVersions } from './list.ts'
+import {
+  AgentBinList,
+  AgentBinned,
+  AgentBinQuery,
+  AgentListQuery,
+  AgentNames,
+  AgentNamesQuery,
+  AgentRestored,
+  renderBin,
+} from './list-schema.ts'
+import { getModelPolicy, replaceModelPolicy } from './model-policy/model-policy.ts'
+import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './model-policy/schema.ts'
 import {
   AgentCreated,
   AgentDeleted,
   AgentDetail,
   AgentList,
-  AgentListQuery,
-  AgentNames,
-  AgentNamesQuery,
   AgentReference,
-  AgentSelf,
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
@@ -41,10 +46,10 @@ import {
   renderAgentCreated,
   renderAgentDetail,
   renderAgentList,
-  renderAgentSelf,
   renderAgentUpdated,
   renderVersionList,
 } from './schema.ts'
+import { AgentSelf, renderAgentSelf } from './self-schema.ts'
 import { listNamesOf } from './store.ts'
 
 const notFound = { 404: 'Agent not found.' }
@@ -83,7 +88,7 @@ export const agentsOperations = {
     input: AgentListQuery,
     output: AgentList,
     run: async ({ context: { deps, caller }, input }) =>
-      renderAgentList(deps, await listAgents(deps, caller.tenantId, input)),
+      renderAgentList(deps, await listAgentsWith(deps, caller.tenantId, input)),
   }),
 
   names: query({
@@ -170,7 +175,7 @@ export const agentsOperations = {
     docs: {
       summary: 'Move an agent to the bin',
       description:
-        'The agent disappears from all lists, and its keys stop working, as after a deletion. It can be restored for 30 days; then the server deletes it.',
+        'The agent disappears from all lists, and its keys stop working. It can be restored for 30 days, after which the server deletes it.',
       failures: { ...notFound, 413: 'The bin is full (`agent_quota_exceeded`).' },
     },
     input: AgentReference,
@@ -212,7 +217,7 @@ export const agentsOperations = {
   deleteFromBin: mutation({
     http: { method: 'DELETE', path: '/v1/bin/agents/{agent_id}' },
     docs: {
-      summary: 'Delete an agent in the bin permanently',
+      summary: 'Permanently delete an agent from the bin',
       failures: { 404: 'The agent is not in the bin.' },
     },
     input: AgentReference,

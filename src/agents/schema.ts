@@ -1,22 +1,13 @@
 /** Defines the request and response schemas for agents, and renders agents into them. */
 import { z } from 'zod'
-import { longText, reference, searchText } from '../lib/schema-bounds.ts'
+import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
-import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
-import {
-  AgentConversations,
-  AttachmentsView,
-  type AttachmentType,
-  DisclaimerView,
-  renderAttachments,
-  renderDisclaimer,
-  renderStorage,
-} from './definition-parts.ts'
+import { AgentBehavior, AgentTool } from './definition.ts'
+import { AgentConversations } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
-import { ThemeView } from './theme.ts'
 
 export const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
 const agentKey = z.string().meta({ description: 'Agent key; safe to publish on a web page.' })
@@ -46,34 +37,6 @@ export const DefinitionReplacement = DefinitionBody.extend({
 })
 
 export const AgentReference = z.object({ agent_id: agentId })
-
-export const AgentListQuery = z.object({
-  limit: z.int().min(1).max(100).optional().meta({
-    description:
-      'Maximum number of agents to return. Defaults to 1000. A response contains at most 2 MiB of definitions.',
-  }),
-  after: reference()
-    .optional()
-    .meta({ description: 'Id of an agent; returns only agents after it in the list.' }),
-  before: reference()
-    .optional()
-    .meta({ description: 'Id of an agent; returns only agents before it in the list.' }),
-  order: z
-    .enum(['asc', 'desc'])
-    .optional()
-    .meta({ default: 'desc', description: 'Sort order; `desc` returns the newest agents first.' }),
-  sort: z
-    .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
-    .optional()
-    .meta({ default: 'created', description: 'What the list is sorted by.' }),
-  q: searchText().optional().meta({
-    description: 'Returns only agents whose name or id contains this text.',
-  }),
-})
-
-export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })
-
-export const AgentNames = z.array(z.strictObject({ id: agentId, name: z.string() }))
 
 const wrongVersion = 'must be a whole number, 1 or more'
 
@@ -116,6 +79,9 @@ const AgentListItem = z
     behavior: AgentBehavior.optional(),
     markdown: z.string(),
     created_at: createdAt,
+    last_used_on: z.iso.date().nullable().optional().meta({
+      description: 'Last day (UTC) with a call, or null; present only with `include=last_used_on`.',
+    }),
   })
   .meta({ id: 'AgentListItem' })
 
@@ -143,7 +109,7 @@ export const AgentDetail = z
       tools,
       behavior: AgentBehavior.optional(),
       conversations: AgentConversations.optional().meta({
-        description: 'What the agent stores, with default values; absent if it stores nothing.',
+        description: 'Storage settings of the agent, including defaults; absent if it stores nothing.',
       }),
     }),
     instructions: z.string(),
@@ -196,47 +162,6 @@ export const AgentVersionList = z
   })
   .meta({ id: 'AgentVersionList' })
 
-/** The agent fields that its public key may read. Never includes the instructions. */
-export const AgentSelf = z
-  .strictObject({
-    id: agentId,
-    name: z.string(),
-    model: z.string(),
-    tools: z.array(
-      z.strictObject({
-        name: z.string(),
-        description: z.string(),
-        inputSchema: z.record(z.string(), z.unknown()),
-      }),
-    ),
-    pageTools: PageTools,
-    greeting: z.string().nullable(),
-    title: z.string().nullable(),
-    starters: z.array(z.string()),
-    theme: ThemeView,
-    disclaimer: DisclaimerView,
-    dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
-    readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
-    attachments: AttachmentsView,
-    followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
-    conversations: z.strictObject({
-      stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
-      keep_days: z
-        .int()
-        .nullable()
-        .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
-      notice: z
-        .strictObject({ text: z.string(), url: z.string().nullable() })
-        .nullable()
-        .meta({ description: 'Text about storage for visitors; null for the default text.' }),
-      list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
-      delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
-      rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
-      resume_seconds: z.int().meta({ description: 'The widget continues conversations up to this age.' }),
-    }),
-  })
-  .meta({ id: 'AgentSelf' })
-
 export function renderParentKey(tenantId: string): string {
   return `svc_${tenantId}`
 }
@@ -256,7 +181,7 @@ export function renderAgentCreated(
 
 export function renderAgentList(
   deps: Pick<Dependencies, 'sealer' | 'models'>,
-  { agents, hasMore }: AgentPage,
+  { agents, hasMore, lastDays }: AgentPage,
 ): z.output<typeof AgentList> {
   const data = agents.map((agent) => ({
     id: agent.row.id,
@@ -264,6 +189,7 @@ export function renderAgentList(
     ...renderSummary(deps, agent),
     markdown: agent.markdown,
     created_at: agent.row.created_at,
+    ...(lastDays && { last_used_on: lastDays.get(agent.row.id) ?? null }),
   }))
   if (hasMore === undefined) return { object: 'list', data }
   return {
@@ -316,41 +242,6 @@ export function renderAgentUpdated(
 }
 
 /** A saved agent, or an unsaved definition. */
-type DescribedAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
-
-export function renderAgentSelf(
-  deps: Pick<Dependencies, 'models' | 'tools' | 'config'>,
-  agent: DescribedAgent,
-): z.output<typeof AgentSelf> {
-  const { definition, row } = agent
-  return {
-    id: row.id,
-    name: definition.name,
-    model: modelOf(deps, agent),
-    tools: definition.tools.map((tool) => renderTool(deps, tool)),
-    pageTools: definition.pageTools,
-    greeting: definition.embed?.greeting ?? null,
-    title: definition.embed?.title ?? null,
-    starters: definition.embed?.starters ?? [],
-    theme: definition.embed?.theme ?? {},
-    disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
-    dictation: definition.embed?.dictation ?? false,
-    readAloud: definition.embed?.readAloud ?? false,
-    attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
-    followUps: definition.embed?.followUps ?? false,
-    conversations: renderStorage(deps.config.conversations, definition.conversations),
-  }
-}
-
-/** Returns whether the agent's default model accepts a type of attachment. */
-function acceptedBy(
-  { models }: Pick<Dependencies, 'models'>,
-  { definition, policy }: Pick<Agent, 'definition' | 'policy'>,
-): (type: AttachmentType) => boolean {
-  const route = findDefaultModel(models, { policy, ownModel: definition.model })?.route
-  return (type) => route === undefined || models.takes(route, type)
-}
-
 export function renderVersionList({
   versions,
   current,
@@ -375,20 +266,10 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
-/** For a tool without a known schema, the schema of an empty object. */
-function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
-  const {
-    name,
-    description = '',
-    inputSchema = { type: 'object', properties: {} },
-  } = describeTool(tool, tools.find(toolName(tool)))
-  return { name, description, inputSchema }
-}
-
 /**
  * Returns the definition's model, the model that the agent would use now, or an empty string, in that order.
  */
-function modelOf(
+export function modelOf(
   { models }: Pick<Dependencies, 'models'>,
   { definition, policy }: Pick<Agent, 'definition' | 'policy'>,
 ): string {

@@ -1,20 +1,12 @@
 /** Defines the usage operations. */
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
-import { reference } from '../lib/schema-bounds.ts'
 import { type Caller, GeneratedFile, operationsOf } from '../operations/operation.ts'
 import { exportCalls, readCalls } from './calls.ts'
 import type { Dependencies } from './dependencies.ts'
-import {
-  AgentLastDays,
-  UsageCallList,
-  UsageCallQuery,
-  UsageExportQuery,
-  UsageList,
-  UsageQuery,
-} from './schema.ts'
+import { UsageCallList, UsageCallQuery, UsageExportQuery, UsageList, UsageQuery } from './schema.ts'
 import type { UsageTracker } from './tracker.ts'
-import { readLastDays, readUsage } from './usage.ts'
+import { readUsage } from './usage.ts'
 
 const { query } = operationsOf<Dependencies & { readonly usage: UsageTracker }>()('Usage', {
   callers: ['parent'],
@@ -23,12 +15,6 @@ const { query } = operationsOf<Dependencies & { readonly usage: UsageTracker }>(
 const CSV = 'text/csv; charset=utf-8'
 
 export const usageOperations = {
-  lastDays: query({
-    input: z.object({ agents: z.array(reference()).max(100).optional() }),
-    output: AgentLastDays,
-    run: ({ context: { deps, caller }, input }) => readLastDays(deps, caller.tenantId, input.agents),
-  }),
-
   list: query({
     http: { method: 'GET', path: '/v1/usage' },
     docs: {
@@ -44,7 +30,7 @@ export const usageOperations = {
     http: { method: 'GET', path: '/v1/usage/calls' },
     docs: {
       summary: 'List individual calls, newest first',
-      description: 'Calls are deleted after `PARLEY_USAGE_RETENTION_DAYS`; their daily sums are kept.',
+      description: 'Calls are deleted after `PARLEY_USAGE_RETENTION_DAYS` days; their daily totals are kept.',
     },
     input: UsageCallQuery,
     output: UsageCallList,
@@ -58,7 +44,7 @@ export const usageOperations = {
     response: { generated: CSV },
     docs: {
       summary: 'Export individual calls as CSV, newest first',
-      description: 'Sends all calls that match the filters, while it reads them.',
+      description: 'Streams all calls that match the filters.',
     },
     input: UsageExportQuery,
     output: z.never(),

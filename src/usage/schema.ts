@@ -26,7 +26,9 @@ export const UsageQuery = z.strictObject({
   agent: reference().optional().meta({
     description: 'Counts only the calls of this agent. An empty value selects calls without an agent.',
   }),
-  model: modelId().optional().meta({ description: "Counts only calls of this provider's model id." }),
+  model: modelId()
+    .optional()
+    .meta({ description: "Counts only calls to this model, by the provider's model id." }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -79,10 +81,6 @@ const sums = {
   first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed responses.' }),
 }
 
-export const AgentLastDays = z
-  .array(z.strictObject({ agent: z.string(), day: z.iso.date() }))
-  .meta({ description: 'Agents that were never called are omitted.' })
-
 /** Limits the failures that a call records. */
 export const MAX_FAILED_ATTEMPTS = 20
 
@@ -124,7 +122,7 @@ export const UsageCall = z
         'Number of requests to providers, including retries, fallbacks and requests after tool calls; null for calls recorded by earlier versions.',
     }),
     failed_attempts: z.array(FailedAttempt).meta({
-      description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After the last failure of a model, its fallback answers.`,
+      description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After a model's last failure, its fallback is called.`,
     }),
   })
   .meta({ id: 'UsageCall' })

@@ -1,12 +1,12 @@
-/** Reads and writes calls and their daily sums. */
+/** Reads and writes calls and their daily totals. */
 
-import type { CompiledQuery, Selectable } from 'kysely'
+import { type CompiledQuery, type Selectable, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
 import { dayOf } from './days.ts'
 import { histogramOf, merge, parseHistogram, renderHistogram } from './histogram.ts'
 
-/** Lists a tenant's daily sums, oldest first; includes both days. */
+/** Lists a tenant's daily totals, oldest first; includes both days. */
 export async function listDays(
   db: Database,
   tenantId: string,
@@ -24,6 +24,20 @@ export async function listDays(
   if (filter.agent !== undefined) days = days.where('agent_id', '=', filter.agent)
   if (filter.model !== undefined) days = days.where('model', '=', filter.model)
   return days.execute()
+}
+
+/** Returns the last day with calls by agent id; reads one index entry for each agent. */
+export async function listLastDays(
+  db: Database,
+  tenantId: string,
+  agentIds: readonly string[],
+): Promise<Map<string, string>> {
+  const wanted = sql.join(agentIds.map((id) => sql`(${id})`))
+  const { rows } = await sql<{ agent: string; day: string | null }>`
+    select wanted.column1 as agent,
+      (select max(day) from usage_days where parent_key_id = ${tenantId} and agent_id = wanted.column1) as day
+    from (values ${wanted}) as wanted`.execute(db)
+  return new Map(rows.flatMap(({ agent, day }) => (day === null ? [] : [[agent, day]])))
 }
 
 export interface DayFilter {
@@ -62,7 +76,7 @@ export async function deleteCallsBefore(db: Database, id: string, limit: number)
   return Number(result.numDeletedRows)
 }
 
-/** Ids sort by the start of the call. */
+/** Call ids sort by the time at which the call began. */
 export interface CallRange {
   /** Undefined for the calls of all tenants. */
   readonly tenantId: string | undefined
@@ -149,7 +163,7 @@ function sumHistograms(before: string, more: string): string {
 const DAY_SECONDS = 86_400
 
 /**
- * Adds rows to the daily sums. Always sorts them in the same order, which prevents deadlocks between writers.
+ * Adds rows to the daily totals. Always sorts them in the same order, which prevents deadlocks between writers.
  */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>

@@ -1,4 +1,4 @@
-/** Reads tenants' usage from daily sums, and moves usage between tenants. */
+/** Reads tenants' usage from daily totals, and moves usage between tenants. */
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -7,7 +7,7 @@ import { addDays, countDays, dayOf, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
-import { addDay, listDays, type UsageDayRow } from './store.ts'
+import { addDay, listDays, listLastDays, type UsageDayRow } from './store.ts'
 import type { UsageTracker } from './tracker.ts'
 
 const DEFAULT_DAYS = 30
@@ -47,24 +47,17 @@ export async function readUsage(
 }
 
 /**
- * Returns the last day (UTC) on which each agent was called; agents that were never called have no entry.
- * Without `agents`, returns all agents.
+ * Returns the last day (UTC) on which each agent was called, by agent id; agents that were never called have no
+ * entry.
  */
 export async function readLastDays(
   { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageTracker },
   tenantId: string,
-  agents?: readonly string[],
-): Promise<{ agent: string; day: string }[]> {
-  if (agents?.length === 0) return []
+  agentIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (agentIds.length === 0) return new Map()
   await usage.flush()
-  let days = db
-    .selectFrom('usage_days')
-    .select(({ fn }) => ['agent_id as agent', fn.max<string>('day').as('day')])
-    .where('parent_key_id', '=', tenantId)
-    .where('agent_id', '!=', '')
-    .groupBy('agent_id')
-  if (agents !== undefined) days = days.where('agent_id', 'in', agents)
-  return days.execute()
+  return listLastDays(db, tenantId, agentIds)
 }
 
 function toDay(moment: string | number): string {

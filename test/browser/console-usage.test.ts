@@ -115,7 +115,7 @@ test('the usage page groups a month of calls by day, agent, model and key, and e
   const days = await readTable(page, 'Usage by day')
   expect(days).toHaveLength(30)
   expect(days[3]?.slice(1, 3)).toEqual(['0', '0'])
-  await page.locator('.recharts-surface').nth(3).waitFor()
+  await page.locator('.plot svg').nth(3).waitFor()
   await expectView(page, 'usage-day')
   for (const [by, label] of [
     ['agent', 'Agent'],
@@ -141,7 +141,7 @@ test('the usage page groups a month of calls by day, agent, model and key, and e
   expect(complaints).toEqual([])
 })
 
-test('the usage page leads from a bar to its calls, with their attempts, and keeps its filters in the address', async () => {
+test('the usage page opens the calls behind a chart bar, with their attempts, and keeps its filters in the URL', async () => {
   const { app, id, ask } = await startAgent({}, noRetries, createFakeClock(Math.floor(Date.now() / 1000)))
   await ask('hello')
   await ask(onlyForModel('{{up:status 503}}'))
@@ -171,7 +171,7 @@ test('the usage page leads from a bar to its calls, with their attempts, and kee
   expect(page.url()).toContain(`agent=${id}`)
 
   const requests = page.getByRole('region', { name: 'Requests', exact: true })
-  await requests.locator('.recharts-bar-rectangle path').last().click()
+  await requests.locator('.plot-bar rect').last().click()
   await page.getByRole('table', { name: 'Calls' }).waitFor()
   await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(2)
   const cellsOf = async () => (await readTable(page, 'Calls')).map((cells) => cells.join(' | '))
@@ -197,7 +197,7 @@ test('the usage page leads from a bar to its calls, with their attempts, and kee
   expect(complaints).toEqual([])
 })
 
-test('the list of calls is read in pages', async () => {
+test('the list of calls is paginated', async () => {
   const app = await startApp()
   for (let sent = 0; sent < 51; sent++) await sendChat(app, 'hi')
   const { page } = await openConsole(app, browser, '/usage?view=calls')

@@ -31,7 +31,7 @@ async function open(options: Options = {}): Promise<OpenFrame> {
   return opened
 }
 
-/** Closes the page and opens it again in the same browser context. */
+/** Leaves the page and opens it in a new tab of the same browser context. */
 async function reload(opened: OpenFrame, more: Options = {}): Promise<OpenFrame> {
   await opened.page.goto('about:blank')
   return open({ beside: opened, ...more })
@@ -306,7 +306,7 @@ describe('the visitor', () => {
     ])
   })
 
-  test('can load the list again after a failure', async () => {
+  test('can load the list of conversations again after a failure', async () => {
     const opened = await open()
     await opened.say('hello')
     await opened.settle()

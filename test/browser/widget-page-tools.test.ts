@@ -41,11 +41,11 @@ const called = ({ page }: WidgetPage) => page.evaluate('called')
 
 const answering = `c.onToolCall = (tool, args, sendResult) => { called.push([tool, args]); sendResult({ tool, done: true }) }`
 
-/** Code that hides an event from the listeners of the test. */
+/** Returns code that hides an event from the test's listeners. */
 const unheard = (name: string) =>
   `window.addEventListener('parley-chat-${name}', (event) => event.stopImmediatePropagation(), true)`
 
-describe('a shared reply', () => {
+describe('a reply', () => {
   const share = async (code: string) => {
     const opened = await open([], code)
     await say(opened, 'hello')
@@ -53,7 +53,7 @@ describe('a shared reply', () => {
     return opened
   }
 
-  test('is confirmed if the page receives it', async () => {
+  test('is confirmed as shared if the page receives it', async () => {
     const { frame } = await share(`c.onUserShare = () => {}`)
     await frame.getByRole('button', { name: 'Shared' }).waitFor()
   })

@@ -150,7 +150,7 @@ describe('a database', () => {
   })
 })
 
-describe('a data directory next to a PostgreSQL database', () => {
+describe('a data directory used with a PostgreSQL database', () => {
   test('does not contain a database file or a lock file', async () => {
     const dataDir = join(await makeFolder(), 'data')
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, DATABASE_URL: await createTestDatabase() })

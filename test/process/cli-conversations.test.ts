@@ -122,7 +122,7 @@ describe('conversations list', () => {
       false,
       'There are more conversations; the list ends after 2.\n',
     ])
-    // A title contains part of the text.
+    // Titles must not be printed, because a title contains part of the text.
     expect(stdout).not.toContain(CANARY)
   })
 
@@ -232,7 +232,7 @@ describe('conversations export', () => {
   })
 })
 
-test('export contains the image in an item, and delete deletes its bytes', async () => {
+test('`conversations export` contains the image in an item, and `conversations delete` deletes its bytes', async () => {
   const url = `data:image/png;base64,${'QUJD'.repeat(10_000)}`
   const content = [{ type: 'input_image', image_url: url, detail: 'auto' }]
   const items = [{ type: 'message', role: 'user', content }]

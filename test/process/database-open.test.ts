@@ -1,4 +1,4 @@
-/** Tests that a server rejects another user's data directory and reopens one after a kill. */
+/** Tests that a server rejects another user's data directory, and reopens its own after it was killed. */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'

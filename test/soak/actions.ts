@@ -75,9 +75,8 @@ export const actions: Readonly<Record<string, Action>> = {
     async run({ page, agentId }) {
       const [me, { data }, agent] = await Promise.all([
         page.manager.me.query(),
-        page.agents.list.query({ limit: 20 }),
+        page.agents.list.query({ limit: 20, include: 'last_used_on' }),
         page.agents.get.query({ agent_id: agentId }),
-        page.usage.lastDays.query(),
       ])
       const checked = await page.agents.check.mutate({ yaml: agentYaml })
       const isRight = me.agents === 20 && data.length === 20 && agent.agent_id === agentId

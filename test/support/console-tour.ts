@@ -17,7 +17,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
   const table = (name: string) => (page: Page) =>
     page.getByRole('table', { name }).locator('tbody tr').first()
   const editor = (page: Page) => page.locator('.cm-content')
-  const charts = (page: Page) => page.locator('.recharts-surface').nth(3)
+  const charts = (page: Page) => page.locator('.plot svg').nth(3)
   const widget = (page: Page) =>
     page.locator('.preview-stage iframe').contentFrame().getByRole('button', { name: 'Open chat' })
   const trial = (page: Page) => page.locator('.lane iframe').contentFrame().getByRole('textbox')

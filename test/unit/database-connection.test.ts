@@ -102,7 +102,7 @@ describe('a constraint violation', () => {
     ['uniqueness of another column', `('b', 'one', null)`, 'unique'],
     ['a foreign key', `('b', 'two', 'missing')`, 'foreign_key'],
     ['something else', `('b', null, null)`, undefined],
-  ])('is recognized if it concerns %s', async (_, insert, kind) => {
+  ])('is mapped to its kind, or to undefined if the kind is unknown: %s', async (_, insert, kind) => {
     const error = await errorOf(insert)
     expect(error).toMatchObject({ code: expect.stringContaining('SQLITE_CONSTRAINT_') })
     expect(mapConstraintError(error)).toBe(kind)

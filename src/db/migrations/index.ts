@@ -23,6 +23,8 @@ import * as createProviders from './0020_create_providers.ts'
 import * as indexSortedLists from './0021_index_sorted_lists.ts'
 import * as addAgentBin from './0022_add_agent_bin.ts'
 import * as addCallAttempts from './0023_add_call_attempts.ts'
+import * as indexUsageDaysByAgent from './0024_index_usage_days_by_agent.ts'
+import * as createWebhooks from './0025_create_webhooks.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -48,4 +50,6 @@ export const migrations: Record<string, Migration> = {
   '0021_index_sorted_lists': indexSortedLists,
   '0022_add_agent_bin': addAgentBin,
   '0023_add_call_attempts': addCallAttempts,
+  '0024_index_usage_days_by_agent': indexUsageDaysByAgent,
+  '0025_create_webhooks': createWebhooks,
 }

@@ -9,7 +9,7 @@ import { createLineLog } from '../../support/log-lines.ts'
 import { postUpload, uploadWhole } from '../../support/uploads.ts'
 
 const tenBytes = Buffer.from('0123456789')
-/** A PNG image of 1 × 1 pixel. */
+/** A 1 × 1 pixel PNG image. */
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
@@ -45,7 +45,7 @@ describe('an artifact reservation', () => {
     ['expires_in', { expires_in: 2_592_001 }],
     ['kind', { kind: 'film' }],
     ['related_to', { related_to: 'x' }],
-  ])('is rejected if the %s is invalid: %j', async (param, body) => {
+  ])('is rejected if %s is invalid: %j', async (param, body) => {
     const app = await startApp()
     expect(await app.call('POST', '/v1/artifacts', { body })).toMatchObject({
       status: 400,

@@ -144,11 +144,11 @@ test('tar and sha256sum can read a backup archive', async () => {
   }
 })
 
-test('a backup includes every column that refers to stored bytes', async () => {
+test('the backup knows every column that refers to stored bytes', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
-  // Jobs refer to blobs of artifacts. If you add a column, add it to src/backup/store.ts too.
+  // Jobs refer to blobs of artifacts. A column that is added here must also be added to src/backup/store.ts.
   const known = [
     'artifacts.blob',
     'artifacts.poster_blob',
@@ -257,7 +257,7 @@ describe('creating a backup', () => {
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
-  test('fails without an installation and with a PostgreSQL database', async () => {
+  test('fails if there is no installation or if the database is PostgreSQL', async () => {
     expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
     expect(await startupErrorOf(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)

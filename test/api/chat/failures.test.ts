@@ -162,7 +162,7 @@ describe('the service returns 502 for a backend response', () => {
     ['tool calls that are not a list', choices({ tool_calls: {} })],
     ['a tool call that is not an object', choices({ tool_calls: [7] })],
     ['a function that is not an object', choices({ tool_calls: [{ function: 'f' }] })],
-    ['a usage that is not an object', { ...choices({ content: 'a' }), usage: 7 }],
+    ['usage that is not an object', { ...choices({ content: 'a' }), usage: 7 }],
   ])('with %s', async (_what, sent) => {
     const app = await harness.start()
     const { agent_key } = await app.createAgent()

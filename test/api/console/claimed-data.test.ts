@@ -149,7 +149,7 @@ describe('claiming a key', () => {
   })
 })
 
-describe('a request in progress while its key is claimed', () => {
+describe('a request in progress while its user claims a key', () => {
   /** Sends a request's headers as the user and returns a function that sends the body. */
   async function begin(app: TestApp, line: string, headers: readonly string[], body: string) {
     const connection = await RawConnection.open(app)

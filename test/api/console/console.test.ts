@@ -34,15 +34,25 @@ describe('an agent definition in the console', () => {
   })
 })
 
-test("the console's usage data includes each agent's last day of use", async () => {
+test("the list of agents includes each agent's last day of use on request", async () => {
   const app = await startApp()
-  const [used] = [await app.createAgent(), await app.createAgent()]
+  const [used, unused] = [await app.createAgent(), await app.createAgent()]
   await app.call('POST', '/v1/chat/completions', {
     key: used.agent_key,
     body: { messages: [{ role: 'user', content: 'hi' }] },
   })
   const day = new Date(app.service.deps.clock.now()).toISOString().slice(0, 10)
-  expect(await createTypedClient(app).usage.lastDays.query()).toEqual([{ agent: used.agent_id, day }])
+  const { agents } = createTypedClient(app)
+  const { data } = await agents.list.query({ include: 'last_used_on' })
+  expect(data.map(({ id, last_used_on }) => [id, last_used_on])).toEqual([
+    [unused.agent_id, null],
+    [used.agent_id, day],
+  ])
+  expect((await app.call('GET', '/v1/agents?include=last_used_on')).body.data).toEqual(data)
+  expect((await agents.list.query({})).data[0]).not.toHaveProperty('last_used_on')
+  expect((await app.call('GET', '/v1/agents?include=markdown')).body).toMatchObject({
+    error: 'include: must be last_used_on',
+  })
 })
 
 describe("a user's own keys", () => {
@@ -82,7 +92,9 @@ describe("a user's own keys", () => {
       'signed-in user',
     )
     await expect(theirs.createKey.mutate({ name: ' ' })).rejects.toThrow('name: must not be empty')
-    await expect(theirs.createKey.mutate({ name: 'a\nb' })).rejects.toThrow('name: must be a single line')
+    await expect(theirs.createKey.mutate({ name: 'a\nb' })).rejects.toThrow(
+      'name: must not contain line breaks or control characters',
+    )
   })
 })
 

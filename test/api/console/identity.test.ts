@@ -46,7 +46,7 @@ describe('an identity header', () => {
     },
   )
 
-  test('is trusted by the socket address, not the forwarded address', async () => {
+  test('is trusted or ignored according to the socket address, not a forwarded address', async () => {
     const app = await startApp({ ...behindProxy, PARLEY_TRUSTED_PROXIES: '127.0.0.2' })
     const forged = ['X-Forwarded-For: 127.0.0.2', 'X-Real-IP: 127.0.0.2', 'Forwarded: for=127.0.0.2']
     expect((await ask(app, 'GET /v1/manager/me', [`X-Email: ${ada}`, ...forged])).status).toBe(401)

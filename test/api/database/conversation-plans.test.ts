@@ -25,7 +25,6 @@ async function openLargeStore(): Promise<ConversationDb> {
     const rows = Array.from({ length: 200 }, (_, index) => toRow(from + index))
     await write.insertInto('conversations').values(rows).execute()
   }
-  // Updates the query planner's statistics.
   await sql`analyze`.execute(write)
   return write
 }

@@ -5,6 +5,8 @@ import { findAgent, findAgentByKey, listAgentNames, listAgentRows } from '../../
 import { openDatabase } from '../../../src/db/open.ts'
 import type { Tables } from '../../../src/db/tables.ts'
 import { findCredential, findParentKey } from '../../../src/identity/key-store.ts'
+import { addDays } from '../../../src/usage/days.ts'
+import { listLastDays } from '../../../src/usage/store.ts'
 import { insertLargeInstallation, rowNames } from '../../support/large-installation.ts'
 import { createTestDatabase } from '../../support/postgres.ts'
 import { explain, listStatements } from '../../support/query-plans.ts'
@@ -19,7 +21,6 @@ async function openLargeDatabase(): Promise<Kysely<Tables>> {
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
   await insertLargeInstallation(db, 1_000, 4_000)
-  // Updates the query planner's statistics.
   await sql`analyze`.execute(db)
   return db
 }
@@ -43,4 +44,39 @@ test('queries for keys, agents and policies use an index', async () => {
     expect(plan, what).toMatch(isPostgres ? /Index/ : /USING .*INDEX/)
     expect(plan, what).not.toMatch(isPostgres ? /Seq Scan/ : /SCAN/)
   }
+})
+
+test("the query for the last day of each agent's use reads an index of agents and days", async () => {
+  const db = await openLargeDatabase()
+  const tenant = rowNames.tenant(7)
+  const sums = { requests: 1, errors: 0, prompt_tokens: 1, completion_tokens: 1, estimated: 0 }
+  const histograms = { latency_histogram: '{}', first_byte_histogram: '{}' }
+  const ids = Array.from({ length: 20 }, (_, index) => `agent-${index}`)
+  for (const agent_id of ids.slice(1)) {
+    const rows = Array.from({ length: 300 }, (_, age) => ({
+      ...{
+        parent_key_id: tenant,
+        day: addDays('2026-11-20', -age),
+        agent_id,
+        model: 'mock',
+        provider: 'mock',
+      },
+      ...sums,
+      ...histograms,
+    }))
+    await db.insertInto('usage_days').values(rows).execute()
+  }
+  await sql`analyze`.execute(db)
+  const found = await listLastDays(db, tenant, ids)
+  expect([...found].sort()).toEqual(
+    ids
+      .slice(1)
+      .map((id) => [id, '2026-11-20'])
+      .sort(),
+  )
+  const [statement, ...others] = await listStatements((on) => listLastDays(on, tenant, ids))
+  expect(others).toEqual([])
+  const plan = await explain(db, statement as CompiledQuery)
+  expect(plan).toContain('usage_days_by_agent')
+  expect(plan).not.toMatch(/Seq Scan|SCAN usage_days/)
 })

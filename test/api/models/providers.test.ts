@@ -48,7 +48,7 @@ async function listAsked(upstream: Upstream, path: string): Promise<unknown[]> {
   return requests.map(({ body }) => (body as { model: unknown }).model)
 }
 
-test("a request with any id of a model is sent to that model's provider", async () => {
+test("a request is sent to the model's provider whichever of the model's ids it contains", async () => {
   await listModels(near, 'shared', 'small', 'far/away')
   await listModels(far, 'shared', 'large', 'near/by:1')
   const app = await start()

@@ -1,4 +1,4 @@
-/** Tests the turns of visitors: sending, following, stopping and continuing. */
+/** Tests how visitors send messages, and how they follow, stop and continue the turns. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'

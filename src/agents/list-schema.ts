@@ -1,9 +1,40 @@
-/** Defines the request and response schemas for the bin of agents. */
+/** Defines the schemas for queries of agent lists and for the agent bin. */
 import { z } from 'zod'
 import type { Page } from '../lib/page.ts'
-import { reference } from '../lib/schema-bounds.ts'
+import { reference, searchText } from '../lib/schema-bounds.ts'
 import { BIN_SECONDS, type BinnedRow } from './bin.ts'
 import { agentId, createdAt } from './schema.ts'
+
+export const AgentListQuery = z.object({
+  limit: z.int().min(1).max(100).optional().meta({
+    description:
+      'Maximum number of agents to return. Defaults to 1000. A response contains at most 2 MiB of definitions.',
+  }),
+  after: reference()
+    .optional()
+    .meta({ description: 'Id of an agent; returns only agents after it in the list.' }),
+  before: reference()
+    .optional()
+    .meta({ description: 'Id of an agent; returns only agents before it in the list.' }),
+  order: z
+    .enum(['asc', 'desc'])
+    .optional()
+    .meta({ default: 'desc', description: 'Sort order; `desc` returns the newest agents first.' }),
+  sort: z
+    .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
+    .optional()
+    .meta({ default: 'created', description: 'Sort field.' }),
+  q: searchText().optional().meta({
+    description: 'Returns only agents whose name or id contains this text.',
+  }),
+  include: z.enum(['last_used_on'], { error: 'must be last_used_on' }).optional().meta({
+    description: "Adds this field to each agent. `last_used_on` is the day of the agent's last call.",
+  }),
+})
+
+export const AgentNamesQuery = z.object({ ids: z.array(agentId).max(100) })
+
+export const AgentNames = z.array(z.strictObject({ id: agentId, name: z.string() }))
 
 export const AgentBinQuery = z.object({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of agents to return.' }),

@@ -226,7 +226,11 @@ function addConversationsCommands(conversations: Command): void {
       .option('--error <code>', 'only conversations with a turn that failed with this error code')
       .option('--tool <name>', 'only conversations with a turn that called this tool')
       .option('--model <id>', 'only conversations with a turn of this model, or provider/model')
-      .option('--agent-version <number>', 'only conversations with a turn of this version of the agent', parseCount)
+      .option(
+        '--agent-version <number>',
+        'only conversations with a turn of this version of the agent',
+        parseCount,
+      )
       .option('--min-tokens <count>', 'only conversations with at least this number of tokens', parseCount)
   addFiltered('list')
     .description('list conversations, newest first')

@@ -109,7 +109,9 @@ describe('conversations list', () => {
     expect(await idsOf('--to', '2026-01-01')).toEqual([])
     expect(await idsOf('--status', 'completed', '--channel', 'api', '--agent', two)).toEqual([newest])
     expect(await idsOf('--status', 'failed')).toEqual([])
-    expect(await idsOf('--agent-version', '1', '--min-tokens', '1', '--search', 'pademelon "5512"')).toHaveLength(3)
+    expect(
+      await idsOf('--agent-version', '1', '--min-tokens', '1', '--search', 'pademelon "5512"'),
+    ).toHaveLength(3)
     expect(await idsOf('--search', 'wombat')).toEqual([])
     const invalid = await parley('list', '--status', 'odd')
     expect([invalid.code, invalid.stderr]).toEqual([1, expect.stringContaining('--status: ')])

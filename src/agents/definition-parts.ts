@@ -45,6 +45,7 @@ const VisitorRights = mappingOf(
     {
       list: permission(),
       delete: permission(),
+      rate: permission(),
       /** Maximum time since the last activity of a conversation that the widget continues. */
       resume: duration(0).default('24h'),
     },
@@ -236,7 +237,15 @@ export function renderStorage(
   conversations: z.infer<typeof AgentConversations> | undefined,
 ) {
   if (!isAllowed || conversations === undefined)
-    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
+    return {
+      stored: false,
+      keep_days: null,
+      notice: null,
+      list: false,
+      delete: false,
+      rate: false,
+      resume_seconds: 0,
+    }
   const { keep, notice, visitor } = conversations
   return {
     stored: true,
@@ -244,6 +253,7 @@ export function renderStorage(
     notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
     list: visitor.list,
     delete: visitor.delete,
+    rate: visitor.rate,
     resume_seconds: toSeconds(visitor.resume),
   }
 }

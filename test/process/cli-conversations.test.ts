@@ -285,7 +285,7 @@ describe('conversations delete', () => {
   })
 })
 
-test('conversations prune deletes expired conversations and records their number', async () => {
+test('conversations prune deletes expired conversations and records their number in the audit log', async () => {
   const agent = await createAgent()
   await respond(agent, 'An old question')
   await respond(agent, 'Another old question')

@@ -307,7 +307,7 @@ test('conversations prune deletes expired conversations and records their number
   expect((await call('GET', `/v1/responses/${kept}`)).status).toBe(200)
 })
 
-test('conversations reindex makes all messages findable again', async () => {
+test('conversations reindex makes messages that are missing from the search index findable again', async () => {
   await respond(await createAgent(), CANARY)
   const db = openSqliteFile(join(folder, 'data'), 'conversations.db')
   db.exec('delete from item_texts')

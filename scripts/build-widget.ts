@@ -20,7 +20,7 @@ interface BuiltCode {
   readonly script: Uint8Array
   /** Set for scripts with chunks, which contain each other's names. */
   readonly fileName: string
-  /** The parts that the script loads when it needs them. */
+  /** The parts that the script loads on demand. */
   readonly chunks: readonly { readonly fileName: string; readonly code: Uint8Array }[]
   readonly style: Uint8Array | undefined
 }
@@ -54,8 +54,7 @@ const frameAliases = [
  * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`) or
  * the second script (`widget/host/extras.ts`).
  */
-const internalNames =
-  /^(attach|onApproach|post|onConnect|onEscape|onSilence|onToggle|paint|publishCall|setExpanded|setOpen|setUnread|setWords|showHint)$/
+const internalNames = /^(attach|onApproach|onEscape|onToggle|paint|setOpen)$/
 
 async function bundle(
   entry: string,

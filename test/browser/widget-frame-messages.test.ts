@@ -160,7 +160,7 @@ describe('an answer', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('has no Insert and Share buttons if the page does not listen', async () => {
+  test('has no Insert and Share buttons if the page does not handle them', async () => {
     const opened = await harness.open({ options: { given: [] } })
     await askAll(opened, 'hello')
     const names = await opened.frame
@@ -177,7 +177,7 @@ describe('an answer', () => {
       .toContain('You said:\nhello')
   })
 
-  test('is shared through the browser if the page does not listen', async () => {
+  test('is shared through the browser if the page does not handle sharing', async () => {
     const opened = await harness.open({ options: { given: [] } })
     await askAll(opened, 'hello')
     await opened.frame.evaluate(() => {

@@ -31,7 +31,7 @@ async function choose({ frame }: OpenFrame, name: string): Promise<void> {
 }
 
 describe.each(['light', 'dark'] as const)('with the %s theme, axe finds no fault in', (theme) => {
-  test('the notice, a running, a stopped and a failed answer', async () => {
+  test('the notice or in a running, stopped or failed answer', async () => {
     const opened = await open(theme)
     const { frame } = opened
     await frame.locator('.notice').waitFor()
@@ -48,7 +48,7 @@ describe.each(['light', 'dark'] as const)('with the %s theme, axe finds no fault
     expect(await listAxeFaults(frame)).toEqual([])
   })
 
-  test('the menu, the list of earlier conversations and the confirmation of a deletion', async () => {
+  test('the menu, the list of earlier conversations or the confirmation of a deletion', async () => {
     const opened = await open(theme)
     const { frame } = opened
     await opened.say(`[[delay:600]] ${words}`)

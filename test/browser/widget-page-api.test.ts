@@ -1,4 +1,4 @@
-/** Tests the requests of a page before the chat is opened, and the functions that control the chat. */
+/** Tests which requests a page sends before the chat is opened, and the functions that control the chat. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
@@ -111,8 +111,60 @@ describe('the chat window', () => {
   })
 })
 
-describe('the page API', () => {
-  test('opens the chat and sends the text with sendMessage, and its message events contain no text', async () => {
+describe('invalid options', () => {
+  test('are reported when the widget is mounted, before the frame loads', async () => {
+    const opened = await open({
+      primaryColor: 'var(--brand)',
+      endpoint: `${harness.app.url}/v1/chat/completions`,
+      headers: { Authorization: 'Bearer secret', 'X-Shop': 'yes' },
+      tools: [{ type: 'function', function: { name: 'not a name' } }],
+    })
+    const errors = async () =>
+      (await opened.events()).filter(([name]) => name === 'error').map(([, detail]) => detail)
+    const expected = [
+      { code: 'invalid_option', message: 'primaryColor' },
+      {
+        code: 'invalid_option',
+        message: 'headers: `Authorization` is not sent to this server; set `apiKey` to the agent key.',
+      },
+      {
+        code: 'invalid_option',
+        message: 'tools[0]: the name must have 1 to 52 letters, digits, `_` and `-`',
+      },
+    ]
+    await expect.poll(errors).toEqual(expected)
+    for (const { message } of expected) expect(opened.complaints.join('\n')).toContain(message)
+    expect(opened.requests).not.toContain('/embed/frame')
+    await opened.launcher.click()
+    await opened.frame.getByRole('textbox').waitFor()
+    expect(await errors()).toEqual(expected)
+    await opened.page.close()
+  })
+
+  test.each([
+    ['a missing key', { apiKey: '' }, 'missing_api_key'],
+    ['a parent key', { apiKey: 'svc_0123456789' }, 'invalid_api_key'],
+    ['a server that does not respond', { widgetUrl: 'http://localhost:9' }, 'frame_unreachable'],
+  ])('include %s', async (_what, options, code) => {
+    const opened = await open(options)
+    expect(await opened.event('error')).toMatchObject({ code })
+    expect(await run(opened, 'ParleyChat.isOpen')).toBe(false)
+    await opened.page.close()
+  })
+})
+
+test('a page that was loaded before an update of the server can open the chat', async () => {
+  const opened = await open()
+  await opened.launcher.waitFor()
+  await opened.page.route('**/embed/extras-*', (route) => route.fulfill({ status: 404 }))
+  await opened.launcher.click()
+  await opened.frame.getByRole('textbox').waitFor()
+  expect(opened.requests).toContain('/embed/extras.js')
+  await opened.page.close()
+})
+
+describe('in the page API', () => {
+  test('sendMessage opens the chat and sends the text, and the message events contain no text', async () => {
     const opened = await open()
     await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
     await run(opened, "ParleyChat.sendMessage('Hello from the page')")
@@ -123,7 +175,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('puts the text of prefill into the input without sending it', async () => {
+  test('prefill puts the text into the input without sending it', async () => {
     const opened = await open()
     await run(opened, "ParleyChat.prefill('A draft')")
     await expect.poll(() => opened.frame.getByRole('textbox').inputValue()).toBe('A draft')
@@ -131,7 +183,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('hides the conversation of the previous user after setUser', async () => {
+  test('setUser hides the conversation of the previous user', async () => {
     const opened = await open()
     await run(opened, "ParleyChat.setUser('one'); ParleyChat.sendMessage('Secret of one')")
     await opened.frame.locator('main').getByText('You said: Secret of one').waitFor()
@@ -140,7 +192,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('returns a function from `on` that removes the listener', async () => {
+  test('on returns a function that removes the listener', async () => {
     const opened = await open()
     await run(opened, "count = 0; stop = ParleyChat.on('opened', () => count++); ParleyChat.open()")
     await run(opened, 'ParleyChat.close(); stop(); ParleyChat.open()')
@@ -148,7 +200,7 @@ describe('the page API', () => {
     await opened.page.close()
   })
 
-  test('counts unread answers, and shows the number in the title if titleBadge is set', async () => {
+  test('unreadCount counts unread answers, and titleBadge shows the number in the page title', async () => {
     const opened = await open({ titleBadge: true })
     await run(opened, "ParleyChat.sendMessage('Hello'); ParleyChat.close()")
     await expect.poll(() => run(opened, 'ParleyChat.unreadCount')).toBe(1)
@@ -168,7 +220,7 @@ describe('proactive rules', () => {
     await run(opened, 'ParleyChat.close()')
     await opened.page.reload()
     await teaser.waitFor()
-    await opened.page.getByRole('button', { name: '×' }).click()
+    await opened.page.getByRole('button', { name: 'Close message' }).click()
     await opened.page.reload()
     await opened.launcher.waitFor()
     expect(await teaser.count()).toBe(0)

@@ -78,7 +78,7 @@ test('changing the key does not add an entry to the browser history', async () =
 test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
   'the primary color %s is reported as invalid, and the default is used',
   async (primaryColor) => {
-    const opened = await open({ primaryColor, load: 'idle' })
+    const opened = await open({ primaryColor })
     expect(await opened.event('error')).toMatchObject({ code: 'invalid_option', message: 'primaryColor' })
     await opened.launcher.waitFor()
     expect(await opened.launcher.evaluate((one) => getComputedStyle(one).backgroundColor)).toBe(
@@ -92,7 +92,7 @@ test('a frame that does not load within 15 seconds is reported as unreachable', 
   const opened = await harness.open({ body: harness.script('data-auto-mount="false"') })
   await opened.page.clock.install()
   await opened.page.route('**/embed/frame*', () => {})
-  await run(opened, `ParleyChat.mount({ apiKey: '${harness.agent.agent_key}', autoOpen: true })`)
+  await run(opened, `ParleyChat.mount({ apiKey: '${harness.agent.agent_key}' })`)
   await opened.page.clock.fastForward(15_000)
   expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
   await opened.page.close()

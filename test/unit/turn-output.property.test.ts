@@ -1,4 +1,4 @@
-/** Tests with generated events that the items of a turn are the same whether its events are parsed one by one or in runs. */
+/** Tests, with generated events, that the items of a turn are the same whether its events are parsed one by one or in runs. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { callsOf, partsOf } from '../../src/conversations/chat-piece.ts'
@@ -95,7 +95,7 @@ function renderPlain(turnId: string, list: readonly LogEntry[]) {
   return { bodies: output.items, finish }
 }
 
-test('a turn has the same items as if each of its events were parsed', () => {
+test('a turn has the same items as if each of its events were parsed separately', () => {
   fc.assert(
     fc.property(entries, fc.nat(25), (list, cut) => {
       const segments = [list.slice(0, cut), list.slice(cut)].map((part) => encodeSegment(part.map(toRun)))

@@ -1,9 +1,9 @@
 /** Tests the widget's MCP server, which offers the page's tools to the agent. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { hostPageTools, type PublishCall } from '../../widget/extras/page-tools.ts'
+import { createToolServer } from '../../widget/extras/tool-server.ts'
 import { createPageToolClient } from '../../widget/frame/tools/mcp-client.ts'
-import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'
-import { createToolServer } from '../../widget/host/tools/tool-server.ts'
 
 afterEach(() => void vi.useRealTimers())
 

@@ -38,7 +38,7 @@ describe('an agent in the bin', () => {
     expect(statuses.map(({ status }) => status)).toEqual(statuses.map(() => 404))
   })
 
-  test('is listed with the time when it was moved to the bin and the time when it will be deleted permanently', async () => {
+  test('is listed with the time it was binned and the time it will be permanently deleted', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { agent_id: id } = await app.createAgent()
     await toBin(app, id)

@@ -89,7 +89,7 @@ describe('upload metadata', () => {
     ['Upload-Metadata', `schlüssel ${base64('a')}`],
     ['Upload-Metadata', `filename ${base64('a'.repeat(8_000))}`],
   ]
-  test.each(rejected)('is rejected with an error about %s: %.60s', (key, header) => {
+  test.each(rejected)('is rejected with an error that names %s: %.60s', (key, header) => {
     const { message, param } = errorOf(header)
     expect(param).toBe(key)
     expect(message).toMatch(new RegExp(`^${key}: \\w`))

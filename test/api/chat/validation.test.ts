@@ -196,7 +196,7 @@ describe('a chat request returns 400', () => {
     [{ logprobs: 1 }, 'logprobs'],
     [{ top_logprobs: 21 }, 'top_logprobs'],
     [{ user: 7 }, 'user'],
-  ])('for %j with an error about %s', async (change, param) => {
+  ])('for %j with an error that names %s', async (change, param) => {
     const app = await startApp()
     const answer = await app.call('POST', path, { body: { messages: [user], ...change } })
     expect(answer).toMatchObject({

@@ -197,7 +197,7 @@ describe('a user with several keys', () => {
   })
 })
 
-test("sees only the request's key if the request contains one", async () => {
+test('a caller with a parent key can list only that key', async () => {
   const app = await startApp(behindProxy)
   await app.createAgent()
   const { status, body } = await app.call('GET', '/v1/manager/me')

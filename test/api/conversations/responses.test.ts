@@ -54,7 +54,7 @@ describe('a stored response', () => {
     running.controller.abort()
   })
 
-  test('is replayed with fewer events, and only from the start, after PARLEY_REPLAY_HOURS', async () => {
+  test('can be retrieved, but streamed only from the start, after PARLEY_REPLAY_HOURS', async () => {
     const { owner, visitor, clock } = await start({ PARLEY_REPLAY_HOURS: '2' })
     const input = '{{up:reasoning Hm.}}{{up:text One two.}}{{up:tool f {"a":1}}}'
     const { _request_id: _, ...created } = await visitor.responses.create({ input })

@@ -112,7 +112,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     },
   )
 
-  test('a turn is stored if the thread ends between the commit of the turn and its answer', async () => {
+  test('a turn is stored even if the thread ends between the commit of the turn and its answer', async () => {
     const lost = loseFirstAnswer((value) => value === undefined)
     const { app, model } = await startKeeper()
     const image_url = `data:image/png;base64,${'A'.repeat(40_000)}`
@@ -128,7 +128,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     expect(items.body.data[0].content[0].image_url).toBe(image_url)
   })
 
-  test('a turn that must be stored runs, if the thread ends between the commit of the turn and its answer', async () => {
+  test('a turn that must be stored runs even if the thread ends between the commit of the turn and its answer', async () => {
     const lost = loseFirstAnswer((value) => value === undefined)
     const { app, model } = await startKeeper()
     const headers = { 'Idempotency-Key': 'once' }

@@ -48,7 +48,7 @@ async function listAsked(upstream: Upstream, path: string): Promise<unknown[]> {
   return requests.map(({ body }) => (body as { model: unknown }).model)
 }
 
-test("a request with any id of a model is sent to that model's provider", async () => {
+test("a request is sent to the model's provider whichever of the model's ids it contains", async () => {
   await listModels(near, 'shared', 'small', 'far/away')
   await listModels(far, 'shared', 'large', 'near/by:1')
   const app = await start()
@@ -130,7 +130,7 @@ describe('the default model', () => {
   })
 })
 
-test('an embeddings request is sent to the provider in the model id', async () => {
+test('an embeddings request is sent to the provider that its model id names', async () => {
   const app = await start()
   for (const [name, upstream] of Object.entries({ near, far })) {
     const body = { model: `${name}/up-embedding`, input: ['a', 'b'] }

@@ -202,7 +202,7 @@ describe('GET /v1/usage/calls.csv', () => {
     expect(line).toMatch(/,2,"one\/a,b: timeout"$/)
   })
 
-  test('exports only the calls of the caller, and those of all keys for administrators', async () => {
+  test("exports only the caller's own calls, or the calls of all keys for administrators", async () => {
     const app = await startAdminApp()
     const other = await createTenant(app)
     await sendChat(app, 'mine')

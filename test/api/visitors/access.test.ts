@@ -232,7 +232,7 @@ describe("the agent's settings", () => {
   })
 })
 
-describe('a visitor of an agent that does not store conversations', () => {
+describe('a visitor whose conversations cannot be stored', () => {
   async function expectNothing(app: TestApp, key: string) {
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.conversations).toMatchObject({ stored: false, notice: null })
@@ -240,7 +240,7 @@ describe('a visitor of an agent that does not store conversations', () => {
     await expect(session).rejects.toMatchObject(denied(400, 'conversations_off'))
   }
 
-  test('cannot start a session', async () => {
+  test('cannot start a session if the agent does not store conversations', async () => {
     const app = await startApp()
     await expectNothing(app, (await app.createAgent()).agent_key)
   })

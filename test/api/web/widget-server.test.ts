@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
-import { loadWidget } from '../../../src/web/widget.ts'
+import { loadWidget } from '../../../src/web/widget-files.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -71,6 +71,15 @@ test.each([
     }
   },
 )
+
+test("the widget's second script is also served without a version, for pages from before an update", async () => {
+  const app = await startApp()
+  const { extras } = await readManifest()
+  const current = await get(app, '/embed/extras.js')
+  expect(current.headers.get('cache-control')).toBe('public, max-age=300')
+  expect(current.headers.get('access-control-allow-origin')).toBe('*')
+  expect(await current.text()).toBe(await (await get(app, `/embed/${extras?.file}`)).text())
+})
 
 test("a page with Cross-Origin-Embedder-Policy can embed the widget's frame", async () => {
   const app = await startApp()
@@ -219,10 +228,22 @@ describe("an agent's theme", () => {
   test('is also available as a separate script, which is empty for an unknown key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
-    const read = async (key: string) => (await get(app, `/embed/agent.js?key=${key}`)).text()
+    const read = async (key: string) => (await get(app, `/embed/frame.js?key=${key}`)).text()
     expect(await read(publicPartOf(agent_key))).toContain('#0f766e')
     expect(await read('agnt_key-AAAAAAAAAAAA')).toMatch(/=\{\};\n$/)
     expect(await read("x'];alert(1)")).not.toContain('alert')
+  })
+
+  test('cannot be imported by pages that may not show the frame', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent(`${GREETER}embed: { origins: [https://shop.example] }\n`)
+    const read = (headers: Record<string, string>) =>
+      get(app, `/embed/frame.js?key=${publicPartOf(agent_key)}`, { headers })
+    const allowed = await read({ Origin: 'https://shop.example' })
+    expect([allowed.status, allowed.headers.get('vary')]).toEqual([200, 'Accept-Encoding, Origin'])
+    const other = await read({ Origin: 'https://other.example' })
+    expect([other.status, other.headers.get('cache-control')]).toEqual([403, 'no-store'])
+    expect((await read({})).status).toBe(200)
   })
 
   test('lets the frame load its images but no others', async () => {
@@ -237,9 +258,9 @@ describe("an agent's theme", () => {
   })
 })
 
-test("the widget's compressed loader is at most 7.5 KiB and its compressed frame at most 110 KiB", async () => {
+test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 110 KiB", async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
-  expect(loader?.gzipBytes).toBeLessThanOrEqual(7.5 * KIB)
+  expect(loader?.gzipBytes).toBeLessThanOrEqual(6 * KIB)
   expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
 })
 

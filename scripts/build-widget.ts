@@ -20,7 +20,7 @@ interface BuiltCode {
   readonly script: Uint8Array
   /** Set for scripts with chunks, which contain each other's names. */
   readonly fileName: string
-  /** The parts that the script loads when it needs them. */
+  /** The parts that the script loads on demand. */
   readonly chunks: readonly { readonly fileName: string; readonly code: Uint8Array }[]
   readonly style: Uint8Array | undefined
 }

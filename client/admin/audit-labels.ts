@@ -28,6 +28,10 @@ export const actionNames = {
   'provider.update': 'Provider changed',
   'provider.delete': 'Provider deleted',
   'provider.test': 'Provider tested',
+  'webhook.create': 'Webhook created',
+  'webhook.update': 'Webhook changed',
+  'webhook.delete': 'Webhook deleted',
+  'webhook.rotate': 'Webhook secret rotated',
   'session.offer': 'Sign-in link created',
   'session.begin': 'Signed in',
 } as const
@@ -62,6 +66,10 @@ export const actionGroups = [
   {
     group: 'Providers',
     actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
+  },
+  {
+    group: 'Webhooks',
+    actions: ['webhook.create', 'webhook.update', 'webhook.delete', 'webhook.rotate'],
   },
   { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: string; actions: readonly Action[] }[]

@@ -250,7 +250,8 @@ export const DefinitionCheck = z
       .strictObject({
         message: z.string(),
         path: z.string().nullable().meta({
-          description: 'Path of the field with the error, such as `tools[0].name`; null for the whole text.',
+          description:
+            'Path of the field with the error, such as `tools[0].name`; null if the error concerns the whole text.',
         }),
         line: position,
         column: position,

@@ -175,7 +175,7 @@ export const agentsOperations = {
     docs: {
       summary: 'Move an agent to the bin',
       description:
-        'The agent disappears from all lists, and its keys stop working, as after a deletion. It can be restored for 30 days; then the server deletes it.',
+        'The agent disappears from all lists, and its keys stop working. It can be restored for 30 days, after which the server deletes it.',
       failures: { ...notFound, 413: 'The bin is full (`agent_quota_exceeded`).' },
     },
     input: AgentReference,
@@ -217,7 +217,7 @@ export const agentsOperations = {
   deleteFromBin: mutation({
     http: { method: 'DELETE', path: '/v1/bin/agents/{agent_id}' },
     docs: {
-      summary: 'Delete an agent in the bin permanently',
+      summary: 'Permanently delete an agent from the bin',
       failures: { 404: 'The agent is not in the bin.' },
     },
     input: AgentReference,

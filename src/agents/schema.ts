@@ -109,7 +109,7 @@ export const AgentDetail = z
       tools,
       behavior: AgentBehavior.optional(),
       conversations: AgentConversations.optional().meta({
-        description: 'What the agent stores, with default values; absent if it stores nothing.',
+        description: 'Storage settings of the agent, including defaults; absent if it stores nothing.',
       }),
     }),
     instructions: z.string(),

@@ -1,4 +1,4 @@
-/** Defines what an agent key may read of its agent, and renders it. */
+/** Defines the agent fields that an agent key may read, and renders them. */
 import { z } from 'zod'
 import { findDefaultModel } from '../models/policy.ts'
 import type { Agent } from './cache.ts'
@@ -15,7 +15,7 @@ import type { Dependencies } from './dependencies.ts'
 import { agentId, modelOf } from './schema.ts'
 import { ThemeView } from './theme.ts'
 
-/** The agent fields that its public key may read. Never includes the instructions. */
+/** The agent fields that an agent key may read. Never includes the instructions. */
 export const AgentSelf = z
   .strictObject({
     id: agentId,
@@ -43,16 +43,16 @@ export const AgentSelf = z
       keep_days: z
         .int()
         .nullable()
-        .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
+        .meta({ description: 'Number of days for which a conversation is stored after its last activity.' }),
       notice: z
         .strictObject({ text: z.string(), url: z.string().nullable() })
         .nullable()
-        .meta({ description: 'Text about storage for visitors; null for the default text.' }),
+        .meta({ description: 'Notice about storage for visitors; null for the default notice.' }),
       list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
       delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
-      resume_seconds: z
-        .int()
-        .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
+      resume_seconds: z.int().meta({
+        description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
+      }),
     }),
   })
   .meta({ id: 'AgentSelf' })
@@ -92,7 +92,7 @@ function acceptedBy(
   return (type) => route === undefined || models.takes(route, type)
 }
 
-/** For a tool without a known schema, the schema of an empty object. */
+/** Renders a tool. A tool without a known schema gets the schema of an empty object. */
 function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
   const {
     name,

@@ -21,7 +21,7 @@ export const ArtifactListQuery = z.strictObject({
   sort: z
     .enum(['created', 'name', 'size'], { error: 'must be created, name or size' })
     .default('created')
-    .meta({ description: 'What the list is sorted by.' }),
+    .meta({ description: 'Sort field.' }),
   q: searchText()
     .optional()
     .meta({ description: 'Returns only artifacts whose name, file name or id contains this text.' }),
@@ -51,7 +51,7 @@ export const ArtifactList = z
   .strictObject({
     object: z.literal('list'),
     data: z.array(ListedArtifact),
-    has_more: z.boolean().meta({ description: 'True if there are older artifacts.' }),
+    has_more: z.boolean().meta({ description: 'True if the list continues after this page.' }),
   })
   .meta({ id: 'ArtifactList' })
 

@@ -60,7 +60,7 @@ export const artifactsOperations = {
   list: query({
     http: { method: 'GET', path: '/v1/artifacts' },
     auth: { callers: ['parent'] },
-    docs: { summary: 'List your artifacts, newest first' },
+    docs: { summary: 'List your artifacts' },
     input: ArtifactListQuery,
     output: ArtifactList,
     run: ({ context: { deps, caller }, input }) => listArtifacts(deps, caller.tenantId, input),

@@ -116,7 +116,7 @@ export function answerStatus(
 }
 
 /**
- * Watches an artifact's status within the caller's limit of open streams.
+ * Watches an artifact's status within the caller's limit on open streams.
  * @throws ServiceError `rate_limit_exceeded`
  */
 export async function* watchWithinLimit(

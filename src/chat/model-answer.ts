@@ -67,7 +67,7 @@ export function hasNames(answer: Readonly<Fields>): answer is Readonly<Fields> &
 
 export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
 
-/** Replaces required counts that are not whole numbers with 0, and drops optional ones. */
+/** Replaces required counts that are not whole numbers with 0, and drops such optional counts. */
 export function toUsage(sent: Readonly<Fields>): Usage {
   const count = (field: string) => (isCount(sent[field]) ? sent[field] : 0)
   const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]

@@ -256,14 +256,14 @@ const backend = {
   PARLEY_BREAKER_CALLS: limit()
     .prefault('10')
     .describe(
-      'Minimum number of calls to a model within PARLEY_BREAKER_WINDOW_SECONDS before its circuit breaker can open. If half of these calls fail, the server skips the model and uses its fallback. With 0, the server never skips a model.',
+      'Minimum number of calls to a model within PARLEY_BREAKER_WINDOW_SECONDS before its circuit breaker can open. If at least half of these calls fail, the server skips the model and uses its fallback. With 0, the server never skips a model.',
     ),
   PARLEY_BREAKER_WINDOW_SECONDS: seconds()
     .prefault('10')
     .describe('Length of the window in which a circuit breaker counts calls, in seconds.'),
   PARLEY_BREAKER_REST_SECONDS: seconds()
     .prefault('15')
-    .describe('Time for which the server skips a model after its circuit breaker has opened, in seconds.'),
+    .describe('Seconds for which the server skips a model after its circuit breaker opens.'),
 }
 
 const tools = {

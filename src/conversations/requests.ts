@@ -6,6 +6,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
+import { insertDeliveries } from '../webhooks/deliveries.ts'
 import type { Conversations } from './conversations.ts'
 import type { Dependencies } from './dependencies.ts'
 import { listVisitors, type VisitorRow } from './feed/rows.ts'
@@ -38,8 +39,12 @@ import {
 } from './store.ts'
 import { assertItemSizes, conversationFull } from './turns/acceptance.ts'
 import { MAX_ITEMS } from './turns/statements.ts'
+import { prepareCreated } from './webhooks/events.ts'
 
-export type OperationsDependencies = Pick<Dependencies, 'config' | 'clock' | 'random' | 'nextPosition'> & {
+export type OperationsDependencies = Pick<
+  Dependencies,
+  'config' | 'clock' | 'random' | 'nextPosition' | 'webhooks'
+> & {
   readonly conversations: Conversations
   /** Contains the audit log. */
   readonly db: Database
@@ -72,7 +77,11 @@ export async function createConversation(
   const nowSeconds = unixSeconds(deps.clock)
   const items = toInputItems((input.items ?? []) as SentItem[], deps.random)
   assertItemSizes(sizesOf(items), 'items')
+  const about = { tenantId, agentId: '', conversationId: id }
+  const created = { channel: 'api', visitorId: null, items }
+  const deliveries = await prepareCreated(deps.webhooks, about, created)
   const insert = async (trx: ConversationDb, encoded: EncodedItems) => {
+    await insertDeliveries(trx, deliveries)
     await insertConversation(trx, {
       id,
       tenant: tenantId,
@@ -95,6 +104,7 @@ export async function createConversation(
   }
   await withData(deps, items, (encoded) => write.transaction().execute((trx) => insert(trx, encoded)))
   quota?.add(CONVERSATION_BYTES + sizeOf(items))
+  deps.conversations.notify(id)
   return getConversation(deps, tenantId, id)
 }
 

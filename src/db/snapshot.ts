@@ -83,7 +83,9 @@ export async function openSnapshotSource(
   }
 }
 
-/** Opens the file of stored conversations; a server that was killed while it created the file leaves it without tables. */
+/**
+ * Opens the file of stored conversations. The file has no tables if a server was killed while creating it.
+ */
 async function openConversations(dataDir: string) {
   const path = join(dataDir, conversationsFile)
   if (!existsSync(path)) return undefined

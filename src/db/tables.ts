@@ -1,5 +1,8 @@
 /** Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
+import type { VisitorSecretTable, WebhookTable } from './conversations/webhook-tables.ts'
+
+export type { VisitorSecretTable, WebhookTable } from './conversations/webhook-tables.ts'
 
 export interface ParentKeyTable {
   /** The key's public part, 12 base62 characters. It identifies the tenant. */
@@ -59,7 +62,7 @@ export interface CredentialTable {
   /** Unix seconds from which the secret is rejected; null for the current secret. */
   valid_until: number | null
   created_at: number
-  /** Set while the secret's agent is in the bin, during which the secret is rejected. */
+  /** Set while the agent is in the bin; the secret is rejected during this time. */
   suspended_at: number | null
 }
 
@@ -267,7 +270,7 @@ export interface AuditEventTable {
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider'
+  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider' | 'webhook'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */
@@ -276,7 +279,7 @@ export interface AuditEventTable {
   details: string
 }
 
-/** A model provider that an administrator added; those of the environment are not stored. */
+/** A model provider that an administrator added; providers in the configuration are not stored. */
 export interface ProviderTable {
   name: string
   kind: 'gateway' | 'local'
@@ -339,6 +342,8 @@ export interface Tables {
   sessions: SecretTable
   audit_events: AuditEventTable
   providers: ProviderTable
+  webhooks: WebhookTable
+  visitor_secrets: VisitorSecretTable
   installation: InstallationTable
   rate_windows: RateWindowTable
   stream_slots: StreamSlotTable
@@ -364,6 +369,8 @@ export const tableOwners = {
   budget_reservations: 'usage',
   files: 'files',
   providers: 'models',
+  webhooks: 'webhooks',
+  visitor_secrets: 'visitors',
   artifacts: 'artifacts',
   artifact_endings: 'artifacts',
   jobs: 'artifacts',

@@ -113,7 +113,10 @@ function dispositionOf({ mediaType, filename, isAttachment }: DownloadContent): 
   return createDisposition(toSafeName(filename), { type })
 }
 
-/** Removes folders, control characters and bidirectional formatting characters from a file name; never returns an empty name, `.` or `..`. */
+/**
+ * Removes folders, control characters and bidirectional formatting characters from a file name. Never returns
+ * an empty name, `.` or `..`.
+ */
 export function toSafeName(filename: string): string {
   const name = filename
     .toWellFormed()

@@ -10,7 +10,7 @@ export type ParentKeyRow = Selectable<ParentKeyTable>
 export interface FoundCredential {
   readonly digest: string
   readonly caller: Caller
-  /** The Unix second at which the secret or the parent key expires, whichever is first. */
+  /** The Unix second at which the secret or the parent key expires, whichever comes first. */
   readonly validUntil: number | null
 }
 
@@ -79,7 +79,7 @@ export function selectNewestFirst(db: Database) {
   return db.selectFrom('parent_keys').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
 }
 
-/** Sort keys of lists of keys; the id breaks ties. */
+/** Sort expressions for lists of keys; the id breaks ties. */
 export const keySorts = {
   created: sql.ref('created_at'),
   name: sql`lower(name)`,
@@ -111,7 +111,7 @@ export async function selectKeys(
   return pageOf(found, { by: keySorts[sort], order, after: place, limit }).execute()
 }
 
-/** Selects the same keys as `stateOf`. */
+/** Selects the keys for which `stateOf` returns this state. */
 function hasState(state: KeyState, now: number) {
   return (where: ExpressionBuilder<Tables, 'parent_keys'>) => {
     const isLive = where('revoked_at', 'is', null)

@@ -327,7 +327,7 @@ export async function limitAuthFailures(context: LimitedContext): Promise<void> 
   setLimitHeaders(context, hit)
   throw new ServiceError(
     'rate_limit_exceeded',
-    'Too many requests without a valid API key from this address.',
+    'Too many requests from this address without a valid API key.',
     {
       retryAfterSeconds: hit.retryAfterSeconds,
     },

@@ -126,9 +126,9 @@ export interface Rejection extends Head {
 type ToFailure = (rejection: Rejection) => BackendFailure
 
 const MAX_REJECTION_BYTES = 65_536
-/** Number of bytes to buffer for a slow reader; with more, the socket is paused. */
+/** Pauses the socket when a slow reader has more than this many bytes buffered. */
 const READ_AHEAD_BYTES = 65_536
-/** Chunks are joined if their average size is smaller. */
+/** Average chunk size in bytes below which chunks are joined. */
 const LEAST_PIECE_BYTES = 4_096
 
 /** Aborts a call in undici. Callers never see this error, so all calls share it. */

@@ -101,7 +101,7 @@ export class Attempts {
     this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
-  /** Calls one model; retries if it may. */
+  /** Calls one model; retries if `mayRetry` is true. */
   private async ask<T>(ask: Ask<T>, signal: AbortSignal, mayRetry: boolean): Promise<T> {
     for (let retries = 0; ; retries++) {
       this.count += 1

@@ -185,7 +185,8 @@ export const ResponsesRequest = z
       .meta({ description: 'A stored conversation, whose items precede this input.' }),
     prompt: z.null({ error: 'must be null, because the server stores no prompts' }).optional(),
     background: z.boolean().nullish().meta({
-      description: 'Whether to return immediately and run the response in the background; requires storing.',
+      description:
+        'Whether to return immediately and run the response in the background; requires that the response is stored.',
     }),
   })
   .meta({ id: 'ResponsesRequest' })
@@ -193,7 +194,7 @@ export type ResponsesRequest = z.infer<typeof ResponsesRequest>
 
 const { instructions, tools, tool_choice, max_output_tokens, metadata, background } = ResponsesRequest.shape
 
-/** The settings that a continuation can override; all others come from the request of its turn. */
+/** The settings that a continuation can override; all others come from its turn's request. */
 export const TurnContinuation = TurnReference.extend({
   stream,
   background,

@@ -52,7 +52,7 @@ export function createHealth(deps: HealthDeps) {
   }
 }
 
-/** Runs at most one query at a time, and one per second. */
+/** Runs at most one query at a time, and at most one per second. */
 function createDatabaseProbe({ db, clock }: Pick<Deps, 'db' | 'clock'>): () => Promise<boolean> {
   let isUp = false
   let checkedAtMs = Number.NEGATIVE_INFINITY

@@ -190,7 +190,7 @@ function registerStoredMetrics({ clock, db, metrics: { registry } }: Deps): void
 function registerTurnMetrics({ conversations, metrics: { registry } }: Deps): void {
   const register = (name: string, help: string, read: (state: TurnState) => number) =>
     registerGauge(registry, { name, help }, () => [[{}, read(conversations.readState())]])
-  register('parley_turns_running', 'Running turns that are to be stored.', ({ running }) => running)
+  register('parley_turns_running', 'Running turns that the server stores.', ({ running }) => running)
   register(
     'parley_turn_events_waiting',
     'Events of running turns that are not yet stored.',

@@ -155,6 +155,7 @@ async function startService(
     server.close().closeAllConnections()
     throw error
   })
+  deps.webhooks.deliverer.start()
   const stopMaintenance = startMaintenance({ ...deps, db: opened.backgroundDb })
 
   async function stop(): Promise<void> {
@@ -163,6 +164,7 @@ async function startService(
     const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()
+    await deps.webhooks.deliverer.close()
     await deps.conversations.close()
     await closeSources(deps)
     await stopMaintenance()

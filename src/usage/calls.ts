@@ -76,7 +76,7 @@ function renderCall(row: UsageCallRow): UsageCall {
   }
 }
 
-/** Calls that an export reads at once. */
+/** Number of calls that an export reads per query. */
 const PAGE_SIZE = 100
 
 type Cell = string | number | boolean | null
@@ -101,7 +101,8 @@ const columns: readonly (readonly [name: string, read: (call: UsageCall) => Cell
 ]
 
 /**
- * Renders calls as CSV (RFC 4180), of one tenant, or of all tenants if `tenantId` is undefined, page by page.
+ * Yields the calls of one tenant, or of all tenants if `tenantId` is undefined, as CSV (RFC 4180), one page
+ * at a time.
  * @throws ServiceError `invalid_value` before the first page if `from` is later than `to`.
  */
 export async function* exportCalls(

@@ -26,7 +26,9 @@ export const UsageQuery = z.strictObject({
   agent: reference().optional().meta({
     description: 'Counts only the calls of this agent. An empty value selects calls without an agent.',
   }),
-  model: modelId().optional().meta({ description: "Counts only calls of this provider's model id." }),
+  model: modelId()
+    .optional()
+    .meta({ description: "Counts only calls to this model, by the provider's model id." }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -120,7 +122,7 @@ export const UsageCall = z
         'Number of requests to providers, including retries, fallbacks and requests after tool calls; null for calls recorded by earlier versions.',
     }),
     failed_attempts: z.array(FailedAttempt).meta({
-      description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After the last failure of a model, its fallback answers.`,
+      description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After a model's last failure, its fallback is called.`,
     }),
   })
   .meta({ id: 'UsageCall' })

@@ -26,7 +26,7 @@ const Manifest = z.object({
   demoStyle: Part,
   previewScript: Part,
   previewStyle: Part,
-  /** The parts of the frame and its worker that they load when they need them. */
+  /** The parts that the frame and its worker load on demand. */
   frameChunks: z.array(Part),
 })
 type PartName = Exclude<keyof z.infer<typeof Manifest>, 'frameChunks'>
@@ -72,7 +72,7 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
 /** For the loader, and for pages that were loaded before an update of the server (`extras.js`). */
 export const LOADER_CACHE = 'public, max-age=300'
 
-/** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
+/** Lets pages of any origin load these files, even with `integrity` or under `Cross-Origin-Embedder-Policy`. */
 export const crossOriginHeaders: Headers = {
   ...commonHeaders,
   'Cross-Origin-Resource-Policy': 'cross-origin',

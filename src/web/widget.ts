@@ -21,7 +21,7 @@ import {
   writeScript,
 } from './widget-files.ts'
 
-/** The strictest policy that still allows a page to embed the widget. `connections` are for the page's own requests. */
+/** The strictest policy for a page that embeds the widget. `connections` lists sources for the page's own requests. */
 const renderPagePolicy = (connections: string, frames: string, ancestors: string, images = "'self' data:") =>
   [
     "default-src 'none'",
@@ -118,7 +118,7 @@ function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
 }
 
-/** Renders the attribute with the theme of the agent whose key is in the address. */
+/** Renders the attribute with the agent's theme. */
 function renderThemeAttribute(theme: AgentTheme = {}): string {
   return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
 }
@@ -195,7 +195,7 @@ function keyOf({ url }: IncomingMessage): string {
   return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
 }
 
-/** Returns code that stores the fields of the theme that concern the page (`widget/host/theme.ts`). */
+/** Returns code that stores the theme fields for the page (`widget/host/theme.ts`). */
 function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentTheme = {}): string {
   const { avatar, ...others } = theme
   const shown = {

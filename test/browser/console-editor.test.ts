@@ -1,4 +1,4 @@
-/** Tests saving, errors, sections, stored drafts and files of the console's agent editor. */
+/** Tests the console's agent editor: saving, errors, sections, stored drafts and files. */
 import { readFile } from 'node:fs/promises'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -24,9 +24,9 @@ embed:
     - https://*.example.com
 `
 
-/** Returns the page behind the widget. */
+/** Returns the preview's frame, which contains a page with the widget. */
 const previewOf = (page: Page) => page.locator('.preview-stage iframe').contentFrame()
-/** Opens the chat; the launcher is fixed to the bottom of the page. */
+/** Opens the chat; scrolls first, because the launcher is at the bottom of the preview. */
 async function openChat(page: Page): Promise<void> {
   await page.locator('.preview-stage').evaluate((stage) => stage.scrollIntoView({ block: 'end' }))
   await previewOf(page).getByRole('button', { name: 'Open chat' }).click()

@@ -55,7 +55,7 @@ test('a newcomer can go from the first start to a chat on a website and its usag
   expect(complaints).toEqual([])
 })
 
-/** Checks the number of complete steps, and that the page shows no parent key. */
+/** Checks the number of completed steps, and that the page shows no parent key. */
 async function expectSteps(page: Page, count: number): Promise<void> {
   await page.getByRole('region', { name: 'Get started' }).getByText(`${count} of 4 steps complete`).waitFor()
   expect(await page.locator('body').innerText()).not.toContain('svc_')

@@ -1,4 +1,4 @@
-/** Tests the requests of a page before the chat is opened, and the functions that control the chat. */
+/** Tests which requests a page sends before the chat is opened, and the functions that control the chat. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 

@@ -46,7 +46,7 @@ async function rowOf({ service: { deps } }: TestApp, { id }: CreatedUpload) {
   return findUploadRow(deps.db, { blob: blob as string })
 }
 
-/** Waits until a request has leased the upload. */
+/** Waits until a request holds the lease on the upload. */
 const untilLeased = (app: TestApp, begun: CreatedUpload) =>
   expect.poll(async () => (await rowOf(app, begun))?.lease_until ?? null).not.toBeNull()
 

@@ -114,7 +114,7 @@ describe('conversations list', () => {
       false,
       'There are more conversations; the list ends after 2.\n',
     ])
-    // A title contains part of the text.
+    // Titles must not be printed, because a title contains part of the text.
     expect(stdout).not.toContain(CANARY)
   })
 

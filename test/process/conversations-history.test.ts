@@ -35,7 +35,7 @@ test('a turn in a conversation of 150 MB uses less than 50 MB of memory if its h
   expect(cost.memoryMb).toBeLessThan(mostMemoryMb)
 })
 
-/** Inserts copies of the only stored item with large texts, which requests of this size could not add quickly. */
+/** Inserts large copies of the only stored item, because adding them with requests would take too long. */
 function insertLargeItems(dataDir: string): void {
   const db = openSqliteFile(dataDir, 'conversations.db')
   const columns = (db.pragma('table_info(items)') as { name: string }[])

@@ -1,4 +1,4 @@
-/** Tests with generated requests that no request ends the server, fails with a 5xx status or costs too much. */
+/** Tests, with generated requests, that no request ends the server, fails with a 5xx status or costs too much. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -94,7 +94,10 @@ function* generateForEveryOperation(): Iterable<Generated> {
     yield* fc.sample(request, { seed: seed + index, numRuns: 3 }).map((one) => ({ credential, request: one }))
 }
 
-/** Generates requests with their credentials, in batches, because generating takes time between requests. */
+/**
+ * Generates requests with their credentials, in batches, because generating them one by one would take
+ * longer.
+ */
 function* generate(): Iterable<Generated> {
   const generated = fc
     .constantFrom<Credential>('none', 'agent', 'agent', 'parent')

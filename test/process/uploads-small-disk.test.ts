@@ -30,7 +30,9 @@ const obstacle = findMountError()
 if (obstacle !== undefined)
   process.stderr.write(`small-disk tests are skipped: no file system can be mounted here: ${obstacle}\n`)
 
-/** A script of a service whose free-space check always passes, so that a write fails on the full disk. */
+/**
+ * A script that runs a service whose free-space check always passes, so that a write fails on the full disk.
+ */
 const overconfident = (dataDir: string) => `
   import { parseConfig } from ${source('config/parse.ts')}
   import { createService } from ${source('server/service.ts')}

@@ -1,4 +1,4 @@
-/** Tests stored conversations with client libraries other than the official one, which are not modified. */
+/** Tests stored conversations with unmodified client libraries other than the official one. */
 import { createOpenAI } from '@ai-sdk/openai'
 import { HumanMessage } from '@langchain/core/messages'
 import { ChatOpenAI } from '@langchain/openai'

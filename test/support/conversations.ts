@@ -1,4 +1,7 @@
-/** Starts apps with agents that store their conversations. */
+/**
+ * Creates an agent that stores conversations; returns its model name, and OpenAI clients with the parent key
+ * and with the agent key.
+ */
 import type { APIError } from 'openai'
 import { listRetention } from '../../src/agents/agents.ts'
 import { maintainConversations } from '../../src/conversations/conversations.ts'
@@ -48,11 +51,11 @@ export async function storeChat(app: TestApp, agentId: string, text: string): Pr
 
 /** Runs the maintenance that a server runs every ten minutes. */
 export function maintain({ service: { deps } }: TestApp, nowSeconds?: number) {
-  const { conversations, config, clock, log } = deps
+  const { conversations, config, clock, log, webhooks } = deps
   const { storage, data } = conversations
   const findAgentRetention = (ids: readonly string[]) => listRetention(deps, ids)
   return maintainConversations(
-    { config, clock, log, storage, data, findAgentRetention },
+    { config, clock, log, webhooks, storage, data, findAgentRetention },
     undefined,
     nowSeconds,
   )

@@ -11,8 +11,8 @@ const api = [
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
   'http/{errors,never-500.property,routes,rpc,sorted-lists}',
-  // Disables rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts tests the
-  // limits.
+  // Omits the tests of rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts
+  // tests the limits on PostgreSQL.
   'identity/{former-secrets,key-states,keys,keys-at-rest,managed-keys}',
   'models/{models,policy,stored-providers}',
   'responses/agents',
@@ -21,6 +21,7 @@ const api = [
   'tools/agents',
   'usage/{budget-grants,budgets,calls,embeddings,usage}',
   'visitors/*',
+  'webhooks/*',
 ]
 
 /** The test files of the project `api-postgres`. */

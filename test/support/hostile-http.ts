@@ -144,7 +144,7 @@ export const query = fc.oneof(
 /** Larger bodies contain no placeholders that have to be replaced. */
 const MAX_FILLED_BYTES = 100_000
 
-/** Renders a request as bytes; the request closes its connection unless its headers prevent that. */
+/** Renders a request as bytes; it closes its connection unless its generated headers prevent that. */
 export function toBytes(request: HostileRequest, key: string | undefined, resources: Resources): Buffer {
   const { method, framing } = request
   const [target = '', ...headers] = [request.target, ...request.headers].map((text) =>

@@ -149,7 +149,7 @@ function findVisibleTexts(path: string, code: string): string[] {
     }
   }
 
-  /** Reports a literal, also as a branch of a condition. */
+  /** Reports a literal, including one in a branch of a condition. */
   function reportLiterals(value: unknown, pattern = isSentence): void {
     if (!isNode(value)) return
     if (value.type === 'Literal' && pattern.test(String(value.value))) report(value.value)

@@ -1,4 +1,4 @@
-/** Tests with generated event streams that EventReader returns the same data as a standard parser. */
+/** Tests, with generated event streams, that EventReader returns the same data as a standard parser. */
 
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'

@@ -1,5 +1,5 @@
 /**
- * Tests with generated events that the log of a running turn returns exactly what was appended to it, and
+ * Tests, with generated events, that the log of a running turn returns exactly what was appended to it, and
  * limits the events that wait to be stored.
  */
 import fc from 'fast-check'

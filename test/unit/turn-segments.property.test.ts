@@ -1,4 +1,7 @@
-/** Tests with generated events that stored runs of events decode to the same bytes, and that event ids count them. */
+/**
+ * Tests, with generated events, that stored runs of events decode to the same bytes, and that event ids count
+ * the events.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseEventId, toChatStream } from '../../src/conversations/events.ts'

@@ -20,6 +20,8 @@ import type { ConversationDatabase, ConversationStorage } from '../../db/open.ts
 import { recordAudit } from '../../identity/audit.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { createLog } from '../../telemetry/log.ts'
+import type { EventPublisher } from '../../webhooks/dependencies.ts'
+import { createWebhookDirectory } from '../../webhooks/directory.ts'
 import { commandActor, createDeps, toPublicId, withConversations, withDatabase } from '../installation.ts'
 import { print, printNotice, printResult, renderTable, renderTime, toVisible } from '../output.ts'
 import { runInterruptible } from '../signals.ts'
@@ -130,27 +132,26 @@ export function exportAll({ limit, json: _json, ...filter }: FilterOptions): Pro
 }
 
 export function remove(id: string, { yes, json = false }: { yes?: boolean; json?: boolean }): Promise<void> {
-  return withStorage(async ({ deps, storage, data }) => {
+  return withStorage(async ({ deps, storage, data, webhooks }) => {
     const { database, row } = await findOne(storage, id)
     if (!yes) {
       throw new StartupError(
         `This deletes the conversation ${id} with its ${row.turns} turns and cannot be undone. Add --yes to confirm.`,
       )
     }
-    await deleteAnyConversation({ ...deps, data }, commandActor(), database, row)
+    await deleteAnyConversation({ ...deps, data, webhooks }, commandActor(), database, row)
     printResult(json, { id, deleted: true }, `deleted ${id}`)
   })
 }
 
 /** Runs the maintenance that a server runs every ten minutes. */
 export function prune(isJson: boolean): Promise<void> {
-  return withStorage(async ({ deps, config, storage, data }) => {
+  return withStorage(async ({ deps, config, storage, data, webhooks }) => {
     const { conversations, eventLogs, idempotencyKeys } = await maintainConversations({
       config,
       clock: deps.clock,
       log: createLog(config),
-      storage,
-      data,
+      ...{ storage, data, webhooks },
       findAgentRetention: (ids) => listRetention(deps, ids),
       onExpired: (counts) => recordExpiry(deps, commandActor(), counts),
     })
@@ -165,13 +166,17 @@ interface Access {
   readonly config: Config
   readonly storage: ConversationStorage
   readonly data: ItemData
+  /** Running servers deliver the events. */
+  readonly webhooks: EventPublisher
 }
 
 function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
   return withDatabase((db, config, clock) =>
-    withConversations({ db, config }, (storage, data) =>
-      run({ deps: createDeps(db, clock), config, storage, data }),
-    ),
+    withConversations({ db, config }, (storage, data) => {
+      const deps = createDeps(db, clock)
+      const directory = createWebhookDirectory({ ...deps, storage, config, onPrepared() {} })
+      return run({ deps, config, storage, data, webhooks: { find: directory.find, wake() {} } })
+    }),
   )
 }
 

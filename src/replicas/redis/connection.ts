@@ -93,8 +93,8 @@ const { prototype } = handlers.default
 const { dispatch } = prototype
 
 /**
- * ioredis throws where no caller can catch if a reply has an unexpected shape; this resets the connection
- * instead. package.json pins ioredis.
+ * If a reply has an unexpected shape, ioredis throws where no caller can catch the error; this function
+ * resets the connection instead. package.json pins ioredis.
  */
 prototype.dispatch = function dispatchGuarded(handle) {
   const { redis } = this

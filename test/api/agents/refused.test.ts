@@ -1,4 +1,4 @@
-/** Tests that an invalid definition is rejected with an error that contains the position of the error. */
+/** Tests that an invalid definition is rejected, and that the error gives the position of the mistake. */
 import { describe, expect, test } from 'vitest'
 import { listIds, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { type Answer, GREETER, startApp } from '../../support/app.ts'

@@ -1,4 +1,7 @@
-/** Tests that a conversion whose program ends early or whose pipes break fails alone, and the server continues. */
+/**
+ * Tests that a conversion whose program exits early or whose pipes break does not affect the server or other
+ * conversions.
+ */
 import type { ChildProcess } from 'node:child_process'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -11,7 +14,10 @@ vi.setConfig({ testTimeout: 60_000 })
 const CAPTIONS = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHello\n')
 const metadata = { kind: 'captions', filename: 'a.srt' }
 
-/** Calls `change` for the next child process, when Node has started it. Returns the number of changed processes. */
+/**
+ * Calls `change` on the next child process when Node has started it; returns a function that counts these
+ * processes.
+ */
 function changeNextProcess(change: (child: ChildProcess) => void): () => number {
   let changed = 0
   const onChild = (message: unknown) => {
@@ -36,7 +42,7 @@ test.each<[string, (child: ChildProcess) => void, boolean]>([
   'a conversion whose program %s does not affect the server or other conversions',
   async (_what, change, isConverted) => {
     const { app } = await startJobs()
-    // Lets the server check its sandbox, so that the next process is the conversion.
+    // Makes the server check its sandbox first, so that the next child process is the conversion's.
     await uploadWhole(app, CAPTIONS, { metadata })
     const countChanged = changeNextProcess(change)
     const isVtt = async () => {

@@ -185,7 +185,8 @@ describe('when parley.db is older than conversations.db, maintenance', () => {
     const { agent_id: id } = await app.createAgent(STORING)
     const conversation = await storeChat(app, id, CANARY)
     await app.service.close()
-    // Restores the older main database and keeps the newer conversations, as after a copy of single files.
+    // Restores the older main database and keeps the newer conversations, as if only one of the files had
+    // been copied.
     await restoreArchive(archive, target)
     await copyFile(join(dataDir, 'conversations.db'), join(target, 'conversations.db'))
     const mixed = await start(target, app)

@@ -82,7 +82,7 @@ describe('a backup of a running server', () => {
     await expectContents(app, contents)
   })
 
-  test('supports compression and deletes the leftovers of a killed backup', async () => {
+  test('can be compressed, and creating it deletes the leftovers of a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
@@ -104,7 +104,7 @@ describe('a backup of a running server', () => {
   })
 })
 
-test('a backup contains the bin and the providers of the console with their keys', async () => {
+test("a backup contains the agents in the bin, and the console's providers with their API keys", async () => {
   const upstream = await shareUpstream()
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"large"}]}}}')
   const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
@@ -148,7 +148,7 @@ test('the backup knows every column that refers to stored bytes', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
-  // Jobs refer to blobs of artifacts. If you add a column, add it to src/backup/store.ts too.
+  // Jobs refer to blobs of artifacts. A column that is added here must also be added to src/backup/store.ts.
   const known = [
     'artifacts.blob',
     'artifacts.poster_blob',
@@ -236,7 +236,7 @@ describe('an installation with a bucket', () => {
     expect(await readOffset(again, contents.growing)).toBe(0)
   })
 
-  test('can be restored from a data directory’s backup, including unfinished uploads', async () => {
+  test("can be restored from a data directory's backup, including unfinished uploads", async () => {
     const to = await S3Server.start()
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     const contents = await createContents(app)

@@ -193,7 +193,7 @@ describe('the user identified by the identity headers', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('takes a name from the headers: %j gives %s', async (headers, name, username) => {
+  test.each(names)('has the name from the headers: %j gives %s', async (headers, name, username) => {
     const app = await startApp(behindProxy)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })

@@ -1,4 +1,4 @@
-/** Tests that the conversation store closes in bounded time while it does not accept writes. */
+/** Tests that the conversation store closes within a limited time even while it cannot write. */
 import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -101,7 +101,7 @@ describe('a conversation', () => {
 describe('a response with `store: false`', () => {
   const CANARY = 'quokka-4471'
 
-  /** Expects that the model receives the stored history and that the server stores nothing of the request. */
+  /** Asserts that the model receives the stored history and that the server stores no part of the request. */
   async function expectUnstored(app: TestApp, folder: string, send: () => Promise<object>) {
     const before = [await listTurns(app), await listItems(app)]
     const response = await send()

@@ -1,4 +1,4 @@
-/** Tests what the audit log records about the reading and expiry of conversations. */
+/** Tests what the audit log records when conversations are read and when they expire. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'

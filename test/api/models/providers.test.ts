@@ -130,7 +130,7 @@ describe('the default model', () => {
   })
 })
 
-test('an embeddings request is sent to the provider in the model id', async () => {
+test('an embeddings request is sent to the provider that its model id names', async () => {
   const app = await start()
   for (const [name, upstream] of Object.entries({ near, far })) {
     const body = { model: `${name}/up-embedding`, input: ['a', 'b'] }

@@ -1,4 +1,7 @@
-/** Tests that calls never use more tokens than their budget has, because each provider request gets a token limit. */
+/**
+ * Tests that calls never use more tokens than their budget allows, because each provider request has a token
+ * limit.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'

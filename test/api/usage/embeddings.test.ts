@@ -1,4 +1,4 @@
-/** Tests how embeddings calls are recorded in usage and charged to budgets. */
+/** Tests how the usage of embeddings calls is recorded and charged to budgets. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'

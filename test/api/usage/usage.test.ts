@@ -1,4 +1,4 @@
-/** Tests that every call is recorded in usage, and how the API reports usage. */
+/** Tests that the usage of every call is recorded, and how the API reports it. */
 
 import { createTRPCClient, httpBatchLink } from '@trpc/client'
 import superjson from 'superjson'

@@ -63,7 +63,7 @@ describe('an agent with attachments', () => {
       all,
       image(toUrl(Buffer.from('<html>'), 'image/png')),
       400,
-      'has this type',
+      'matches its media type',
     ],
     [
       'an SVG image',
@@ -72,14 +72,20 @@ describe('an agent with attachments', () => {
       400,
       'PNG, JPEG, WebP or GIF',
     ],
-    ['a PNG that is declared as a JPEG', all, image(png().replace('png', 'jpeg')), 400, 'has this type'],
+    [
+      'a PNG that is declared as a JPEG',
+      all,
+      image(png().replace('png', 'jpeg')),
+      400,
+      'matches its media type',
+    ],
     ['invalid base64', all, image(`${png()}!*&=`), 400, 'base64 data URL'],
     [
       'an image that is declared as a PDF',
       all,
       file(png().replace('image/png', 'application/pdf')),
       400,
-      'is a PDF',
+      'contain a PDF',
     ],
     ['a text file with control characters', all, note('a\u0000b'), 400, 'control characters'],
   ])('rejects %s', async (_, rules, part, status, words) => {
@@ -147,7 +153,7 @@ describe("a visitor's attachments", () => {
   const send = ({ visitor }: TestVisitor, attachments: object[], text = 'Look.') =>
     visitor.send.mutate({ client_id: randomUUID(), text, attachments: attachments as never })
 
-  test('are sent to the model with their own and the next message, and can be read again', async () => {
+  test('are sent to the model with their own message and with the next one, and can be read again', async () => {
     const { app, key } = await startAgent({ types: ['image', 'text'], maxBytes: 200_000 })
     const one = await beginSession(app, key)
     const url = png(100_000)
@@ -182,7 +188,7 @@ describe("a visitor's attachments", () => {
     })
   })
 
-  test('need no text', async () => {
+  test('can be sent without text', async () => {
     const { app, key } = await startAgent({})
     const one = await beginSession(app, key)
     const sent = await send(one, [image(png())], '')

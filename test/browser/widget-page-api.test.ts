@@ -112,6 +112,41 @@ describe('the chat window', () => {
   })
 })
 
+describe("the texts of the visitor's language", () => {
+  const openIn = async (locale: string, isBlocked = false) => {
+    const context = await harness.browser.newContext({ locale })
+    const page = await context.newPage()
+    const chunks: string[] = []
+    page.on('request', (request) => {
+      if (request.url().includes('/embed/chunk-')) chunks.push(request.url())
+    })
+    if (isBlocked) await page.route('**/embed/chunk-*', (route) => route.abort())
+    await page.goto(`${harness.app.url}/embed/preview`)
+    await page.evaluate(
+      (key) =>
+        (window as never as { ParleyChat: { mount(o: object): void } }).ParleyChat.mount({
+          apiKey: key,
+          autoOpen: true,
+        }),
+      harness.agent.agent_key,
+    )
+    const input = page.frameLocator('parley-chat iframe').getByRole('textbox')
+    await input.waitFor()
+    const placeholder = await input.getAttribute('placeholder')
+    await context.close()
+    return { placeholder, count: chunks.length }
+  }
+
+  test('are one more script, except in English', async () => {
+    expect(await openIn('de-DE')).toEqual({ placeholder: 'Nachricht eingeben …', count: 1 })
+    expect(await openIn('en-US')).toEqual({ placeholder: 'Type a message...', count: 0 })
+  })
+
+  test('are in English if that script cannot be loaded', async () => {
+    expect(await openIn('ja-JP', true)).toEqual({ placeholder: 'Type a message...', count: 1 })
+  })
+})
+
 describe('invalid options', () => {
   test('are reported when the widget is mounted, before the frame loads', async () => {
     const opened = await open({
@@ -229,7 +264,10 @@ describe('an unread answer', () => {
 
   test('plays no tone in an open window', async () => {
     const opened = await open({ sound: true }, countTones)
-    await run(opened, "ended = false; ParleyChat.on('message', ({ role }) => (ended ||= role === 'assistant'))")
+    await run(
+      opened,
+      "ended = false; ParleyChat.on('message', ({ role }) => (ended ||= role === 'assistant'))",
+    )
     await run(opened, "ParleyChat.sendMessage('Hello')")
     await expect.poll(() => run(opened, 'ended')).toBe(true)
     expect(await run(opened, 'tones')).toBe(0)

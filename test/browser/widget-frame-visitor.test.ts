@@ -1,4 +1,4 @@
-/** Tests the list of stored conversations in the widget frame, the notice, and how visitors are told apart. */
+/** Tests the list of stored conversations in the widget frame, the notice, and separate visitors. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   begins,

@@ -128,7 +128,7 @@ describe('conversations list', () => {
     expect(stdout).not.toContain(CANARY)
   })
 
-  test('prints an empty list before the first turn is stored and does not create a file', async () => {
+  test('prints an empty list before the first turn is stored, as `export` and `prune` do', async () => {
     expect(await parleyJson('list')).toEqual([])
     expect(await exportLines()).toEqual([{ object: 'export.end', turns: 0 }])
     expect(await parleyJson('prune')).toEqual({ conversations: 0, event_logs: 0, idempotency_keys: 0 })

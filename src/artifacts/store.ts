@@ -156,7 +156,7 @@ export async function deleteExpired(db: Database, id: string, now: number): Prom
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
-/** Identifies an upload by its blob: a later upload of the same artifact can have the same fence. */
+/** Identifies an upload by its blob, because a later upload of the same artifact can have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
 /**

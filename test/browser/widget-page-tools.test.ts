@@ -116,7 +116,8 @@ describe('a tool call', () => {
   test('to a tool that the agent blocks is not passed to the page', async () => {
     const opened = await open([tool('forbidden'), tool('find')], answering)
     await say(opened, '[[tool:postMessage_forbidden {}]]')
-    await opened.frame.locator('article.reply').last().waitFor()
+    // The window accepts the next message when the answer is complete.
+    await opened.frame.getByRole('button', { name: 'Answer again' }).waitFor()
     await say(opened, '[[tool:postMessage_find {}]]')
     await opened.frame.locator('article.reply').getByText('"tool":"find"').waitFor()
     expect(await called(opened)).toEqual([['find', {}]])

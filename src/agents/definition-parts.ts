@@ -1,4 +1,4 @@
-/** Defines the parts of the agent definition that state what is stored, and helpers for all parts. */
+/** Defines the `conversations`, `attachments` and `disclaimer` parts of the agent definition, and schema helpers. */
 import { z } from 'zod'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { orMissing } from '../lib/formats/json-schema.ts'
@@ -45,6 +45,7 @@ const VisitorRights = mappingOf(
     {
       list: permission(),
       delete: permission(),
+      rate: permission(),
       /** Maximum time since the last activity of a conversation that the widget continues. */
       resume: duration(0).default('24h'),
     },
@@ -152,7 +153,7 @@ function isWebUrl(text: string): boolean {
 const DAY_SECONDS = 86_400
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: DAY_SECONDS }
 
-/** Returns the seconds of a duration such as `30d`. */
+/** Converts a duration such as `30d` to seconds. */
 export function toSeconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitSeconds[duration.slice(-1)] as number)
 }
@@ -195,7 +196,7 @@ function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
 }
 
-/** Bounds of the attachments that visitors may add to one message. */
+/** Bounds for the attachments that visitors may add to one message. */
 const MAX_ATTACHMENTS = 10
 const MIN_ATTACHMENT_BYTES = 1024
 const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
@@ -275,6 +276,7 @@ export const StorageView = z.strictObject({
     .meta({ description: 'Notice about storage for visitors; null for the default notice.' }),
   list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
   delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
+  rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
   resume_seconds: z
     .int()
     .meta({ description: 'Maximum seconds since the last activity in a conversation that the widget continues.' }),
@@ -290,7 +292,8 @@ export function renderStorage(
 ): z.output<typeof StorageView> {
   if (!isAllowed || conversations === undefined)
     return {
-      ...{ stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 },
+      ...{ stored: false, keep_days: null, notice: null, list: false, delete: false, rate: false },
+      resume_seconds: 0,
       handover: { button: false },
     }
   const { keep, notice, visitor, handover = defaultHandover } = conversations
@@ -300,6 +303,7 @@ export function renderStorage(
     notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
     list: visitor.list,
     delete: visitor.delete,
+    rate: visitor.rate,
     resume_seconds: toSeconds(visitor.resume),
     handover: { button: handover.button },
   }

@@ -13,8 +13,10 @@ import { prepareDeletion } from './webhooks/events.ts'
 export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
 export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
+export { readFilter } from './admin/log.ts'
 export { ItemData } from './inline-data/item-data.ts'
 export { renderConversations } from './requests.ts'
+export { rebuildIndex } from './search/index-rows.ts'
 export type { ConversationRow } from './store.ts'
 
 /** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */

@@ -32,4 +32,6 @@ export {
   Waiting,
 } from './handover/schema.ts'
 export { followWaiting } from './handover/waiting.ts'
+export { findRatedTurn, rateTurn, unrateTurn } from './ratings/ratings.ts'
+export { type NewRating, Rating, RatingDeleted, ratingFields } from './ratings/schema.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

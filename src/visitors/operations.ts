@@ -7,6 +7,7 @@ import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
 import { followOwn, streamEvents, streamWaiting } from './follow.ts'
 import { requestPerson } from './handover.ts'
+import { rateOwn } from './ratings.ts'
 import {
   AttachmentQuery,
   AttachmentResult,
@@ -22,6 +23,8 @@ import {
   OpenQuery,
   OpenResult,
   OwnerFeedEvent,
+  RateInput,
+  RateResult,
   RequestPersonInput,
   RequestPersonResult,
   SendInput,
@@ -89,6 +92,14 @@ export const visitorOperations = {
     input: ToolResultsInput,
     output: StartedResult,
     run: ({ context, input }) => sendToolResults(context, input),
+  }),
+
+  rate: mutation({
+    input: RateInput,
+    output: RateResult,
+    run: async ({ context, input: { turn, value, ...more } }) => ({
+      rating: await rateOwn(context, turn, value === null ? null : { ...more, value }),
+    }),
   }),
 
   requestPerson: mutation({

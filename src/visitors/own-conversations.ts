@@ -2,19 +2,14 @@
 import type { z } from 'zod'
 import type { ItemRow } from '../conversations/item-store.ts'
 import { toListedItem } from '../conversations/items.ts'
-import type {
-  ConversationListQuery,
-  ConversationObject,
-  ItemReference,
-  ItemsQuery,
-  ListedItem,
-} from '../conversations/schema.ts'
+import type { ConversationObject, ItemReference, ItemsQuery, ListedItem } from '../conversations/schema.ts'
 import {
   type ConversationRow,
   findVisibleItem,
   type HandoverInput,
   listVisibleItems,
   type MessageInput,
+  type NewRating,
   type StoredMessage,
 } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -22,6 +17,7 @@ import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { askForPerson, sendToPerson } from './handover.ts'
+import { rateOwn } from './ratings.ts'
 import {
   type Context,
   deleteOwn,
@@ -34,7 +30,7 @@ import {
 type Handler = (context: Context, input: unknown) => Promise<unknown>
 
 const handlers: Readonly<Record<string, Handler>> = {
-  list: (context, input) => list(context, input as z.output<typeof ConversationListQuery>),
+  list: (context, input) => list(context, input as ListQuery),
   get: async (context, input) => render((await findOwnConversation(context, idIn(input))).conversation),
   async delete(context, input) {
     const id = idIn(input)
@@ -47,13 +43,24 @@ const handlers: Readonly<Record<string, Handler>> = {
   sendMessage: (context, input) => storeMessage(context, input as z.output<typeof MessageInput>),
 }
 
+/** These accept the id of a response instead of a visitor's token. */
+const ratingHandlers: Readonly<Record<string, Handler>> = {
+  rate: (context, input) => rateOwn(context, turnIn(input), input as NewRating),
+  async unrate(context, input) {
+    await rateOwn(context, turnIn(input), null)
+    return { object: 'rating.deleted', deleted: true }
+  },
+}
+
 type Operations = Readonly<Record<string, Operation<Dependencies>>>
 
 /** Returns the operations with access for visitors. An agent key without a visitor's token gets 403 `visitor_required`. */
 export function withVisitors<T extends object>(operations: T): T {
   const opened = Object.entries(operations as Operations).map(([name, operation]) => [
     name,
-    operation.http?.path.startsWith('/v1/conversations') ? open(name, operation) : operation,
+    operation.http?.path.startsWith('/v1/conversations') || Object.hasOwn(ratingHandlers, name)
+      ? open(name, operation)
+      : operation,
   ])
   return Object.fromEntries(opened)
 }
@@ -65,6 +72,8 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
     run(call: Call<Dependencies, AnyCaller, unknown>) {
       if (call.context.caller.kind !== 'agent') return operation.run(call as never)
       const context = call.context as unknown as Context
+      const rate = ratingHandlers[name]
+      if (rate !== undefined) return rate(context, call.input)
       requireVisitor(context)
       const handler = handlers[name]
       if (handler === undefined) throw new ServiceError('not_found', 'Visitors cannot use this operation.')
@@ -73,11 +82,21 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
   }
 }
 
+function turnIn(input: unknown): string {
+  return (input as { readonly turn_id: string }).turn_id
+}
+
 function idIn(input: unknown): string {
   return (input as { readonly conversation_id: string }).conversation_id
 }
 
-async function list(context: Context, query: z.output<typeof ConversationListQuery>) {
+interface ListQuery {
+  readonly limit: number
+  readonly after?: string | undefined
+  readonly order: 'asc' | 'desc'
+}
+
+async function list(context: Context, query: ListQuery) {
   if (query.order !== 'desc')
     throw new ServiceError('invalid_value', 'order: must be desc for visitors', { param: 'order' })
   const visitor = requireVisitor(context)

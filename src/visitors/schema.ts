@@ -1,6 +1,6 @@
 /** Defines the schemas of the visitors' operations and of the feed of a conversation. */
 import { z } from 'zod'
-import { ClientId as clientId, Reason } from '../conversations/visible.ts'
+import { ClientId as clientId, Rating, Reason, ratingFields } from '../conversations/visible.ts'
 import { foreignId, label, longText, modelId, reference } from '../lib/schema-bounds.ts'
 import { ChatTool, MAX_TOOLS, text } from '../providers/chat-api.ts'
 
@@ -265,6 +265,13 @@ export type ToolResultsInput = z.infer<typeof ToolResultsInput>
 
 export const RequestPersonInput = z.strictObject({ conversation: conversationId, reason: Reason })
 export const RequestPersonResult = z.strictObject({ conversation: VisitorConversation })
+
+export const RateInput = z.strictObject({
+  ...ratingFields,
+  turn: turnId,
+  value: ratingFields.value.nullable().meta({ description: 'Null deletes the rating.' }),
+})
+export const RateResult = z.strictObject({ rating: Rating.nullable() })
 
 export const DeleteInput = z.strictObject({ conversation: conversationId })
 export const DeleteResult = z.strictObject({ deleted: z.literal(true) })

@@ -119,7 +119,7 @@ describe('reading an agent', () => {
       keep: '30d',
       onDisconnect: 'cancel',
       toolData: 'names',
-      visitor: { list: true, delete: true, resume: '24h' },
+      visitor: { list: true, delete: true, rate: true, resume: '24h' },
       history: { turns: 40, tokens: 16_000 },
       handover: {
         ...{ button: true, tool: false, timeout: '10m', showName: true },

@@ -13,6 +13,7 @@ const notStored = {
   notice: null,
   list: false,
   delete: false,
+  rate: false,
   resume_seconds: 0,
   handover: { button: false },
 }

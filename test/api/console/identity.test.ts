@@ -125,7 +125,11 @@ describe('identity headers', () => {
     ['a comma in a name', [`X-Email: ${ada}`, 'X-User-Last-Name: Lovelace, Countess'], 'x-user-last-name'],
     ['an underscore', ['X_Email: eve@example.org'], 'x-email'],
     ['an underscore in addition to the hyphen', [`X-Email: ${ada}`, 'x_email: eve@example.org'], 'x-email'],
-    ['an underscore in part', [`X-Email: ${ada}`, 'X-User_First-Name: Eve'], 'x-user-first-name'],
+    [
+      'an underscore and a hyphen in one name',
+      [`X-Email: ${ada}`, 'X-User_First-Name: Eve'],
+      'x-user-first-name',
+    ],
     ['no address', ['X-Email: ada'], 'x-email'],
     ['an address without a local part', ['X-Email: @example.org'], 'x-email'],
     ['two at signs', ['X-Email: ada@eve@example.org'], 'x-email'],

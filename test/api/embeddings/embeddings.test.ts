@@ -70,8 +70,8 @@ describe('an embedding', () => {
 describe('the embedding model', () => {
   test.each([
     ['the one in the request', { model }],
-    ['the one in the request, with its provider', { model: `mock/${model}` }],
-    ["the backend's first embedding model if none is named", {}],
+    ['the one in the request, with its provider prefix', { model: `mock/${model}` }],
+    ["the backend's first embedding model if the request names none", {}],
     ["the backend's first embedding model if it is null", { model: null }],
   ])('is %s', async (_which, named) => {
     const { status, body } = await embed(await startApp(), { input: 'a', ...named })

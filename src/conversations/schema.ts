@@ -206,7 +206,8 @@ export const TurnDetails = z
   .strictObject({
     ...turnFields,
     diagnostics: z.record(z.string(), z.unknown()).meta({
-      description: 'What is stored about the run, such as `attempts`, the number of calls of the model.',
+      description:
+        'Explains the run: the route, the attempts, the fallback, policy, history, tools, budget, tokens, times and resumes (docs/conversations.md).',
     }),
   })
   .meta({ id: 'TurnDetails' })

@@ -130,7 +130,7 @@ function addAgentsCommands(agents: Command): void {
     .description('show the changes that definition files would make to agents; with --yes, apply them')
     .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
-    .option('--url <url>', 'address of a server, to use its API instead of the database')
+    .option('--url <url>', 'use the API of the server at this address instead of the database')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')

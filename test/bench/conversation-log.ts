@@ -80,7 +80,12 @@ function fill(path: string, count: number): void {
         const said = text()
         const role = place % 2 === 1 ? 'user' : 'assistant'
         const type = role === 'user' ? 'input_text' : 'output_text'
-        const body = JSON.stringify({ type: 'message', id: `msg_${n}`, role, content: [{ type, text: said }] })
+        const body = JSON.stringify({
+          type: 'message',
+          id: `msg_${n}`,
+          role,
+          content: [{ type, text: said }],
+        })
         const author = role === 'user' ? 'visitor' : 'model'
         item.run(n, `msg_${n}`, id, turnId, place, role, author, body, body.length, index)
         words.run(n, id, said)
@@ -120,7 +125,13 @@ async function measureAll(
 }
 
 function measureLists(name: string, database: ConversationDatabase): Promise<Row> {
-  const filters = [{}, { agentId: 'agent-7' }, { status: 'failed' }, { error: 'backend_error' }, { version: 1 }]
+  const filters = [
+    {},
+    { agentId: 'agent-7' },
+    { status: 'failed' },
+    { error: 'backend_error' },
+    { version: 1 },
+  ]
   return measureAll(database, name, filters as ConversationFilter[], 20)
 }
 

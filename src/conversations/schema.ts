@@ -208,7 +208,8 @@ export const TurnDetails = z
   .strictObject({
     ...turnFields,
     diagnostics: z.record(z.string(), z.unknown()).meta({
-      description: 'Diagnostics of the run, such as `attempts` (the number of model calls).',
+      description:
+        'Explains the run: the route, the attempts, the fallback, policy, history, tools, budget, tokens, times and resumes (docs/conversations.md).',
     }),
   })
   .meta({ id: 'TurnDetails' })

@@ -1,6 +1,12 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
-import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
+import {
+  type ConversationDb,
+  type ConversationStorage,
+  type ConversationTable,
+  insertRow,
+  type TurnTable,
+} from '../db/open.ts'
 import { markDeletedData } from './inline-data/data-rows.ts'
 import { sumRatings } from './ratings/rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
@@ -337,4 +343,18 @@ export async function requestCancel(db: ConversationDb, turnId: string): Promise
     .where('id', '=', turnId)
     .where('status', '=', 'in_progress')
     .execute()
+}
+
+/** Counts that a client has continued a turn's stream. */
+export async function countResume({ storage }: ResumedStore, turnId: string): Promise<void> {
+  const { write } = await storage.open()
+  await write
+    .updateTable('turns')
+    .set((eb) => ({ resumes: eb('resumes', '+', 1) }))
+    .where('id', '=', turnId)
+    .execute()
+}
+
+interface ResumedStore {
+  readonly storage: ConversationStorage
 }

@@ -229,6 +229,8 @@ export interface ArtifactTable {
   finished_at: number | null
   /** Unix seconds at which an unfinished upload or a reserved id expires; null for a complete upload. */
   expires_at: number | null
+  /** Unix seconds at which a ready artifact was moved to the bin; null for all others. */
+  binned_at: number | null
 }
 
 /**

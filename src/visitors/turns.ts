@@ -11,7 +11,7 @@ import {
 } from '../conversations/conversations.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
-import type { StoredItem } from '../conversations/reader.ts'
+import type { History, StoredItem } from '../conversations/reader.ts'
 import {
   findClientItem,
   findClientItemOfTurn,
@@ -148,7 +148,7 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   const { agent, storing } = await requireStoring(context)
   const { visitorId } = requireVisitor(context)
   const history = await readHistory(context, last, agent.definition.conversations?.history)
-  const turn = await prepareTurn(context, toRequest(page, history, items))
+  const turn = { ...(await prepareTurn(context, toRequest(page, history.items, items))), history }
   const plan: TurnPlan = {
     ...storing,
     tenantId: caller.tenantId,
@@ -198,8 +198,8 @@ async function readHistory(
   { deps }: Context,
   last: TurnRow | undefined,
   limits: { readonly turns: number; readonly tokens: number } | undefined,
-): Promise<StoredItem[]> {
-  if (last === undefined || limits === undefined) return []
+): Promise<History> {
+  if (last === undefined || limits === undefined) return { items: [], leftOut: 0 }
   return deps.conversations.reader.readVisitorHistory(last.conversation_id, limits)
 }
 

@@ -128,7 +128,7 @@ describe('conversations list', () => {
     expect(stdout).not.toContain(CANARY)
   })
 
-  test('prints an empty list before the first turn is stored, as `export` and `prune` do', async () => {
+  test('prints an empty list before the first turn is stored, when export and prune also succeed', async () => {
     expect(await parleyJson('list')).toEqual([])
     expect(await exportLines()).toEqual([{ object: 'export.end', turns: 0 }])
     expect(await parleyJson('prune')).toEqual({ conversations: 0, event_logs: 0, idempotency_keys: 0 })
@@ -285,7 +285,7 @@ describe('conversations delete', () => {
   })
 })
 
-test('conversations prune deletes expired conversations and records their number', async () => {
+test('conversations prune deletes expired conversations and records their number in the audit log', async () => {
   const agent = await createAgent()
   await respond(agent, 'An old question')
   await respond(agent, 'Another old question')
@@ -307,7 +307,7 @@ test('conversations prune deletes expired conversations and records their number
   expect((await call('GET', `/v1/responses/${kept}`)).status).toBe(200)
 })
 
-test('conversations reindex makes all messages findable again', async () => {
+test('conversations reindex makes messages that are missing from the search index findable again', async () => {
   await respond(await createAgent(), CANARY)
   const db = openSqliteFile(join(folder, 'data'), 'conversations.db')
   db.exec('delete from item_texts')

@@ -23,7 +23,7 @@ async function start() {
 }
 
 describe('an export', () => {
-  test('has one line for each turn with all that belongs to it, and ends with the number of turns', async () => {
+  test('contains one line with all data of each turn, and ends with the number of turns', async () => {
     const { app, read, store } = await start()
     const first = await store('Hello one')
     const second = await store('Hello two')
@@ -47,7 +47,7 @@ describe('an export', () => {
     ])
   })
 
-  test('contains only what the filters select', async () => {
+  test('contains only the turns of conversations that match the filters', async () => {
     const { read, store } = await start()
     const first = await store('Hello wombat')
     await store('Hello quokka')

@@ -1,4 +1,4 @@
-/** Tests the log of conversations: its filters, search hits, tags and notes. */
+/** Tests how the list of conversations is filtered and searched, and conversations' tags and notes. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { publicIdOf } from '../../support/audit.ts'
@@ -39,7 +39,7 @@ const rejectionOf = async (app: TestApp, query: string) => {
 }
 
 describe('filters of the list', () => {
-  test('select conversations by agent, time, channel, mode, visitor and tokens, and combine', async () => {
+  test('select conversations by agent, time, channel, mode, visitor and tokens, and can be combined', async () => {
     const { app, clock, id, key, find, store } = await start()
     const first = await store('Hello there')
     const second = Math.floor(clock.now() / 1000) + 100
@@ -88,7 +88,7 @@ describe('filters of the list', () => {
     expect(await find({ model: 'other' })).toEqual([])
   })
 
-  test('`unanswered` selects conversations whose last turn ended without an answer', async () => {
+  test('select, with the status `unanswered`, conversations whose last turn ended without an answer', async () => {
     const { app, id, find, store } = await start()
     await store('Hello')
     const { body: empty } = await app.call('POST', '/v1/conversations', { body: {} })
@@ -115,7 +115,7 @@ describe('filters of the list', () => {
     expect(await find({ tool: 'other' })).toEqual([])
   })
 
-  test('are rejected with the name of the invalid filter', async () => {
+  test('are rejected with an error that names the invalid filter', async () => {
     const { app } = await start()
     expect(await rejectionOf(app, 'status=odd')).toMatchObject({
       status: 400,
@@ -138,7 +138,7 @@ describe('filters of the list', () => {
       })
   })
 
-  test('page through all hits without gaps', async () => {
+  test('return all matching conversations page by page', async () => {
     const { app, find } = await start()
     const ids: string[] = []
     for (let count = 0; count < 7; count++) {
@@ -154,7 +154,7 @@ describe('filters of the list', () => {
 })
 
 describe('a search', () => {
-  test('finds what visitors, models and people said, but no tool data, page context or reasoning', async () => {
+  test('finds the text of users and of the model, but not tool results or reasoning', async () => {
     const { find, store } = await start(
       'name: A\ninstructions: B.\ntools: [weather]\nconversations: { keep: 30d }\n',
       {
@@ -202,7 +202,7 @@ describe('a search', () => {
     expect(all.data[0]).not.toHaveProperty('match')
   })
 
-  test('finds a word inside of a text without spaces', async () => {
+  test('finds a word in a text without spaces', async () => {
     const { find, store } = await start()
     const id = await store('研究生命科学')
     expect(await find({ q: '生命' })).toEqual([id])
@@ -210,7 +210,7 @@ describe('a search', () => {
     expect(await find({ q: '命生' })).toEqual([])
   })
 
-  test('for the id of a conversation finds it', async () => {
+  test('finds a conversation by its id', async () => {
     const { find, store } = await start()
     const id = await store('Hello')
     await store('Hello')
@@ -218,7 +218,7 @@ describe('a search', () => {
     expect(await find({ q: id.slice(0, -1) + (id.endsWith('a') ? 'b' : 'a') })).toEqual([])
   })
 
-  test('does not find deleted items, and finds items that were added later', async () => {
+  test('finds an item that was added later until it is deleted', async () => {
     const { app, find } = await start()
     const items = [{ role: 'user', content: 'Wombat' }]
     const { body: created } = await app.call('POST', '/v1/conversations', { body: {} })
@@ -229,7 +229,7 @@ describe('a search', () => {
     expect(await find({ q: 'wombat' })).toEqual([])
   })
 
-  test('finds nothing of other tenants, who get 404 for the conversation', async () => {
+  test('finds no conversation of another tenant, and other requests for it return 404', async () => {
     const { app, store } = await start()
     const id = await store('Wombat')
     await changeManager(app, { can_manage_keys: true })
@@ -255,7 +255,7 @@ describe('a search', () => {
 })
 
 describe('tags', () => {
-  test('replace the earlier tags, and select conversations', async () => {
+  test('replace the earlier tags, and the list of conversations can be filtered by them', async () => {
     const { app, find, store } = await start()
     const id = await store('Hello')
     const set = (tags: unknown) => app.call('PUT', `/v1/conversations/${id}/tags`, { body: { tags } })
@@ -268,7 +268,7 @@ describe('tags', () => {
     expect((await set([])).body.parley.tags).toEqual([])
   })
 
-  test('are rejected if there are more than 20, or one is empty or longer than 40 characters', async () => {
+  test('are rejected if there are more than 20, or if one is empty, too long or contains U+0000', async () => {
     const { app, store } = await start()
     const id = await store('Hello')
     const set = async (tags: unknown) =>
@@ -298,7 +298,7 @@ describe('notes', () => {
     expect((await app.call('POST', path, { body: { text: ' ' } })).status).toBe(400)
   })
 
-  test('end at 200', async () => {
+  test('are limited to 200 for each conversation', async () => {
     const { app, store } = await start()
     const id = await store('Hello')
     const { write } = await app.service.deps.conversations.storage.open()

@@ -38,8 +38,8 @@ async function converse(visitor: TestVisitor, text: string) {
   return { conversation: conversation.id, turn: turn.id }
 }
 
-describe('a rating with a key', () => {
-  test('replaces the earlier one, counts in the conversation, and can be deleted', async () => {
+describe('a rating with a parent key', () => {
+  test("replaces the earlier one, is included in the conversation's totals, and can be deleted", async () => {
     const { app, clock, storeTurn, rate, readSums } = await start()
     const { conversation, turn } = await storeTurn()
     expect((await rate(turn, { value: 'up' })).body).toMatchObject({
@@ -63,7 +63,7 @@ describe('a rating with a key', () => {
     expect((await app.call('DELETE', `/v1/turns/${turn}/rating`)).status).toBe(404)
   })
 
-  test('is rejected with an unknown value or reason, or a comment of more than 1,000 characters', async () => {
+  test('is rejected if the value or the reason is unknown, or if the comment exceeds 1,000 characters', async () => {
     const { storeTurn, rate } = await start()
     const { turn } = await storeTurn()
     for (const body of [
@@ -77,7 +77,7 @@ describe('a rating with a key', () => {
     expect((await rate(turn, { value: 'up', comment: 'x'.repeat(1_000) })).status).toBe(200)
   })
 
-  test('accepts the id of a response', async () => {
+  test('can be set with the id of a response', async () => {
     const { app, id, rate, readSums } = await start()
     const { body: response } = await app.call('POST', '/v1/responses', {
       body: { model: `agent/${id}`, input: 'Hello' },
@@ -90,7 +90,7 @@ describe('a rating with a key', () => {
   })
 })
 
-test('ratings of the owner, the visitor and the API exist next to each other', async () => {
+test('a turn can have one rating each from the owner, the visitor and the API', async () => {
   const app = await harness.start(behindProxy)
   const parentKey = await revealKey(app, 'ada@example.org')
   const { agent_key: key } = await app.createAgent(STORING, parentKey)
@@ -110,7 +110,7 @@ test('ratings of the owner, the visitor and the API exist next to each other', a
 })
 
 describe('a visitor', () => {
-  test('rates their own answers, and can withdraw the rating', async () => {
+  test('can rate only answers in their own conversations, and can withdraw the rating', async () => {
     const { app, key, readSums } = await start()
     const one = await beginSession(app, key)
     const other = await beginSession(app, key)
@@ -125,7 +125,7 @@ describe('a visitor', () => {
     expect(await readSums(conversation)).toEqual({ up: 0, down: 0 })
   })
 
-  test('rates over REST with their token', async () => {
+  test('can rate over REST with their token', async () => {
     const { app, key, rate } = await start()
     const one = await beginSession(app, key)
     const { turn } = await converse(one, 'Hello')
@@ -148,7 +148,7 @@ describe('a visitor', () => {
     expect(body.conversations.rate).toBe(false)
   })
 
-  test('without a token rates a response of the last 24 hours by its id', async () => {
+  test('can rate a response by its id without a token for 24 hours', async () => {
     const { app, clock, key, rate } = await start()
     const { body: response } = await app.call('POST', '/v1/responses', { key, body: { input: 'Hello' } })
     expect((await rate(response.id, { value: 'up' }, { key })).body.source).toBe('visitor')
@@ -171,7 +171,7 @@ test('conversations can be filtered by rating and reason', async () => {
   expect(await find('')).toContain(three.conversation)
 })
 
-test('ratings are summed by day, agent and version', async () => {
+test('ratings can be counted by day, agent or version', async () => {
   const { app, clock, id, storeTurn, rate } = await start()
   const first = await storeTurn()
   const second = await storeTurn()

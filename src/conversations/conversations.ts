@@ -294,7 +294,7 @@ export class Conversations {
     return { running: this.running.size, waiting, isStoreUp: this.storeHealth.isUp }
   }
 
-  /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
+  /** Ends the turns whose process has stopped. When a single server starts, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
     if (this.isClosed) return

@@ -107,7 +107,7 @@ export async function insertSegments(db: ConversationDb, segments: readonly Turn
     await db
       .insertInto('turn_events')
       .values(rows.slice(at, at + ROWS_PER_STATEMENT))
-      // A transaction that was committed before its answer was lost is repeated.
+      // The transaction is repeated if its answer is lost after the commit.
       .onConflict((conflict) => conflict.doNothing())
       .execute()
 }
@@ -212,7 +212,10 @@ export async function sumTenantBytes(db: ConversationDb, tenant: string): Promis
   return Number(bytes)
 }
 
-/** Deletes a turn with its items and events. Its conversation stays, and later turns continue the turn before it. */
+/**
+ * Deletes a turn with its items and events. Its conversation remains, and later turns follow the turn before
+ * it.
+ */
 export async function deleteTurn(
   db: ConversationDb,
   { id, conversation_id, previous_id }: Pick<TurnRow, 'id' | 'conversation_id' | 'previous_id'>,

@@ -110,9 +110,9 @@ async function select(
   return { items, leftOut: usable.length - sent.length }
 }
 
-/** Maps an item's number to the bytes of its data above the estimate. */
+/** Maps items to the number of bytes by which their data exceeds the estimate. */
 async function sumDataBytes(db: ConversationDb, rows: readonly ItemHead[]): Promise<Map<number, number>> {
-  // The model receives the result of a tool as text, so all of its bytes count.
+  // The model receives a tool's result as text, so all of its bytes count.
   const isMedia = ({ bytes, type }: ItemHead) => bytes > MAX_INLINE_LENGTH && type !== 'function_call_output'
   const large = rows.filter(isMedia).map(({ n }) => n)
   if (large.length === 0) return new Map()

@@ -44,7 +44,7 @@ export {
   type FindAgentRetention,
   maintainConversations,
 } from './retention/maintenance.ts'
-export type { TurnRow } from './store.ts'
+export { countResume, type TurnRow } from './store.ts'
 export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { RunModel, TurnReports } from './turns/running-turn.ts'
 export type { LogEntry, LogRun } from './turns/segments.ts'

@@ -33,6 +33,8 @@ export interface Dependencies {
     readonly tenantId: string
     readonly agentId: string
   }) => Promise<HandoverRules | undefined>
-  /** The longest time in milliseconds that `close` waits for turns to end, and again for the store; 10 seconds by default. */
+  /**
+   * Maximum milliseconds that `close` waits for turns to end, and then for the store; 10 seconds by default.
+   */
   readonly closeMs?: number
 }

@@ -8,7 +8,7 @@ import {
   type TurnRow,
   wrongMode,
 } from '../conversations/conversations.ts'
-import type { HistoryLimits, StoredItem } from '../conversations/reader.ts'
+import type { History, HistoryLimits, StoredItem } from '../conversations/reader.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import { conversationIdOf } from './answer.ts'
@@ -21,10 +21,12 @@ type Input = NonNullable<ResponsesRequest['input']>
 export interface Preceding {
   readonly place: Pick<TurnPlan, 'conversationId' | 'previous' | 'revision'>
   /** The items before the input, oldest first. */
-  readonly history: readonly StoredItem[]
+  readonly history: History
   /** Whether the request has no input and continues an interrupted response. */
   readonly isContinuation: boolean
 }
+
+const noHistory: History = { items: [], leftOut: 0 }
 
 /**
  * Reads the response, conversation or `turn` that the request continues.
@@ -46,7 +48,7 @@ export async function findPreceding(
   if (main !== undefined && main.state.mode !== 'model') throw rejectMode(context.caller, main.state)
   const isContinuation = assertInput(request, previous ?? main?.turn)
   if (named === undefined || main === undefined)
-    return { place: { conversationId: undefined, previous: undefined }, history: [], isContinuation }
+    return { place: { conversationId: undefined, previous: undefined }, history: noHistory, isContinuation }
   // The rest of the newest answer belongs to the main line, like its start.
   const isMain = conversationId !== undefined || (isContinuation && previous?.id === main.turn?.id)
   const place = isMain

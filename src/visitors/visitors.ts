@@ -120,7 +120,9 @@ export async function requireStoring(context: Context): Promise<{ agent: Agent; 
   })
 }
 
-/** Returns the visitor of the token in the header `X-Parley-Visitor`. @throws ServiceError `visitor_required` */
+/**
+ * Returns the visitor of the token in the `X-Parley-Visitor` header. @throws ServiceError `visitor_required`
+ */
 export function requireVisitor(context: Context): VisitorKey {
   const visitorId = readVisitor(context)
   if (visitorId !== undefined) return { ...keyOf(context.caller), visitorId }
@@ -140,7 +142,7 @@ function keyOf({ tenantId, agentId }: AgentCaller) {
   return { tenantId, agentId }
 }
 
-/** Returns a conversation of the calling visitor. @throws ServiceError */
+/** Returns one of the calling visitor's conversations. @throws ServiceError */
 export async function findOwnConversation(
   context: Context,
   id: string,
@@ -153,7 +155,7 @@ export async function findOwnConversation(
   return { read: opened.read, conversation }
 }
 
-/** Returns a turn of the calling visitor. @throws ServiceError */
+/** Returns one of the calling visitor's turns. @throws ServiceError */
 export async function findOwnTurn(context: Context, id: string): Promise<TurnRow> {
   const { tenantId, agentId, visitorId } = requireVisitor(context)
   const turn = await context.deps.conversations.reader.findTurn(tenantId, 'id', id)

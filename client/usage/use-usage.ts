@@ -1,8 +1,10 @@
 /** Loads the usage selected in the address, and replaces ids with names. */
+
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import type { Grouping, UsageSearch } from '../search.ts'
+import { locale, t } from '../strings/language.ts'
 
 export interface ShownUsage {
   readonly by: Grouping
@@ -128,7 +130,7 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
       return {
         ...entry,
         id: agent ?? '',
-        name: agent == null ? 'No agent' : (names.get(agent) ?? agent),
+        name: agent == null ? t('conversations.noAgent') : (names.get(agent) ?? agent),
         narrowed: { agent: agent ?? NO_AGENT },
       }
     }
@@ -150,7 +152,7 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
 
 /** Returns the totals as the table's last line. */
 function toTotal(total: Sums): Line {
-  return { ...total, id: 'total', name: 'Total', narrowed: {} }
+  return { ...total, id: 'total', name: t('usage.total'), narrowed: {} }
 }
 
 const DAY_MS = 86_400_000
@@ -181,8 +183,8 @@ function listDays(days: Days): string[] {
   return Array.from({ length: countDays(days) }, (_, index) => toDay(first + index * DAY_MS))
 }
 
-const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
-const long = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
+const short = new Intl.DateTimeFormat(locale(), { day: 'numeric', month: 'short', timeZone: 'UTC' })
+const long = new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeZone: 'UTC' })
 
 /** Renders a day for an axis, such as `3 Nov`. */
 export function renderShortDay(day: string): string {

@@ -80,8 +80,8 @@ test('numbers follow the region of the language', async () => {
   expect(renderNumber(100_000)).toBe('1,00,000')
 })
 
-/** The folder of the catalogues, and those whose texts are not in them. */
-const outside = ['strings', 'admin', 'agents', 'design', 'embed', 'policy', 'providers', 'usage']
+/** The folder of the catalogues, and the page for developers, which is in English. */
+const outside = ['strings', 'design']
 
 const client = fileURLToPath(new URL('../../client/', import.meta.url))
 const translated = readdirSync(client, { recursive: true, encoding: 'utf8' })
@@ -121,7 +121,7 @@ const isTitle = /^\p{Lu}\w/u
 /** Contain code, which is the same in all languages. */
 const codeElements = ['Code', 'Kbd', 'code', 'pre']
 /** Product names, and parts of code. */
-const allowed = ['Parley', 'Ctrl K', '/console/sign-in#…', '{ keep: 30d }']
+const allowed = ['Parley', 'Ctrl K', '/console/sign-in#…', '{ keep: 30d }', 'tool_', 'postMessage_']
 const messages = ['showDone', 'showUndo', 'showProblem', 'useTitle']
 
 /** Returns literal texts in the places of a file that users see. */

@@ -4,6 +4,7 @@ import { Button, Group, NativeSelect, SegmentedControl, TextInput } from '@manti
 import { type ReactNode, useState } from 'react'
 import { groupings, ranges, type UsageSearch } from '../search.ts'
 import { t } from '../strings/language.ts'
+import { nameOutcome, outcomes } from './outcomes.ts'
 import { daysOf, selectsAll, useCalled } from './use-usage.ts'
 
 interface UsagePickerProps {
@@ -56,9 +57,7 @@ export function UsagePicker({
           { value: 'sums', label: t('usage.summary') },
           { value: 'calls', label: t('usage.calls') },
         ]}
-        onChange={(value) =>
-          onSearch({ ...search, view: value === 'calls' ? value : undefined, status: undefined })
-        }
+        onChange={(value) => onSearch({ ...search, view: value === 'calls' ? value : undefined })}
       />
       {view === 'calls' ? null : (
         <SegmentedControl
@@ -73,6 +72,7 @@ export function UsagePicker({
       ) : null}
       <CalledFilter by="agent" search={search} onSearch={onSearch} />
       <CalledFilter by="model" search={search} onSearch={onSearch} />
+      <OutcomeFilter search={search} onSearch={onSearch} />
       <Group ms="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
     </Group>
@@ -106,6 +106,25 @@ function CalledFilter({ by, search, onSearch }: PartProps & { readonly by: 'agen
         ...options,
       ]}
       onChange={({ currentTarget }) => onSearch({ ...search, [by]: currentTarget.value || undefined })}
+    />
+  )
+}
+
+function OutcomeFilter({ search, onSearch }: PartProps) {
+  const { status } = search
+  const offered: readonly string[] = outcomes
+  const isListed = status === undefined || offered.includes(status)
+  return (
+    <NativeSelect
+      aria-label={t('usage.outcome')}
+      className="list-filter"
+      data-set={status !== undefined || undefined}
+      value={status ?? ''}
+      data={[
+        { value: '', label: t('usage.allOutcomes') },
+        ...(isListed ? offered : [...offered, status]).map((value) => ({ value, label: nameOutcome(value) })),
+      ]}
+      onChange={({ currentTarget }) => onSearch({ ...search, status: currentTarget.value || undefined })}
     />
   )
 }

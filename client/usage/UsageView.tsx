@@ -82,12 +82,17 @@ function UsageContent({ usage, onPick }: UsageContentProps) {
   if (usage.total.requests === 0) {
     return (
       <Empty icon="usage" title={t('usage.noCalls')}>
-        {t('usage.noSumsHelp')}
+        {t(usage.keptDays === undefined ? 'usage.noSumsHelp' : 'usage.noCallsHelp')}
       </Empty>
     )
   }
   return (
     <Stack gap="md">
+      {usage.keptDays === undefined ? null : (
+        <Text size="sm" c="dimmed" role="note">
+          {t('usage.fromCalls', { days: usage.keptDays })}
+        </Text>
+      )}
       <Figures {...usage} />
       <Suspense fallback={<Loading what="charts" rows={2} height={240} />}>
         <Charts {...usage} onPick={onPick} />
@@ -197,6 +202,8 @@ function Figure({ name, value, about, change }: FigureProps) {
   )
 }
 
+const heads = { day: 'usage.day', agent: 'usage.agent', model: 'usage.model', key: 'usage.key' } as const
+
 const labels = {
   day: 'usage.usageByDay',
   agent: 'usage.usageByAgent',
@@ -230,7 +237,7 @@ const figures: readonly Column<Line>[] = [
 
 function UsageTable({ by, lines, total, onPick }: ShownUsage & Pick<UsageContentProps, 'onPick'>) {
   const name: Column<Line> = {
-    name: `usage.${by}`,
+    name: heads[by],
     render: (line) =>
       line === total || line.requests === 0 ? (
         line.name

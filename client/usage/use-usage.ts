@@ -13,21 +13,23 @@ export interface ShownUsage {
   readonly total: Line
   /** Sums of the period of the same length before. */
   readonly previous: Sums
+  /** If only one outcome is counted: the days after which the server deletes calls. */
+  readonly keptDays: number | undefined
 }
 
 export function useUsage(search: UsageSearch) {
-  const { by = 'day', key, agent, model } = search
+  const { by = 'day', key, agent, model, status } = search
   const isAll = selectsAll(search)
   const days = daysOf(search)
   return useQuery({
-    queryKey: ['usage', isAll, key, agent, model, by, days],
+    queryKey: ['usage', isAll, key, agent, model, status, by, days],
     queryFn: async (): Promise<ShownUsage> => {
-      const [{ data, total }, { total: previous }] = await Promise.all([
+      const [{ data, total, kept_days: keptDays }, { total: previous }] = await Promise.all([
         readUsage(search, days),
         readUsage({ ...search, by: 'day' }, previousDays(days)),
       ])
       const names = await readNames(by, data)
-      return { by, days, lines: toLines(data, by, days, names), total: toTotal(total), previous }
+      return { by, days, lines: toLines(data, by, days, names), total: toTotal(total), previous, keptDays }
     },
     placeholderData: keepPreviousData,
   })
@@ -54,8 +56,8 @@ export function selectsAll({ whose, key }: UsageSearch): boolean {
 }
 
 function readUsage(search: UsageSearch, { from, to }: Days) {
-  const { by = 'day', key, model } = search
-  const shared = { from, to, agent: toAgentFilter(search.agent), model }
+  const { by = 'day', key, model, status } = search
+  const shared = { from, to, agent: toAgentFilter(search.agent), model, status }
   if (selectsAll(search)) return api.admin.usage.query({ ...shared, group_by: by, key })
   return api.usage.list.query({ ...shared, group_by: by === 'key' ? 'day' : by })
 }

@@ -27,6 +27,10 @@ export const UsageQuery = z.strictObject({
     description: 'Counts only the calls of this agent. An empty value selects calls without an agent.',
   }),
   model: modelId().optional().meta({ description: "Counts only calls of this provider's model id." }),
+  status: label().min(1).optional().meta({
+    description:
+      'Counts only calls with this outcome: `ok`, `left` (the client disconnected) or the reason of a failure. The sums then include only calls that `PARLEY_USAGE_RETENTION_DAYS` has not deleted.',
+  }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -172,6 +176,9 @@ export const UsageList = z
     to: z.iso.date(),
     data: z.array(UsageEntry),
     total: UsageSums,
+    kept_days: z.int().optional().meta({
+      description: 'Present with `status`: the server deletes calls after this number of days.',
+    }),
   })
   .meta({ id: 'UsageList' })
 export type UsageList = z.infer<typeof UsageList>

@@ -20,7 +20,7 @@ interface BuiltCode {
   readonly script: Uint8Array
   /** Set for scripts with chunks, which contain each other's names. */
   readonly fileName: string
-  /** The parts that the script loads when it needs them. */
+  /** The parts that the script loads on demand. */
   readonly chunks: readonly { readonly fileName: string; readonly code: Uint8Array }[]
   readonly style: Uint8Array | undefined
 }
@@ -54,8 +54,7 @@ const frameAliases = [
  * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`) or
  * the second script (`widget/host/extras.ts`).
  */
-const internalNames =
-  /^(attach|onApproach|post|onConnect|onEscape|onSilence|onToggle|paint|publishCall|setExpanded|setOpen|setUnread|setWords|showHint)$/
+const internalNames = /^(attach|onApproach|onEscape|onToggle|paint|setOpen)$/
 
 async function bundle(
   entry: string,
@@ -68,7 +67,7 @@ async function bundle(
     build: {
       write: false,
       target: 'es2022',
-      // Browsers of 2024, which support `light-dark()`.
+      // Browsers released in 2024, which support `light-dark()`.
       cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       cssCodeSplit: false,
       modulePreload: false,
@@ -128,7 +127,7 @@ async function writeAs(folder: string, file: string, code: Uint8Array): Promise<
   }
 }
 
-/** Rolldown names scripts that load chunks, because each contains the names of others. */
+/** Rolldown names the scripts that load chunks, because each of them contains the names of others. */
 const chunked: Rolldown.OutputOptions = {
   format: 'es',
   hashCharacters: 'hex',

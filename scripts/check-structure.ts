@@ -27,6 +27,7 @@ const layers = [
   'models',
   'tools',
   'agents',
+  'webhooks',
   'conversations',
   'chat',
   'embeddings',
@@ -43,7 +44,7 @@ const layers = [
 /** Maximum number of files in `src` itself, files in a folder, and lines in a file. */
 const limits = { topFiles: 5, folderFiles: 16, fileLines: 400 }
 
-/** Excluded, because every schema change adds a file. */
+/** Folders without a limit, because every schema change adds a file. */
 const unboundedFolders = ['db/migrations']
 
 /** The files and folders that may import each package. */
@@ -60,6 +61,8 @@ const packageHomes: Readonly<Record<string, readonly string[]>> = {
   tar: ['backup/'],
   ioredis: ['replicas/'],
   'prom-client': ['telemetry/'],
+  standardwebhooks: ['webhooks/'],
+  jose: ['visitors/'],
   '@opentelemetry/': ['telemetry/'],
   '@modelcontextprotocol/client': ['tools/'],
   yaml: ['lib/', 'config/', 'agents/'],

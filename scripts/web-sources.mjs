@@ -41,7 +41,10 @@ export function listStaleBuilds(root) {
   })
 }
 
-/** Reads a file, or nothing if it does not exist: the build itself reports a missing source with its importer. */
+/**
+ * Reads a file; returns an empty string if it does not exist, because the build itself reports a missing
+ * source and its importer.
+ */
 function readIfPresent(path) {
   return existsSync(path) ? readFileSync(path) : ''
 }

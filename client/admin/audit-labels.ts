@@ -21,6 +21,8 @@ export const actions = [
   'agent.restore',
   'agent.delete',
   'file.delete',
+  'artifact.bin',
+  'artifact.restore',
   'artifact.delete',
   'conversation.read',
   'conversation.export',
@@ -30,6 +32,10 @@ export const actions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'webhook.create',
+  'webhook.update',
+  'webhook.delete',
+  'webhook.rotate',
   'session.offer',
   'session.begin',
 ] as const
@@ -54,7 +60,17 @@ export const actionGroups = [
   { group: 'audit.claims', actions: ['key.claim'] },
   { group: 'audit.policies', actions: ['policy.set', 'budget.set'] },
   { group: 'shell.agents', actions: ['agent.create', 'agent.update', 'agent.restore'] },
-  { group: 'audit.deletions', actions: ['agent.bin', 'agent.delete', 'file.delete', 'artifact.delete'] },
+  {
+    group: 'audit.deletions',
+    actions: [
+      'agent.bin',
+      'agent.delete',
+      'file.delete',
+      'artifact.bin',
+      'artifact.restore',
+      'artifact.delete',
+    ],
+  },
   {
     group: 'conversations.title',
     actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire'],
@@ -62,6 +78,10 @@ export const actionGroups = [
   {
     group: 'shell.providers',
     actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
+  },
+  {
+    group: 'audit.webhooks',
+    actions: ['webhook.create', 'webhook.update', 'webhook.delete', 'webhook.rotate'],
   },
   { group: 'audit.sessions', actions: ['session.offer', 'session.begin'] },
 ] as const satisfies readonly { group: PlainKey; actions: readonly Action[] }[]

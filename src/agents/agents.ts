@@ -28,8 +28,8 @@ export interface DefinitionText {
 
 /**
  * Creates an agent and its key in one transaction.
- * @throws ServiceError `invalid_value`; `too_large` for the definition or the agent limit; `invalid_api_key`
- * if the parent key was just revoked.
+ * @throws ServiceError `invalid_value`; `too_large` if the definition is too large or the agent limit is
+ * reached; `invalid_api_key` if the parent key was just revoked.
  */
 export async function createAgent(
   deps: AgentDeps & Pick<Dependencies, 'config'>,
@@ -313,13 +313,16 @@ export async function moveAgents(trx: Database, fromTenantId: string, toTenantId
   return Number(moved.numUpdatedRows)
 }
 
-/** The tenant of an agent and the retention time of its conversations; without one, the agent stores none. */
+/** An agent's tenant, and the retention time of its conversations; undefined if the agent stores none. */
 export interface AgentRetention {
   readonly tenantId: string
   readonly keepSeconds: number | undefined
 }
 
-/** Returns which of `ids` are existing agents, and which are agents whose deletion is in the audit log. */
+/**
+ * Maps each existing agent in `ids` to its retention, and each agent whose deletion is in the audit log to
+ * `deleted`.
+ */
 export async function listRetention(
   { db }: Pick<Dependencies, 'db'>,
   ids: readonly string[],
@@ -340,7 +343,10 @@ export async function listRetention(
   return found
 }
 
-/** A definition that an earlier version accepted may be invalid now; this must not stop the deletion of expired data. */
+/**
+ * Returns undefined for an invalid definition, which an earlier version may have accepted, so that the
+ * deletion of expired data continues.
+ */
 function findKeepSeconds(source: string, format: DefinitionFormat): number | undefined {
   try {
     const { conversations } = parseDefinition(source, format)

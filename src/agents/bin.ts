@@ -55,7 +55,7 @@ async function assertRoom({ db, config }: Pick<BinDeps, 'db' | 'config'>, tenant
   if (Number(count) < limit) return
   throw new ServiceError(
     'too_large',
-    `The bin already contains ${count} agents, and the limit is ${limit}. Delete agents in the bin forever first.`,
+    `The bin already contains ${count} agents, and the limit is ${limit}. Permanently delete agents from the bin first.`,
     { code: 'agent_quota_exceeded' },
   )
 }
@@ -75,7 +75,7 @@ export async function listBinnedAgents(
 
 /**
  * Restores an agent with its keys and its versions.
- * @throws ServiceError `not_found` if it is not in the bin; `too_large` for the agent limit.
+ * @throws ServiceError `not_found` if it is not in the bin; `too_large` if the agent limit is reached.
  */
 export async function restoreBinnedAgent(
   deps: BinDeps,
@@ -120,7 +120,7 @@ async function recordChange(
   await recordAudit(deps, actor, { action, target, tenantId, details: { name, version } })
 }
 
-/** Deletes the agents that were moved to the bin 30 days ago; returns their number. */
+/** Deletes the agents that were moved to the bin at least 30 days ago; returns their number. */
 export async function purgeBin(
   deps: AgentDeps & Pick<Dependencies, 'onAgentDeleted'>,
   signal: AbortSignal,

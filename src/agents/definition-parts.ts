@@ -1,4 +1,4 @@
-/** Defines the parts of the agent definition that state what is stored, and helpers for all parts. */
+/** Defines the `conversations`, `attachments` and `disclaimer` parts of the agent definition, and schema helpers. */
 import { z } from 'zod'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { orMissing } from '../lib/formats/json-schema.ts'
@@ -21,7 +21,7 @@ export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
 
 const MAX_DAYS = 3650
 
-/** `fewestDays` may be 0, because a duration is at least one second. */
+/** If `fewestDays` is 0, the minimum is one second. */
 const duration = (fewestDays: number) =>
   z
     .string({ error: 'must be a duration such as 30d' })
@@ -45,14 +45,15 @@ const VisitorRights = mappingOf(
     {
       list: permission(),
       delete: permission(),
-      /** Maximum age of the conversation that the widget continues. */
+      rate: permission(),
+      /** Maximum time since the last activity of a conversation that the widget continues. */
       resume: duration(0).default('24h'),
     },
     { error: strictMapping },
   ),
 )
 
-/** The widget's notice about storage; without one, the widget states the number of days. */
+/** The widget's notice about storage; if absent, the widget states the number of days. */
 const Notice = mappingOf(
   z.strictObject(
     {
@@ -70,7 +71,7 @@ const Notice = mappingOf(
   ),
 )
 
-/** The line about mistakes of the assistant below the widget's input; `false` hides it. */
+/** The line below the widget's input that says that the assistant can make mistakes; `false` hides it. */
 export const Disclaimer = z.union(
   [
     z.boolean(),
@@ -95,16 +96,16 @@ export const Disclaimer = z.union(
   { error: 'must be `true`, `false`, or a mapping with `text` and `url`' },
 )
 
-/** The line as the widget reads it. */
+/** The disclaimer in the format that the widget reads. */
 export const DisclaimerView = z
   .strictObject({ text: z.string().nullable(), url: z.string().nullable() })
   .nullable()
   .meta({
     description:
-      'Line about mistakes of the assistant, with a link to privacy information; null if the widget must not show it.',
+      'Notice that the assistant can make mistakes, with a link to privacy information; null if the widget must not show it.',
   })
 
-/** Returns the line for the widget; null hides it. Without its own link, it links to the page of the notice about storage. */
+/** Returns the disclaimer for the widget; null hides it. The link defaults to that of the storage notice. */
 export function renderDisclaimer(
   given: z.infer<typeof Disclaimer> | undefined,
   noticeUrl: string | undefined,
@@ -121,7 +122,7 @@ function isWebUrl(text: string): boolean {
 const DAY_SECONDS = 86_400
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: DAY_SECONDS }
 
-/** Returns the seconds of a duration such as `30d`. */
+/** Converts a duration such as `30d` to seconds. */
 export function toSeconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitSeconds[duration.slice(-1)] as number)
 }
@@ -163,7 +164,7 @@ function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
 }
 
-/** Bounds of the attachments that visitors may add to one message. */
+/** Bounds for the attachments that visitors may add to one message. */
 const MAX_ATTACHMENTS = 10
 const MIN_ATTACHMENT_BYTES = 1024
 const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
@@ -181,13 +182,13 @@ export const AgentAttachments = mappingOf(
         .max(AttachmentType.options.length, 'must not repeat a type')
         .refine((types) => new Set(types).size === types.length, 'must not repeat a type')
         .default(['image']),
-      /** Per message. */
+      /** Maximum number of attachments per message. */
       maxCount: z
         .int({ error: 'must be a whole number' })
         .min(1, `must be 1 to ${MAX_ATTACHMENTS}`)
         .max(MAX_ATTACHMENTS, `must be 1 to ${MAX_ATTACHMENTS}`)
         .default(4),
-      /** Of each attachment, before base64. */
+      /** Maximum size of each attachment in bytes, before base64 encoding. */
       maxBytes: z
         .int({ error: 'must be a whole number' })
         .min(MIN_ATTACHMENT_BYTES, bytesRange)
@@ -199,22 +200,24 @@ export const AgentAttachments = mappingOf(
 )
 export type AgentAttachments = z.infer<typeof AgentAttachments>
 
-/** Returns the bytes by which the attachments of one message can enlarge a request, as base64. */
+/**
+ * Returns the maximum number of bytes that one message's attachments, encoded as base64, add to a request.
+ */
 export function attachmentBytesOf(rules: AgentAttachments | undefined): number {
   return rules === undefined ? 0 : rules.maxCount * Math.ceil((rules.maxBytes * 4) / 3 + 1024)
 }
 
-/** The rules as the widget reads them. */
+/** The attachment rules in the format that the widget reads. */
 export const AttachmentsView = z
   .strictObject({
     types: z
       .array(AttachmentType)
       .meta({ description: 'Types that both the agent and its default model accept.' }),
-    max_count: z.int().meta({ description: 'Maximum number of attachments of one message.' }),
+    max_count: z.int().meta({ description: 'Maximum number of attachments per message.' }),
     max_bytes: z.int().meta({ description: 'Maximum size of each attachment, in bytes.' }),
   })
   .nullable()
-  .meta({ description: 'What visitors may attach to a message; null if nothing.' })
+  .meta({ description: 'Attachments that visitors may add to a message; null if none are allowed.' })
 
 export function renderAttachments(
   rules: AgentAttachments | undefined,
@@ -228,13 +231,21 @@ export function renderAttachments(
   }
 }
 
-/** Returns what the widget reads about the storage of conversations. */
+/** Returns the storage settings that the widget reads. */
 export function renderStorage(
   { isAllowed, maxDays }: { readonly isAllowed: boolean; readonly maxDays: number },
   conversations: z.infer<typeof AgentConversations> | undefined,
 ) {
   if (!isAllowed || conversations === undefined)
-    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
+    return {
+      stored: false,
+      keep_days: null,
+      notice: null,
+      list: false,
+      delete: false,
+      rate: false,
+      resume_seconds: 0,
+    }
   const { keep, notice, visitor } = conversations
   return {
     stored: true,
@@ -242,6 +253,7 @@ export function renderStorage(
     notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
     list: visitor.list,
     delete: visitor.delete,
+    rate: visitor.rate,
     resume_seconds: toSeconds(visitor.resume),
   }
 }

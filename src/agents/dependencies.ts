@@ -22,6 +22,6 @@ export interface Dependencies {
   readonly models: ModelCatalogue
   readonly tools: Toolbox
   readonly usage: UsageTracker
-  /** Deletes what other modules have stored for a deleted agent. */
+  /** Deletes the data that other modules stored for a deleted agent. */
   readonly onAgentDeleted: (tenantId: string, agentId: string) => Promise<void>
 }

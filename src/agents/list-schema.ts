@@ -1,4 +1,4 @@
-/** Defines the schemas of queries for lists of agents, and those of the bin. */
+/** Defines the schemas for queries of agent lists and for the agent bin. */
 import { z } from 'zod'
 import type { Page } from '../lib/page.ts'
 import { reference, searchText } from '../lib/schema-bounds.ts'
@@ -23,7 +23,7 @@ export const AgentListQuery = z.object({
   sort: z
     .enum(['created', 'name', 'updated'], { error: 'must be created, name or updated' })
     .optional()
-    .meta({ default: 'created', description: 'What the list is sorted by.' }),
+    .meta({ default: 'created', description: 'Sort field.' }),
   q: searchText().optional().meta({
     description: 'Returns only agents whose name or id contains this text.',
   }),

@@ -18,8 +18,8 @@ import {
 const MAX_PAGE_LENGTH = 2 * 1024 * 1024
 const MAX_PAGE_ITEMS = 1_000
 /**
- * Length in UTF-16 code units above which other requests may run after a definition, because parsing it takes
- * milliseconds.
+ * Definition length in UTF-16 code units above which the list yields to other requests, because parsing the
+ * definition takes milliseconds.
  */
 const LONG_TEXT = 16 * 1024
 /** Number of rows per query. */
@@ -41,7 +41,7 @@ export interface AgentPage {
   readonly agents: readonly Agent[]
   /** Undefined if the request set no limit or position and the page contains all agents. */
   readonly hasMore: boolean | undefined
-  /** The last day (UTC) with a call, by agent id; only if the request includes it. */
+  /** The last day (UTC) with a call, by agent id; present only if the request includes it. */
   readonly lastDays?: ReadonlyMap<string, string> | undefined
 }
 

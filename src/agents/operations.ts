@@ -29,15 +29,14 @@ import {
   AgentRestored,
   renderBin,
 } from './list-schema.ts'
-import { getModelPolicy, replaceModelPolicy } from './model-policy.ts'
-import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './policy-schema.ts'
+import { getModelPolicy, replaceModelPolicy } from './model-policy/model-policy.ts'
+import { AgentModelPolicy, ModelPolicyBody, ModelPolicyReplacement } from './model-policy/schema.ts'
 import {
   AgentCreated,
   AgentDeleted,
   AgentDetail,
   AgentList,
   AgentReference,
-  AgentSelf,
   AgentUpdated,
   AgentVersionList,
   AgentVersionReference,
@@ -47,10 +46,10 @@ import {
   renderAgentCreated,
   renderAgentDetail,
   renderAgentList,
-  renderAgentSelf,
   renderAgentUpdated,
   renderVersionList,
 } from './schema.ts'
+import { AgentSelf, renderAgentSelf } from './self-schema.ts'
 import { listNamesOf } from './store.ts'
 
 const notFound = { 404: 'Agent not found.' }
@@ -176,7 +175,7 @@ export const agentsOperations = {
     docs: {
       summary: 'Move an agent to the bin',
       description:
-        'The agent disappears from all lists, and its keys stop working, as after a deletion. It can be restored for 30 days; then the server deletes it.',
+        'The agent disappears from all lists, and its keys stop working. It can be restored for 30 days, after which the server deletes it.',
       failures: { ...notFound, 413: 'The bin is full (`agent_quota_exceeded`).' },
     },
     input: AgentReference,
@@ -218,7 +217,7 @@ export const agentsOperations = {
   deleteFromBin: mutation({
     http: { method: 'DELETE', path: '/v1/bin/agents/{agent_id}' },
     docs: {
-      summary: 'Delete an agent in the bin permanently',
+      summary: 'Permanently delete an agent from the bin',
       failures: { 404: 'The agent is not in the bin.' },
     },
     input: AgentReference,

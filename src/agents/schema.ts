@@ -4,19 +4,10 @@ import { longText, reference } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
-import { AgentBehavior, AgentTool, describeTool, PageTools, toolName } from './definition.ts'
-import {
-  AgentConversations,
-  AttachmentsView,
-  type AttachmentType,
-  DisclaimerView,
-  renderAttachments,
-  renderDisclaimer,
-  renderStorage,
-} from './definition-parts.ts'
+import { AgentBehavior, AgentTool } from './definition.ts'
+import { AgentConversations } from './definition-parts.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { AgentPage, VersionPage } from './list.ts'
-import { ThemeView } from './theme.ts'
 
 export const agentId = reference().meta({ description: 'Agent id: `agent-` followed by 20 characters.' })
 const agentKey = z.string().meta({ description: 'Agent key; safe to publish on a web page.' })
@@ -118,7 +109,7 @@ export const AgentDetail = z
       tools,
       behavior: AgentBehavior.optional(),
       conversations: AgentConversations.optional().meta({
-        description: 'What the agent stores, with default values; absent if it stores nothing.',
+        description: 'Storage settings of the agent, including defaults; absent if it stores nothing.',
       }),
     }),
     instructions: z.string(),
@@ -170,48 +161,6 @@ export const AgentVersionList = z
       .meta({ description: 'Whether there are earlier versions; absent if the list contains all of them.' }),
   })
   .meta({ id: 'AgentVersionList' })
-
-/** The agent fields that its public key may read. Never includes the instructions. */
-export const AgentSelf = z
-  .strictObject({
-    id: agentId,
-    name: z.string(),
-    model: z.string(),
-    tools: z.array(
-      z.strictObject({
-        name: z.string(),
-        description: z.string(),
-        inputSchema: z.record(z.string(), z.unknown()),
-      }),
-    ),
-    pageTools: PageTools,
-    greeting: z.string().nullable(),
-    title: z.string().nullable(),
-    starters: z.array(z.string()),
-    theme: ThemeView,
-    disclaimer: DisclaimerView,
-    dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
-    readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
-    attachments: AttachmentsView,
-    followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
-    conversations: z.strictObject({
-      stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
-      keep_days: z
-        .int()
-        .nullable()
-        .meta({ description: 'Days after the last activity for which a conversation is stored.' }),
-      notice: z
-        .strictObject({ text: z.string(), url: z.string().nullable() })
-        .nullable()
-        .meta({ description: 'Text about storage for visitors; null for the default text.' }),
-      list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
-      delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
-      resume_seconds: z
-        .int()
-        .meta({ description: 'Age in seconds up to which the widget continues a conversation.' }),
-    }),
-  })
-  .meta({ id: 'AgentSelf' })
 
 export function renderParentKey(tenantId: string): string {
   return `svc_${tenantId}`
@@ -293,41 +242,6 @@ export function renderAgentUpdated(
 }
 
 /** A saved agent, or an unsaved definition. */
-type DescribedAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
-
-export function renderAgentSelf(
-  deps: Pick<Dependencies, 'models' | 'tools' | 'config'>,
-  agent: DescribedAgent,
-): z.output<typeof AgentSelf> {
-  const { definition, row } = agent
-  return {
-    id: row.id,
-    name: definition.name,
-    model: modelOf(deps, agent),
-    tools: definition.tools.map((tool) => renderTool(deps, tool)),
-    pageTools: definition.pageTools,
-    greeting: definition.embed?.greeting ?? null,
-    title: definition.embed?.title ?? null,
-    starters: definition.embed?.starters ?? [],
-    theme: definition.embed?.theme ?? {},
-    disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
-    dictation: definition.embed?.dictation ?? false,
-    readAloud: definition.embed?.readAloud ?? false,
-    attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
-    followUps: definition.embed?.followUps ?? false,
-    conversations: renderStorage(deps.config.conversations, definition.conversations),
-  }
-}
-
-/** Returns whether the agent's default model accepts a type of attachment. */
-function acceptedBy(
-  { models }: Pick<Dependencies, 'models'>,
-  { definition, policy }: Pick<Agent, 'definition' | 'policy'>,
-): (type: AttachmentType) => boolean {
-  const route = findDefaultModel(models, { policy, ownModel: definition.model })?.route
-  return (type) => route === undefined || models.takes(route, type)
-}
-
 export function renderVersionList({
   versions,
   current,
@@ -352,20 +266,10 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
   return { name, model: modelOf(deps, agent), tools, ...(behavior === undefined ? {} : { behavior }) }
 }
 
-/** For a tool without a known schema, the schema of an empty object. */
-function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
-  const {
-    name,
-    description = '',
-    inputSchema = { type: 'object', properties: {} },
-  } = describeTool(tool, tools.find(toolName(tool)))
-  return { name, description, inputSchema }
-}
-
 /**
  * Returns the definition's model, the model that the agent would use now, or an empty string, in that order.
  */
-function modelOf(
+export function modelOf(
   { models }: Pick<Dependencies, 'models'>,
   { definition, policy }: Pick<Agent, 'definition' | 'policy'>,
 ): string {

@@ -86,7 +86,8 @@ function reseal(sealer: Sealer, { id, key_sealed: sealed }: SealedKey): string |
 }
 
 /**
- * Lists all tenants' encrypted agent keys, except those with one of the prefixes, in the order of agent ids.
+ * Lists the encrypted agent keys of all tenants, except keys with one of the prefixes, in the order of agent
+ * ids.
  */
 async function listSealedKeys(
   db: Database,

@@ -16,7 +16,7 @@ export const unversionedColumns = [
   'model_policy_updated_at',
 ] as const
 
-/** Sort keys of lists of agents; the id breaks ties. */
+/** Sort expressions for lists of agents; the id breaks ties. */
 export const agentSorts = {
   created: sql.ref('position'),
   name: sql`lower(name)`,
@@ -78,7 +78,7 @@ export function findAgentPlace(
   return findListPlace(ownAgents(db, tenantId), agentSorts[by], id, param)
 }
 
-/** Returns the names of those of `ids` that are agents of the tenant. */
+/** Returns the id and name of each of the tenant's agents in `ids`. */
 export async function listNamesOf(
   db: Database,
   tenantId: string,

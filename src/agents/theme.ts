@@ -74,8 +74,8 @@ const themeFields = {
   teaser: line(MAX_TEASER).meta({ description: 'Text of the bubble above the closed button.' }),
   teaserDelay: wholeNumber(0, 3600).meta({ description: 'Seconds after which the bubble appears.' }),
   font: oneOf(['inter', 'system', 'rounded', 'serif', 'mono']).meta({ description: 'Typeface of the chat.' }),
-  radius: wholeNumber(0, 24).meta({ description: 'Radius of the corners of the window, in pixels.' }),
-  density: oneOf(['comfortable', 'compact']).meta({ description: 'Size of text and spaces.' }),
+  radius: wholeNumber(0, 24).meta({ description: 'Corner radius of the window, in pixels.' }),
+  density: oneOf(['comfortable', 'compact']).meta({ description: 'Size of text and spacing.' }),
   position: oneOf(['bottom-right', 'bottom-left']).meta({ description: 'Corner of the button.' }),
   width: wholeNumber(280, 800).meta({ description: 'Width of the window, in pixels.' }),
   height: wholeNumber(320, 1200).meta({ description: 'Maximum height of the window, in pixels.' }),
@@ -90,7 +90,7 @@ const Theme = z.strictObject(themeFields, {
 export const AgentTheme = mappingOf(Theme)
 export type AgentTheme = z.output<typeof Theme>
 
-/** The theme in responses: absent fields have their default (docs/agents.md). */
+/** The theme in responses; absent fields use their defaults (docs/agents.md). */
 export const ThemeView = Theme.meta({
   id: 'AgentTheme',
   description: 'Appearance of the widget; contains only fields that the definition sets.',

@@ -134,9 +134,9 @@ interface LeaseDeps {
 type UploadLease = ReturnType<typeof startRenewing>
 
 /**
- * Stops the upload's writer on any replica, so that a client that reconnects need not wait until its old
- * connection times out. @throws ServiceError `not_found` if the upload was deleted; `locked` if the writer
- * does not stop.
+ * Stops the upload's writer on any replica and acquires the lease, so that a reconnecting client does not
+ * have to wait until its old connection times out. @throws ServiceError `not_found` if the upload was
+ * deleted; `locked` if the writer does not stop.
  */
 export async function acquireOrStealLease(
   deps: LeaseDeps,

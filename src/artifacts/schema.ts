@@ -38,7 +38,7 @@ export const ArtifactStatus = z
     name: z.string().optional(),
     bytesReceived: z.int().optional().meta({
       description:
-        'Number of bytes received, at most a second ago. The last ones may not be durable yet; resume from `Upload-Offset`.',
+        'Number of received bytes, up to a second out of date. The last bytes may not be durable yet; resume from `Upload-Offset`.',
     }),
     size: z.int().optional().meta({ description: 'Declared size in bytes, once known.' }),
     sha256: z.string().optional().meta({

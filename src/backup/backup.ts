@@ -150,7 +150,7 @@ async function writeArchive(
   return toReport(manifest)
 }
 
-/** Writes blobs that cannot be pinned first, because the server may delete them at any time. */
+/** First writes the blobs that cannot be pinned, because the server may delete them at any time. */
 async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void): AsyncGenerator<Entry> {
   const { database, source, config, head, records } = job
   yield toEntry(HEAD, renderJson(head))
@@ -181,7 +181,10 @@ async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void):
   yield toEntry(SEAL, `${records.at(-1)?.sha256}  ${MANIFEST}\n`)
 }
 
-/** Copies the pinned databases, and returns the number of rows in each table. @throws StartupError if a copy is damaged. */
+/**
+ * Copies the pinned databases, and returns the number of rows in each table.
+ * @throws StartupError if a copy is damaged.
+ */
 async function copyDatabases({ database, config }: Job): Promise<Record<string, number>> {
   const { conversations } = database
   const folder = join(config.dataDir, BACKUP_FOLDER)

@@ -143,7 +143,7 @@ async function copyActiveUpload(
 
 function notTheSame(name: string): StartupError {
   return new StartupError(
-    `The bucket returns different bytes for ${name} than were sent; check its settings and try again.`,
+    `The bucket returns different bytes for ${name} than were sent; check the bucket's settings and try again.`,
   )
 }
 

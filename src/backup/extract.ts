@@ -29,7 +29,8 @@ export async function extract(archive: Readable, folder: string): Promise<Manife
   let [manifest, isSealed] = [undefined as Manifest | undefined, false]
   for await (const entry of readTar(archive)) {
     if (isSealed) throw damaged('it contains data after its end')
-    if ((records.length === 0) !== (entry.name === HEAD)) throw damaged('it does not start like a backup')
+    if ((records.length === 0) !== (entry.name === HEAD))
+      throw damaged(`${HEAD} must be its first entry and occur only once`)
     if (manifest !== undefined && entry.name !== SEAL) throw damaged('it contains files after its manifest')
     if (names.has(entry.name)) throw damaged(`it contains ${entry.name} twice`)
     names.add(entry.name)

@@ -101,7 +101,7 @@ async function checkAndPlaceBytes(
 async function openArchivedConversations(folder: string, manifest: Manifest) {
   const path = join(folder, CONVERSATIONS)
   if (existsSync(path) !== (manifest.conversations === 'included'))
-    throw damaged(`its manifest is wrong about ${CONVERSATIONS}`)
+    throw damaged(`its manifest and its contents disagree about ${CONVERSATIONS}`)
   if (manifest.conversations !== 'included') return undefined
   const opened = await openCheckedConversations(path)
   try {
@@ -114,7 +114,8 @@ async function openArchivedConversations(folder: string, manifest: Manifest) {
 }
 
 function assertSameSchema(name: string, found: string, expected: string | undefined): void {
-  if (found !== expected) throw damaged(`its ${name} is at ${found}, not at ${expected}`)
+  if (found !== expected)
+    throw damaged(`its ${name} has the schema ${found}, but its manifest states ${expected}`)
 }
 
 function assertSameRows(rows: Readonly<Record<string, number>>, manifest: Manifest): void {

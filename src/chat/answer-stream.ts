@@ -25,7 +25,7 @@ export const askForStream: Ask = async (backend, request, span, options) => {
   }
 }
 
-/** Maximum time from the last finish reason until the usage and `[DONE]`. */
+/** Milliseconds to wait for the usage and `[DONE]` after the last finish reason. */
 const AFTER_FINISH_MS = 3_000
 const noMore = { done: true, value: undefined } as const
 

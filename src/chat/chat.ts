@@ -50,7 +50,10 @@ export async function streamChunks(
   return decodeRuns(await startTurn(context, { ...request, stream: true }, client, options))
 }
 
-/** Prepares a turn; the model is called when the first piece is read. @throws ServiceError as `prepareTurn` does. */
+/**
+ * Prepares a turn; the model is called when the first piece is read.
+ * @throws ServiceError as `prepareTurn` does.
+ */
 export async function startTurn(
   context: Context,
   request: ChatRequest,
@@ -217,7 +220,7 @@ class TurnRun {
     return this.answer
   }
 
-  /** Fixes the current model as the one that responds, and sets the response headers that name it. */
+  /** Commits to the current model, and sets the response headers that name it. */
   begin(reports: TurnReports | undefined): void {
     const { attempts, context } = this
     const { route, count, isFallback } = attempts

@@ -67,7 +67,7 @@ export function hasNames(answer: Readonly<Fields>): answer is Readonly<Fields> &
 
 export const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
 
-/** Replaces required counts that are not whole numbers with 0, and drops optional ones. */
+/** Replaces required counts that are not whole numbers with 0, and drops such optional counts. */
 export function toUsage(sent: Readonly<Fields>): Usage {
   const count = (field: string) => (isCount(sent[field]) ? sent[field] : 0)
   const [prompt_tokens, completion_tokens] = [count('prompt_tokens'), count('completion_tokens')]
@@ -263,7 +263,7 @@ function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string
 class Defaults {
   hasChanged = false
 
-  /** Sets each field that is missing, or that has a different type than its default value, to the default. */
+  /** Sets each field to its default value if it is missing or has a different type. */
   fill(fields: Fields, values: Readonly<Fields>): void {
     for (const [name, value] of Object.entries(values)) {
       const known = fields[name]

@@ -28,7 +28,7 @@ interface ChoiceState {
 export class ChunkNormalizer {
   usage: Usage | undefined
   names: AnswerNames | undefined
-  /** A counter, because counting again for each chunk would be slow. */
+  /** Kept as a counter, because counting the choices again for each chunk would be slow. */
   finishedChoices = 0
   private isNamed = true
   private readonly states = new Map<number, ChoiceState>()

@@ -29,7 +29,7 @@ export const chatOperations = {
     docs: {
       summary: 'Create a chat completion',
       description:
-        'If the agent stores conversations, the events of a stream have ids. To resume the stream, send the last id in the header `Last-Event-ID`. An `Idempotency-Key` makes retries safe (docs/conversations.md).',
+        'If the agent stores conversations, the events of the stream have ids. To resume the stream, send the last id in the `Last-Event-ID` header. An `Idempotency-Key` makes retries safe (docs/conversations.md).',
       failures: chatFailures,
     },
     rpc: false,

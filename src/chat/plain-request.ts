@@ -6,8 +6,8 @@ import { isJsonObject } from '../lib/formats/json.ts'
 import { type ChatRequest, MAX_MESSAGES, MAX_TEXT_LENGTH } from '../providers/chat-api.ts'
 
 /**
- * Returns true only for requests that the schemas for parent keys and agent keys both accept unchanged. False
- * proves nothing.
+ * Returns true only for requests that the schemas for parent keys and agent keys both accept unchanged. If it
+ * returns false, the schemas must check the request.
  */
 export function isPlainRequest(request: unknown): request is ChatRequest {
   if (!isJsonObject(request) || !isConversation(request.messages)) return false
@@ -57,7 +57,7 @@ function isConversation(messages: unknown): boolean {
   return true
 }
 
-/** Text messages only, because other messages have fields to check. */
+/** Accepts only text messages, because other messages have fields to check. */
 function isPlainMessage(message: unknown): boolean {
   if (!isJsonObject(message)) return false
   const { role, content } = message

@@ -180,7 +180,7 @@ export function backendBody(request: ChatRequest, model: string, isStream: boole
   return { ...body, stream_options: { ...request.stream_options, include_usage: true } }
 }
 
-/** Returns the agent that a request addresses; undefined without one. @throws ServiceError */
+/** Returns the agent that a request addresses; undefined if it addresses none. @throws ServiceError */
 export function findTurnAgent(
   deps: Dependencies,
   caller: Caller,
@@ -221,7 +221,9 @@ interface Persona {
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
   readonly own: ReadonlyMap<string, OwnTool>
-  /** Tools that are only names in the definition; their descriptions come from the client's request. */
+  /**
+   * Tools for which the definition contains only a name; their descriptions come from the client's request.
+   */
   readonly bareNames: ReadonlySet<string>
 }
 

@@ -51,7 +51,7 @@ const ToolCall = z.object({
   id: foreignId(),
   type: z.literal('function', { error: "must be 'function' when the request uses an agent key" }),
   function: z.object({ name: label(), arguments: toolArguments }),
-  // Reasoning signatures of some providers, which reject calls without them.
+  // Some providers add reasoning signatures and reject calls without them.
   extra_content: asSent,
 })
 

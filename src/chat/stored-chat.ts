@@ -30,7 +30,10 @@ const AGENT_KEY_SECONDS = DAY_SECONDS
 
 export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect' | 'toolData'>
 
-/** Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field, `byDefault` its default. */
+/**
+ * Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field;
+ * `byDefault` is its default value.
+ */
 export function findStoring(
   { deps }: Pick<Context, 'deps'>,
   turn: Pick<Turn, 'agentId' | 'conversations'>,
@@ -98,12 +101,12 @@ export async function chatStored(
     : readCompletion(started.read(0, client), async () => nameStored(context, started))
 }
 
-/** Continues a stream after the event that the header `Last-Event-ID` names. @throws ServiceError */
+/** Continues a stream after the event in the `Last-Event-ID` header. @throws ServiceError */
 export async function resumeChat(context: Context, client: AbortSignal): Promise<EventStream> {
   const { deps, caller, metadata } = context
   const id = parseEventId(String(metadata.headers['last-event-id']))
   if (id === undefined)
-    throw new ServiceError('invalid_value', 'Last-Event-ID: must be the id of an event of this server')
+    throw new ServiceError('invalid_value', 'Last-Event-ID: must be the id of an event that this server sent')
   const turn = await deps.conversations.reader.findTurn(
     caller.tenantId,
     'stream_digest',
@@ -191,7 +194,10 @@ function renderFailure(failure: ServiceError): Uint8Array {
   return Buffer.from(`data: ${JSON.stringify(renderError(failure, 'openai'))}\n\n`)
 }
 
-/** Returns the conversation that the header `X-Parley-Conversation` names. @throws ServiceError if the caller may not use it. */
+/**
+ * Returns the id of the conversation in the `X-Parley-Conversation` header. @throws ServiceError if the
+ * caller may not use it.
+ */
 async function findConversationId(
   { deps, caller, metadata }: Context,
   agentId: string,
@@ -217,7 +223,7 @@ export function assertMayName(caller: Caller): void {
 
 type Idempotency = NonNullable<TurnPlan['idempotency']>
 
-/** Reads the header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header). @throws ServiceError */
+/** Reads the `Idempotency-Key` header (draft-ietf-httpapi-idempotency-key-header). @throws ServiceError */
 export function readIdempotency(context: Context, request: object): Idempotency | undefined {
   const key = context.metadata.headers['idempotency-key']
   if (key === undefined) return undefined
@@ -248,8 +254,8 @@ export async function findEarlier(
 }
 
 /**
- * Starts a turn, or returns the turn that another request with the same idempotency key has started at the same
- * time. `field` names the key in errors.
+ * Starts a turn, or returns the turn that a concurrent request with the same idempotency key started. `field`
+ * names the key in errors.
  * @throws ServiceError
  */
 export async function startOrJoin(
@@ -278,7 +284,7 @@ export async function startOrJoin(
   }
 }
 
-/** Answers with the turn of an earlier request, running or ended. */
+/** Answers with the turn of an earlier request, whether that turn is running or has ended. */
 async function attach(
   context: Context,
   turn: TurnRow,

@@ -34,6 +34,7 @@ function createProgram(): Command {
   addConversationsCommands(
     program.command('conversations').description('list, show, export, delete and prune stored conversations'),
   )
+  addWebhooksCommands(program.command('webhooks').description('list, create, test and delete webhooks'))
   addDataCommands(program)
   program
     .command('openapi')
@@ -56,7 +57,7 @@ function addServerCommands(program: Command): void {
     .description('run the service')
     .option(
       '--workers <count>',
-      'number of server processes; more than one needs PostgreSQL',
+      'number of server processes; more than one requires PostgreSQL',
       parseWorkers,
       1,
     )
@@ -107,14 +108,17 @@ function addKeysCommands(keys: Command): void {
     .action(async (id, { overlap, json }) => (await load()).rotate(id, overlap, json))
   withJson(keys.command('revoke <id>'))
     .description('revoke a parent key and the keys of its agents; this cannot be undone')
-    .option('--with-created', 'also revoke the keys that this key has created')
+    .option('--with-created', 'also revoke the keys that this key created, directly or through other keys')
     .action(async (id, { withCreated, json }) => (await load()).revoke(id, withCreated === true, json))
 }
 
 function addAgentsCommands(agents: Command): void {
   const load = () => import('./commands/agents.ts')
   const add = (usage: string) =>
-    withJson(agents.command(usage)).option('--key <key>', 'the parent key or its id, if there are several')
+    withJson(agents.command(usage)).option(
+      '--key <key>',
+      'the parent key or its id; required if there are several keys',
+    )
   add('list')
     .description('list the agents of a parent key, newest first')
     .action(async (options) => (await load()).list(options))
@@ -123,10 +127,10 @@ function addAgentsCommands(agents: Command): void {
     .option('--markdown', 'print it as Markdown')
     .action(async (id, options) => (await load()).get(id, options))
   add('apply <path>')
-    .description('compare agents with a definition file or a folder of them')
+    .description('show the changes that definition files would make to agents; with --yes, apply them')
     .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
-    .option('--url <url>', 'address of a server, to use its API instead of the database')
+    .option('--url <url>', 'use the API of the server at this address instead of the database')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
@@ -158,13 +162,13 @@ content or a different name, nothing is written without --force.`
 function addProvidersCommands(providers: Command): void {
   const load = () => import('./commands/providers.ts')
   withJson(providers.command('list'))
-    .description('list the model providers of the environment and of the console')
+    .description('list the model providers in the configuration and in the database')
     .action(async ({ json }) => (await load()).list(json))
   withJson(providers.command('add <name>'))
     .description('add a model provider, which running servers use without a restart')
     .option('--preset <id>', 'known provider, such as openai, anthropic, google, openrouter, ollama or vllm')
     .option('--url <url>', 'base URL, such as https://api.openai.com/v1')
-    .option('--local', 'the server is Ollama or llama-server')
+    .option('--local', 'the provider is Ollama or llama-server')
     .option('--key-file <path>', 'file that contains the API key (- for standard input)')
     .action(async (name, options) => (await load()).add(name, options))
   withJson(providers.command('remove <name>'))
@@ -172,18 +176,62 @@ function addProvidersCommands(providers: Command): void {
     .option('--yes', 'confirm the deletion')
     .action(async (name, { yes, json }) => (await load()).remove(name, yes === true, json))
   withJson(providers.command('test <name>'))
-    .description('list the models of a provider; fails if it does not answer')
+    .description('list the models of a provider; fail if it does not answer')
     .action(async (name, { json }) => (await load()).test(name, json))
+}
+
+function addWebhooksCommands(webhooks: Command): void {
+  const load = () => import('./commands/conversations/webhooks.ts')
+  const keyHelp = 'parent key that owns the webhooks, given as the key or its id'
+  withJson(webhooks.command('list'))
+    .description('list the webhooks of a parent key')
+    .option('--key <key>', keyHelp)
+    .action(async (options) => (await load()).list(options))
+  withJson(webhooks.command('create <url>'))
+    .description('create a webhook and print its secret')
+    .requiredOption('--events <events>', 'event types separated by commas, such as conversation.created')
+    .option('--agent <id>', 'only the events of this agent')
+    .option('--include-text', 'include text of conversations in the events')
+    .option('--key <key>', keyHelp)
+    .action(async (url, options) => (await load()).create(url, options))
+  withJson(webhooks.command('test <id>'))
+    .description('send a test event; fails if the receiver does not accept it')
+    .action(async (id, { json }) => (await load()).test(id, json))
+  withJson(webhooks.command('delete <id>'))
+    .description('delete a webhook with its deliveries')
+    .option('--yes', 'confirm the deletion')
+    .action(async (id, options) => (await load()).remove(id, options))
 }
 
 function addConversationsCommands(conversations: Command): void {
   const load = () => import('./commands/conversations.ts')
   const addFiltered = (usage: string) =>
     withJson(conversations.command(usage))
-      .option('--key <key>', 'only those of this parent key, given as the key or its id')
-      .option('--agent <id>', 'only those of this agent')
-      .option('--from <time>', 'only those created at this time or later, such as 2030-01-31', parseMoment)
-      .option('--to <time>', 'only those created before this time', parseMoment)
+      .option('--key <key>', 'only conversations of this parent key, given as the key or its id')
+      .option('--agent <id>', 'only conversations of this agent')
+      .option(
+        '--from <time>',
+        'only conversations created at this time or later, such as 2030-01-31',
+        parseMoment,
+      )
+      .option('--to <time>', 'only conversations created before this time', parseMoment)
+      .option('--search <words>', 'only conversations with a message that contains these words')
+      .option('--channel <name>', 'only conversations from the widget, api or console')
+      .option('--mode <mode>', 'only conversations in this mode: model, waiting or person')
+      .option('--visitor <id>', 'only conversations of this visitor')
+      .option('--tag <tag>', 'only conversations with this tag')
+      .option('--rating <value>', 'only conversations with a turn that was rated up or down')
+      .option('--reason <reason>', 'only conversations with this reason of a rating or of an incomplete turn')
+      .option('--status <status>', 'only conversations with a turn of this status, or unanswered ones')
+      .option('--error <code>', 'only conversations with a turn that failed with this error code')
+      .option('--tool <name>', 'only conversations with a turn that called this tool')
+      .option('--model <id>', 'only conversations with a turn of this model, or provider/model')
+      .option(
+        '--agent-version <number>',
+        'only conversations with a turn of this version of the agent',
+        parseCount,
+      )
+      .option('--min-tokens <count>', 'only conversations with at least this number of tokens', parseCount)
   addFiltered('list')
     .description('list conversations, newest first')
     .option('--limit <count>', 'maximum number of conversations (50)', parseCount)
@@ -203,6 +251,9 @@ function addConversationsCommands(conversations: Command): void {
   withJson(conversations.command('prune'))
     .description('delete expired conversations now (a running server does this every ten minutes)')
     .action(async ({ json }) => (await load()).prune(json))
+  withJson(conversations.command('reindex'))
+    .description('write the search index of all conversations again')
+    .action(async ({ json }) => (await load()).reindex(json))
 }
 
 function addDataCommands(program: Command): void {
@@ -243,7 +294,7 @@ function parseWorkers(text: string): number {
 function parseName(text: string): string {
   const name = text.trim()
   if (name === '' || [...name].length > 200 || /[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name)) {
-    throw new InvalidArgumentError('Must be 1 to 200 characters on one line')
+    throw new InvalidArgumentError('Must be 1 to 200 characters without line breaks or control characters')
   }
   return name
 }

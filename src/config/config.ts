@@ -95,6 +95,11 @@ export function toConfig(
     hooks: settings.PARLEY_HOOKS === undefined ? undefined : resolve(settings.PARLEY_HOOKS),
     usageRetentionDays: settings.PARLEY_USAGE_RETENTION_DAYS,
     conversations: toConversationsConfig(settings),
+    webhooks: {
+      isAllowed: settings.PARLEY_WEBHOOKS === 'allowed',
+      /** Hosts and address ranges that may be private, use http, and use any port. */
+      allow: settings.PARLEY_WEBHOOK_ALLOW ?? [],
+    },
     limits: {
       parent: settings.PARLEY_RATE_LIMIT_PARENT,
       agent: settings.PARLEY_RATE_LIMIT_AGENT,

@@ -1,5 +1,5 @@
 /** Defines the settings for limits, uploads and timeouts. */
-import { flag, integer, oneOf, seconds } from './values.ts'
+import { egressTargetList, flag, integer, oneOf, seconds } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)
 const TEBIBYTE = 1024 ** 4
@@ -47,7 +47,7 @@ export const limits = {
   PARLEY_BUDGET_OUTPUT_TOKENS: integer(16, 1_000_000)
     .prefault('4096')
     .describe(
-      'Maximum length of an answer under a token budget if the request sets no limit, in tokens. A call that asks for more gets at most this, or a quarter of what is left of the budget.',
+      'Maximum number of tokens in an answer under a token budget, if the request sets no limit. A request that asks for more gets at most this number or a quarter of the remaining budget, whichever is larger.',
     ),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
     .prefault('53687091200')
@@ -62,7 +62,7 @@ export const uploads = {
     ),
   PARLEY_UPLOAD_EXPIRY_SECONDS: integer(60, 31_536_000)
     .prefault('86400')
-    .describe('Time after which the server deletes an unfinished upload that receives no data, in seconds.'),
+    .describe('Seconds after which the server deletes an unfinished upload that receives no data.'),
   PARLEY_CONVERSION_TRIES: integer(1, 10)
     .prefault('3')
     .describe(
@@ -83,7 +83,7 @@ export const times = {
   PARLEY_BACKEND_FIRST_EVENT_SECONDS: seconds()
     .prefault('120')
     .describe(
-      "Maximum time until the first event of the provider's response, for all attempts together. A model with a fallback can use half of the remaining time.",
+      "Maximum time until the first event of the provider's response, for all attempts together. A model with a fallback can use at most half of the remaining time.",
     ),
   PARLEY_BACKEND_IDLE_SECONDS: seconds()
     .prefault('60')
@@ -91,7 +91,7 @@ export const times = {
   PARLEY_BACKEND_TOTAL_SECONDS: seconds()
     .prefault('600')
     .describe(
-      'Maximum total time for a provider response that is not streamed. A model with a fallback can use half of the remaining time.',
+      'Maximum total time for a provider response that is not streamed. A model with a fallback can use at most half of the remaining time.',
     ),
   PARLEY_STREAM_MAX_SECONDS: seconds()
     .prefault('900')
@@ -124,7 +124,7 @@ export const conversations = {
   PARLEY_CONVERSATIONS: oneOf('allowed', 'forbidden')
     .prefault('allowed')
     .describe(
-      'Whether agents may store conversations. With `forbidden`, nothing new is stored; stored conversations stay readable until they expire.',
+      'Whether agents may store conversations. With `forbidden`, the server stores nothing new; stored conversations remain readable until they expire.',
     ),
   PARLEY_CONVERSATIONS_MAX_DAYS: integer(1, DAY_LIMIT)
     .prefault('365')
@@ -135,7 +135,7 @@ export const conversations = {
   PARLEY_STORE_WITHOUT_AGENT: oneOf('off', 'on_request', 'default')
     .prefault('off')
     .describe(
-      'Whether to store turns without an agent: never, if the request contains `store: true`, or unless it contains `store: false`.',
+      'Which turns without an agent the server stores. `off`: none. `on_request`: turns with `store: true`. `default`: as in the OpenAI API, responses without `store: false` and chat completions with `store: true`.',
     ),
   PARLEY_STORE_WITHOUT_AGENT_DAYS: integer(1, DAY_LIMIT)
     .prefault('30')
@@ -145,7 +145,7 @@ export const conversations = {
     .describe('Number of hours for which the events of a completed turn can be streamed again.'),
   PARLEY_FLUSH_MS: integer(50, 2000)
     .prefault('250')
-    .describe('Maximum time until a streamed event is stored, in milliseconds.'),
+    .describe('Maximum number of milliseconds until a streamed event is stored.'),
   PARLEY_MAX_FOLLOWERS_PARENT: limit()
     .prefault('200')
     .describe('Maximum number of conversations that clients follow at the same time with one parent key.'),
@@ -160,6 +160,14 @@ export const conversations = {
   PARLEY_RECONNECT_SECONDS: integer(0, 60)
     .prefault('10')
     .describe(
-      'Time for which a stored turn continues after its client disconnects, in seconds, if the agent sets `onDisconnect: cancel`.',
+      'Seconds for which a stored turn continues after its client disconnects, if the agent sets `onDisconnect: cancel`.',
+    ),
+  PARLEY_WEBHOOKS: oneOf('allowed', 'forbidden')
+    .prefault('allowed')
+    .describe('Whether webhooks can be created and are delivered (docs/webhooks.md).'),
+  PARLEY_WEBHOOK_ALLOW: egressTargetList()
+    .optional()
+    .describe(
+      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks and `jwksUrl`, also with http and any port.',
     ),
 }

@@ -56,7 +56,9 @@ const server = {
     .describe('URL at which users and browsers reach the server.'),
   PARLEY_DEVELOPMENT: flag()
     .prefault('false')
-    .describe('Serve pages for developers of Parley, such as /console/_design. `npm run dev` sets it.'),
+    .describe(
+      'Set to true to serve pages for developers of Parley, such as /console/_design. `npm run dev` sets it.',
+    ),
   PARLEY_ALLOWED_HOSTS: hostList()
     .optional()
     .describe(
@@ -246,7 +248,7 @@ const backend = {
   PARLEY_DEFAULT_EMBEDDING_MODEL: printable('a model id')
     .optional()
     .describe(
-      'Default model for embeddings requests that do not specify one. Defaults to the first embedding model.',
+      'Model for embeddings requests that do not specify one. Defaults to the first embedding model.',
     ),
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10)
     .prefault('3')
@@ -256,14 +258,14 @@ const backend = {
   PARLEY_BREAKER_CALLS: limit()
     .prefault('10')
     .describe(
-      'Minimum number of calls to a model within PARLEY_BREAKER_WINDOW_SECONDS before its circuit breaker can open. If half of these calls fail, the server skips the model and uses its fallback. With 0, the server never skips a model.',
+      'Minimum number of calls to a model within PARLEY_BREAKER_WINDOW_SECONDS before its circuit breaker can open. If at least half of these calls fail, the server skips the model and uses its fallback. With 0, the server never skips a model.',
     ),
   PARLEY_BREAKER_WINDOW_SECONDS: seconds()
     .prefault('10')
     .describe('Length of the window in which a circuit breaker counts calls, in seconds.'),
   PARLEY_BREAKER_REST_SECONDS: seconds()
     .prefault('15')
-    .describe('Time for which the server skips a model after its circuit breaker has opened, in seconds.'),
+    .describe('Seconds for which the server skips a model after its circuit breaker opens.'),
 }
 
 const tools = {

@@ -179,6 +179,13 @@ export const originList = () =>
 export const addressBlockList = () =>
   list('address ranges separated by commas, such as 10.0.0.0/8,fd00::/8,192.0.2.7', parseAddressBlock)
 
+/** A host name in lower case, or a range of addresses. */
+export const egressTargetList = () =>
+  list('host names or address ranges separated by commas, such as hooks.internal,10.0.0.0/8', (text) => {
+    const isName = /^(?!-)[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i.test(text) && !/^[\d.]+$/.test(text)
+    return isName ? text.toLowerCase() : parseAddressBlock(text)
+  })
+
 function list<T>(rule: string, parse: (item: string) => T | undefined) {
   return value(rule, (text) => {
     const items = text.split(',').map((item) => parse(item.trim()))

@@ -17,7 +17,7 @@ const limit = z
   .max(100)
   .default(50)
   .meta({ description: 'Maximum number of entries to return.' })
-const hasMore = z.boolean().meta({ description: 'True if there are older entries.' })
+const hasMore = z.boolean().meta({ description: 'True if the list continues after this page.' })
 const list = <T extends z.ZodType>(item: T) =>
   z.strictObject({ object: z.literal('list'), data: z.array(item), has_more: hasMore })
 
@@ -30,7 +30,7 @@ const pageQuery = z.strictObject({
   after: reference().optional().meta({ description: 'Id of an entry; returns only entries after it.' }),
   order,
 })
-const sortBy = { description: 'What the list is sorted by.' }
+const sortBy = { description: 'Sort field.' }
 
 export const AdminUserQuery = pageQuery.extend({
   sort: z
@@ -64,7 +64,7 @@ export const KeyReference = z.strictObject({ key_id: keyId })
 export const KeyRevocation = z
   .strictObject({
     with_created_keys: z.boolean().default(false).meta({
-      description: 'Whether to revoke the keys that this key has created, too.',
+      description: 'Whether to also revoke the keys that this key created, directly or through other keys.',
     }),
   })
   .meta({ id: 'KeyRevocation' })
@@ -183,7 +183,7 @@ const AuditEvent = z
         "The key's public id, the user's email address, the id of the token's artifact, or the operating-system user who ran the command.",
     }),
     action: z.string().meta({ examples: ['key.revoke'] }),
-    target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'conversation', 'user', 'provider']),
+    target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'conversation', 'user', 'provider', 'webhook']),
     target_id: z.string(),
     tenant: keyId.nullable().meta({
       description: 'The target if it is a parent key, otherwise the parent key that owns the target.',

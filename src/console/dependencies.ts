@@ -9,6 +9,7 @@ import type { Random } from '../lib/ids.ts'
 import type { Replicas } from '../replicas/replicas.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { UsageTracker } from '../usage/tracker.ts'
+import type { WebhookService } from '../webhooks/dependencies.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -23,4 +24,5 @@ export interface Dependencies {
   readonly metrics: Metrics
   readonly shared: Replicas
   readonly conversations: Conversations
+  readonly webhooks: WebhookService
 }

@@ -22,6 +22,7 @@ import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { limitAuthFailures } from '../operations/access.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
 import { moveUsage } from '../usage/usage.ts'
+import { moveWebhooks } from '../webhooks/webhooks.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   type Claim,
@@ -84,6 +85,7 @@ export async function claimKey(
   deps.keys.invalidate()
   deps.agents.invalidate()
   deps.usage.invalidate()
+  deps.webhooks.invalidate()
   return claim
 }
 
@@ -161,6 +163,7 @@ async function moveEverything(trx: Dependencies['db'], from: string, to: string)
   const agents = await moveAgents(trx, from, to)
   const files = await moveFiles(trx, from, to)
   const artifacts = await moveArtifacts(trx, from, to)
+  await moveWebhooks(trx, from, to)
   const { days: usage_days, calls: usage_calls } = await moveUsage(trx, from, to)
   return { agents, files, artifacts, usage_days, usage_calls }
 }
@@ -219,7 +222,7 @@ export const managerOperations = {
     http: { method: 'POST', path: '/v1/manager/active-key' },
     docs: {
       summary: "Switch to another of the user's keys",
-      failures: { 404: 'The id does not belong to a key of the user.' },
+      failures: { 404: "The id does not belong to one of the user's keys." },
     },
     input: KeyChoice,
     output: Me,

@@ -18,7 +18,7 @@ const ConsoleUserObject = z
     created_at: seconds,
     last_seen_at: seconds,
   })
-  .meta({ id: 'ConsoleUser', description: 'A console user, with the identity that the proxy sent last.' })
+  .meta({ id: 'ConsoleUser', description: 'A console user, with the identity that the proxy last sent.' })
 
 const ConsoleKey = z
   .strictObject({
@@ -42,7 +42,7 @@ export const Me = z
     user: ConsoleUserObject.nullable().meta({ description: 'Null if the caller authenticated with a key.' }),
     is_administrator: z.boolean(),
     signed_in_by: z.enum(['key', 'proxy', 'link']).meta({
-      description: 'How the user signed in. Clients can sign out only of a session that started with a link.',
+      description: 'Sign-in method. Only a session that started with a link can be signed out.',
     }),
     keys: z.array(ConsoleKey).meta({ description: "The user's keys that are not revoked, newest first." }),
     parent_key: publicKey,

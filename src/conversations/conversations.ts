@@ -17,7 +17,7 @@ import {
   type MaintenanceDependencies,
   startConversationMaintenance,
 } from './retention/maintenance.ts'
-import { deleteConversationRows, moveConversations } from './retention/rows.ts'
+import { deleteNow, moveConversations } from './retention/rows.ts'
 import { deleteTurn, findTurn, listRunningTurns, readEvents, requestCancel, type TurnRow } from './store.ts'
 import {
   acceptTurn,
@@ -35,6 +35,7 @@ import { entriesOf, type LogEntry, type LogRun, toEntries } from './turns/segmen
 import { StoreHealth, toUnstoredReason } from './turns/store-health.ts'
 import { StoredLogs } from './turns/stored-logs.ts'
 import { TurnWriter } from './turns/writer.ts'
+import { prepareDeletion, prepareFailed } from './webhooks/events.ts'
 
 export { recordExpiry } from './admin/audit.ts'
 export {
@@ -237,7 +238,7 @@ export class Conversations {
   async deleteConversation(id: string): Promise<void> {
     await this.cancelTurnsOf(id)
     const { write, scrub } = await this.storage.open()
-    await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
+    await deleteNow(write, [id], await prepareDeletion(this.deps.webhooks, 'deleted'))
     await this.data.dropDeleted()
     await scrub()
     this.quota.forget()
@@ -250,7 +251,7 @@ export class Conversations {
       const database = await this.storage.find()
       if (database === undefined) return
       const doomed = { tenant: tenantId, agentId }
-      await deleteAgentConversations(database, { clock: this.deps.clock, data: this.data }, doomed)
+      await deleteAgentConversations(database, { ...this.deps, data: this.data }, doomed)
       this.quota.forget()
     } catch (error) {
       this.deps.log.warn(
@@ -375,6 +376,7 @@ export class Conversations {
         failureCode: failure?.code,
         keepSeconds: plan.keepSeconds,
         nowSeconds: unixSeconds(this.deps.clock),
+        deliveries: await prepareFailed(this.deps.webhooks, { ...plan, conversationId }, turn.id, failure),
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }
@@ -387,6 +389,7 @@ export class Conversations {
   /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
   notify(id: string): void {
     this.stored.wake(id)
+    this.deps.webhooks?.wake()
     if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
   }
 

@@ -7,6 +7,7 @@ import type { Random } from '../lib/ids.ts'
 import type { Bus } from '../replicas/bus.ts'
 import type { Blobs } from '../storage/blobs.ts'
 import type { ConversationMetrics } from '../telemetry/conversation-metrics.ts'
+import type { EventPublisher } from '../webhooks/dependencies.ts'
 
 export interface Dependencies {
   readonly config: Pick<Config, 'conversations'>
@@ -18,6 +19,8 @@ export interface Dependencies {
   readonly log: Logger
   readonly bus: Bus
   readonly metrics: ConversationMetrics
+  /** Reports changes to webhooks; undefined without webhooks. */
+  readonly webhooks?: EventPublisher
   /** Derives the capabilities in event ids. */
   readonly capabilityKey: Buffer
   /** Returns unique microseconds since the epoch. */

@@ -248,14 +248,17 @@ type TitledItem = Pick<NewItem, 'role' | 'author' | 'body'>
 
 /** Returns the start of the first user message; null without one. */
 export function titleOf(items: readonly TitledItem[]): string | null {
+  const start = textOf(items).trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
+  return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null
+}
+
+/** Returns the text of the first user message; empty without one. */
+export function textOf(items: readonly TitledItem[]): string {
   const first = items.find(({ role, author }) => role === 'user' && author !== 'service')
-  if (first === undefined) return null
-  const { content } = first.body as { content?: unknown }
-  const text = Array.isArray(content)
+  const { content } = (first?.body ?? {}) as { content?: unknown }
+  return Array.isArray(content)
     ? content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join(' ')
     : String(content ?? '')
-  const start = text.trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
-  return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null
 }
 
 /** Derives the title again, because it may contain text of an item that was deleted. */

@@ -3,21 +3,25 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { type ConversationDatabase, createConversationStorage } from '../db/open.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
+import type { Dependencies } from './dependencies.ts'
 import { listDataBlobs } from './inline-data/data-rows.ts'
 import type { ItemData } from './inline-data/item-data.ts'
-import { deleteConversationRows } from './retention/rows.ts'
+import { deleteNow } from './retention/rows.ts'
 import type { ConversationRow } from './store.ts'
+import { prepareDeletion } from './webhooks/events.ts'
 
 export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
 export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
+export { readFilter } from './admin/log.ts'
 export { ItemData } from './inline-data/item-data.ts'
 export { renderConversations } from './requests.ts'
+export { rebuildIndex } from './search/index-rows.ts'
 export type { ConversationRow } from './store.ts'
 
 /** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */
 export async function deleteAnyConversation(
-  deps: AuditDeps & { readonly data: ItemData },
+  deps: AuditDeps & Pick<Dependencies, 'webhooks'> & { readonly data: ItemData },
   actor: Actor,
   { write, scrub }: ConversationDatabase,
   { id, tenant: tenantId, agent_id: agentId, turns }: ConversationRow,
@@ -29,7 +33,7 @@ export async function deleteAnyConversation(
     tenantId,
     details: { agent_id: agentId || null, turns },
   })
-  await write.transaction().execute((trx) => deleteConversationRows(trx, [id]))
+  await deleteNow(write, [id], await prepareDeletion(deps.webhooks, 'deleted'))
   await deps.data.dropDeleted()
   await scrub()
 }

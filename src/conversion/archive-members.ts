@@ -9,8 +9,8 @@ export const DEFLATED = 8
 /** General purpose flag: the checksum and sizes follow the member's data. */
 export const HAS_DESCRIPTOR = 0x08
 /**
- * Possible sizes of a data descriptor in bytes: none, without or with a signature, and with 4-byte or 8-byte
- * sizes. Some writers omit it for folders.
+ * Possible sizes of a data descriptor in bytes: 0 if it is missing, otherwise with or without a signature,
+ * and with 4-byte or 8-byte sizes. Some writers omit it for folders.
  */
 const descriptorBytes: readonly number[] = [0, 12, 16, 20, 24]
 const LOCAL_HEADER_BYTES = 30

@@ -25,7 +25,10 @@ import { hasArchiveSignature, isArchive } from './media.ts'
 const MIB = 1024 ** 2
 const MAX_ENTRIES = 10_000
 const MAX_INFLATED_BYTES = 8 * 1024 * MIB
-/** A ZIP bomb inflates a hundredfold or more. A small blank image does too, but is harmless below `HARMLESS_BYTES`. */
+/**
+ * A ZIP bomb inflates a hundredfold or more. A small blank image does too, but is harmless below
+ * `HARMLESS_BYTES`.
+ */
 const MAX_RATIO = 100
 const HARMLESS_BYTES = 64 * MIB
 const MAX_DEPTH = 3
@@ -92,7 +95,7 @@ function readName(entry: Entry, { fileName }: LocalFileHeader): string {
 }
 
 const KIND_BITS = 0o170000
-/** The mode that some Java programs write for folders. It is not the mode of any kind of file. */
+/** The mode that some Java programs write for folders. No file type has this mode. */
 const NO_MODE = 0xffff
 /** File kinds: unspecified, regular file, directory. */
 const plainKinds = [0, 0o100000, 0o040000]

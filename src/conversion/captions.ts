@@ -35,8 +35,9 @@ function renderSubrip(text: string): string {
 }
 
 /**
- * Text with a higher share of non-ASCII characters is not in a Western language. There, about a seventh of the
- * letters are accented, or more in short texts; in other alphabets, nearly all letters are non-ASCII.
+ * Text with a higher share of non-ASCII letters is not in a Western language. In Western languages, about a
+ * seventh of the letters are accented, and more in short texts. In other alphabets, nearly all letters are
+ * non-ASCII.
  */
 const MAX_ACCENTED_SHARE = 0.5
 
@@ -79,7 +80,7 @@ interface Cue {
   readonly endMs: number
   readonly id?: string
   readonly settings?: string
-  /** In WebVTT syntax, without empty lines. */
+  /** Text in WebVTT syntax, without empty lines. */
   readonly lines: readonly string[]
 }
 
@@ -240,7 +241,7 @@ function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }
 
-/** Accepts missing numbers, empty lines in texts and cues in any order. Drops cues without text. */
+/** Accepts missing numbers, empty lines in cue text, and cues in any order. Drops cues without text. */
 function parseSubrip(text: string): Cue[] {
   const lines = toLines(text)
   const starts = lines.flatMap((line, index) =>

@@ -37,8 +37,8 @@ export interface Converted {
 export type Converter = Awaited<ReturnType<typeof createConverter>>
 
 /**
- * Shorter time limits for small files, so that they do not delay other conversions; they include the startup
- * of the process.
+ * Shorter time limits for kinds with small files, so that they do not delay other conversions. The limits
+ * include the startup of the process.
  */
 const maxMs: Readonly<Partial<Record<ConversionKind, number>>> = { thumbnail: 30_000, captions: 60_000 }
 

@@ -132,7 +132,7 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
     )
   if (found.encoding !== 'UTF8') {
     throw new StartupError(
-      `The database ${database} of ${name} uses the encoding ${found.encoding}; create one with \`createdb --encoding=UTF8 --template=template0\`.`,
+      `The database ${database} of ${name} uses the encoding ${found.encoding}; create a database with \`createdb --encoding=UTF8 --template=template0\`.`,
     )
   }
   if (found.is_standby)

@@ -21,6 +21,7 @@ export type {
   TurnStatus,
   TurnTable,
   VisitorTable,
+  WebhookDeliveryTable,
 } from './conversations/tables.ts'
 export { conversationTableNames } from './conversations/tables.ts'
 

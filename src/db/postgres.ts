@@ -188,7 +188,7 @@ const SLOW_AFTER_MS = 2_000
  */
 type LivenessProbe = (client: PoolClient) => () => void
 
-/** Runs at most one probe at a time, whose result is for all statements. */
+/** Runs at most one probe at a time; all slow statements share its result. */
 function createLivenessProbe(config: ClientConfig): LivenessProbe {
   let asking: Promise<boolean> | undefined
 

@@ -47,7 +47,8 @@ export async function openSnapshotSource(
   try {
     if (main.schema === undefined) throw noTables(path)
     const conversations = withConversations ? await openConversations(dataDir) : undefined
-    // Pins the conversations first: then each of their agents is in `db`, or the audit log records its deletion.
+    // Pins the conversations first, so that each of their agents is in `db` or its deletion is in the audit
+    // log.
     const pin = () => {
       conversations?.pin()
       main.pin()
@@ -83,7 +84,9 @@ export async function openSnapshotSource(
   }
 }
 
-/** Opens the file of stored conversations; a server that was killed while it created the file leaves it without tables. */
+/**
+ * Opens the file of stored conversations. The file has no tables if a server was killed while creating it.
+ */
 async function openConversations(dataDir: string) {
   const path = join(dataDir, conversationsFile)
   if (!existsSync(path)) return undefined

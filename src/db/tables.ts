@@ -1,5 +1,8 @@
 /** Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
+import type { VisitorSecretTable, WebhookTable } from './conversations/webhook-tables.ts'
+
+export type { VisitorSecretTable, WebhookTable } from './conversations/webhook-tables.ts'
 
 export interface ParentKeyTable {
   /** The key's public part, 12 base62 characters. It identifies the tenant. */
@@ -59,7 +62,7 @@ export interface CredentialTable {
   /** Unix seconds from which the secret is rejected; null for the current secret. */
   valid_until: number | null
   created_at: number
-  /** Set while the secret's agent is in the bin, during which the secret is rejected. */
+  /** Set while the agent is in the bin; the secret is rejected during this time. */
   suspended_at: number | null
 }
 
@@ -71,7 +74,7 @@ export interface AgentTable {
   source: string
   format: 'yaml' | 'markdown'
   key_id: string
-  /** The encrypted agent key, which lists return in plain text. */
+  /** The encrypted agent key. The API returns it in plain text. */
   key_sealed: string
   key_hint: string
   /** Microseconds since the epoch; orders agents by creation. */
@@ -91,7 +94,7 @@ export interface AgentVersionTable
 }
 
 export interface UsageCallTable {
-  /** Sortable: starts with the Unix time of the call's start in milliseconds, as 15 digits. */
+  /** Sortable: starts with the Unix time in milliseconds at which the call began, as 15 digits. */
   id: string
   /** The request id of the response. It is not unique, because clients may send their own. */
   request_id: string
@@ -99,7 +102,7 @@ export interface UsageCallTable {
   agent_id: string
   model: string
   provider: string
-  /** `ok`, `left` (the client disconnected), or the reason of the failure. */
+  /** `ok`, `left` (the client disconnected), or the reason for the failure. */
   status: string
   prompt_tokens: number
   completion_tokens: number
@@ -226,6 +229,8 @@ export interface ArtifactTable {
   finished_at: number | null
   /** Unix seconds at which an unfinished upload or a reserved id expires; null for a complete upload. */
   expires_at: number | null
+  /** Unix seconds at which a ready artifact was moved to the bin; null for all others. */
+  binned_at: number | null
 }
 
 /**
@@ -267,7 +272,7 @@ export interface AuditEventTable {
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider'
+  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider' | 'webhook'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */
@@ -276,7 +281,7 @@ export interface AuditEventTable {
   details: string
 }
 
-/** A model provider that an administrator added; those of the environment are not stored. */
+/** A model provider that an administrator added; providers in the configuration are not stored. */
 export interface ProviderTable {
   name: string
   kind: 'gateway' | 'local'
@@ -339,6 +344,8 @@ export interface Tables {
   sessions: SecretTable
   audit_events: AuditEventTable
   providers: ProviderTable
+  webhooks: WebhookTable
+  visitor_secrets: VisitorSecretTable
   installation: InstallationTable
   rate_windows: RateWindowTable
   stream_slots: StreamSlotTable
@@ -364,6 +371,8 @@ export const tableOwners = {
   budget_reservations: 'usage',
   files: 'files',
   providers: 'models',
+  webhooks: 'webhooks',
+  visitor_secrets: 'visitors',
   artifacts: 'artifacts',
   artifact_endings: 'artifacts',
   jobs: 'artifacts',

@@ -1,4 +1,6 @@
-/** Provides what all pages share: the design tokens, the typeface and the mark (docs/design.md). */
+/**
+ * Provides the assets that all pages share: the design tokens, the typeface and the mark (docs/design.md).
+ */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -35,7 +37,10 @@ const mark = readOwn('mark.svg')
 export const stylePath = `/design/style-${digestOf(style)}.css`
 export const markPath = `/design/mark-${digestOf(mark)}.svg`
 
-/** The elements for a page's head. Only the font for Latin scripts is preloaded; others load when text needs them. */
+/**
+ * The elements for a page's head. Preloads only the font for Latin scripts; other fonts load when text needs
+ * them.
+ */
 export const designHead = `<link rel="icon" href="${markPath}" type="image/svg+xml">
 <link rel="preload" href="${fontPath}/inter-latin-wght-normal.woff2" as="font" type="font/woff2" crossorigin>
 <link rel="stylesheet" href="${stylePath}">`

@@ -71,7 +71,10 @@ export async function createFile(
   return row
 }
 
-/** @throws ServiceError `invalid_value` if `after` is not a file id, or not in a list sorted by name or size. */
+/**
+ * @throws ServiceError `invalid_value` if `after` is not a file id or, in a list sorted by name or size, not
+ * the id of a listed file.
+ */
 export async function listFiles(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,
@@ -160,7 +163,7 @@ function positionOf(id: string): number {
   return Number.parseInt(digits, 36)
 }
 
-/** `listOthers` finds the blobs in the store of files that belong to stored conversations. */
+/** `listOthers` finds the blobs of stored conversations, which are in the same store. */
 export function listFilePlaces(db: Database, blobs: Blobs, listOthers: ListOwned): BlobPlace[] {
   const listOwned: ListOwned = async (names) => {
     const [own, others] = await Promise.all([listOwnedBlobs(db, names), listOthers(names)])

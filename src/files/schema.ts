@@ -80,7 +80,7 @@ export const FileListQuery = z.object({
   sort: z
     .enum(['created', 'name', 'size'], { error: 'must be created, name or size' })
     .default('created')
-    .meta({ description: 'What the list is sorted by.' }),
+    .meta({ description: 'Sort field.' }),
   q: searchText().optional().meta({ description: 'Returns only files whose name or id contains this text.' }),
   purpose: label().optional().meta({ description: 'Returns only files with this purpose.' }),
 })

@@ -6,7 +6,7 @@ import { contains, findListPlace, type ListPlace, type Order, pageOf } from '../
 
 export type FileRow = Selectable<FileTable>
 
-/** Sort keys of lists of files; the id breaks ties. */
+/** Sort expressions for lists of files; the id breaks ties. */
 export const fileSorts = {
   created: sql.ref('position'),
   name: sql`lower(filename)`,

@@ -65,7 +65,8 @@ export async function writeGenerated(content: GeneratedContent, call: DownloadCa
     yield* { [Symbol.asyncIterator]: () => pieces }
   }
   try {
-    await pipeline(Readable.from(all()), response, { signal })
+    // Reads no pieces ahead, because a piece can have several megabytes.
+    await pipeline(Readable.from(all(), { highWaterMark: 1 }), response, { signal })
   } catch (error) {
     throw isDisconnect(error) && signal.aborted ? signal.reason : error
   }
@@ -113,7 +114,10 @@ function dispositionOf({ mediaType, filename, isAttachment }: DownloadContent): 
   return createDisposition(toSafeName(filename), { type })
 }
 
-/** Removes folders, control characters and bidirectional formatting characters from a file name; never returns an empty name, `.` or `..`. */
+/**
+ * Removes folders, control characters and bidirectional formatting characters from a file name. Never returns
+ * an empty name, `.` or `..`.
+ */
 export function toSafeName(filename: string): string {
   const name = filename
     .toWellFormed()

@@ -65,7 +65,10 @@ export function tokenOf({ method, url = '' }: IncomingMessage): string | undefin
   return new URLSearchParams(url.slice(url.indexOf('?'))).get('token') ?? undefined
 }
 
-/** Returns the peer's address or, if the peer is a trusted proxy, the last untrusted address in `X-Forwarded-For`. */
+/**
+ * Returns the peer's address or, if the peer is a trusted proxy, the last untrusted address in
+ * `X-Forwarded-For`.
+ */
 export function clientAddressOf(request: IncomingMessage, trusted: readonly AddressBlock[]): string {
   let client = plainAddress(request.socket.remoteAddress ?? '')
   if (trusted.length === 0) return client
@@ -127,8 +130,8 @@ const EMPTY = Buffer.alloc(0)
 
 const FREE_CHUNKS = 5_000
 /**
- * Minimum average size of chunks; far smaller than a network packet, in which a slow connection delivers its
- * bytes.
+ * Minimum average chunk size. Even a slow connection delivers its bytes in network packets, which are far
+ * larger.
  */
 const MIN_AVERAGE_BYTES = 128
 

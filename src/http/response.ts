@@ -89,7 +89,7 @@ export function preflightHeaders(request: IncomingMessage): string[] {
 
 export const STALL_MS = 120_000
 
-/** Bytes as text, one character for each. Joining such text costs less than copying bytes to a new buffer. */
+/** Bytes as text, one character per byte. Joining such text costs less than copying bytes to a new buffer. */
 export type Latin1 = string
 
 /**
@@ -152,7 +152,7 @@ export function endAfterBody(
 }
 
 /**
- * Reads and discards what the client still sends, for at most a second or until that costs too much CPU time.
+ * Reads and discards the rest of the request for at most a second, or until that costs too much CPU time.
  * Calls `onStop` when it stops reading.
  */
 export function discardBody(

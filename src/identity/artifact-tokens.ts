@@ -1,4 +1,4 @@
-/** Mints and verifies signed tokens for uploading or viewing one artifact, without database access. */
+/** Mints and verifies signed tokens for uploading or viewing one artifact. Tokens are not stored. */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
@@ -11,7 +11,7 @@ export interface ArtifactTokens {
   mint(grant: Omit<TokenCaller, 'kind'>): string
   /**
    * Returns a token's caller, or undefined if the signature is wrong, the token has expired, or its parent
-   * key is revoked.
+   * key is expired, disabled or revoked.
    */
   find(text: string): Promise<TokenCaller | undefined>
 }

@@ -25,7 +25,9 @@ export const auditActions = [
   'agent.restore',
   'agent.delete',
   'file.delete',
+  'artifact.bin',
   'artifact.delete',
+  'artifact.restore',
   'conversation.read',
   'conversation.export',
   'conversation.delete',
@@ -36,6 +38,10 @@ export const auditActions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'webhook.create',
+  'webhook.update',
+  'webhook.delete',
+  'webhook.rotate',
   'session.offer',
   'session.begin',
 ] as const
@@ -43,10 +49,10 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: {
-    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider'
+    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider' | 'webhook'
     readonly id: string
   }
-  /** The parent key that is or owns the target; null without one. */
+  /** Public id of the parent key that is or owns the target; null if no key does. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>
@@ -82,7 +88,7 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
   await deps.db.insertInto('audit_events').values(row).execute()
 }
 
-/** Times are Unix seconds, inclusive. */
+/** `from` and `to` are Unix seconds, inclusive. */
 export interface AuditQuery extends PageQuery {
   readonly action?: AuditEvent['action'] | undefined
   readonly actor?: string | undefined
@@ -136,7 +142,7 @@ export async function listVersionAuthors(
   return new Map(rows.map(({ actor, details }) => [JSON.parse(details).version, actor]))
 }
 
-/** Returns those of `targetIds` that have an event with this action. */
+/** Returns the ids in `targetIds` that have an event with this action. */
 export async function listTargetsWith(
   { db }: Pick<Dependencies, 'db'>,
   action: AuditEvent['action'],

@@ -136,7 +136,8 @@ export interface UserDirectory {
    */
   find(implicit: ImplicitCredentials, trace: Trace): Promise<ParentCaller | undefined>
   /**
-   * Drops all cached users; must be called after every change to users. Invalidating the keys calls this too.
+   * Drops all cached users; must be called after every change to users. Invalidating the keys also drops
+   * them.
    */
   invalidate(): void
 }

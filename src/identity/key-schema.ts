@@ -41,7 +41,10 @@ export const KeyName = z
   .trim()
   .min(1, 'must not be empty')
   .max(200, 'must be at most 200 characters')
-  .refine((name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name), 'must be a single line')
+  .refine(
+    (name) => !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name),
+    'must not contain line breaks or control characters',
+  )
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
 

@@ -10,11 +10,14 @@ export type ParentKeyRow = Selectable<ParentKeyTable>
 export interface FoundCredential {
   readonly digest: string
   readonly caller: Caller
-  /** The Unix second at which the secret or the parent key expires, whichever is first. */
+  /** The Unix second at which the secret or the parent key expires, whichever comes first. */
   readonly validUntil: number | null
 }
 
-/** Finds a credential. Returns undefined if it is unknown, or if its parent key is revoked or disabled. */
+/**
+ * Finds a credential. Returns undefined if it is unknown, its parent key is revoked or disabled, or its agent
+ * is in the bin.
+ */
 export async function findCredential(db: Database, digest: string): Promise<FoundCredential | undefined> {
   const row = await db
     .selectFrom('credentials')
@@ -79,7 +82,7 @@ export function selectNewestFirst(db: Database) {
   return db.selectFrom('parent_keys').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
 }
 
-/** Sort keys of lists of keys; the id breaks ties. */
+/** Sort expressions for lists of keys; the id breaks ties. */
 export const keySorts = {
   created: sql.ref('created_at'),
   name: sql`lower(name)`,
@@ -111,7 +114,7 @@ export async function selectKeys(
   return pageOf(found, { by: keySorts[sort], order, after: place, limit }).execute()
 }
 
-/** Selects the same keys as `stateOf`. */
+/** Selects the keys for which `stateOf` returns this state. */
 function hasState(state: KeyState, now: number) {
   return (where: ExpressionBuilder<Tables, 'parent_keys'>) => {
     const isLive = where('revoked_at', 'is', null)

@@ -102,8 +102,8 @@ export function listParentKeys({ db }: Pick<Dependencies, 'db'>): Promise<Parent
 }
 
 /**
- * Revokes a parent key and its agents' keys; with `withCreated` also the keys that it created, and those that
- * they created. Returns the ids of the revoked keys, that of the key itself first. @throws ServiceError
+ * Revokes a parent key and its agents' keys; with `withCreated`, also the keys that it created, directly or
+ * through other keys. Returns the ids of the revoked keys, starting with the key itself. @throws ServiceError
  * `not_found` if the key does not exist or is already revoked.
  */
 export async function revokeParentKey(
@@ -225,7 +225,10 @@ interface NewParentKey extends Omit<Insertable<ParentKeyTable>, 'id' | 'hint' | 
   readonly key: MintedKey
 }
 
-/** Inserts a parent key and its secret. Runs in the caller's transaction, after which the caller calls `keys.invalidate()`. */
+/**
+ * Inserts a parent key and its secret in the caller's transaction. The caller must call `keys.invalidate()`
+ * afterwards.
+ */
 export async function insertKeyRows(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
@@ -252,7 +255,7 @@ export function keyNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `Parent key '${withoutKeys(id)}' does not exist or was revoked.`)
 }
 
-/** Returns whether any parent key's text has been shown to a user. */
+/** Returns whether any parent key was not created automatically on a user's first visit. */
 export async function hasParentKey(db: Database): Promise<boolean> {
   const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
   return (await query.executeTakeFirst()) !== undefined
@@ -281,4 +284,16 @@ export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): 
   const row = await findParentKey(db, id)
   if (row === undefined || row.revoked_at !== null) throw keyNotFound(id)
   return row
+}
+
+/** Returns which of these keys are revoked. */
+export async function listRevokedKeys(db: Database, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  const rows = await db
+    .selectFrom('parent_keys')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('revoked_at', 'is not', null)
+    .execute()
+  return rows.map(({ id }) => id)
 }

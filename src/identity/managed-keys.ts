@@ -78,7 +78,10 @@ export async function getManagedKey(
   return row
 }
 
-/** Creates a key. A key that manages keys passes its own limits and its expiry on to the new key. @throws ServiceError `insufficient_permissions`, `invalid_value` */
+/**
+ * Creates a key. A key that manages keys passes its own limits and its expiry on to the new key.
+ * @throws ServiceError `insufficient_permissions`, `invalid_value`
+ */
 export async function createManagedKey(
   deps: Deps,
   actor: Actor,
@@ -247,7 +250,7 @@ function resolveSettings(
   if (expiresAt != null && expiresAt <= unixSeconds(clock))
     throw invalid('expires_at', 'must be in the future')
   if (expiresAt != null && manager?.expires_at != null && expiresAt > manager.expires_at)
-    throw invalid('expires_at', `must be at most ${manager.expires_at}, when the calling key expires`)
+    throw invalid('expires_at', `must be at most ${manager.expires_at}, the expiry of the calling key`)
   return {
     ...(requests !== undefined && { requests_per_minute: requests ?? manager?.requests_per_minute ?? null }),
     ...(streams !== undefined && { max_streams: streams ?? manager?.max_streams ?? null }),
@@ -259,7 +262,7 @@ function assertAtMost(param: string, value: number | null | undefined, limit: nu
   if (value != null && limit > 0 && value > limit)
     throw invalid(
       param,
-      `must be at most ${limit} (got ${value}), the limit of the server or of the calling key`,
+      `must be at most ${limit}, the limit of the server or the calling key (got ${value})`,
     )
 }
 

@@ -54,7 +54,7 @@ export const keysOperations = {
 
   rotate: mutation({
     http: { method: 'POST', path: '/v1/keys/rotate' },
-    docs: { summary: 'Rotate a parent key' },
+    docs: { summary: 'Rotate the calling parent key' },
     input: KeyRotation,
     output: ParentKeyRotated,
     run: async ({ context, input }) => {
@@ -114,7 +114,7 @@ export const keysOperations = {
     http: { method: 'POST', path: '/v1/keys/{key_id}' },
     request: { bodySchema: ParentKeyChanges },
     docs: {
-      summary: 'Rename a parent key, or change its expiry or its limits',
+      summary: 'Change the name, expiry or limits of a parent key',
       description:
         'An absent field stays as it is; null removes the expiry or the limit. A limit cannot exceed the limit of the server or of the calling key.',
       failures,

@@ -35,7 +35,7 @@ export function readIdentity(
   const fields = readFields(implicit.rawHeaders, headers)
   if (fields.email === undefined) return undefined
   const email = parseEmail(fields.email)
-  if (email === undefined) throw invalidHeader(headers.email, 'is not an e-mail address')
+  if (email === undefined) throw invalidHeader(headers.email, 'is not an email address')
   return toIdentity(email, fields)
 }
 
@@ -95,7 +95,7 @@ function toIdentity(email: string, fields: Fields): Identity {
 }
 
 function invalidHeader(name: string, problem: string): ServiceError {
-  return new ServiceError('invalid_value', `The header ${name} ${problem}.`, {
+  return new ServiceError('invalid_value', `The ${name} header ${problem}.`, {
     param: name,
     code: 'invalid_identity',
   })

@@ -51,7 +51,7 @@ export async function findOrCreateUser(
   return activateKey(deps, user, identity, trace)
 }
 
-/** Creates the user. If two first visits are concurrent, only one of them does so. */
+/** Creates the user. If two first visits are concurrent, only one of them creates the user. */
 async function createUser(deps: UserDeps, identity: Identity, trace: Trace): Promise<UserRow> {
   const { email, name, username = null } = identity
   const now = unixSeconds(deps.clock)
@@ -110,7 +110,7 @@ async function assignKey(
   return { ...user, active_key_id }
 }
 
-/** Sort keys of lists of users; the id breaks ties. */
+/** Sort expressions for lists of users; the id breaks ties. */
 export const userSorts = {
   created: sql.ref('created_at'),
   email: sql.ref('email'),

@@ -75,12 +75,13 @@ function checksumOf(body: string): string {
 }
 
 /**
- * Shortens each key to its prefix and public id, and each artifact token to its secret's id; key hints do not
- * match.
+ * Shortens each key to its prefix and public id, and each artifact or visitor token to its first characters.
+ * Leaves key hints unchanged.
  */
 export function withoutKeys(text: string): string {
   return text
     .replace(/((?:svc_(?:scoped_)?|agnt_key-)\w{12})\w+/g, '$1…')
     .replace(/(atk_[\w-]{8})\.[\w.-]+/g, '$1…')
     .replace(/(vst_\w{6})[\w.-]+/g, '$1…')
+    .replace(/((?:whsec|vsk)_[\w+/]{4})[\w+/=-]+/g, '$1…')
 }

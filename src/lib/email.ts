@@ -1,4 +1,4 @@
-/** Normalizes and validates e-mail addresses, which identify users. */
+/** Normalizes and validates email addresses, which identify users. */
 
 /** Maximum length of an address, in characters (RFC 3696, section 3). */
 export const LONGEST_EMAIL = 320

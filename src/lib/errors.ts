@@ -43,7 +43,7 @@ interface ErrorDetails {
   code?: string
   /** Whole seconds after which the same request may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number
-  /** The id of the last event of a stream that is stored. */
+  /** The id of the last stored event of the stream. */
   lastEventId?: string
   /** The path's HTTP methods, for the `Allow` header. */
   allow?: readonly string[]

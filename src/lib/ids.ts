@@ -10,7 +10,7 @@ export type Random = (bytes: number) => Uint8Array
 const POOL_BYTES = 4096
 let pool = Buffer.alloc(0)
 
-/** Requests random bytes from the system for many ids at once, because each request costs as much as several ids. */
+/** Fetches random bytes in blocks, because one system call takes as long as generating several ids. */
 export const systemRandom: Random = (bytes) => {
   if (bytes > POOL_BYTES) return randomBytes(bytes)
   if (bytes > pool.length) pool = randomBytes(POOL_BYTES)

@@ -29,19 +29,20 @@ export function isPrivateAddress(host: string): boolean {
 export type Reach = 'any' | 'public'
 
 /**
- * Checks the addresses to which a host name resolves for each connection, because DNS answers change. Callers
- * must check literal addresses themselves.
+ * For each connection, checks the addresses to which the host name resolves, because DNS answers change.
+ * Callers must check literal addresses themselves.
  */
 export function guardLookup(
   lookup: LookupFunction = lookupName,
   isRejected = isForbiddenAddress,
+  reject: (hostname: string, address: string) => Error = rejectAddress,
 ): LookupFunction {
   return (hostname, lookupOptions, callback) => {
     lookup(hostname, lookupOptions, (error, found, family) => {
       if (error !== null) return callback(error, found, family)
       const addresses = typeof found === 'string' ? [found] : found.map((each) => each.address)
       const rejected = addresses.find(isRejected)
-      if (rejected !== undefined) return callback(rejectAddress(hostname, rejected), found, family)
+      if (rejected !== undefined) return callback(reject(hostname, rejected), found, family)
       callback(null, found, family)
     })
   }
@@ -76,6 +77,38 @@ export function createGuardedConnector(
       ? callback(rejectAddress(target.hostname, target.hostname), null)
       : connect(target, callback)
 }
+
+/** Connects only to addresses that `isRejected` accepts; checks the addresses of a host name for each connection. */
+export function createCheckedConnector(
+  connectMs: number,
+  {
+    isRejected,
+    isExempt,
+    lookup = lookupName,
+  }: {
+    readonly isRejected: (address: string) => boolean
+    /** Returns whether all addresses of a host are accepted. */
+    readonly isExempt: (hostname: string) => boolean
+    readonly lookup?: LookupFunction | undefined
+  },
+): buildConnector.connector {
+  const connectTo = (using: LookupFunction) =>
+    buildConnector({ timeout: connectMs, allowH2: false, lookup: using })
+  const guarded = connectTo(guardLookup(lookup, isRejected, notPublic))
+  const unguarded = connectTo(lookup)
+  return (target, callback) => {
+    if (isExempt(target.hostname)) return unguarded(target, callback)
+    if (isRejected(target.hostname)) return callback(notPublic(target.hostname), null)
+    return guarded(target, callback)
+  }
+}
+
+/** Has a code, because callers report this failure differently from a failed connection. */
+function notPublic(hostname: string): Error {
+  return Object.assign(new Error(`${hostname} is not a public address.`), { code: ADDRESS_NOT_PUBLIC })
+}
+
+export const ADDRESS_NOT_PUBLIC = 'ADDRESS_NOT_PUBLIC'
 
 /** Removes an IPv6 address's zone, such as `%eth0`. */
 export function withoutZone(address: string): string {

@@ -60,7 +60,7 @@ export class ModelCatalogue {
     this.replace(backends)
   }
 
-  /** The providers' names in their order. */
+  /** The names of the providers, in order of precedence. */
   get providers(): readonly string[] {
     return this.backends.map(({ name }) => name)
   }
@@ -88,7 +88,7 @@ export class ModelCatalogue {
     await this.refresh(backend)
   }
 
-  /** Returns the last check of a provider; undefined before its first model list. */
+  /** Returns the last check of a provider; undefined before the first check has ended. */
   check(name: string): ListCheck | undefined {
     return this.checks.get(name)
   }
@@ -135,7 +135,10 @@ export class ModelCatalogue {
     return { backend, model }
   }
 
-  /** Returns whether a model accepts a type of attachment; true if its provider does not list what it accepts. */
+  /**
+   * Returns whether a model accepts a type of attachment; true if its provider does not list the types that
+   * it accepts.
+   */
   takes({ backend, model }: ModelRoute, type: 'image' | 'pdf' | 'text'): boolean {
     const inputs = this.lists.get(backend.name)?.get(model)?.inputs
     return type === 'text' || inputs === undefined || inputs.includes(type === 'pdf' ? 'file' : 'image')

@@ -1,4 +1,4 @@
-/** Keeps the providers that calls can use in line with the environment and the database, without a restart. */
+/** Adds, replaces and removes the stored providers that calls can use, without a restart. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
@@ -11,7 +11,7 @@ import { reachOf } from './provider-test.ts'
 import { openProviderKey } from './sealed-provider-keys.ts'
 import { listProviderRows, type ProviderRow } from './store.ts'
 
-/** Also applies changes that the bus did not report, such as those of the CLI. */
+/** Polling interval; a poll finds changes that the bus did not report, such as changes by the CLI. */
 const POLL_EVERY_MS = 5_000
 
 interface LiveDeps {
@@ -39,7 +39,9 @@ export interface LiveProviders {
   close(): Promise<void>
 }
 
-/** Loads the stored providers next to `environment`, whose names take precedence. */
+/**
+ * Loads the stored providers in addition to those in `environment`, which take precedence if names are equal.
+ */
 export function followProviders(environment: readonly ChatBackend[], deps: LiveDeps): LiveProviders {
   const { config, db, log, models } = deps
   const retirement = createRetirement(config)
@@ -78,14 +80,14 @@ export function followProviders(environment: readonly ChatBackend[], deps: LiveD
     async close() {
       clearInterval(poll)
       isClosed = true
-      // Waits for a load that has started, which closes what it has opened.
+      // Waits for a load in progress, which closes the providers that it has opened.
       await reload()
       await Promise.all([closeAll(listBackends(loaded)), retirement.close()])
     },
   }
 }
 
-/** Runs `work` one at a time; calls during a run share the next one. */
+/** Runs `work` one at a time; calls during a run share the next run. */
 function inTurn(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
@@ -130,7 +132,7 @@ async function openStored(row: ProviderRow, { config, log, sealer }: LiveDeps): 
   }
 }
 
-/** Closes removed providers after the longest possible call, so that the calls that they have begun can end. */
+/** Closes removed providers after the longest possible call, so that their active calls can end. */
 function createRetirement({ timings }: Pick<Config, 'timings'>) {
   const retired = new Map<ChatBackend, NodeJS.Timeout>()
   const longestMs = timings.backendFirstEventMs + Math.max(timings.streamMaxMs, timings.backendTotalMs)
@@ -158,8 +160,8 @@ async function closeAll(backends: readonly ChatBackend[]): Promise<void> {
 }
 
 /**
- * Puts stored providers after those of the environment, but before mocks at the end of its list, so that the
- * default model is a real one.
+ * Puts stored providers after the configured ones, but before mocks at the end of the configured list, so
+ * that the default model is a real one.
  */
 function mergeProviders(
   environment: readonly ChatBackend[],

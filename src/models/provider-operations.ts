@@ -1,4 +1,4 @@
-/** Defines the operations with which administrators connect model providers. */
+/** Defines the operations with which administrators manage model providers. */
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf } from '../operations/operation.ts'
 import type { ModelCatalogue } from './catalogue.ts'
@@ -59,7 +59,7 @@ const { query, mutation } = operationsOf<Dependencies>()('Administration', admin
 export const providersOperations = {
   list: query({
     http: { method: 'GET', path: '/v1/manager/admin/providers' },
-    docs: { summary: 'List the model providers of the environment and of the console' },
+    docs: { summary: 'List the model providers in the configuration and in the database' },
     input: ProviderReference.pick({}),
     output: ProviderList,
     run: ({ context: { deps } }) => listProviders(deps),
@@ -71,7 +71,7 @@ export const providersOperations = {
     docs: {
       summary: 'Add a model provider',
       description: 'All replicas use the provider within seconds, without a restart.',
-      failures: { 409: 'A provider with this name exists, or there are too many.' },
+      failures: { 409: 'A provider with this name exists, or the maximum number of providers is reached.' },
     },
     input: ProviderCreation,
     output: Provider,
@@ -88,7 +88,7 @@ export const providersOperations = {
     docs: {
       summary: 'Change a model provider',
       description:
-        'A new server needs the key again, so that a stored key is never sent to another server. Running calls end with the previous values.',
+        'Changing the server requires the key again, so that a stored key is never sent to another server. Active calls keep the previous values.',
       failures: { ...notFound, ...readOnly },
     },
     input: ProviderUpdate,
@@ -104,7 +104,8 @@ export const providersOperations = {
     http: { method: 'DELETE', path: '/v1/manager/admin/providers/{name}' },
     docs: {
       summary: 'Delete a model provider',
-      description: 'Running calls end normally. Later calls of its models fail or use a fallback model.',
+      description:
+        'Active calls end normally. Later requests that name its models fail; agents that use them by default switch to another available default model.',
       failures: { ...notFound, ...readOnly },
     },
     input: ProviderReference,
@@ -121,7 +122,7 @@ export const providersOperations = {
     docs: {
       summary: 'Test a model provider',
       description:
-        'Requests the list of models once, which uses no tokens. A failure of the provider is a result, not an error.',
+        'Requests the list of models once, which uses no tokens. A failure of the provider is returned as a result, not as an error.',
       failures: notFound,
     },
     input: ProviderTestInput,

@@ -1,4 +1,4 @@
-/** Defines the schemas of providers, and renders them. */
+/** Defines the API schemas of providers, and renders providers and test results. */
 import { z } from 'zod'
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { BackendModel } from '../providers/provider.ts'
@@ -16,7 +16,7 @@ const name = z
   .max(64)
   .meta({
     description:
-      'Name of the provider, with which its model ids start: 1 to 32 lowercase letters, digits, `-` and `_`.',
+      'Name of the provider and prefix of its qualified model ids: 1 to 32 lowercase letters, digits, `-` and `_`.',
     examples: ['openai'],
   })
 
@@ -59,7 +59,7 @@ export const Provider = z
     name,
     source: z.enum(['environment', 'console']).meta({
       description:
-        '`environment` for a provider of the settings or the configuration file, which is read-only.',
+        '`environment` for a provider in the settings or the configuration file, which is read-only.',
     }),
     kind: z.enum(['gateway', 'local', 'mock', 'in_process']),
     base_url: z.string().nullable().meta({ description: 'Null for a provider inside the server.' }),

@@ -14,7 +14,7 @@ export function findProviderRow(db: Database, name: string): Promise<ProviderRow
   return db.selectFrom('providers').selectAll().where('name', '=', name).executeTakeFirst()
 }
 
-/** Inserts a provider, and returns false if one with this name is stored. */
+/** Inserts a provider; returns false if a provider with this name exists. */
 export async function insertProviderRow(db: Database, row: ProviderRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows: count } = await db
     .insertInto('providers')

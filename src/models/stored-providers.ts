@@ -117,8 +117,8 @@ export interface Tested extends ProviderTest {
 }
 
 /**
- * Tests the provider `name`, or with `fields` those values before they are saved. Without a key in `fields`, uses
- * the stored key if the server is the same.
+ * Tests the provider `name`, or the values in `fields` before they are saved. If `fields` contains no key,
+ * uses the stored key, provided that the server is the same.
  * @throws ServiceError `not_found`, or for an invalid field.
  */
 export async function testNamedProvider(
@@ -141,7 +141,7 @@ export async function testNamedProvider(
   return { ...tested, provider }
 }
 
-/** Finds a provider by its name, in the environment or the database. */
+/** Finds a provider by its name, in the configuration or the database. */
 async function findTested(deps: ProviderDeps, name: string): Promise<RemoteConfig> {
   const configured = deps.config.providers.find((provider) => provider.name === name)
   if (configured?.kind === 'gateway' || configured?.kind === 'local') return configured
@@ -171,7 +171,10 @@ export function listStoredProviders({ db }: Pick<ProviderDeps, 'db'>): Promise<P
   return listProviderRows(db)
 }
 
-/** Reads the stored providers for a command; `url` is the base URL. */
+/**
+ * Returns a stored provider's configuration with its decrypted key. @throws ServiceError `conflict` if the
+ * key cannot be decrypted.
+ */
 export function toRemote(deps: Pick<ProviderDeps, 'sealer'>, row: ProviderRow): RemoteConfig {
   return { kind: row.kind, name: row.name, url: row.base_url, apiKey: openStored(deps, row) }
 }
@@ -201,7 +204,7 @@ function assertAllowed({ config }: ProviderDeps): void {
   if (config.consoleProviders !== 'off') return
   throw new ServiceError(
     'insufficient_permissions',
-    'This server uses only the providers of its environment (PARLEY_CONSOLE_PROVIDERS=off).',
+    'This server uses only the providers in its environment (PARLEY_CONSOLE_PROVIDERS=off).',
   )
 }
 
@@ -226,7 +229,7 @@ function parseBaseUrl({ config }: ProviderDeps, { kind, base_url: text }: Provid
   if (isForbiddenAddress(hostname)) throw invalid('base_url', 'must not be a link-local or metadata address')
   const isPrivate = isPrivateAddress(hostname) || /(^|\.)localhost\.?$/.test(hostname)
   if (config.consoleProviders === 'public' && isPrivate)
-    throw invalid('base_url', 'must be a public address, because of PARLEY_CONSOLE_PROVIDERS=public')
+    throw invalid('base_url', 'must be a public address (PARLEY_CONSOLE_PROVIDERS=public)')
   return url
 }
 

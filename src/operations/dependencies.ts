@@ -15,7 +15,7 @@ export interface Dependencies {
   readonly shared: Pick<Replicas, 'limiter'>
   readonly authenticator: Authenticator
   readonly addressSharing: AddressSharing
-  /** Returns the bytes by which the attachments of an agent enlarge requests with its key. */
+  /** Returns the maximum number of bytes that an agent's attachments add to a request with its key. */
   readonly attachmentBytes: (caller: AgentCaller) => number | Promise<number>
   /**
    * Returns these dependencies with the database connections of one area of the API. Undefined if all areas

@@ -243,7 +243,7 @@ export const ChatError = z
       param: z.string().nullable(),
       code: z.string(),
       last_event_id: z.string().optional().meta({
-        description: 'With `event_not_kept`: the id of the last event of the stream that is stored.',
+        description: 'With `event_not_kept`: the id of the last stored event of the stream.',
       }),
     }),
   })
@@ -287,10 +287,11 @@ const tags = [
   { name: 'Manager', description: "The console API: the signed-in user, and the user's keys and agents." },
   {
     name: 'Administration',
-    description: 'The administrator API: all users and keys, usage and the audit log.',
+    description: 'The administrator API: all users and keys, model providers, usage and the audit log.',
   },
   { name: 'Models', description: 'List the models and agents that a request can use.' },
   { name: 'Usage', description: 'Get the usage of a parent key.' },
+  { name: 'Webhooks', description: 'Send events of stored conversations to your server.' },
 ]
 
 const securityOf: Readonly<Record<CallerKind, string>> = {

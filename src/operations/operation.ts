@@ -48,9 +48,12 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
   /** Number of body bytes charged as one request; 256 KiB by default. */
   readonly bytesPerRequest?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Returns true only for inputs that the schema accepts unchanged; REST then skips the schema, to save CPU time. */
+  /**
+   * Returns true only for inputs that the schema accepts unchanged. REST then skips the schema, to save CPU
+   * time.
+   */
   readonly isPlainInput?: (input: unknown) => boolean
-  /** Runs instead of the operation when a request has the header `Last-Event-ID`; the body is ignored. */
+  /** Runs instead of the operation when a request has the `Last-Event-ID` header; the body is ignored. */
   readonly resume?: (context: CallContext<C, D>, signal: AbortSignal) => Promise<EventStream>
   /** The last path parameter matches the rest of the path, including slashes. */
   readonly takesRest?: true
@@ -60,7 +63,7 @@ interface ResponseOptions {
   readonly status?: 201
   /** Set for a response with a stored file; lists the media types for the OpenAPI document. */
   readonly download?: readonly string[]
-  /** Media type of a file that the server creates while it sends it. */
+  /** Set for a file that the server generates while sending it; states the media type. */
   readonly generated?: string
   /** Set for an HTML response; also renders failures as HTML. */
   readonly page?: (failure: ServiceError) => Page
@@ -291,7 +294,7 @@ export class Download {
   }
 }
 
-/** A text file that the server creates while it sends it, so that its size has no limit. */
+/** A text file that the server generates while sending it, so that its size has no limit. */
 export class GeneratedFile {
   readonly content: GeneratedContent
 

@@ -256,7 +256,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   }
 
   /**
-   * Prepares a response that the caller writes itself. First reads a body that is still unread, because Node
+   * Prepares a response that the caller writes itself. First reads the rest of the request body, because Node
    * would read all of it afterwards.
    */
   async delegateResponse(): Promise<void> {

@@ -63,8 +63,8 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
 }
 
 /**
- * Returns true for operations on agents and files, and downloads of usage, which console users may also call. A
- * form upload requires a key.
+ * Returns true for operations that console users may also call: those on agents and files, and the CSV export
+ * of usage. A form upload requires a key.
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
   const isTheirs =
@@ -118,7 +118,9 @@ export function createRestEndpoint<D extends Dependencies>(
 /** Answers preflights without authentication, because browsers send them without credentials. */
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
-/** Charges requests to unknown paths to the rate limits; otherwise, keys could be guessed without limit. */
+/**
+ * Counts requests to unknown paths towards the rate limits; otherwise, keys could be guessed without limit.
+ */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
   const { bearer, token } = context.metadata
   const caller = await context.deps.authenticator.find(context.metadata)
@@ -158,7 +160,7 @@ function toRoute<D extends Dependencies>(operation: RestOperation<D>): Route<Any
   }
 }
 
-/** The route of a request that continues a stream. */
+/** Returns the route for a request that resumes a stream; undefined if the operation does not support it. */
 function toResumeRoute<D extends Dependencies>(operation: RestOperation<D>): Route<AnyCaller, D> | undefined {
   const { resume } = operation.request ?? {}
   if (resume === undefined) return undefined
@@ -216,8 +218,8 @@ export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = 
 }
 
 /**
- * Reads a GET or DELETE request's input from the query, and any other from the body, which must not contain
- * path or header fields.
+ * Reads the input of GET and DELETE requests from the query, and of other requests from the body, which must
+ * not contain path or header fields.
  */
 function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => unknown {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation

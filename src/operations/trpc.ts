@@ -155,7 +155,7 @@ function toRpcFailure(error: TRPCError): ServiceError {
 
 const MAX_CALLS_OF_BATCH = 10
 
-/** Body limit in bytes that applies even if the operator sets a lower limit for chats. */
+/** Minimum body limit in bytes, which applies even if the operator sets a lower limit for chats. */
 const MIN_BODY_LIMIT_BYTES = 1024 * 1024
 
 /** Serves all paths under `/trpc`; runs the access steps for each procedure in a batch. */
@@ -241,7 +241,7 @@ function listNames(path: string): string[] {
   return path.slice('/trpc/'.length).split(',')
 }
 
-/** Reads the body as text; returns an empty string for an unknown caller, whom every procedure rejects. */
+/** Reads the body as text. Returns an empty string if the caller is unknown and the call is not public. */
 async function readCallBody(
   { context, request, response, deps }: HttpCall,
   isPublic: boolean,

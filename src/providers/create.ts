@@ -1,6 +1,6 @@
 /**
  * Creates the configured providers; loads their code on demand, because the HTTP client alone takes a tenth
- * of the start-up time.
+ * of the startup time.
  */
 import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -36,9 +36,9 @@ const unsentCodes: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * Returns what a provider may charge for a call that failed before its answer began: nothing if it rejected
- * the request or was not reached. A stream ends soon after its connection closes; other calls may run to
- * their end.
+ * Classifies a call that failed before its answer began by the tokens that the provider may charge: none if
+ * it rejected the request or was not reached. A stream stops soon after its connection closes; other calls
+ * may run to completion.
  */
 export function toFailedCall(thrown: unknown, isStream: boolean): FailedCall {
   if (!(thrown instanceof BackendFailure)) return isStream ? 'cut' : 'unknown'
@@ -46,7 +46,9 @@ export function toFailedCall(thrown: unknown, isStream: boolean): FailedCall {
   return thrown.kind === 'status' || isUnsent ? 'unused' : 'unknown'
 }
 
-/** `unused`: no tokens; `unknown`: any number of tokens; `cut`: those until the connection was closed. */
+/**
+ * `unused`: no tokens; `unknown`: any number of tokens; `cut`: the tokens until the connection was closed.
+ */
 export type FailedCall = 'unused' | 'unknown' | 'cut'
 
 export function toCallerError(thrown: unknown): unknown {

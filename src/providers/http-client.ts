@@ -38,7 +38,7 @@ export interface HttpCall {
 
 const MAX_HEAD_BYTES = 16_384
 
-/** Below uvicorn's 5 s limit, after which it (vLLM, LiteLLM) closes idle connections without notice. */
+/** Below 5 s, after which uvicorn (vLLM, LiteLLM) closes idle connections without notice. */
 const IDLE_CONNECTION_MS = 4_000
 
 /**
@@ -126,9 +126,9 @@ export interface Rejection extends Head {
 type ToFailure = (rejection: Rejection) => BackendFailure
 
 const MAX_REJECTION_BYTES = 65_536
-/** Number of bytes to buffer for a slow reader; with more, the socket is paused. */
+/** Pauses the socket when a slow reader has more than this many bytes buffered. */
 const READ_AHEAD_BYTES = 65_536
-/** Chunks are joined if their average size is smaller. */
+/** Average chunk size in bytes below which chunks are joined. */
 const LEAST_PIECE_BYTES = 4_096
 
 /** Aborts a call in undici. Callers never see this error, so all calls share it. */

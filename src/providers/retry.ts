@@ -101,7 +101,7 @@ export class Attempts {
     this.deps.metrics.backendFailed(this.route.backend.name, nameFailure(thrown))
   }
 
-  /** Calls one model; retries if it may. */
+  /** Calls one model; retries if `mayRetry` is true. */
   private async ask<T>(ask: Ask<T>, signal: AbortSignal, mayRetry: boolean): Promise<T> {
     for (let retries = 0; ; retries++) {
       this.count += 1
@@ -302,7 +302,7 @@ class Breaker {
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** Clears the window, because earlier calls do not show how the model behaves after the break. */
+  /** Clears the window, because earlier calls do not show how the model behaves after the pause. */
   private open(): void {
     this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
     for (const each of this.window) each.step = -1

@@ -4,9 +4,9 @@ import { z } from 'zod'
 import type { Subscriber } from './coordination-store.ts'
 
 /**
- * Topic names must stay the same across versions. The message of `forget` is a cache name, of `stop-upload` a
- * reason and an artifact id, of `turn` the id of a turn or a conversation, of `cancel-turn` a turn id,
- * and of all others an artifact id; `jobs` is empty.
+ * Topic names must stay the same across versions. A `forget` message contains a cache name; `stop-upload`, a
+ * reason and an artifact id; `turn`, the id of a turn or a conversation; `cancel-turn`, a turn id. A `jobs`
+ * message is empty, and all others contain an artifact id.
  */
 export const topics = [
   'forget',

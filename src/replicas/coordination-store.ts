@@ -14,7 +14,8 @@ export interface Registration {
 }
 
 /**
- * Name of the store's check in `/readyz`. PostgreSQL has the name `replicas`, because `database` checks the database itself.
+ * Name of the store's check in `/readyz`. PostgreSQL uses `replicas`, because `database` checks the database
+ * itself.
  */
 export type CoordinationStoreName = 'redis' | 'replicas'
 

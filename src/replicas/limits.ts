@@ -7,7 +7,9 @@ import { ServiceError } from '../lib/errors.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 export const WINDOW_MS = 60_000
-/** Half of the maximum number of windows in memory, because many addresses may send requests. */
+/**
+ * Half of the maximum number of windows in memory, which is limited because many addresses may send requests.
+ */
 const GENERATION = 50_000
 
 /**
@@ -83,7 +85,7 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
 }
 
 export interface WindowCount {
-  /** Including this hit. */
+  /** Number of requests in the window, including this hit. */
   readonly count: number
   readonly leftMs: number
 }

@@ -13,7 +13,8 @@ const ID_LENGTH = 16
 
 /**
  * Manages the connection to the store. Only the heartbeat retries after a failure, so requests never wait for
- * the store. Then the replica registers under a new name, because failed calls may have taken effect.
+ * the store. After a reconnection, the replica registers under a new name, because failed calls may have
+ * taken effect.
  */
 export class Membership {
   /** This replica's open streams, including those that the store has not counted. */

@@ -100,7 +100,7 @@ export const responsesOperations = {
     docs: {
       summary: 'Cancel a running turn',
       description:
-        'Stops the turn on any server, whichever API has started it. A turn that was cancelled before is returned unchanged.',
+        'Stops the turn on any server, regardless of the API that started it. If the turn was already cancelled, returns it unchanged.',
       failures: {
         404: 'The turn does not exist.',
         400: 'The turn has ended in another way (`not_cancellable`).',

@@ -48,7 +48,7 @@ export async function findPreceding(
   return { place, history: await reader.readHistory(from, limits), isContinuation }
 }
 
-/** Returns the conversation that the request names. @throws ServiceError if the caller may not use it */
+/** Returns the id of the conversation in the request. @throws ServiceError if the caller may not use it */
 async function findConversationId(
   { deps, caller }: Context,
   { previous_response_id: previousId, conversation }: ResponsesRequest,
@@ -96,7 +96,10 @@ async function findPrevious(
   return previous
 }
 
-/** Returns whether the request continues an interrupted response. @throws ServiceError if it has no input and cannot. */
+/**
+ * Returns whether the request continues an interrupted response. @throws ServiceError if it has no input and
+ * continues no such response.
+ */
 function assertInput({ input }: ResponsesRequest, last: TurnRow | undefined): boolean {
   if (input != null && input.length > 0) return false
   if (last?.status === 'incomplete' || last?.status === 'cancelled') return true
@@ -109,7 +112,7 @@ function assertInput({ input }: ResponsesRequest, last: TurnRow | undefined): bo
 }
 
 /**
- * Replaces references with the items that they name; drops references to items in the history.
+ * Replaces references with the stored items, and drops references to items in the history.
  * @throws ServiceError
  */
 export async function resolveReferences(
@@ -134,7 +137,7 @@ async function findItem(context: Context, id: string, param: string): Promise<In
   throw new ServiceError('invalid_value', `${param}: no item with this id is stored`, { param })
 }
 
-/** Whether the request needs stored items. */
+/** Returns whether the request needs stored items. */
 export function hasReference(request: ResponsesRequest): boolean {
   const { previous_response_id: previousId, conversation, input } = request
   const hasItem = Array.isArray(input) && input.some(({ type }) => type === 'item_reference')

@@ -22,7 +22,9 @@ export async function findResponseTurn(context: Context, id: string): Promise<Tu
   return turn
 }
 
-/** Returns the response as it is now, or its events from the start or after `startingAfter`. @throws ServiceError */
+/**
+ * Returns the current response, or its events from the start or after `startingAfter`. @throws ServiceError
+ */
 export async function getResponse(
   context: Context,
   { id, isStream, startingAfter }: { id: string; isStream: boolean; startingAfter: number | undefined },
@@ -47,7 +49,10 @@ export async function getResponse(
   return streamResponse(view, entries, startingAfter ?? -1)
 }
 
-/** Stops a running response on any replica and returns it. @throws ServiceError `not_cancellable` for an ended one. */
+/**
+ * Stops a running response on any replica and returns it. @throws ServiceError `not_cancellable` if it has
+ * ended.
+ */
 export async function cancelResponse(
   context: Context,
   id: string,

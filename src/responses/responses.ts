@@ -1,4 +1,6 @@
-/** Handles a Responses API request with one chat turn, which is stored if the agent and the request say so. */
+/**
+ * Handles a Responses API request with one chat turn, which is stored if the agent and the request allow it.
+ */
 import { collect, startTurn } from '../chat/chat.ts'
 import type { Dependencies } from '../chat/dependencies.ts'
 import { decodeRuns } from '../chat/sse-reader.ts'
@@ -45,7 +47,7 @@ function assertKnownFieldsOnly(request: ResponsesRequest): void {
   })
 }
 
-/** Encodes a response's events; each one immediately, because its items change later. */
+/** Encodes a response's events. Encodes each event immediately, because its items change later. */
 export class ResponseStream {
   private readonly answer: Answer
   private readonly clock: Clock

@@ -175,17 +175,18 @@ export const ResponsesRequest = z
     stream,
     stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
     previous_response_id: reference().nullish().meta({
-      description: 'A stored response, whose input and output precede this input.',
+      description: 'Id of a stored response; its input and output precede this input.',
     }),
     conversation: z
       .union([reference(), z.looseObject({ id: reference() })], {
         error: 'must be an id, or an object with an id',
       })
       .nullish()
-      .meta({ description: 'A stored conversation, whose items precede this input.' }),
+      .meta({ description: 'A stored conversation; its items precede this input.' }),
     prompt: z.null({ error: 'must be null, because the server stores no prompts' }).optional(),
     background: z.boolean().nullish().meta({
-      description: 'Whether to return immediately and run the response in the background; requires storing.',
+      description:
+        'Whether to return immediately and run the response in the background; requires that the response is stored.',
     }),
   })
   .meta({ id: 'ResponsesRequest' })
@@ -193,7 +194,7 @@ export type ResponsesRequest = z.infer<typeof ResponsesRequest>
 
 const { instructions, tools, tool_choice, max_output_tokens, metadata, background } = ResponsesRequest.shape
 
-/** The settings that a continuation can override; all others come from the request of its turn. */
+/** The settings that a continuation can override; all others come from its turn's request. */
 export const TurnContinuation = TurnReference.extend({
   stream,
   background,

@@ -47,7 +47,7 @@ const MAX_STARTS = 5
 
 /**
  * Starts the request's stored turn, or joins that of an earlier request with the same idempotency key.
- * Continues `turn` if it is given. Returns the chat request instead if it must not be stored.
+ * Continues `turn` if it is given. If the response must not be stored, returns the chat request instead.
  * @throws ServiceError
  */
 export async function respondStored(

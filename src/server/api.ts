@@ -19,6 +19,7 @@ import { responsesOperations } from '../responses/operations.ts'
 import { usageOperations } from '../usage/operations.ts'
 import { feedOperations, visitorOperations } from '../visitors/operations.ts'
 import { withVisitors } from '../visitors/own-conversations.ts'
+import { webhooksOperations } from '../webhooks/operations.ts'
 import type { Deps } from './dependencies.ts'
 
 const api = {
@@ -36,6 +37,7 @@ const api = {
   conversations: { ...withVisitors(conversationsOperations), ...feedOperations },
   usage: usageOperations,
   visitor: visitorOperations,
+  webhooks: webhooksOperations,
 } satisfies Operations<Deps>
 
 export const appRouter = createRouter(api)

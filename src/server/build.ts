@@ -41,6 +41,11 @@ import { createToolbox, type Toolbox } from '../tools/tools.ts'
 import { createUsageTracker } from '../usage/tracker.ts'
 import { Followers } from '../visitors/followers.ts'
 import { createVisitorTokens } from '../visitors/tokens.ts'
+import { Deliverer } from '../webhooks/deliverer.ts'
+import type { WebhookService } from '../webhooks/dependencies.ts'
+import { createWebhookDirectory } from '../webhooks/directory.ts'
+import { resealWebhookSecrets } from '../webhooks/sealed-secrets.ts'
+import { Sender } from '../webhooks/sender.ts'
 import type { Deps } from './dependencies.ts'
 import { joinHooks, loadHostModule, type ReadHooks, readHooks } from './hooks.ts'
 
@@ -78,6 +83,7 @@ export async function createDeps(
   const { keys, users, agents } = createDirectories(bus, dbFor, { config, clock, random, nextPosition })
   const tokens = createTokens({ sealer, clock, keys })
   const jobDeps = { config, db: backgroundDb, clock, random, log, metrics, tracing }
+  const webhooks = createWebhooks({ ...jobDeps, bus, sealer }, dbFor('conversations'))
   const deps: Deps = {
     config,
     db,
@@ -107,14 +113,9 @@ export async function createDeps(
     ),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     onUploadComplete: hooks.onUploadComplete,
-    converter,
-    fileBlobs,
+    ...{ converter, fileBlobs, webhooks },
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
-    ...createConversations(
-      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs },
-      { db: dbFor('conversations'), databaseUrl: config.databaseUrl },
-      sealer,
-    ),
+    ...createConversations({ ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs, webhooks }, sealer),
     artifacts: createArtifactService({
       ...{ ...jobDeps, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,
@@ -127,9 +128,12 @@ export async function createDeps(
 async function resealKeys(deps: Parameters<typeof resealAgentKeys>[0]): Promise<void> {
   await resealAgentKeys(deps)
   await resealProviderKeys(deps)
+  await resealWebhookSecrets(deps)
 }
 
-/** Adds the stored providers, which other replicas load again after a message on the bus. */
+/**
+ * Creates the live providers. After a change, a message on the bus makes the other replicas load them again.
+ */
 function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>) {
   return broadcastInvalidation(bus, 'providers', followProviders(...given))
 }
@@ -138,15 +142,15 @@ function createConversations(
   deps: Pick<Deps, 'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'> & {
     readonly bus: Bus
     readonly isOnlyServer: boolean
+    readonly webhooks: WebhookService
   },
-  database: Parameters<typeof createConversationStorage>[0],
   sealer: Deps['sealer'],
 ) {
   const conversations = new Conversations({
     ...deps,
     metrics: deps.metrics.conversations,
     openBlobs: async () => deps.fileBlobs,
-    storage: createConversationStorage(database, deps.config.dataDir, deps.clock),
+    storage: deps.webhooks.storage,
     capabilityKey: sealer.derive('parley stream capability key', 32),
   })
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
@@ -154,7 +158,24 @@ function createConversations(
   return { conversations, onAgentDeleted }
 }
 
-/** Lets the body limit of agent keys rise for agents that accept attachments. */
+function createWebhooks(
+  given: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'sealer'> & {
+    readonly bus: Bus
+  },
+  db: Database,
+): WebhookService {
+  const { bus, config, clock } = given
+  const { databaseUrl, dataDir } = config
+  const storage = createConversationStorage({ db, databaseUrl }, dataDir, clock)
+  const deps = { ...given, storage }
+  const onPrepared = () => deliverer.expect()
+  const directory = broadcastInvalidation(bus, 'webhooks', createWebhookDirectory({ ...deps, onPrepared }))
+  const sender = new Sender({ ...deps, allow: config.webhooks.allow })
+  const deliverer = new Deliverer({ ...deps, metrics: deps.metrics.conversations, directory, sender })
+  return { ...directory, storage, deliverer, wake: () => deliverer.wake() }
+}
+
+/** Raises the body limit of agent keys for agents that accept attachments. */
 function createAttachmentBytes(agents: Deps['agents']): Deps['attachmentBytes'] {
   const bytesOf = (agent: Agent | undefined) => attachmentBytesOf(agent?.definition.attachments)
   return ({ tenantId, agentId }) => {

@@ -12,6 +12,7 @@ import type { Dependencies as OperationsDependencies } from '../operations/depen
 import type { Authenticator } from '../operations/operation.ts'
 import type { ChatBackend } from '../providers/provider.ts'
 import type { Dependencies as VisitorsDependencies } from '../visitors/dependencies.ts'
+import type { Dependencies as WebhooksDependencies } from '../webhooks/dependencies.ts'
 
 export interface Deps
   extends AgentsDependencies,
@@ -19,8 +20,9 @@ export interface Deps
     ChatDependencies,
     ConsoleDependencies,
     FilesDependencies,
-    VisitorsDependencies {
-  /** The providers of the environment. */
+    VisitorsDependencies,
+    WebhooksDependencies {
+  /** The providers in the configuration. */
   readonly backends: readonly ChatBackend[]
   readonly providers: LiveProviders
   readonly artifacts: ArtifactService

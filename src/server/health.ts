@@ -19,8 +19,8 @@ type HealthDeps = Pick<
 >
 
 /**
- * Reports `unavailable` without a database or storage, and `degraded` if storage is full or a provider, MCP
- * server or coordination store is down.
+ * Reports `unavailable` if the database or the storage is down, and `degraded` if storage is full or a
+ * provider, MCP server or coordination store is down.
  */
 export function createHealth(deps: HealthDeps) {
   const { models, shared, tools, addressSharing, conversations } = deps
@@ -52,7 +52,7 @@ export function createHealth(deps: HealthDeps) {
   }
 }
 
-/** Runs at most one query at a time, and one per second. */
+/** Runs at most one query at a time, and at most one per second. */
 function createDatabaseProbe({ db, clock }: Pick<Deps, 'db' | 'clock'>): () => Promise<boolean> {
   let isUp = false
   let checkedAtMs = Number.NEGATIVE_INFINITY

@@ -22,7 +22,7 @@ import { createLog } from '../telemetry/log.ts'
 import type { CollectedMetric, CollectFromWorkers } from '../telemetry/prometheus.ts'
 import { startUsageMaintenance } from '../usage/retention.ts'
 import { loadConsole } from '../web/console.ts'
-import { loadWidget } from '../web/widget.ts'
+import { loadWidget } from '../web/widget-files.ts'
 import { renderApiDocument } from './api.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createDeps, gatherHooks, type ServiceOptions } from './build.ts'
@@ -155,6 +155,7 @@ async function startService(
     server.close().closeAllConnections()
     throw error
   })
+  deps.webhooks.deliverer.start()
   const stopMaintenance = startMaintenance({ ...deps, db: opened.backgroundDb })
 
   async function stop(): Promise<void> {
@@ -163,6 +164,7 @@ async function startService(
     const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()
+    await deps.webhooks.deliverer.close()
     await deps.conversations.close()
     await closeSources(deps)
     await stopMaintenance()

@@ -42,8 +42,8 @@ export async function openUploadStore(
 }
 
 /**
- * Files last modified before the returned time (Unix milliseconds) are abandoned. Returns undefined for the
- * only server of an installation, for which all unfinished files are abandoned.
+ * Files last modified before the returned time (Unix milliseconds) are abandoned. Returns undefined for an
+ * installation's only server, for which all unfinished files are abandoned.
  */
 export function abandonedBefore({ isOnlyServer, clock }: StoreDeps): number | undefined {
   return isOnlyServer ? undefined : clock.now() - ABANDONED_AFTER_MS

@@ -6,7 +6,7 @@ const flushBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 
 export type EndedStatus = 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
-/** Why a turn that should be stored runs unstored. */
+/** Reasons for running a turn unstored although it should be stored. */
 export type UnstoredReason = 'quota' | 'too_large' | 'full' | 'unavailable'
 
 export class ConversationMetrics {
@@ -14,6 +14,7 @@ export class ConversationMetrics {
   private readonly unstored: Counter<'reason'>
   private readonly resumes: Counter<'api'>
   private readonly flushes: Histogram
+  private readonly webhookAttempts: Counter<'outcome'>
 
   constructor(registry: Registry) {
     const registers = [registry]
@@ -25,7 +26,7 @@ export class ConversationMetrics {
     })
     this.unstored = new Counter({
       name: 'parley_turns_unstored_total',
-      help: 'Turns that ran unstored because they could not be stored.',
+      help: 'Turns that ran although the server could not store them.',
       labelNames: ['reason'],
       registers,
     })
@@ -35,12 +36,22 @@ export class ConversationMetrics {
       labelNames: ['api'],
       registers,
     })
+    this.webhookAttempts = new Counter({
+      name: 'parley_webhook_attempts_total',
+      help: 'Attempts to deliver an event to a webhook: delivered, retried later, or failed for good.',
+      labelNames: ['outcome'],
+      registers,
+    })
     this.flushes = new Histogram({
       name: 'parley_turn_flush_seconds',
       help: 'Duration of the transactions that store the events of running turns, in seconds.',
       buckets: flushBuckets,
       registers,
     })
+  }
+
+  webhookAttempted(outcome: 'delivered' | 'retried' | 'failed'): void {
+    this.webhookAttempts.inc({ outcome })
   }
 
   turnEnded(status: EndedStatus): void {

@@ -11,7 +11,7 @@ export type SpanKind = 'server' | 'client' | 'internal'
 export interface TraceSpan {
   /** Id of the trace, which contains all spans of a request, including those in other services. */
   readonly traceId: string
-  /** `traceparent` and `tracestate` headers, with which another service adds its spans to this trace. */
+  /** `traceparent` and `tracestate` headers, which let another service add its spans to this trace. */
   readonly headers: Readonly<Record<string, string>>
   begin(name: string, kind: SpanKind, attributes: SpanAttributes): TraceSpan
   rename(name: string): void

@@ -29,7 +29,7 @@ export interface Reservation {
 
 /** Limit of a counter whose budget was deleted after the call began. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
-/** Milliseconds for which a reservation remains after a call's longest deadline. */
+/** Milliseconds that a reservation outlives the longest possible call. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
 /** Maximum `Retry-After`, because longer waits are not useful to clients. */
@@ -150,8 +150,9 @@ function findLimit(budgets: readonly BudgetRow[], { owner_kind, owner_id, period
 }
 
 /**
- * Sets `Retry-After` only if the next period helps: not if other calls have reserved the tokens, which they may
- * release at any time, and not if the request needs more than the whole budget.
+ * Sets `Retry-After` only if waiting for the next period helps. Waiting does not help if other calls have
+ * reserved the tokens, because they may release them at any time, or if the request needs more than the whole
+ * budget.
  */
 function budgetSpent({ counter, limit, used }: CounterState, need: TokenNeed, now: number): ServiceError {
   const { owner_kind, period } = counter

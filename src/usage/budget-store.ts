@@ -42,7 +42,7 @@ export async function deleteBudget(db: Database, key: BudgetKey): Promise<void> 
     .execute()
 }
 
-/** Has no effect if the counter exists. */
+/** Inserts a counter at zero, unless it exists. */
 export async function insertCounter(db: Database, key: CounterKey): Promise<void> {
   await db
     .insertInto('budget_counters')
@@ -76,7 +76,7 @@ export async function setUsed(db: Database, key: CounterKey, used: number): Prom
     .execute()
 }
 
-/** Locks a counter until the end of the transaction, and returns its tokens. */
+/** Locks a counter until the end of the transaction, and returns its used and reserved tokens. */
 export async function readLocked(
   trx: Database,
   key: CounterKey,

@@ -77,7 +77,7 @@ function renderCall(row: UsageCallRow): UsageCall {
   }
 }
 
-/** Calls that are summed at once. */
+/** Number of calls that a sum reads per query. */
 const SUM_SIZE = 1_000
 
 /** Sums a tenant's matching calls by day, agent and model, in parts, so that other requests run in between. */
@@ -103,7 +103,7 @@ interface CallDays extends Pick<UsageCallQuery, 'agent' | 'model' | 'status'> {
   readonly to: string
 }
 
-/** Calls that an export reads at once. */
+/** Number of calls that an export reads per query. */
 const PAGE_SIZE = 100
 
 type Cell = string | number | boolean | null
@@ -128,7 +128,8 @@ const columns: readonly (readonly [name: string, read: (call: UsageCall) => Cell
 ]
 
 /**
- * Renders calls as CSV (RFC 4180), of one tenant, or of all tenants if `tenantId` is undefined, page by page.
+ * Yields the calls of one tenant, or of all tenants if `tenantId` is undefined, as CSV (RFC 4180), one page
+ * at a time.
  * @throws ServiceError `invalid_value` before the first page if `from` is later than `to`.
  */
 export async function* exportCalls(

@@ -1,4 +1,4 @@
-/** Estimates the tokens of calls without a budget for which the provider reported no usage. */
+/** Estimates the tokens of calls that have no budget and whose provider reported no usage. */
 import type { Promptlike } from './token-bounds.ts'
 
 const CHARACTERS_PER_TOKEN = 4

@@ -5,7 +5,9 @@ import { areTokensPlausible, type TokenNeed } from './token-bounds.ts'
 
 /** Shorter answers are useless. OpenAI's Responses API accepts no lower limit either. */
 const MIN_OUTPUT_TOKENS = 16
-/** A request that asks for very many tokens gets this share of what is left, so that other calls can run. */
+/**
+ * Maximum share of the remaining tokens for a request that asks for very many, so that other calls can run.
+ */
 const LARGEST_SHARE = 1 / 4
 /** Tokens that a provider may still produce after its connection is closed. */
 const TOKENS_AFTER_CUT = 256
@@ -25,8 +27,8 @@ export interface UsedTokens {
 }
 
 /**
- * Chooses the output tokens of a request if `left` tokens are available. Returns undefined if these are too
- * few. A request for at most `freeTokens` output tokens is not limited to a share of `left`.
+ * Chooses the maximum number of output tokens for a request if `left` tokens remain. Returns undefined if
+ * these are too few. A request for at most `freeTokens` output tokens is not limited to a share of `left`.
  */
 export function grantTokens(need: TokenNeed, left: number, freeTokens: number): Grant | undefined {
   const free = left - need.inputTokens

@@ -12,7 +12,7 @@ const LOG_GROWTH = Math.log(GROWTH)
 /** Index of the last bucket, which starts at about 48 hours and contains all longer durations. */
 const LAST_BUCKET = 200
 
-/** Bucket 0 is below one millisecond; bucket n is from 1.1^(n-1) to 1.1^n milliseconds. */
+/** Bucket 0 contains durations below one millisecond; bucket n contains 1.1^(n-1) to 1.1^n milliseconds. */
 export function bucketOf(durationMs: number): number {
   if (!(durationMs >= 1)) return 0
   return Math.min(LAST_BUCKET, 1 + Math.floor(Math.log(durationMs) / LOG_GROWTH))

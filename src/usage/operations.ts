@@ -30,7 +30,7 @@ export const usageOperations = {
     http: { method: 'GET', path: '/v1/usage/calls' },
     docs: {
       summary: 'List individual calls, newest first',
-      description: 'Calls are deleted after `PARLEY_USAGE_RETENTION_DAYS`; their daily sums are kept.',
+      description: 'Calls are deleted after `PARLEY_USAGE_RETENTION_DAYS` days; their daily totals are kept.',
     },
     input: UsageCallQuery,
     output: UsageCallList,
@@ -44,7 +44,7 @@ export const usageOperations = {
     response: { generated: CSV },
     docs: {
       summary: 'Export individual calls as CSV, newest first',
-      description: 'Sends all calls that match the filters, while it reads them.',
+      description: 'Streams all calls that match the filters.',
     },
     input: UsageExportQuery,
     output: z.never(),

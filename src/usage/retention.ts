@@ -1,4 +1,4 @@
-/** Deletes calls after the retention time, and releases the reservations of calls that never ended. */
+/** Deletes calls after the retention time, and releases expired token reservations. */
 
 import { createDeletionTime } from '../lib/clock.ts'
 import { sweepReservations } from './budget-enforcer.ts'
@@ -48,7 +48,7 @@ export function startUsageMaintenance(
 }
 
 /**
- * Deletes calls older than the retention time in small batches, but not their daily sums; returns the number
+ * Deletes calls older than the retention time in small batches, but not their daily totals; returns the number
  * of deleted calls.
  */
 export async function pruneCalls(

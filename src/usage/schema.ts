@@ -26,7 +26,9 @@ export const UsageQuery = z.strictObject({
   agent: reference().optional().meta({
     description: 'Counts only the calls of this agent. An empty value selects calls without an agent.',
   }),
-  model: modelId().optional().meta({ description: "Counts only calls of this provider's model id." }),
+  model: modelId()
+    .optional()
+    .meta({ description: "The provider's model id; counts only calls to this model." }),
   status: label().min(1).optional().meta({
     description:
       'Counts only calls with this outcome: `ok`, `left` (the client disconnected) or the reason of a failure. The sums then include only calls that `PARLEY_USAGE_RETENTION_DAYS` has not deleted.',
@@ -45,7 +47,7 @@ export const UsageCallQuery = z.strictObject({
     .meta({ description: 'Agent id. An empty value selects calls without an agent.' }),
   model: modelId().optional().meta({ description: "The provider's model id." }),
   status: label().min(1).optional().meta({
-    description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+    description: '`ok`, `left` (the client disconnected) or the reason for a failure.',
   }),
   from: Moment.optional().meta({ description: 'First day (UTC), as a date, or first second (Unix).' }),
   to: Moment.optional().meta({
@@ -105,7 +107,7 @@ export const UsageCall = z
     model: z.string().meta({ description: "The provider's model id." }),
     provider: z.string(),
     status: z.string().meta({
-      description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+      description: '`ok`, `left` (the client disconnected) or the reason for a failure.',
     }),
     prompt_tokens: z.int(),
     completion_tokens: z.int(),
@@ -124,7 +126,7 @@ export const UsageCall = z
         'Number of requests to providers, including retries, fallbacks and requests after tool calls; null for calls recorded by earlier versions.',
     }),
     failed_attempts: z.array(FailedAttempt).meta({
-      description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After the last failure of a model, its fallback answers.`,
+      description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After a model's last failure, its fallback is called.`,
     }),
   })
   .meta({ id: 'UsageCall' })

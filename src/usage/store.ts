@@ -1,4 +1,4 @@
-/** Reads and writes calls and their daily sums. */
+/** Reads and writes calls and their daily totals. */
 
 import { type CompiledQuery, type Selectable, sql } from 'kysely'
 import type { Database } from '../db/database.ts'
@@ -6,7 +6,7 @@ import type { UsageCallTable, UsageDayTable } from '../db/tables.ts'
 import { dayOf } from './days.ts'
 import { histogramOf, merge, parseHistogram, renderHistogram } from './histogram.ts'
 
-/** Lists a tenant's daily sums, oldest first; includes both days. */
+/** Lists a tenant's daily totals, oldest first; includes both days. */
 export async function listDays(
   db: Database,
   tenantId: string,
@@ -76,7 +76,7 @@ export async function deleteCallsBefore(db: Database, id: string, limit: number)
   return Number(result.numDeletedRows)
 }
 
-/** Ids sort by the start of the call. */
+/** Call ids sort by the time at which the call began. */
 export interface CallRange {
   /** Undefined for the calls of all tenants. */
   readonly tenantId: string | undefined
@@ -163,7 +163,7 @@ function sumHistograms(before: string, more: string): string {
 const DAY_SECONDS = 86_400
 
 /**
- * Adds rows to the daily sums. Always sorts them in the same order, which prevents deadlocks between writers.
+ * Adds rows to the daily totals. Always sorts them in the same order, which prevents deadlocks between writers.
  */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>

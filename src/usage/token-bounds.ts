@@ -1,15 +1,15 @@
-/** Computes upper bounds of the tokens that a provider can count for a request and its answer. */
+/** Computes upper bounds on the number of tokens that a provider can count for a request and its answer. */
 
-/** Tokens for the role and the separators of a message, and for the frame of the whole request. */
+/** Overhead tokens, added once for each message (role and separators) and once for the request. */
 const MESSAGE_TOKENS = 16
 /** Tokens for the instructions that a provider adds if a request has tools. */
 const TOOL_TOKENS = 512
 /** Tokens for an image, audio or file. */
 const MEDIA_TOKENS = 4_096
-/** Real tokenizers need more tokens than this for almost all texts; runs of spaces are the exception. */
+/** Maximum number of bytes that one token covers in practice; only runs of spaces can exceed it. */
 const BYTES_PER_TOKEN = 32
 
-/** The names of fields that contain media or refer to it. */
+/** Fields that contain or refer to media. */
 const mediaFields = ['image_url', 'input_audio', 'file', 'video_url', 'audio'] as const
 
 export type Promptlike = Conversation | Inputs
@@ -32,9 +32,9 @@ interface Inputs {
 export interface TokenNeed {
   /** Upper bound of the input tokens. */
   readonly inputTokens: number
-  /** Bytes of text in the messages. A provider that reports far too few tokens for this text is not believed. */
+  /** Bytes of text in the messages, used to detect providers that report far too few tokens. */
   readonly textBytes: number
-  /** The output tokens that the client asks for, for each choice; 0 for embeddings. */
+  /** The number of output tokens that the client requests for each choice; 0 for embeddings. */
   readonly outputTokens: number
   readonly choices: number
 }
@@ -59,8 +59,8 @@ export function boundTokens(request: Promptlike, defaultOutputTokens: number): T
 }
 
 /**
- * Returns whether a provider can have counted these tokens. Too few tokens for the text mean that the report
- * is wrong, because a token rarely covers 32 bytes.
+ * Returns whether a reported token count is plausible. One token rarely covers more than 32 bytes, so a lower
+ * count for the text is wrong.
  */
 export function areTokensPlausible(tokens: number, textBytes: number): boolean {
   return tokens * BYTES_PER_TOKEN >= textBytes
@@ -99,7 +99,7 @@ function withoutMedia(message: object): { message: object; media: number } {
   }
 }
 
-/** Replaces media by its number, because its bytes do not show how many tokens it has. */
+/** Removes the media fields and counts them, because their bytes do not show how many tokens they use. */
 function dropMedia(fields: Record<string, unknown>): { kept: Record<string, unknown>; media: number } {
   const found = mediaFields.filter((name) => fields[name] != null)
   if (found.length === 0) return { kept: fields, media: 0 }

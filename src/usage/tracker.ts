@@ -19,7 +19,7 @@ import type { Promptlike } from './token-bounds.ts'
 
 /** Milliseconds that the service waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
-/** Length of the time in call ids, in digits; sufficient until the year 33658. */
+/** Number of digits of the time in call ids; sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
@@ -111,12 +111,12 @@ interface RecordOptions {
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
   readonly reserve: (request: Promptlike) => Promise<Reservation | undefined>
-  /** Records the row; undefined if no provider was called. */
+  /** Records the row, which is undefined if no provider was called. */
   readonly save: (row: UsageCallRow | undefined) => void
   readonly onUnsettled: (error: unknown) => void
 }
 
-/** A model's answer, to estimate its tokens. */
+/** The parts of a model's answer from which its tokens are estimated. */
 export interface Said {
   /** Undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
@@ -166,8 +166,8 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   /**
-   * Reserves tokens for one request to a provider, and returns the most output tokens of each choice. Returns
-   * undefined if no budget applies. Call `used` or `failCall` afterwards.
+   * Reserves tokens for one request to a provider, and returns the maximum number of output tokens for each
+   * choice. Returns undefined if no budget applies. Call `used` or `failCall` afterwards.
    * @throws ServiceError `insufficient_quota` if too few tokens are left.
    */
   async reserve(request: Promptlike): Promise<number | undefined> {
@@ -196,8 +196,8 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   /**
-   * Adds a model call. If the provider reports no `usage`, estimates tokens from what the model said. `isCut`
-   * is true for an answer that is incomplete.
+   * Adds a model call. If the provider reports no `usage`, estimates the tokens from `said`. `isCut` is true
+   * for an answer that is incomplete.
    */
   used(usage: Usage | undefined, said = nothingSaid, isCut = false): void {
     this.modelCalls += 1

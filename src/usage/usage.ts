@@ -1,4 +1,4 @@
-/** Reads tenants' usage from daily sums, and moves usage between tenants. */
+/** Reads tenants' usage from daily totals, and moves usage between tenants. */
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'

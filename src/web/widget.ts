@@ -1,85 +1,27 @@
-/** Serves the widget's files, frame and demo page under `/embed`. */
-import { hash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { fileURLToPath } from 'node:url'
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
-import { LRUCache } from 'lru-cache'
-import { z } from 'zod'
+/** Serves the widget's loader, frame and demo page under `/embed`. */
+import type { IncomingMessage } from 'node:http'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { AgentDefinition } from '../agents/definition.ts'
+import { matchesOrigin } from '../agents/page-origin.ts'
 import type { AgentTheme } from '../agents/theme.ts'
 import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
-import { matchesTag } from '../http/ranges.ts'
 import { IMMUTABLE } from '../http/response.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
 import { readSessionDigest } from '../identity/sessions.ts'
 import { parsePublicKey } from '../lib/api-key.ts'
-import { StartupError } from '../lib/errors.ts'
 import { escapeAttribute } from '../lib/html.ts'
-import { commonHeaders, filePolicy, type Headers, type Page, writePage } from './page.ts'
+import { commonHeaders, type Headers, type Page, writePage } from './page.ts'
+import {
+  crossOriginHeaders,
+  filePage,
+  LOADER_CACHE,
+  type WidgetAssets,
+  type WidgetPart,
+  writeScript,
+} from './widget-files.ts'
 
-const Part = z.object({
-  file: z.string().regex(/^[a-z]+-[0-9a-f]{12}\.(js|css)$/),
-  integrity: z.string().startsWith('sha384-'),
-})
-
-/** The manifest that `scripts/build-widget.ts` writes. */
-const Manifest = z.object({
-  extras: Part,
-  loader: Part,
-  frameScript: Part,
-  frameWorker: Part,
-  frameStyle: Part,
-  demoScript: Part,
-  demoStyle: Part,
-  previewScript: Part,
-  previewStyle: Part,
-  /** The parts of the frame and its worker that they load when they need them. */
-  frameChunks: z.array(Part),
-})
-type PartName = Exclude<keyof z.infer<typeof Manifest>, 'frameChunks'>
-
-interface WidgetPart {
-  /** Contains a content hash, so the file at this path never changes. */
-  readonly path: string
-  readonly integrity: string
-  readonly body: Buffer
-  /** The body in each encoding, best first. Browsers accept brotli only over HTTPS. */
-  readonly encoded: readonly (readonly [encoding: 'br' | 'gzip', body: Buffer])[]
-}
-
-export type WidgetAssets = Readonly<Record<PartName, WidgetPart>> & {
-  readonly frameChunks: readonly WidgetPart[]
-}
-
-const builtFolder = new URL('../../dist/widget/', import.meta.url)
-
-export async function loadWidget(folder: URL = builtFolder): Promise<WidgetAssets> {
-  try {
-    const { frameChunks, ...named } = Manifest.parse(
-      JSON.parse(await readFile(new URL('manifest.json', folder), 'utf8')),
-    )
-    const parts = Object.entries(named).map(async ([name, part]) => [name, await loadPart(folder, part)])
-    const chunks = await Promise.all(frameChunks.map((part) => loadPart(folder, part)))
-    return { ...Object.fromEntries(await Promise.all(parts)), frameChunks: chunks } as WidgetAssets
-  } catch (cause) {
-    const path = fileURLToPath(folder)
-    throw new StartupError(`The chat widget has not been built in ${path}; run \`npm run build\`.`, { cause })
-  }
-}
-
-async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>): Promise<WidgetPart> {
-  const read = (extension: string) => readFile(new URL(file + extension, folder))
-  const encoded: WidgetPart['encoded'] = [
-    ['br', await read('.br')],
-    ['gzip', await read('.gz')],
-  ]
-  return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
-}
-
-/** The strictest policy that still allows a page to embed the widget. `connections` are for the page's own requests. */
+/** The strictest policy for a page that embeds the widget. `connections` lists sources for the page's own requests. */
 const renderPagePolicy = (connections: string, frames: string, ancestors: string, images = "'self' data:") =>
   [
     "default-src 'none'",
@@ -176,7 +118,7 @@ function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
 }
 
-/** Renders the attribute with the theme of the agent whose key is in the address. */
+/** Renders the attribute with the agent's theme. */
 function renderThemeAttribute(theme: AgentTheme = {}): string {
   return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
 }
@@ -198,18 +140,6 @@ ${designHead}
 `
 }
 
-const LOADER_AGE_SECONDS = 300
-
-/** Lets pages of any origin load these files, also with `integrity` or under `Cross-Origin-Embedder-Policy`. */
-const crossOriginHeaders: Headers = {
-  ...commonHeaders,
-  'Cross-Origin-Resource-Policy': 'cross-origin',
-  'Access-Control-Allow-Origin': '*',
-  // The frame's worker needs the same policy as the frame.
-  'Cross-Origin-Embedder-Policy': 'require-corp',
-  Vary: 'Accept-Encoding',
-}
-
 export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): ReadonlyMap<string, Page> {
   const { frameChunks, ...named } = widget
   const parts = [...Object.values(named), ...frameChunks]
@@ -217,7 +147,8 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
     ...parts.map((part) => [part.path, filePage(part, IMMUTABLE)] as const),
     [widget.frameWorker.path, filePage(widget.frameWorker, IMMUTABLE, workerPolicy)],
     ['/embed/parley.js', loaderPage(deps, widget.loader)],
-    ['/embed/agent.js', themePage(deps)],
+    ['/embed/extras.js', filePage(widget.extras, LOADER_CACHE)],
+    ['/embed/frame.js', themePage(deps)],
     ['/embed/frame', framePage(deps, widget)],
     ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
     ['/embed/preview', documentPage(renderPreview(widget), previewPolicy)],
@@ -225,9 +156,9 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   ])
 }
 
-/** Serves the loader; with the key in the address, the script also contains the agent's theme. */
+/** Serves the loader. If the URL contains the key, the script also contains the agent's theme. */
 function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
-  const plain = filePage(loader, `public, max-age=${LOADER_AGE_SECONDS}`)
+  const plain = filePage(loader, LOADER_CACHE)
   return async (request, response) => {
     const key = keyOf(request)
     if (key === '') return plain(request, response)
@@ -236,12 +167,26 @@ function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
   }
 }
 
-/** Serves the agent's theme for loaders without the key in their address. */
+const themeHeaders: Headers = { ...crossOriginHeaders, Vary: 'Accept-Encoding, Origin' }
+
+/**
+ * Serves the agent's theme to loaders without a key in their URL. Fails for pages that may not show the
+ * frame, so that the widget reports this when it is mounted. Browsers send `Origin` when a page imports a
+ * script of another origin.
+ */
 function themePage(deps: Dependencies): Page {
   return async (request, response) => {
     const key = keyOf(request)
     const embed = await findEmbed(deps, key)
-    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)))
+    const { origins = [] } = embed ?? {}
+    const { origin } = request.headers
+    if (
+      origin !== undefined &&
+      origins.length > 0 &&
+      !origins.some((listed) => matchesOrigin(listed, origin))
+    )
+      return void response.writeHead(403, { ...themeHeaders, 'Cache-Control': 'no-store' }).end()
+    writeScript(request, response, Buffer.from(renderTheme(key, embed?.theme)), themeHeaders)
   }
 }
 
@@ -250,7 +195,7 @@ function keyOf({ url }: IncomingMessage): string {
   return /^agnt_key-[0-9A-Za-z]{12}/.exec(key)?.[0] ?? ''
 }
 
-/** Returns code that stores the fields of the theme that concern the page (`widget/host/theme.ts`). */
+/** Returns code that stores the theme fields for the page (`widget/host/theme.ts`). */
 function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentTheme = {}): string {
   const { avatar, ...others } = theme
   const shown = {
@@ -261,69 +206,8 @@ function renderTheme(key: string, { colorScheme, logo: _logo, ...theme }: AgentT
   return `(window[Symbol.for('parley.agents')]??={})[${JSON.stringify(key)}]=${JSON.stringify(shown)};\n`
 }
 
-/** Compressed scripts by their text; themes rarely change. */
-const compressed = new LRUCache<string, Buffer>({ max: 200 })
-
-function writeScript(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
-  const digest = hash('sha256', body, 'hex').slice(0, 16)
-  const encoding = (['br', 'gzip'] as const).find((name) => acceptsEncoding(request, name))
-  const entityTag = `"${digest}-${encoding ?? 'identity'}"`
-  const headers = {
-    ...crossOriginHeaders,
-    'Content-Type': 'text/javascript; charset=utf-8',
-    'Cache-Control': `public, max-age=${LOADER_AGE_SECONDS}`,
-    ETag: entityTag,
-    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
-  }
-  const known = request.headers['if-none-match']
-  if (known !== undefined && matchesTag(known, entityTag)) return void response.writeHead(304, headers).end()
-  const sent = encoding === undefined ? body : compress(entityTag, encoding, body)
-  writePage(request, response, headers, sent)
-}
-
-function compress(name: string, encoding: 'br' | 'gzip', body: Buffer): Buffer {
-  const known = compressed.get(name)
-  if (known !== undefined) return known
-  const made =
-    encoding === 'br'
-      ? brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
-      : gzipSync(body)
-  compressed.set(name, made)
-  return made
-}
-
 /** A worker uses the policy of its response, which must allow it to load its chunks. */
 const workerPolicy = "default-src 'none'; script-src 'self'"
-
-function filePage(
-  { path, body, encoded, integrity }: WidgetPart,
-  cacheControl: string,
-  policy = filePolicy,
-): Page {
-  const mediaType = path.endsWith('.css') ? 'text/css' : 'text/javascript'
-  const headers = {
-    ...crossOriginHeaders,
-    'Content-Security-Policy': policy,
-    'Content-Type': `${mediaType}; charset=utf-8`,
-    'Cache-Control': cacheControl,
-  }
-  return (request, response) => {
-    const [encoding, sent] = encoded.find(([name]) => acceptsEncoding(request, name)) ?? ['', body]
-    const entityTag = encoding === '' ? `"${integrity}"` : `"${integrity}-${encoding}"`
-    const all = { ...headers, ETag: entityTag, ...(encoding !== '' && { 'Content-Encoding': encoding }) }
-    const known = request.headers['if-none-match']
-    if (known !== undefined && matchesTag(known, entityTag)) response.writeHead(304, all).end()
-    else writePage(request, response, all, sent)
-  }
-}
-
-function acceptsEncoding({ headers }: IncomingMessage, encoding: string): boolean {
-  const accepted = String(headers['accept-encoding'] ?? '').split(',')
-  return accepted.some((one) => {
-    const [name = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase())
-    return name === encoding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
-  })
-}
 
 /** Lets pages under `Cross-Origin-Embedder-Policy` show the frame. */
 const embeddable: Headers = {

@@ -1,4 +1,4 @@
-/** Measures what storing costs: an agent's turns with and without `store: false` on the same server. */
+/** Measures the cost of storing an agent's turns, compared to `store: false` on the same server. */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { BenchFailure } from './connection.ts'
@@ -12,12 +12,12 @@ import { CHAT_PATH, createStoringAgent, microsPer, offAndOn, turnBody } from './
 
 const CHUNKS = 400
 const NAME = 'stored turn (bare: not stored)'
-/** 16 KiB beyond twice the text, which has 2,000 bytes. */
+/** Twice the 2,000 bytes of text, plus 16 KiB. */
 const STORED_KB = 20
 /** A turn may wait for one commit before its first event. */
 const FIRST_TOKEN_GOAL = { ratio: 1.3, added: 1 }
 
-/** The columns are `bare`: a turn that is not stored, and `ours`: a stored turn. */
+/** The column `bare` shows turns that are not stored, and `ours` shows stored turns. */
 export async function measureConversations(setup: BenchSetup): Promise<Row[]> {
   const server = await setup.startOursEmpty()
   try {
@@ -104,7 +104,7 @@ async function measureStored(setup: BenchSetup, server: Server, key: string): Pr
   ]
 }
 
-/** The size of the file of stored turns; the benchmark's data directories have at most one. */
+/** Returns the total size of the conversations.db files in a folder, in KiB. */
 function storedKb(folder: string): number {
   const files = readdirSync(folder, { recursive: true }).filter((name) =>
     String(name).endsWith('conversations.db'),

@@ -1,4 +1,7 @@
-/** Measures how long after its own client a reader on another replica receives the events of a stored turn. */
+/**
+ * Measures how much later a reader on another replica receives the events of a stored turn than the turn's
+ * own client.
+ */
 import { randomBytes } from 'node:crypto'
 import { forgeKey } from '../support/forge-key.ts'
 import { query, startPostgres } from '../support/postgres.ts'
@@ -47,7 +50,7 @@ async function measureLags(own: Server, other: Server, key: string): Promise<num
   const startedMs = performance.now()
   const there = await readArrivals(other, key, { 'last-event-id': id })
   const here = await reading
-  // The events before are replayed.
+  // Earlier events are replayed.
   const later = [...here].filter(([, ms]) => ms > startedMs)
   if (later.length < CHUNKS / 2) throw new BenchFailure(`Only ${later.length} events arrived.`)
   return later.map(([number, ms]) => (there.get(number) ?? Number.NaN) - ms)

@@ -2,8 +2,8 @@
 import { median } from './rounds.ts'
 
 /**
- * A limit for a row's ratio to the baseline, or for its value in the row's unit; undefined without a limit. `added` is
- * what the value may have beyond the ratio.
+ * A limit for a row's ratio to the baseline, or for its value in the row's unit; undefined if there is no
+ * limit. `added` is a constant allowance on top of the ratio.
  */
 export type Goal =
   | { readonly ratio: number; readonly added?: number }

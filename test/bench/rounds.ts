@@ -24,7 +24,7 @@ export interface Effort {
 export interface Outcome<T> {
   /** The server's CPU time in nanoseconds. */
   readonly cpuNs: readonly number[]
-  /** The part of the server's main thread. */
+  /** The part of `cpuNs` that the main thread used. */
   readonly mainCpuNs: readonly number[]
   readonly elapsedMs: readonly number[]
   /** The values that the runs returned. */

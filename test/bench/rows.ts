@@ -49,7 +49,7 @@ export const groups: Readonly<Record<string, (setup: BenchSetup) => Promise<Row[
 
 type Key = 'parentKey' | 'agentKey'
 
-/** Compares chat requests to the baseline and to Parley, first with a parent key, then with an agent key. */
+/** Compares chat requests on the baseline and on Parley, first with a parent key, then with an agent key. */
 async function compareChat<T>(
   setup: BenchSetup,
   options: { stream: boolean; keys: readonly Key[] },
@@ -57,7 +57,7 @@ async function compareChat<T>(
 ): Promise<T> {
   const { stream, keys } = options
   const withModel = chatRequest(setup.parentKey, { stream, model })
-  // With an agent key, the request contains no model, because the agent's definition contains it.
+  // With an agent key, the request contains no model, because the agent's definition specifies it.
   const requests = { parentKey: withModel, agentKey: chatRequest(setup.agentKey, { stream }) }
   return withBoth(setup, (bare, ours) =>
     compareServers(

@@ -13,7 +13,7 @@ import { createStoringAgent, microsPer, offAndOn } from './stored-turns.ts'
 
 const NAME = 'stored turns, syncs 10 ms longer (bare: not stored)'
 const LOAD = { connections: 50, streamsEach: 1, chunks: 50 }
-/** Longer than a sync, as with every real model. */
+/** Longer than a sync, as the delay of every real model is. */
 const FIRST_CHUNK_MS = 50
 const PROBE_EVERY_MS = 5
 
@@ -52,7 +52,10 @@ function compileSlowSync(folder: string): string {
   return library
 }
 
-/** Sends one small request after the other until it is stopped; then returns the longest time of one in milliseconds. */
+/**
+ * Sends small requests one after another until it is stopped; then returns the longest response time in
+ * milliseconds.
+ */
 function probeStalls({ port }: Server): { stop(): Promise<number> } {
   let isStopped = false
   async function probe(): Promise<number> {

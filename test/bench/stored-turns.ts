@@ -23,7 +23,7 @@ export function turnBody(isStored: boolean): string {
   return JSON.stringify({ messages, stream: true, store: isStored })
 }
 
-/** The same turn without and with storage, on one server. */
+/** Returns the same turn without and with storage, on one server. */
 export function offAndOn(server: Server, key: string): Contestant[] {
   return [false, true].map((isStored) => ({ server, request: post(CHAT_PATH, key, turnBody(isStored)) }))
 }

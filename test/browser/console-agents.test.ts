@@ -31,7 +31,7 @@ tools:
 `
 
 describe('the agent list', () => {
-  test("shows each agent's number of tools and last use and can be searched by name", async () => {
+  test('shows the number of tools and the last use of each agent, and can be searched by name', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(commented)
     await app.createAgent('name: Analyst\ninstructions: Count.\nmodel: mock\n')
@@ -217,7 +217,7 @@ test('an agent that was deleted in the console can be restored with Undo or from
   expect(complaints).toEqual([])
 })
 
-test('the agent list remembers its hidden columns and keeps its order in the address', async () => {
+test('the agent list remembers its hidden columns and keeps its sort order in the URL', async () => {
   const app = await startApp()
   for (const name of ['Beta', 'Alpha']) await app.createAgent(`name: ${name}\ninstructions: Help.\n`)
   const { page, complaints } = await openConsole(app, browser)

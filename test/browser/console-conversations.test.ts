@@ -91,7 +91,7 @@ describe('the list of conversations', () => {
 })
 
 describe('a conversation', () => {
-  test('shows its turns, including tool calls and failures, as text and can be deleted', async () => {
+  test('shows its turns, tool calls and failures without rendering their markup, and can be deleted', async () => {
     const { app, agent_key } = await startKeeper()
     const id = await runThree(app, agent_key)
     const { page, complaints } = await openConsole(app, browser, '/conversations', { width: 1440 })

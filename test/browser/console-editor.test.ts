@@ -1,4 +1,4 @@
-/** Tests saving, errors, sections, stored drafts and files of the console's agent editor. */
+/** Tests the console's agent editor: saving, errors, sections, stored drafts and files. */
 import { readFile } from 'node:fs/promises'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -41,7 +41,7 @@ embed:
 
 const nameField = (page: Page) => page.getByRole('textbox', { name: 'Name', exact: true }).first()
 
-/** Returns the path of the field with the focus. */
+/** Returns the path of the focused field. */
 const focusedPath = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute('data-path'))
 
 /** Waits until the browser has stored the draft with `text`. */
@@ -104,7 +104,7 @@ describe('the list of errors', () => {
     await saveScreenshot(page, 'editor-errors-390-dark')
   })
 
-  test('contains invalid JSON of a tool, which is not part of the definition', async () => {
+  test('includes invalid JSON in a tool field, which is not yet part of the definition', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -117,7 +117,7 @@ describe('the list of errors', () => {
 })
 
 describe('the list of sections', () => {
-  test('marks the section on the screen and is absent on phones', async () => {
+  test('marks the section on the screen, and is not shown on phones', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { width: 1440 })
@@ -174,7 +174,7 @@ describe('an unsaved draft', () => {
     expect(await countStoredDrafts(page)).toBe(0)
   })
 
-  test('reports a conflict if another user has saved since', async () => {
+  test('reports a conflict if another user has saved the agent since', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -201,7 +201,7 @@ describe('an unsaved draft', () => {
 })
 
 describe('the history', () => {
-  test('shows authors, marks the live and the previous version and shows the whole first version', async () => {
+  test('shows authors, labels the live and previous versions, and shows the first version in full', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { width: 1440 })
@@ -222,7 +222,7 @@ describe('the history', () => {
   })
 })
 
-describe('files and copies', () => {
+describe('the agent editor', () => {
   test('duplicates an agent with the same definition and another name', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)

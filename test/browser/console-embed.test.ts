@@ -24,9 +24,9 @@ embed:
     - https://*.example.com
 `
 
-/** Returns the page behind the widget. */
+/** Returns the preview's frame, which contains a page with the widget. */
 const previewOf = (page: Page) => page.locator('.preview-stage iframe').contentFrame()
-/** Opens the chat; the button is fixed to the bottom of the page behind it. */
+/** Opens the chat; scrolls first, because the launcher is at the bottom of the preview. */
 async function openChat(page: Page): Promise<void> {
   await page.locator('.preview-stage').evaluate((stage) => stage.scrollIntoView({ block: 'end' }))
   await previewOf(page).getByRole('button', { name: 'Open chat' }).click()
@@ -135,7 +135,7 @@ describe('the embed page', () => {
     },
   )
 
-  test('shows the widget at its place on a sample page, on phones and on a page of the user', async () => {
+  test("shows the widget in position on a sample page, at phone width, and on the user's own page", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, { width: 1440 })

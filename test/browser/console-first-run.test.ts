@@ -1,4 +1,7 @@
-/** Tests the checklist of the first steps, the notice about the mock model, and how many requests the agent list needs. */
+/**
+ * Tests the "Get started" checklist, the notice about the mock model, and how many requests the agent list
+ * needs.
+ */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -24,8 +27,8 @@ const checklistOf = (page: Page) => page.getByRole('region', { name: 'Get starte
 const mockNotice = (page: Page) => page.getByRole('note', { name: 'Mock model' })
 const startLink = (page: Page) => page.getByRole('link', { name: 'Get started' })
 
-describe('the checklist of the first steps', () => {
-  test('completes each step when the user has done it, and then disappears', async () => {
+describe('the “Get started” checklist', () => {
+  test('marks each step as done when the user has completed it, and disappears after the last step', async () => {
     const app = await startApp(withGateway)
     const { page, context, complaints } = await openConsole(app, browser)
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])
@@ -110,7 +113,7 @@ test('the agent list requests the session, the agents and its script at the same
     await answers.promise
     await route.continue()
   })
-  // Holds all answers, so that a request which depends on one of them is not sent.
+  // Holds back all responses, so that no request that depends on one of them is sent.
   const script = page.waitForRequest(/AgentsPage-.*\.js/)
   const data = page.waitForRequest((request) => request.url().includes('/trpc/'))
   await page.goto(`${app.url}/console/agents`, { waitUntil: 'commit' })

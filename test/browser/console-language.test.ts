@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-/** Signs in in any language, and opens the page Keys. */
+/** Signs in, in any language, and opens the Keys page. */
 async function openKeys(app: TestApp, options: ConsoleOptions): Promise<Page> {
   const { page } = await openWindow(app, browser, options)
   await page.goto(await makeSignInUrl(app))
@@ -27,7 +27,7 @@ async function openKeys(app: TestApp, options: ConsoleOptions): Promise<Page> {
 
 const languageOf = (page: Page) => page.evaluate(() => document.documentElement.lang)
 const directionOf = (page: Page) => page.evaluate(() => document.documentElement.dir)
-/** By how many pixels the page is wider than the window. */
+/** Returns the number of pixels by which the page is wider than the window. */
 const overflowOf = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
 
@@ -41,7 +41,7 @@ test.each([
   ['zh-CN', 'zh', '密钥', '上次使用'],
   ['ar-EG', 'ar', 'المفاتيح', 'آخر استخدام'],
   ['pl-PL', 'en', 'Keys', 'Last used'],
-])('in a browser in %s, the console is in %s', async (locale, language, title, column) => {
+])('with the browser language %s, the console language is %s', async (locale, language, title, column) => {
   const page = await openKeys(await startApp(), { locale })
   await page.getByRole('heading', { name: title, level: 1 }).waitFor()
   await page.getByRole('columnheader', { name: column }).waitFor()

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('pages that are opened offline say so, and load by themselves when the browser is online again', async () => {
+test('a page opened offline says that the browser is offline, and loads automatically when it is online again', async () => {
   const app = await startApp()
   const { page, context } = await openConsole(app, browser)
   // The scripts of all pages are loaded when no script has been requested for two seconds.
@@ -45,7 +45,7 @@ test('pages that are opened offline say so, and load by themselves when the brow
 test('a page whose script is missing offline loads when the browser is online again', async () => {
   const app = await startApp()
   const { page, context } = await openWindow(app, browser)
-  // Browsers that save data load no script in advance.
+  // In browsers that save data, the console does not preload scripts.
   await page.addInitScript(() =>
     Object.defineProperty(navigator, 'connection', {
       value: Object.assign(new EventTarget(), { saveData: true }),

@@ -96,7 +96,7 @@ test('an administrator adds a provider, tests it, uses it in a chat, changes it 
   expect(complaints).toEqual([])
 })
 
-test('the keyboard alone can add a provider from a preset', async () => {
+test('a provider can be added from a preset with only the keyboard', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/providers')
   await page.getByRole('button', { name: /Ollama/ }).focus()
@@ -112,7 +112,7 @@ test('the keyboard alone can add a provider from a preset', async () => {
   await dialogOf(page).waitFor({ state: 'hidden' })
 })
 
-test('a failed test states the problem, and a refused provider shows the request id', async () => {
+test('a failed provider test shows the problem, and a rejected provider shows the request id', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser, '/providers?add=other')
   await upstream.script('/v1/models', '{{up:status 401}}')
@@ -145,7 +145,7 @@ test('a failed test states the problem, and a refused provider shows the request
   await rowOf(page, 'near').getByText('Connected').waitFor()
 })
 
-test('the page Providers is only for administrators', async () => {
+test('only administrators can open the Providers page', async () => {
   const app = await startApp(behindProxy)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'ada@example.org' } })
   await page.goto(`${app.url}/console/providers`)

@@ -20,7 +20,7 @@ afterAll(() => browser?.close())
 const prompt = (page: Page) => page.getByRole('dialog', { name: 'You are signed out' })
 const gone = { state: 'detached' } as const
 
-/** Ends the browser's session without a sign-out in the page. */
+/** Ends the browser's session without signing out in the page. */
 async function endSession(app: TestApp, context: BrowserContext): Promise<void> {
   const answer = await context.request.post(`${app.url}/v1/manager/sign-out`, {
     headers: consoleHeaders,

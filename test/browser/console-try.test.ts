@@ -1,4 +1,4 @@
-/** Tests the trial of a definition next to the agent editor. */
+/** Tests the playground, which runs a definition next to the agent editor. */
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -22,7 +22,7 @@ const greeting = `${definition}embed:\n  greeting: Welcome aboard!\n  starters:\
 
 const traceOf = (page: Page) => page.getByRole('complementary', { name: 'Trace' })
 
-describe('the trial of a definition', () => {
+describe('the playground', () => {
   test('shows the draft in the widget, with its greeting, starters and Markdown', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(greeting)
@@ -40,7 +40,7 @@ describe('the trial of a definition', () => {
     expect(complaints).toEqual([])
   })
 
-  test('changes the widget while the user edits, and sends no key to its frame', async () => {
+  test('updates the widget while the user edits, and sends no key to its frame', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(greeting)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -57,7 +57,7 @@ describe('the trial of a definition', () => {
     expect(complaints).toEqual([])
   })
 
-  test('traces the route, the models, the tools, tokens and times of each answer', async () => {
+  test('traces the route, models, tools, tokens and times of each answer', async () => {
     const app = await startApp({}, { tools: { weather: tool(() => ({ degrees: 21 })) } })
     const { agent_id } = await app.createAgent(`${definition}tools:\n  - weather\n`)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
@@ -81,7 +81,7 @@ describe('the trial of a definition', () => {
     expect(complaints).toEqual([])
   })
 
-  test('lets the tester enter the results of page tools and of tools in the client', async () => {
+  test('lets the tester enter the results of page tools and of client tools', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(`${definition}tools:\n  - book\n`)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
@@ -135,7 +135,7 @@ describe('the trial of a definition', () => {
     expect(complaints).toEqual([])
   })
 
-  test('edits and resends a message, and repeats saved test questions', async () => {
+  test('lets the tester edit and resend a message, and repeat saved test questions', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {
@@ -165,7 +165,7 @@ describe('the trial of a definition', () => {
     expect(complaints).toEqual([])
   })
 
-  test('survives creating and saving the agent', async () => {
+  test('keeps its chat when the agent is created and saved', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents/new?template=support&try=true')
     await askInPlayground(page, 'Before the agent exists')

@@ -16,7 +16,7 @@ import { uploadWhole } from '../support/uploads.ts'
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 })
 
-/** The size of the parts, in bytes, in which the console uploads a file. */
+/** The size in bytes of each part that the console uploads. */
 const PART_BYTES = 8 * 1024 * 1024
 
 let browser: Browser

@@ -141,7 +141,7 @@ test('the usage page groups a month of calls by day, agent, model and key, and e
   expect(complaints).toEqual([])
 })
 
-test('the usage page leads from a bar to its calls, with their attempts, and keeps its filters in the address', async () => {
+test('the usage page opens the calls behind a chart bar, with their attempts, and keeps its filters in the URL', async () => {
   const { app, id, ask } = await startAgent({}, noRetries, createFakeClock(Math.floor(Date.now() / 1000)))
   await ask('hello')
   await ask(onlyForModel('{{up:status 503}}'))
@@ -203,7 +203,7 @@ test('the usage page leads from a bar to its calls, with their attempts, and kee
   expect(complaints).toEqual([])
 })
 
-test('the list of calls is read in pages', async () => {
+test('the list of calls is paginated', async () => {
   const app = await startApp()
   for (let sent = 0; sent < 51; sent++) await sendChat(app, 'hi')
   const { page } = await openConsole(app, browser, '/usage?view=calls')

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('a newcomer gets from the first start to a chat on a website and its usage, without handling a parent key', async () => {
+test('a newcomer can go from the first start to a chat on a website and its usage without handling a parent key', async () => {
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"llama3.2"}]}}}')
   const server = await startServer({ folder: await makeFolder() })
   const { page, context, complaints } = await openWindow(server, browser)
@@ -55,7 +55,7 @@ test('a newcomer gets from the first start to a chat on a website and its usage,
   expect(complaints).toEqual([])
 })
 
-/** Checks the number of complete steps, and that the page shows no parent key. */
+/** Checks the number of completed steps, and that the page shows no parent key. */
 async function expectSteps(page: Page, count: number): Promise<void> {
   await page.getByRole('region', { name: 'Get started' }).getByText(`${count} of 4 steps complete`).waitFor()
   expect(await page.locator('body').innerText()).not.toContain('svc_')

@@ -1,4 +1,4 @@
-/** Tests the widget's appearance: the agent's theme, the page's options, and the view of a long answer. */
+/** Tests the widget's appearance: the agent's theme, the page's options, and long answers. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
 import { openWidgetHarness, type WidgetHarness } from '../support/widget-harness.ts'

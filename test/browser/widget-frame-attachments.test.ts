@@ -61,7 +61,7 @@ async function open(given: FrameHarness, options: Parameters<FrameHarness['open'
   return opened
 }
 
-/** Gives files to the input as pasting or dropping does. */
+/** Pastes or drops the image into the message input. */
 async function give({ frame }: OpenFrame, event: 'paste' | 'drop', image: Buffer): Promise<void> {
   await frame.evaluate(
     ([kind, base64]) => {
@@ -142,7 +142,7 @@ describe('a message with attachments', () => {
     expect(again.complaints).toEqual([])
   })
 
-  test('contains large images scaled to the limit of the agent', async () => {
+  test("contains large images scaled down to the agent's limit", async () => {
     const opened = await open(harness)
     await choose(opened, {
       name: 'large.png',
@@ -154,7 +154,7 @@ describe('a message with attachments', () => {
     expect(Buffer.from(src.split(',')[1] ?? '', 'base64').length).toBeLessThanOrEqual(100_000)
   })
 
-  test('explains why a file is not accepted', async () => {
+  test('rejects a file that the agent does not accept and explains why', async () => {
     const opened = await open(harness)
     const alert = opened.frame.locator('.composer [role=alert]')
     await choose(opened, { name: 'a.pdf', mimeType: 'application/pdf', buffer: Buffer.from('%PDF-1.7') })

@@ -32,18 +32,21 @@ describe('a chat that cannot be used', () => {
       'does not allow provider keys',
       'provider_key_not_allowed',
     ],
-  ] as const)('shows the reason to the user and the page (%s)', async (_how, options, words, code) => {
+  ] as const)('shows the reason to the user and the page (%s)', async (how, options, words, code) => {
     const opened = await harness.open(options)
     await visibleText(opened.frame, words).waitFor()
     expect(await opened.frame.locator('textarea').isDisabled()).toBe(true)
-    await expect.poll(opened.said).toContainEqual(
-      expect.objectContaining({
+    // `toContainEqual` would accept more fields with the value undefined.
+    await expect
+      .poll(async () => (await opened.said()).find(({ type }) => type === 'error'))
+      .toStrictEqual({
         type: 'error',
         code,
-        reason: code,
         message: expect.stringContaining(words),
-      }),
-    )
+        reason: code,
+        status: how === 'with an unknown key' ? 401 : undefined,
+        requestId: how === 'with an unknown key' ? expect.stringMatching(/^[0-9a-f-]{36}$/) : undefined,
+      })
     expect(JSON.stringify(await opened.said())).not.toContain('sk-secret')
     expect(opened.requests.filter((url) => url.includes('example.com'))).toEqual([])
   })

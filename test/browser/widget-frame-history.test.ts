@@ -18,7 +18,7 @@ afterAll(() => harness?.close())
 
 const stored = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
 
-/** Closes the page and opens it again in the same browser context. */
+/** Leaves the page and opens it in a new tab of the same browser context. */
 async function again(opened: OpenFrame, more: Parameters<FrameHarness['open']>[0] = {}): Promise<OpenFrame> {
   await opened.page.goto('about:blank')
   return harness.open({ beside: opened, isSameSite: true, ...more })

@@ -19,7 +19,7 @@ async function askAll(opened: OpenFrame, ...texts: readonly string[]): Promise<v
   }
 }
 
-/** Sends a message; returns the messages of the request to the model. */
+/** Runs `act`; returns the messages that the next request to the model contains. */
 async function sentWith(opened: OpenFrame, act: () => Promise<void>): Promise<unknown[]> {
   const request = opened.page.waitForRequest('**/trpc/chat.stream*')
   await act()
@@ -28,7 +28,7 @@ async function sentWith(opened: OpenFrame, act: () => Promise<void>): Promise<un
 
 const questions = ({ frame }: OpenFrame) => frame.locator('article.user .bubble').allTextContents()
 
-describe('a message of the visitor', () => {
+describe("a visitor's message", () => {
   test('can be edited with the keyboard, which replaces everything after it', async () => {
     const opened = await harness.open()
     await askAll(opened, 'first', 'second', 'third')
@@ -84,7 +84,7 @@ describe('a message of the visitor', () => {
     expect(await questions(opened)).toEqual(['lost', 'found'])
   })
 
-  test('shows its time, and a separator when its day is not today', async () => {
+  test('shows its time, and follows a date separator if it is from another day', async () => {
     const opened = await harness.open({ isSameSite: true })
     await askAll(opened, 'now')
     expect(await opened.frame.locator('.day').count()).toBe(0)
@@ -104,7 +104,7 @@ describe('a message of the visitor', () => {
 })
 
 describe('an answer', () => {
-  test('that is repeated has versions to page through, and the model receives the visible one', async () => {
+  test('that is generated again has versions to page through, and the model receives the visible one', async () => {
     const opened = await harness.open()
     let count = 0
     await opened.page.route('**/trpc/chat.stream*', async (route) => {
@@ -145,7 +145,7 @@ describe('an answer', () => {
     await reopened.frame.getByRole('group', { name: 'Answer 2 of 2' }).waitFor()
   })
 
-  test('has colored code, whose colors load only when an answer contains code', async () => {
+  test('has highlighted code, and the highlighter loads only when an answer contains code', async () => {
     const opened = await harness.open()
     const chunks = () => opened.requests.filter((url) => url.includes('/embed/chunk-'))
     await askAll(opened, 'plain words')
@@ -160,7 +160,7 @@ describe('an answer', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('has no Insert and Share buttons if the page does not listen', async () => {
+  test('has no Insert and Share buttons if the page does not handle them', async () => {
     const opened = await harness.open({ options: { given: [] } })
     await askAll(opened, 'hello')
     const names = await opened.frame
@@ -177,7 +177,7 @@ describe('an answer', () => {
       .toContain('You said:\nhello')
   })
 
-  test('is shared through the browser if the page does not listen', async () => {
+  test('is shared through the browser if the page does not handle sharing', async () => {
     const opened = await harness.open({ options: { given: [] } })
     await askAll(opened, 'hello')
     await opened.frame.evaluate(() => {

@@ -1,4 +1,4 @@
-/** Tests the widget's dictation, reading aloud, and line about mistakes, which the agent's definition selects. */
+/** Tests the widget's dictation, read-aloud button and disclaimer, which the agent's definition controls. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
 import { type FrameHarness, helper, openFrameHarness, visibleText } from '../support/widget-frame.ts'
@@ -16,7 +16,7 @@ async function openWith(embed: string) {
   return harness.open({ key: apiKey })
 }
 
-describe('the line about mistakes', () => {
+describe('the disclaimer', () => {
   test('is shown by default', async () => {
     const opened = await harness.open()
     await visibleText(opened.frame, 'AI assistant. It can make mistakes.').waitFor()
@@ -24,7 +24,7 @@ describe('the line about mistakes', () => {
     expect(await listAxeFaults(opened.frame)).toEqual([])
   })
 
-  test('has the text and the link of the definition', async () => {
+  test('has the text and the link from the definition', async () => {
     const opened = await openWith('  disclaimer: { text: Please check., url: https://a.example/privacy }\n')
     await visibleText(opened.frame, 'Please check.').waitFor()
     const link = opened.frame.getByRole('link', { name: 'Privacy' })
@@ -42,7 +42,7 @@ describe('the line about mistakes', () => {
 describe('dictation', () => {
   const definition = '  dictation: true\n'
 
-  /** Replaces the browser's recognition, which needs a microphone and a service on the internet. */
+  /** Replaces the browser's speech recognition, which needs a microphone and a service on the internet. */
   function hear(): void {
     Object.assign(globalThis, {
       SpeechRecognition: class {
@@ -64,7 +64,7 @@ describe('dictation', () => {
     recognition?: { onresult(event: object): void; onerror(event: object): void; onend(): void; lang: string }
   }
 
-  test('writes what the visitor says after the text in the input', async () => {
+  test("appends the visitor's words to the text in the input", async () => {
     const opened = await openWith(definition)
     await opened.frame.evaluate(hear)
     await opened.frame.locator('textarea').fill('Hello,')
@@ -80,7 +80,7 @@ describe('dictation', () => {
     expect(await opened.frame.evaluate(() => (globalThis as Heard).recognition?.lang)).toBe('en-US')
   })
 
-  test('explains that the microphone cannot be used', async () => {
+  test('shows an error if the browser denies access to the microphone', async () => {
     const opened = await openWith(definition)
     await opened.frame.evaluate(hear)
     await opened.frame.getByRole('textbox').fill('x')
@@ -128,7 +128,7 @@ describe('reading aloud', () => {
   })
 })
 
-test('a link shows the host of its source, unless its text contains it', async () => {
+test('a link shows the host of its URL unless its text contains the host', async () => {
   const opened = await harness.open()
   await opened.say('see [the guide](https://www.docs.example/a) and [docs.example](https://docs.example/b)')
   await opened.settle()

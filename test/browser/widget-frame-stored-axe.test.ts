@@ -1,4 +1,4 @@
-/** Tests the accessibility of the widget's states of stored conversations. */
+/** Tests that the widget's states for stored conversations have no accessibility violations. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
 import {
@@ -31,7 +31,7 @@ async function choose({ frame }: OpenFrame, name: string): Promise<void> {
 }
 
 describe.each(['light', 'dark'] as const)('with the %s theme, axe finds no fault in', (theme) => {
-  test('the notice, a running, a stopped and a failed answer', async () => {
+  test('the notice or in a running, stopped or failed answer', async () => {
     const opened = await open(theme)
     const { frame } = opened
     await frame.locator('.notice').waitFor()
@@ -48,7 +48,7 @@ describe.each(['light', 'dark'] as const)('with the %s theme, axe finds no fault
     expect(await listAxeFaults(frame)).toEqual([])
   })
 
-  test('the menu, the list of earlier conversations and the confirmation of a deletion', async () => {
+  test('the menu, the list of earlier conversations or the confirmation of a deletion', async () => {
     const opened = await open(theme)
     const { frame } = opened
     await opened.say(`[[delay:600]] ${words}`)

@@ -191,7 +191,7 @@ describe('a tool call that needs approval', () => {
     expect(await card.getByRole('region', { name: 'Input' }).count()).toBe(0)
   })
 
-  test('runs without a question after “Always in this conversation”, until a new conversation starts', async () => {
+  test('runs without asking again after “Always in this conversation”, until a new conversation starts', async () => {
     const opened = await harness.open({ tools })
     await opened.say('[[tool:postMessage_ask {"where":"a"}]]')
     await opened.frame.getByRole('button', { name: 'Always in this conversation' }).click()

@@ -1,4 +1,4 @@
-/** Tests what a page loads before the chat is opened, and the functions with which it controls the chat. */
+/** Tests which requests a page sends before the chat is opened, and the functions that control the chat. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
@@ -20,7 +20,7 @@ afterAll(() => harness?.close())
 
 const publicPart = () => harness.agent.agent_key.slice(0, 'agnt_key-'.length + 12)
 
-/** Opens a page whose script tag has the key in its address. */
+/** Opens a page whose script tag has the key in its URL. */
 async function open(options: object = {}, body = ''): Promise<WidgetPage & { requests: string[] }> {
   const requests: string[] = []
   harness.browser.once('context', (context) =>
@@ -58,7 +58,7 @@ describe('a page with the loader', () => {
     await opened.page.close()
   })
 
-  test("loads the agent's theme in a second script if the key is not in the loader's address", async () => {
+  test("loads the agent's theme in a second script if the key is not in the loader's URL", async () => {
     const opened = await harness.open({
       body: harness.script(`data-api-key="${harness.agent.agent_key}"`),
     })
@@ -67,14 +67,14 @@ describe('a page with the loader', () => {
     await opened.page.close()
   })
 
-  test('loads the frame when the page is idle if the option load is idle', async () => {
+  test('loads the frame when the page is idle if the `load` option is `idle`', async () => {
     const opened = await open({ load: 'idle' })
     await expect.poll(() => opened.requests).toContain('/embed/frame')
     await opened.page.close()
   })
 })
 
-describe('the window', () => {
+describe('the chat window', () => {
   test('is open again after a reload, until the visitor closes it', async () => {
     const opened = await open()
     await opened.launcher.click()
@@ -105,14 +105,102 @@ describe('the window', () => {
     const opened = await open()
     await opened.launcher.click()
     await opened.frame.getByRole('button', { name: 'Close chat' }).waitFor()
-    expect(await opened.launcher.isVisible()).toBe(false)
+    // The page receives the frame's message that it is ready after the frame has rendered.
+    await opened.launcher.waitFor({ state: 'hidden' })
     expect(await opened.page.getByRole('button', { name: 'Close chat' }).count()).toBe(0)
     await opened.page.close()
   })
 })
 
-describe('the functions of the page', () => {
-  test('sendMessage opens the chat, sends the text and publishes both messages without their text', async () => {
+describe("the texts of the visitor's language", () => {
+  const openIn = async (locale: string, isBlocked = false) => {
+    const context = await harness.browser.newContext({ locale })
+    const page = await context.newPage()
+    const chunks: string[] = []
+    page.on('request', (request) => {
+      if (request.url().includes('/embed/chunk-')) chunks.push(request.url())
+    })
+    if (isBlocked) await page.route('**/embed/chunk-*', (route) => route.abort())
+    await page.goto(`${harness.app.url}/embed/preview`)
+    await page.evaluate(
+      (key) =>
+        (window as never as { ParleyChat: { mount(o: object): void } }).ParleyChat.mount({
+          apiKey: key,
+          autoOpen: true,
+        }),
+      harness.agent.agent_key,
+    )
+    const input = page.frameLocator('parley-chat iframe').getByRole('textbox')
+    await input.waitFor()
+    const placeholder = await input.getAttribute('placeholder')
+    await context.close()
+    return { placeholder, count: chunks.length }
+  }
+
+  test('are one more script, except in English', async () => {
+    expect(await openIn('de-DE')).toEqual({ placeholder: 'Nachricht eingeben …', count: 1 })
+    expect(await openIn('en-US')).toEqual({ placeholder: 'Type a message...', count: 0 })
+  })
+
+  test('are in English if that script cannot be loaded', async () => {
+    expect(await openIn('ja-JP', true)).toEqual({ placeholder: 'Type a message...', count: 1 })
+  })
+})
+
+describe('invalid options', () => {
+  test('are reported when the widget is mounted, before the frame loads', async () => {
+    const opened = await open({
+      primaryColor: 'var(--brand)',
+      endpoint: `${harness.app.url}/v1/chat/completions`,
+      headers: { Authorization: 'Bearer secret', 'X-Shop': 'yes' },
+      tools: [{ type: 'function', function: { name: 'not a name' } }],
+    })
+    const errors = async () =>
+      (await opened.events()).filter(([name]) => name === 'error').map(([, detail]) => detail)
+    const expected = [
+      { code: 'invalid_option', message: 'primaryColor' },
+      {
+        code: 'invalid_option',
+        message: 'headers: `Authorization` is not sent to this server; set `apiKey` to the agent key.',
+      },
+      {
+        code: 'invalid_option',
+        message: 'tools[0]: the name must have 1 to 52 letters, digits, `_` and `-`',
+      },
+    ]
+    await expect.poll(errors).toEqual(expected)
+    for (const { message } of expected) expect(opened.complaints.join('\n')).toContain(message)
+    expect(opened.requests).not.toContain('/embed/frame')
+    await opened.launcher.click()
+    await opened.frame.getByRole('textbox').waitFor()
+    expect(await errors()).toEqual(expected)
+    await opened.page.close()
+  })
+
+  test.each([
+    ['a missing key', { apiKey: '' }, 'missing_api_key'],
+    ['a parent key', { apiKey: 'svc_0123456789' }, 'invalid_api_key'],
+    ['a server that does not respond', { widgetUrl: 'http://localhost:9' }, 'frame_unreachable'],
+  ])('include %s', async (_what, options, code) => {
+    const opened = await open(options)
+    expect(await opened.event('error')).toMatchObject({ code })
+    expect(await run(opened, 'ParleyChat.isOpen')).toBe(false)
+    await opened.page.close()
+  })
+})
+
+test('a page that was loaded before an update of the server can open the chat', async () => {
+  const opened = await open()
+  await opened.launcher.waitFor()
+  await opened.page.route('**/embed/extras-*', (route) => route.fulfill({ status: 404 }))
+  await opened.launcher.click()
+  await opened.frame.getByRole('textbox').waitFor()
+  expect(opened.requests).toContain('/embed/extras.js')
+  await opened.page.close()
+})
+
+describe('in the page API', () => {
+  test('sendMessage opens the chat and sends the text, and the message events contain no text', async () => {
     const opened = await open()
     await run(opened, "heard = []; ParleyChat.on('message', (message) => heard.push(message))")
     await run(opened, "ParleyChat.sendMessage('Hello from the page')")
@@ -148,13 +236,41 @@ describe('the functions of the page', () => {
     await opened.page.close()
   })
 
-  test('counts unread answers, and shows the number in the title if titleBadge is set', async () => {
+  test('unreadCount counts unread answers, and titleBadge shows the number in the page title', async () => {
     const opened = await open({ titleBadge: true })
     await run(opened, "ParleyChat.sendMessage('Hello'); ParleyChat.close()")
     await expect.poll(() => run(opened, 'ParleyChat.unreadCount')).toBe(1)
     await expect.poll(() => opened.page.title()).toBe('(1) A page')
     await run(opened, 'ParleyChat.open()')
     await expect.poll(() => opened.page.title()).toBe('A page')
+    await opened.page.close()
+  })
+})
+
+describe('an unread answer', () => {
+  const countTones =
+    '<script>tones = 0; const { start } = OscillatorNode.prototype; OscillatorNode.prototype.start = function () { tones++; start.call(this) }</script>'
+
+  test.each([
+    ['plays one tone if the `sound` option is set', { sound: true }, 1],
+    ['plays no tone by default', { titleBadge: true }, 0],
+  ])('%s', async (_what, options, tones) => {
+    const opened = await open(options, countTones)
+    await run(opened, "ParleyChat.sendMessage('Hello'); ParleyChat.close()")
+    await expect.poll(() => run(opened, 'ParleyChat.unreadCount')).toBe(1)
+    expect(await run(opened, 'tones')).toBe(tones)
+    await opened.page.close()
+  })
+
+  test('plays no tone in an open window', async () => {
+    const opened = await open({ sound: true }, countTones)
+    await run(
+      opened,
+      "ended = false; ParleyChat.on('message', ({ role }) => (ended ||= role === 'assistant'))",
+    )
+    await run(opened, "ParleyChat.sendMessage('Hello')")
+    await expect.poll(() => run(opened, 'ended')).toBe(true)
+    expect(await run(opened, 'tones')).toBe(0)
     await opened.page.close()
   })
 })
@@ -168,7 +284,7 @@ describe('proactive rules', () => {
     await run(opened, 'ParleyChat.close()')
     await opened.page.reload()
     await teaser.waitFor()
-    await opened.page.getByRole('button', { name: '×' }).click()
+    await opened.page.getByRole('button', { name: 'Close message' }).click()
     await opened.page.reload()
     await opened.launcher.waitFor()
     expect(await teaser.count()).toBe(0)
@@ -179,6 +295,23 @@ describe('proactive rules', () => {
     const opened = await open({ rules: [{ scroll: 50, open: true }] }, '<div style="height: 5000px"></div>')
     await expect.poll(() => opened.requests.join()).toContain('/embed/extras-')
     await opened.page.mouse.wheel(0, 5000)
+    await opened.event('opened')
+    await opened.page.close()
+  })
+
+  test('open the chat when the pointer leaves through the top of the page, but not through its side', async () => {
+    const opened = await open({
+      rules: [
+        { after: 0, teaser: 'Rules apply' },
+        { exitIntent: true, open: true },
+      ],
+    })
+    await opened.page.getByRole('button', { name: 'Rules apply' }).waitFor()
+    const leave = (clientX: number, clientY: number) =>
+      opened.page.locator('html').dispatchEvent('mouseout', { clientX, clientY, relatedTarget: null })
+    await leave(-1, 300)
+    expect(await run(opened, 'ParleyChat.isOpen')).toBe(false)
+    await leave(500, -1)
     await opened.event('opened')
     await opened.page.close()
   })

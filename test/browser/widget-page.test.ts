@@ -44,9 +44,27 @@ describe('the launcher', () => {
   test("is labeled in the visitor's language", async () => {
     const opened = await open({}, '', { locale: 'de-DE' })
     await opened.launcher.waitFor()
-    expect(await opened.launcher.getAttribute('aria-label')).toMatch(/Chat öffnen|Chat/)
-    expect(await opened.launcher.getAttribute('aria-label')).not.toBe('Open chat')
+    expect(await opened.launcher.getAttribute('aria-label')).toBe('Chat öffnen')
   })
+
+  test.each([
+    ['de-DE', {}, 'Chat öffnen', 'Chat schließen'],
+    ['en-US', { language: 'ja' }, 'チャットを開く', 'チャットを閉じる'],
+    ['xx', {}, 'Open chat', 'Close chat'],
+  ])(
+    'says that it closes the chat while the frame loads (%s, %o)',
+    async (locale, options, closed, open_) => {
+      const opened = await open(options, '', { locale })
+      await opened.page.route('**/embed/frame*', () => {})
+      await opened.launcher.waitFor()
+      const name = () => opened.launcher.getAttribute('aria-label')
+      expect(await name()).toBe(closed)
+      await opened.launcher.click()
+      expect([await name(), await opened.launcher.getAttribute('aria-expanded')]).toEqual([open_, 'true'])
+      await opened.launcher.click()
+      expect(await name()).toBe(closed)
+    },
+  )
 
   test('regains focus when Escape closes the window', async () => {
     const opened = await open()
@@ -133,6 +151,20 @@ describe('the chat window', () => {
     expect(await opened.launcher.isVisible()).toBe(true)
   })
 
+  test('keeps the safe areas of a phone free', async () => {
+    const opened = await open({}, '', { viewport: { width: 390, height: 780 } })
+    const session = await opened.page.context().newCDPSession(opened.page)
+    const insets = { top: 47, right: 8, bottom: 34, left: 0 }
+    await session.send('Emulation.setSafeAreaInsetsOverride' as never, { insets } as never)
+    await opened.launcher.waitFor()
+    const { x = 0, y = 0, width = 0, height = 0 } = (await opened.launcher.boundingBox()) ?? {}
+    expect([390 - x - width, 780 - y - height]).toEqual([20 + 8, 20 + 34])
+    await opened.launcher.click()
+    await opened.event('opened')
+    const box = () => opened.page.locator('parley-chat iframe').boundingBox()
+    await expect.poll(box).toEqual({ x: 0, y: 47, width: 390, height: 780 - 47 - 34 })
+  })
+
   test('stays on the configured side on a right-to-left page', async () => {
     const opened = await open(
       { position: 'bottom-right' },
@@ -208,7 +240,6 @@ describe('an agent restricted to certain origins', () => {
 
   test('shows only a hint for developers on other origins', async () => {
     const opened = await openLocked('https://elsewhere.example')
-    await opened.launcher.click()
     expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
     const hint = opened.page.getByRole('alert')
     await hint.waitFor()

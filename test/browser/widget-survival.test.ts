@@ -76,9 +76,9 @@ test('changing the key does not add an entry to the browser history', async () =
 })
 
 test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
-  'the primary color %s is reported as invalid, and the default is used',
+  'the primary color %s is reported to the page as invalid, and the default is used',
   async (primaryColor) => {
-    const opened = await open({ primaryColor, load: 'idle' })
+    const opened = await open({ primaryColor })
     expect(await opened.event('error')).toMatchObject({ code: 'invalid_option', message: 'primaryColor' })
     await opened.launcher.waitFor()
     expect(await opened.launcher.evaluate((one) => getComputedStyle(one).backgroundColor)).toBe(
@@ -88,17 +88,17 @@ test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
   },
 )
 
-test('a frame that does not load within 15 seconds is reported as unreachable', async () => {
+test('a frame that does not load within 15 seconds is reported to the page as unreachable', async () => {
   const opened = await harness.open({ body: harness.script('data-auto-mount="false"') })
   await opened.page.clock.install()
   await opened.page.route('**/embed/frame*', () => {})
-  await run(opened, `ParleyChat.mount({ apiKey: '${harness.agent.agent_key}', autoOpen: true })`)
+  await run(opened, `ParleyChat.mount({ apiKey: '${harness.agent.agent_key}' })`)
   await opened.page.clock.fastForward(15_000)
   expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
   await opened.page.close()
 })
 
-test('an invalid tool is reported, and valid tools are still offered', async () => {
+test('an invalid tool is reported to the page, and valid tools are still offered', async () => {
   const name = 'x'.repeat(53)
   const opened = await open({
     autoOpen: true,

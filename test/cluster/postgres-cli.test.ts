@@ -24,7 +24,7 @@ async function prepareCommands(kind?: 'empty') {
   return { folder, env, parley, runDoctor }
 }
 
-test('`migrate` creates the tables and `keys create` the first key before the first server start', async () => {
+test('`migrate` creates the tables, and `keys create` creates the first key, before the first server start', async () => {
   const { env, folder, parley } = await prepareCommands('empty')
   expect((await runParley(['keys', 'list'], { folder, env })).stderr).toContain(
     'missing migrations: 0001_create_keys_and_agents',

@@ -38,7 +38,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   return { app, clock, send, hasCanary: () => dumpContains(databaseUrl) }
 }
 
-/** Whether a dump contains the canary, as text or in binary data. */
+/** Returns whether a dump contains the canary, as text or in binary data. */
 async function dumpContains(databaseUrl: string): Promise<boolean> {
   const { stdout } = await promisify(execFile)(getProgram('pg_dump'), [databaseUrl], {
     maxBuffer: 64 * 1024 * 1024,

@@ -85,7 +85,7 @@ describe('PostgreSQL migrations', () => {
     expect(names).toEqual(Object.keys(migrations))
   })
 
-  test('that are pending are rejected by commands', async () => {
+  test('that are pending prevent commands from opening the database', async () => {
     const databaseUrl = await createTestDatabase('empty')
     expect(
       await startupErrorOf(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' })),
@@ -95,7 +95,7 @@ describe('PostgreSQL migrations', () => {
     )
   })
 
-  test('from a newer version are rejected by servers and commands', async () => {
+  test('from a newer version prevent servers and commands from opening the database', async () => {
     const databaseUrl = await createTestDatabase()
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
@@ -150,7 +150,7 @@ describe('a database', () => {
   })
 })
 
-describe('a data directory next to a PostgreSQL database', () => {
+describe('a data directory used with a PostgreSQL database', () => {
   test('does not contain a database file or a lock file', async () => {
     const dataDir = join(await makeFolder(), 'data')
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, DATABASE_URL: await createTestDatabase() })

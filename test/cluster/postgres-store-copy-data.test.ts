@@ -1,4 +1,7 @@
-/** Tests that `parley store copy` and `parley store orphans` include the bin, stored providers and the data of items. */
+/**
+ * Tests that `parley store copy` and `store orphans` include agents in the bin, stored providers and items'
+ * images.
+ */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -84,8 +87,8 @@ async function deleteOrphans(options: Parameters<typeof runCommandInProcess>[1])
   }
 }
 
-describe('the bin, stored providers and the data of items', () => {
-  test('are copied to PostgreSQL and a bucket, and no command takes them for orphans there', async () => {
+describe("agents in the bin, stored providers and items' data", () => {
+  test('are copied to PostgreSQL and a bucket, and no command treats them as orphans there', async () => {
     const folder = await makeFolder()
     const contents = await createContents(folder)
     const s3 = await S3Server.start()

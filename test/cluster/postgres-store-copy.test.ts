@@ -65,7 +65,7 @@ describe("an installation's rows", () => {
     expect(await query(url, deferrable)).toEqual([{ count: 0 }])
     const orphan = { ...parentKey('orphan'), user_id: 'nobody' }
     await expect(db.insertInto('parent_keys').values(orphan).execute()).rejects.toThrow('foreign key')
-    // The copy sets the next value of this sequence; a further sequence needs a test.
+    // The copy sets the next value of this sequence; a copy of another sequence would need another test.
     expect(await query(url, 'select sequencename from pg_sequences')).toEqual([
       { sequencename: 'items_n_seq' },
     ])
@@ -78,7 +78,7 @@ describe("an installation's rows", () => {
       /^The row of agents with id ".*7" has a different name/,
     ],
     ['is lost during the copy', 'return null;', /^The row of agents with id ".*7" /],
-  ])('are rolled back when a row %s', async (_what, body, words) => {
+  ])('are not copied at all when a row %s', async (_what, body, words) => {
     const url = await createTestDatabase()
     await query(url, `create function meddle() returns trigger language plpgsql as $$ begin ${body} end $$`)
     await query(
@@ -95,7 +95,7 @@ describe("an installation's rows", () => {
     expect(await copyToPostgres(source, url)).toMatchObject({ agents: ROWS })
   })
 
-  test('are rolled back when a row contains U+0000', async () => {
+  test('are not copied at all when one of them contains U+0000', async () => {
     const url = await createTestDatabase('empty')
     await source.updateTable('agents').set({ name: 'a\0b' }).where('position', '=', 7).execute()
     expect(await startupErrorOf(copyToPostgres(source, url))).toContain(

@@ -46,7 +46,7 @@ async function rowOf({ service: { deps } }: TestApp, { id }: CreatedUpload) {
   return findUploadRow(deps.db, { blob: blob as string })
 }
 
-/** Waits until a request has leased the upload. */
+/** Waits until a request holds the lease on the upload. */
 const untilLeased = (app: TestApp, begun: CreatedUpload) =>
   expect.poll(async () => (await rowOf(app, begun))?.lease_until ?? null).not.toBeNull()
 
@@ -88,7 +88,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test("receive each other's artifact changes and their own exactly once", async () => {
+  test("receive each other's artifact changes, and their own changes exactly once", async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()
@@ -177,7 +177,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
   })
 })
 
-test('a revoked key is rejected after two seconds without Redis, and immediately when Redis is back', async () => {
+test('without Redis, another replica rejects a revoked key after two seconds, or as soon as Redis is back', async () => {
   const redis = await startRedis()
   const clock = createFakeClock()
   const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root, REDIS_URL: redis.url }

@@ -169,6 +169,20 @@ describe.each([
     expect(await ask({ X_Email: 'ada@example.org' })).toBeOneOf([400, 401])
   })
 
+  test('serves the scripts and styles of the widget compressed by the server', async () => {
+    const { fetch, url } = targetOf(proxy)
+    const frame = await (await fetch(`${url}/embed/frame`)).text()
+    const files = [...frame.matchAll(/(?:href|src)="(\/embed\/[^"]+\.(?:js|css))"/g)].map(([, path]) => path)
+    expect(files.length).toBeGreaterThan(1)
+    for (const path of ['/embed/parley.js', ...files])
+      for (const encoding of ['br', 'gzip']) {
+        const response = await fetch(url + path, { headers: { 'Accept-Encoding': encoding } })
+        expect([path, response.headers.get('content-encoding')]).toEqual([path, encoding])
+        const whole = Buffer.byteLength(await response.text())
+        expect(Number(response.headers.get('content-length'))).toBeLessThan(whole / 2)
+      }
+  })
+
   test('does not expose metrics or log tokens', async () => {
     const target = targetOf(proxy, `${network}.5`)
     const metrics = await call(target, 'GET', '/metrics')

@@ -122,7 +122,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }, 'the upload is being written')
     await one.service.close()
     await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
-    // `until` times out before the lease would expire.
+    // `waitUntil` times out before the lease would expire.
     await waitUntil(async () => (await countConversions(gate)) === 2, 'the other replica runs ffmpeg')
     await gate.open()
     await waitForState(other, id, 'ready')

@@ -18,7 +18,7 @@ async function shareProvider(): Promise<Upstream> {
   return upstream
 }
 
-test('a running server uses a provider that a command adds, until a command deletes it', async () => {
+test('a running server uses a provider that a command has added until another command deletes it', async () => {
   const upstream = await shareProvider()
   const folder = await makeFolder()
   const server = await startServer({ folder })
@@ -65,7 +65,7 @@ test('a running server uses a provider that a command adds, until a command dele
   expect(JSON.stringify(rows)).not.toContain(API_KEY)
 })
 
-test('the doctor checks stored providers, and a failed test exits with code 1', async () => {
+test('doctor checks stored providers, and `providers test` exits with code 1 if the test fails', async () => {
   const upstream = await shareProvider()
   const folder = await makeFolder()
   await (await startServer({ folder })).stop()

@@ -1,4 +1,4 @@
-/** Tests that two processes on one database can create or revoke a console user at the same time. */
+/** Tests console users that two processes on one database create or change at the same time. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { behindProxy } from '../support/console.ts'

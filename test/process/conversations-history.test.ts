@@ -35,7 +35,7 @@ test('a turn in a conversation of 150 MB uses less than 50 MB of memory if its h
   expect(cost.memoryMb).toBeLessThan(mostMemoryMb)
 })
 
-/** Inserts copies of the only stored item with large texts, which requests of this size could not add quickly. */
+/** Inserts large copies of the only stored item, because adding them with requests would take too long. */
 function insertLargeItems(dataDir: string): void {
   const db = openSqliteFile(dataDir, 'conversations.db')
   const columns = (db.pragma('table_info(items)') as { name: string }[])
@@ -55,7 +55,10 @@ function insertLargeItems(dataDir: string): void {
   }
   const insert = db.prepare(`insert into items (${columns})
     select ${columns.map((name) => values[name] ?? name)} from items where position = 1`)
-  for (let at = 1; at <= ITEMS; at++) insert.run({ at, body, bytes: body.length })
+  const insertAll = db.transaction(() => {
+    for (let at = 1; at <= ITEMS; at++) insert.run({ at, body, bytes: body.length })
+  })
+  insertAll()
   db.prepare('update conversations set items = items + ?, bytes = bytes + ?').run(ITEMS, ITEMS * body.length)
   db.close()
 }

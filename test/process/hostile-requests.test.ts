@@ -1,18 +1,12 @@
-/** Tests with generated requests that no request ends the server, fails with a 5xx status or costs too much. */
+/** Tests, with generated requests, that no request ends the server, fails with a 5xx status or costs too much. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { runCommandInProcess } from '../support/command.ts'
-import {
-  type Credential,
-  type HostileRequest,
-  hostileRequest,
-  listCalls,
-  listEveryCall,
-  toBytes,
-} from '../support/hostile-requests.ts'
+import { type HostileRequest, toBytes } from '../support/hostile-http.ts'
+import { type Credential, hostileRequest, listCalls, listEveryCall } from '../support/hostile-requests.ts'
 import { createResources } from '../support/hostile-resources.ts'
 import { callServer, makeFolder, type RunningServer, startServer } from '../support/process.ts'
 import { type Cost, measureCost } from '../support/process-cost.ts'
@@ -27,7 +21,10 @@ const unlimited = {
 }
 const mostCpuMs = 100
 const mostMemoryMb = 50
-/** Rejected requests must end sooner; for an event stream, which has no end, the status is enough. */
+/**
+ * Maximum wait for a response to end, in milliseconds. Rejected requests end sooner, and event streams do not
+ * end.
+ */
 const streamMs = 1_500
 
 /** Sends a request on its own connection; returns its status, or undefined if the connection closed without one. */
@@ -48,7 +45,7 @@ async function send(url: string, bytes: Buffer, { framing }: HostileRequest): Pr
   return status === undefined ? undefined : Number(status)
 }
 
-/** Bodies in tiny chunks for routes that do not read the body. */
+/** Requests whose bodies arrive in tiny chunks, for routes that reject them without reading the body. */
 const knownRequests = ['/docs', '/v1/chat/completions', '/trpc/chat.stream', '/v1/files', '/upload'].map(
   (target): HostileRequest => ({
     calls: [],
@@ -75,7 +72,7 @@ async function findCost(server: RunningServer, sendOnce: () => Promise<unknown>)
   function measure(): Promise<Cost> {
     return measureCost(server.pid, async () => {
       await sendOnce()
-      // The server answers this after its work for a request whose client has disconnected.
+      // The server answers this request after its work for the request whose client has disconnected.
       await callServer(server.url, 'GET', '/healthz')
     })
   }
@@ -97,7 +94,10 @@ function* generateForEveryOperation(): Iterable<Generated> {
     yield* fc.sample(request, { seed: seed + index, numRuns: 3 }).map((one) => ({ credential, request: one }))
 }
 
-/** Generates requests with their credentials, in batches, because generating takes time between requests. */
+/**
+ * Generates requests with their credentials, in batches, because generating them one by one would take
+ * longer.
+ */
 function* generate(): Iterable<Generated> {
   const generated = fc
     .constantFrom<Credential>('none', 'agent', 'agent', 'parent')
@@ -105,7 +105,7 @@ function* generate(): Iterable<Generated> {
   for (let batch = 0; ; batch++) yield* fc.sample(generated, { seed: seed + batch, numRuns: batchSize })
 }
 
-/** Describes a violation, or returns undefined. */
+/** Describes a violation; returns undefined for an acceptable response. */
 function judge(credential: Credential, status: number | undefined, cost: Cost): string | undefined {
   const { cpuMs, memoryMb } = cost
   const isCostly = credential !== 'parent' && (cpuMs > mostCpuMs || memoryMb > mostMemoryMb)

@@ -78,7 +78,7 @@ test('startup assigns a new installation id to a database without one', async ()
   expect(await readMarks(dataDir)).toEqual([`${id}\n`, `${id}\n`])
 })
 
-describe('a database without tables next to stored files', () => {
+describe('a database without tables in a directory with stored files', () => {
   test.each([
     ['a database of zero bytes', (path: string) => truncate(path)],
     [

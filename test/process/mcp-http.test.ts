@@ -175,7 +175,7 @@ describe('a tool name', () => {
   })
 })
 
-test('an unreachable MCP server does not delay the start or other calls', async () => {
+test('a server starts although an MCP server is unreachable, and reports its tools as unavailable', async () => {
   const server = await startMcpHttpServer()
   await server.kill()
   const app = await startWithMcp(harness, config(server), [])

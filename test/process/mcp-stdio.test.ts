@@ -81,7 +81,7 @@ describe('a stdio MCP server', () => {
     )
   })
 
-  test('whose command does not exist causes a log warning', async () => {
+  test('whose command does not exist is reported in a log warning', async () => {
     const { log, lines } = createLineLog()
     const app = await startWithMcp(harness, program({ command: '/gone/program' }), [], { log })
     expect(await resultOf(app, 'here__echo')).toBe("Error: the tool 'here__echo' is currently unavailable")

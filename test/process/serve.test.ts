@@ -21,7 +21,7 @@ async function failureOf(options: RunOptions): Promise<string> {
   return stderr
 }
 
-/** Like `failureOf`, for an error of exactly one line. */
+/** Like `failureOf`, but expects an error of exactly one line. */
 async function errorLineOf(options: RunOptions): Promise<string> {
   const text = await failureOf(options)
   expect(text.match(/\n/g)).toHaveLength(1)

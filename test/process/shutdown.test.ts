@@ -96,7 +96,7 @@ describe('an open stream of a stopping server', () => {
   test.each([
     ['it sends continuously', '[[tokens:100000]] [[delay:20]]'],
     ['it has sent only a comment', '[[hang]]'],
-  ])('ends with an error event instead of [DONE] after the grace period (%s)', async (_title, content) => {
+  ])('ends with an error event instead of [DONE] after the grace period if %s', async (_title, content) => {
     const env = { ...SHORT_GRACE, PARLEY_HEARTBEAT_SECONDS: '0.1' }
     const server = await startServer({ folder: await makeFolder(), env })
     const stream = await openStream(server, content)
@@ -241,7 +241,7 @@ describe('a stopping server', () => {
 })
 
 describe('an uncaught error', () => {
-  /** A URL of a module that runs the statement on SIGUSR2. */
+  /** Returns the URL of a module that runs the statement on SIGUSR2. */
   const bomb = (what: string) =>
     `data:text/javascript,process.on('SIGUSR2', () => { ${encodeURIComponent(what)} })`
 

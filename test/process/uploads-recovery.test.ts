@@ -25,7 +25,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const MIB = 1024 ** 2
 
-/** Creates a data directory and a function that starts a server on it. */
+/** Creates a data directory; returns a function that starts a server with it. */
 async function startWorld() {
   const folder = await makeFolder()
   const dataDir = join(folder, 'data')

@@ -30,7 +30,9 @@ const obstacle = findMountError()
 if (obstacle !== undefined)
   process.stderr.write(`small-disk tests are skipped: no file system can be mounted here: ${obstacle}\n`)
 
-/** A script of a service whose free-space check always passes, so that a write fails on the full disk. */
+/**
+ * A script that runs a service whose free-space check always passes, so that a write fails on the full disk.
+ */
 const overconfident = (dataDir: string) => `
   import { parseConfig } from ${source('config/parse.ts')}
   import { createService } from ${source('server/service.ts')}
@@ -78,7 +80,8 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
     const [begun, bytes] = [uploads[failed], bodies[failed]] as const
     const filler = await createUpload(target, { size: 24 * MIB })
     expect((await patchUpload(target, filler, 0, randomBytes(24 * MIB))).status).toBe(507)
-    // The server may store some of these bytes before it returns 507, so they must be the right ones.
+    // The server may store some of these bytes before it returns 507, so they must be the next bytes of the
+    // upload.
     const again = await patchUpload(target, begun, offsets[failed], bytes.subarray(offsets[failed]))
     expect(again).toMatchObject({ status: 507, body: error })
     expect((await postUpload(target, { body: randomBytes(10) })).status).toBe(507)
@@ -94,7 +97,7 @@ describe.skipIf(obstacle !== undefined)('a server whose disk fills up', () => {
     expect(openSqliteFile(dataDir).pragma('integrity_check', { simple: true })).toBe('ok')
   })
 
-  test('returns 507 to a new upload that would exceed the reserved free space', async () => {
+  test('returns 507 to a new upload that would use up the reserved free space', async () => {
     const folder = await makeFolder()
     const dataDir = join(folder, 'data')
     // The service keeps 2 GiB of the disk free.

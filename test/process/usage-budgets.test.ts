@@ -11,7 +11,7 @@ import { databaseEnvironmentOf, startApp } from '../support/app.ts'
 import { listBudgetCounters, ownerOf } from '../support/usage.ts'
 
 describe('concurrent calls in two processes', () => {
-  test('share a budget', async () => {
+  test('together reserve no more than their shared budget', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const dataDir = join(folder, 'data')

@@ -47,7 +47,7 @@ describe('a tus upload', () => {
     expect((await readArtifact(app, id)).equals(bytes)).toBe(true)
   })
 
-  // The sizes are not multiples of the chunk size, because the client would not send the final request.
+  // For a multiple of the chunk size, the client would not send the final request.
   test.each([1, 3 * MIB + 5])('of unknown length arrives unchanged (%i bytes)', async (size) => {
     const app = await startApp()
     const bytes = randomBytes(size)

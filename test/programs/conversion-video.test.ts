@@ -16,8 +16,8 @@ import { makeFolder } from '../support/process.ts'
 const codecs = async (path: string) =>
   (await probe(path)).streams.map(({ codec_name }: { codec_name: string }) => codec_name)
 
-describe('a video with supported codecs', () => {
-  test('is remuxed to an MP4 with identical frames and the index at the front', async () => {
+describe('a video', () => {
+  test('with supported codecs is remuxed to an MP4 with identical frames and the index at the front', async () => {
     const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, 'end.mp4'))
     expect((await listBoxes(source)).at(-1)).toBe('moov')
@@ -53,7 +53,7 @@ describe('a video with supported codecs', () => {
     expect(await codecs(converted?.file.path ?? '')).toEqual(['h264', 'aac'])
   })
 
-  test.each(['mov', 'mkv'])('is remuxed from a .%s file', async (extension) => {
+  test.each(['mov', 'mkv'])('with supported codecs is remuxed from a .%s file', async (extension) => {
     const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, `clip.${extension}`))
     const file = (await convert('video', source)).converted?.file.path ?? ''
@@ -102,7 +102,7 @@ describe('a video with unsupported codecs', () => {
       'clip.mp4',
       ['-c:v', 'libx264', '-pix_fmt', 'yuv420p10le', '-c:a', 'aac'],
     ],
-    ['H.264 in full colour', 'clip.mp4', ['-c:v', 'libx264', '-pix_fmt', 'yuv444p', '-c:a', 'aac']],
+    ['H.264 in 4:4:4 color', 'clip.mp4', ['-c:v', 'libx264', '-pix_fmt', 'yuv444p', '-c:a', 'aac']],
   ])('is re-encoded: %s', async (_what, name, words) => {
     const { folder, convert } = await createTestConverter()
     const source = await makeVideo(join(folder, name), words)

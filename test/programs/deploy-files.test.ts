@@ -16,7 +16,7 @@ const built = readEnvironment(image)
 
 const parentKey = forgeKey('svc_', '5'.repeat(55))
 
-describe('compose.yaml', () => {
+describe('deploy/make-secrets.sh with compose.yaml', () => {
   /** Replaces variables with their default values. */
   const fillIn = (text: string) => text.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
   const load = async () => parse(fillIn(await readRepositoryFile('compose.yaml')), { merge: true })
@@ -30,7 +30,7 @@ describe('compose.yaml', () => {
     return join(folder, 'secrets')
   }
 
-  test('provides both replicas with valid settings and the generated secrets', async () => {
+  test('provides both replicas with valid settings and secrets', async () => {
     const { services, secrets } = await load()
     const folder = await makeSecrets()
     const files = Object.values(secrets as Record<string, { file: string }>).map(({ file }) => basename(file))
@@ -45,7 +45,7 @@ describe('compose.yaml', () => {
     }
   })
 
-  test('retains existing secrets when the script runs again, and only their owner can read them', async () => {
+  test('keeps existing secrets when it runs again, in a folder that only its owner can open', async () => {
     const folder = await makeSecrets()
     const before = await readFile(join(folder, 'parley_secret'), 'utf8')
     await run('sh', [join(folder, '../deploy/make-secrets.sh')])

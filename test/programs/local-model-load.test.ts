@@ -117,7 +117,7 @@ test('the fallback model responds when the queue is full', async () => {
   await Promise.allSettled(others)
 })
 
-test('two models can run in one service, which does not start if one of them cannot be loaded', async () => {
+test('one service can run two models, but does not start if one of them cannot be loaded', async () => {
   const vectors = writeModelFile({ poolingType: 1 })
   const write = (path: string) =>
     writeConfigFile(`providers:

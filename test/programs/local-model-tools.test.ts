@@ -149,7 +149,7 @@ describe('a tool result', () => {
     expect(text).toHaveLength(8)
   })
 
-  test('that is valid JSON is not quoted', async () => {
+  test('that is valid JSON is not quoted in the prompt', async () => {
     const count = async (content: string) => {
       const { answer } = await ask({ ...greedy(''), messages: called(content), tools, max_tokens: 1 })
       return answer.body.usage.prompt_tokens

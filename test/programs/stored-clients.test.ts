@@ -1,4 +1,4 @@
-/** Tests stored conversations with client libraries other than the official one, which are not modified. */
+/** Tests stored conversations with unmodified client libraries other than the official one. */
 import { createOpenAI } from '@ai-sdk/openai'
 import { HumanMessage } from '@langchain/core/messages'
 import { ChatOpenAI } from '@langchain/openai'
@@ -102,7 +102,7 @@ describe('the AI SDK with @ai-sdk/openai', () => {
     expect([await result.text, await result.finishReason]).toEqual(['Hello Ada.', 'stop'])
   })
 
-  test('does not report that the model finished a cancelled response', async () => {
+  test('does not report a cancelled response as finished', async () => {
     const started = await start()
     const prompt = '{{up:hang-after 3}}'
     const result = streamText({ model: modelOf(started), prompt, include: { rawChunks: true } })

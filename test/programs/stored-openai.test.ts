@@ -1,4 +1,4 @@
-/** Tests stored conversations with the official OpenAI client, which is not modified. */
+/** Tests stored conversations with the unmodified official OpenAI client. */
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'

@@ -1,5 +1,5 @@
 /**
- * Runs the code that forwards chat streams on a scripted provider's stream, and splits bytes at random
+ * Passes a scripted provider's stream through the code that forwards chat streams, and splits bytes at random
  * positions.
  */
 import fc from 'fast-check'

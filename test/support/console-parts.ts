@@ -28,12 +28,12 @@ export async function chatInPlayground(page: Page, text: string): Promise<string
   return details.innerText()
 }
 
-/** Returns a chat of the playground, the first one by default. */
+/** Returns the frame of one of the playground's chats, by default the first. */
 export function playgroundFrame(page: Page, index = 0): FrameLocator {
   return page.locator('.lane iframe').nth(index).contentFrame()
 }
 
-/** Sends a message in a chat of the playground. */
+/** Sends a message in one of the playground's chats. */
 export async function askInPlayground(page: Page, text: string, index = 0): Promise<void> {
   const chat = playgroundFrame(page, index)
   await chat.getByRole('textbox').fill(text)
@@ -62,7 +62,7 @@ export async function readTable(page: Page, name: string): Promise<string[][]> {
   )
 }
 
-/** Asserts that the displayed video has a poster and plays with a picture. */
+/** Asserts that the displayed video has a poster and that the browser can decode it. */
 export async function expectPlayback(page: Page): Promise<void> {
   const video = page.locator('video')
   const readWidth = () => video.evaluate((element) => (element as HTMLVideoElement).videoWidth)

@@ -1,4 +1,7 @@
-/** Starts apps with agents that store their conversations. */
+/**
+ * Creates an agent that stores conversations; returns its model name, and OpenAI clients with the parent key
+ * and with the agent key.
+ */
 import type { APIError } from 'openai'
 import { listRetention } from '../../src/agents/agents.ts'
 import { maintainConversations } from '../../src/conversations/conversations.ts'
@@ -7,7 +10,10 @@ import { chatRequest } from './chat-harness.ts'
 
 export const STORING = 'name: Keeper\ninstructions: Keep.\nconversations: { keep: 30d }\n'
 
-/** Creates a storing agent; returns its model name and official clients with the parent key and with the agent's key. */
+/**
+ * Creates an agent that stores conversations. Returns its model name, and OpenAI clients that use the parent
+ * key and the agent key.
+ */
 export async function createKeeper(app: TestApp, yaml = STORING) {
   const { agent_id: id, agent_key: key } = await app.createAgent(yaml)
   return { model: `agent/${id}`, owner: app.openai(), visitor: app.openai(key) }
@@ -45,11 +51,11 @@ export async function storeChat(app: TestApp, agentId: string, text: string): Pr
 
 /** Runs the maintenance that a server runs every ten minutes. */
 export function maintain({ service: { deps } }: TestApp, nowSeconds?: number) {
-  const { conversations, config, clock, log } = deps
+  const { conversations, config, clock, log, webhooks } = deps
   const { storage, data } = conversations
   const findAgentRetention = (ids: readonly string[]) => listRetention(deps, ids)
   return maintainConversations(
-    { config, clock, log, storage, data, findAgentRetention },
+    { config, clock, log, webhooks, storage, data, findAgentRetention },
     undefined,
     nowSeconds,
   )

@@ -117,7 +117,7 @@ export async function makeVideo(
   return path
 }
 
-/** Encoder options for H.264 and AAC, the codecs that a conversion copies without encoding. */
+/** Encoder options for H.264 and AAC, the codecs that a conversion copies without re-encoding. */
 export const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-c:a', 'aac']
 
 /** Lists the checksums of a video's decoded frames. */

@@ -6,8 +6,7 @@ export type Cut = 'reset' | 'end'
 
 export interface CuttingProxyOptions {
   /**
-   * Numbers of bytes in ascending order. `onPoint` is called when the clients have sent this many bytes in
-   * total.
+   * Byte counts in ascending order; `onPoint` is called when the clients have sent that many bytes in total.
    */
   readonly points: readonly number[]
   /** Returns how to break all connections at this point, or `go on` to leave them open. */

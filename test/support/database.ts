@@ -45,7 +45,9 @@ export async function listIds(database: OpenedDatabase): Promise<string[]> {
   return rows.map((row) => row.id)
 }
 
-/** Adds a trigger that fails with the message on every such change; returns a function that removes it. */
+/**
+ * Adds a trigger that rejects every change of this kind with the message; returns a function that removes it.
+ */
 export async function failOnChange(
   db: Database,
   change: 'insert on audit_events' | 'insert on credentials' | 'update of outcome on artifacts',

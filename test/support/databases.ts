@@ -3,16 +3,16 @@
 const api = [
   'admin/*',
   'agents/*',
-  'artifacts/{access,console,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
+  'artifacts/{access,bin,console,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
-  'conversations/{conversations,deletion,inline-data,main-line,responses,retention,tool-data,turn-control,turns,unstored}',
+  'conversations/{conversations,deletion,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
   'http/{errors,never-500.property,routes,rpc,sorted-lists}',
-  // Disables rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts tests the
-  // limits.
+  // Omits the tests of rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts
+  // tests the limits on PostgreSQL.
   'identity/{former-secrets,key-states,keys,keys-at-rest,managed-keys}',
   'models/{models,policy,stored-providers}',
   'responses/agents',
@@ -21,6 +21,7 @@ const api = [
   'tools/agents',
   'usage/{budget-grants,budgets,calls,embeddings,usage}',
   'visitors/*',
+  'webhooks/*',
 ]
 
 /** The test files of the project `api-postgres`. */

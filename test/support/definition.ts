@@ -57,7 +57,7 @@ export function definitionErrorOf(text: string, format: DefinitionFormat = 'yaml
   throw new Error(`was accepted: ${text.slice(0, 200)}`)
 }
 
-/** Asserts a 400 with this message, whose leading path is also the parameter. */
+/** Asserts that the error has status 400 and this message, whose leading path is also the parameter. */
 export function expectDefinitionError(error: ServiceError, message: string): void {
   expect({ reason: error.reason, status: error.status, message: error.message }).toEqual({
     reason: 'invalid_value',

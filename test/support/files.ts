@@ -103,7 +103,7 @@ export function download(
   })
 }
 
-/** Lists the names of the committed and of the staged files in a data directory. */
+/** Lists the names of the committed and the staged files in a data directory. */
 export async function listStored(dataDir: string): Promise<{ kept: string[]; incoming: string[] }> {
   const entries = await readdir(join(dataDir, 'files'), { withFileTypes: true })
   return {

@@ -44,7 +44,10 @@ const definition = JSON.stringify({
   conversations: { keep: '30d', visitor: { resume: '1d' } },
 })
 
-/** Creates an agent that stores, and one resource of each kind. The parent key must be able to manage keys. */
+/**
+ * Creates an agent that stores its conversations, and one resource of each kind. The parent key must be able
+ * to manage keys.
+ */
 export async function createResources({ url }: Pick<RunningServer, 'url'>, key: string): Promise<Resources> {
   const post = async (path: string, body: object) => {
     const { status, body: answer } = await callServer(url, 'POST', path, key, body)

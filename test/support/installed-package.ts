@@ -24,7 +24,7 @@ export interface InstalledPackage {
 /** Packages that the test project needs for its pages and types. */
 const guests = ['react', 'react-dom', '@types/react', '@types/node']
 
-/** The environment variables to pass on; npm's own would direct it to this repository. */
+/** The environment variables to pass on; npm's own variables would direct npm to this repository. */
 const kept =
   /^(PATH|HOME|TMPDIR|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|npm_config_(registry|cache|userconfig|globalconfig))$/i
 
@@ -67,7 +67,10 @@ interface Packed {
   readonly files: readonly { readonly path: string }[]
 }
 
-/** Returns the package with the repository's version of it, which is in npm's cache. */
+/**
+ * Returns the package's name with the version that this repository uses, because npm's cache contains that
+ * version.
+ */
 async function nameVersion(name: string): Promise<string> {
   const text = await readFile(join(repository, 'node_modules', name, 'package.json'), 'utf8')
   return `${name}@${(JSON.parse(text) as { version: string }).version}`

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 const SHORTEST = 8
 /** Minimum number of different characters in a text, because tests use less varied texts as filler. */
 const FEWEST_CHARACTERS = 5
-/** Number of a text's characters to search for, because the log may truncate the text. */
+/** Number of characters at the start of a text to search for, because the log may truncate the text. */
 const LONGEST = 40
 /** Maximum number of texts to search for, because property tests send many. */
 const MOST_TEXTS = 50_000

@@ -1,7 +1,7 @@
 /**
  * Serves MCP over streamable HTTP. `node test/support/mcp-http-server.ts [--port N] [--modern] [--extra NAME]`
- * prints `listening <port>` and serves the path `/mcp`. It uses sessions, like version 1 of the MCP library. With `--modern` it
- * does not, like version 2. `--extra` adds a tool.
+ * prints `listening <port>` and serves the path `/mcp`. By default, it uses version 1 of the MCP library, with
+ * sessions. With `--modern`, it uses version 2, without sessions. `--extra` adds a tool.
  *
  *   GET /__seen             returns calls, cancellations, Authorization headers, and opened and closed sessions
  *   POST /__add?name=N      adds a tool and notifies the clients

@@ -14,7 +14,7 @@ export type ChatBody = Record<string, unknown> & {
 
 /** The behaviour of the provider for one request. */
 export interface Plan {
-  /** Output tokens that the model wants to produce; the request's limit can cut them. */
+  /** Output tokens that the model wants to produce; the request's limit can reduce them. */
   readonly tokens?: number
   /** A tool to call instead of answering. */
   readonly tool?: string
@@ -31,7 +31,7 @@ export interface Plan {
 export interface MeteredProvider {
   readonly url: string
   readonly requests: ChatBody[]
-  /** The number of tokens that all requests cost so far. */
+  /** The number of tokens that all requests have cost so far. */
   charged: number
 }
 

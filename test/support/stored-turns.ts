@@ -89,7 +89,7 @@ export function completeEvents(text: string): string[] {
   return text.split('\n\n').slice(0, -1)
 }
 
-/** Returns the values of an event field. */
+/** Returns the value of an event's field, or undefined without one. */
 function fieldOf(event: string, name: string): string | undefined {
   return new RegExp(`^${name}: (.*)$`, 'm').exec(event)?.[1]
 }

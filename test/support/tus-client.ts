@@ -45,7 +45,7 @@ export function readUploadError(error: unknown): { status: number | undefined; t
   return { status: originalResponse?.getStatus(), text: originalResponse?.getBody() }
 }
 
-/** Creates an in-memory replacement for the client's URL storage in a browser. */
+/** Creates an in-memory replacement for the URL storage that the client uses in a browser. */
 export function createUrlStorage(): UrlStorage {
   const kept = new Map<string, { readonly fingerprint: string; readonly upload: PreviousUpload }>()
   const list = (fingerprint?: string) =>

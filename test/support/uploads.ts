@@ -141,7 +141,7 @@ export async function readArtifact(target: Target, id: string): Promise<Buffer> 
   return Buffer.from(await response.arrayBuffer())
 }
 
-/** Lists the names of the complete and of the resumable blobs in a data directory. */
+/** Lists the names of the complete and the resumable blobs in a data directory. */
 export async function listArtifactBytes(dataDir: string): Promise<{ kept: string[]; growing: string[] }> {
   const root = join(dataDir, 'artifacts')
   const entries = await readdir(root, { withFileTypes: true })

@@ -22,7 +22,7 @@ export interface WidgetPage {
   readonly frame: FrameLocator
   /** The console's warnings and errors. */
   readonly complaints: readonly string[]
-  /** Returns the document's widget events, oldest first; names are without `parley-chat-`. */
+  /** Returns the document's widget events, oldest first; the names omit the prefix `parley-chat-`. */
   readonly events: () => Promise<[name: string, detail: unknown][]>
   /** Waits for the first event with this name; returns its detail. */
   readonly event: (name: string) => Promise<unknown>

@@ -73,7 +73,7 @@ test('the catalogue waits for the first model list only for a limited time', asy
   expect(slow.health()).toEqual({ a: 'down' })
 })
 
-test('the catalogue asks an unavailable backend for its model list until the backend responds', async () => {
+test('the catalogue keeps requesting the model list of an unavailable backend until the backend responds', async () => {
   const catalogue = await createCatalogue([createLister('a', fails, fails, holds('one'))], {
     retryEveryMs: 1,
   })

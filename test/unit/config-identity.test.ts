@@ -64,7 +64,7 @@ describe('forwarded identity', () => {
     ])
   })
 
-  test('results in a warning for each of its settings if it is off', async () => {
+  test('causes a warning for each of its settings that is set while it is off', async () => {
     const unused = {
       PARLEY_PROXY_SECRET: secret,
       PARLEY_HEADER_USER: 'x-name',

@@ -1,20 +1,11 @@
 /** Tests how settings are read from environment variables, and the errors and warnings for invalid ones. */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ConfigError, parseConfig } from '../../src/config/parse.ts'
 import { Settings, settingNames } from '../../src/config/settings.ts'
 import { mintKey } from '../../src/lib/api-key.ts'
-
-const SECRET = 'a master key that is certainly longer than 32 bytes'
-
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'parley-config-'))
-})
-afterAll(() => rm(folder, { recursive: true, force: true }))
 
 async function configOf(variables: Record<string, string>) {
   return (await parseConfig(variables)).config
@@ -227,7 +218,7 @@ describe('an invalid setting', () => {
       PORT: 'x',
       PARLEY_SECRET: 'short',
       PARLEY_BACKEND: 'gateway',
-      PARLEY_PARENT_KEY_FILE: join(folder, 'absent'),
+      PARLEY_PARENT_KEY_FILE: '/absent/key',
     }).catch((thrown: unknown) => thrown)
     expect((error as Error).message).toBe(
       [
@@ -330,58 +321,6 @@ describe('the configuration', () => {
   test('converts allowed hosts to lower case', async () => {
     const { server } = await configOf({ PARLEY_ALLOWED_HOSTS: 'Chat.Example.org, localhost:3000,[::1]:3000' })
     expect(server.allowedHosts).toEqual(['chat.example.org', 'localhost:3000', '[::1]:3000'])
-  })
-})
-
-describe('a secret setting', () => {
-  test.each([
-    ['PARLEY_SECRET', SECRET, 'secret'],
-    ['PARLEY_PARENT_KEY', mintKey('parent', randomBytes).text, 'parentKey'],
-  ] as const)(
-    'is read, without the trailing newline, from the file in %s_FILE',
-    async (name, text, field) => {
-      const path = join(folder, field)
-      await writeFile(path, `${text}\n`)
-      expect((await configOf({ [`${name}_FILE`]: path }))[field]).toBe(text)
-      expect((await configOf({ [name]: text }))[field]).toBe(text)
-    },
-  )
-})
-
-describe('a secret setting in a file', () => {
-  test('may be the gateway’s key', async () => {
-    const path = join(folder, 'gateway')
-    await writeFile(path, 'gateway-key')
-    const { providers } = await configOf({
-      PARLEY_BACKEND: 'gateway',
-      PARLEY_GATEWAY_URL: 'https://a.org/v1',
-      PARLEY_GATEWAY_API_KEY_FILE: path,
-    })
-    expect(providers).toMatchObject([{ apiKey: 'gateway-key' }])
-  })
-
-  test('is rejected if it is also set directly', async () => {
-    const path = join(folder, 'both')
-    await writeFile(path, SECRET)
-    expect(await problemsOf({ PARLEY_SECRET: SECRET, PARLEY_SECRET_FILE: path })).toEqual([
-      'PARLEY_SECRET and PARLEY_SECRET_FILE are both set; keep one of them.',
-    ])
-  })
-
-  test('is rejected if the file is empty', async () => {
-    const path = join(folder, 'empty')
-    await writeFile(path, '\n')
-    expect(await problemsOf({ PARLEY_SECRET_FILE: path })).toEqual([
-      'PARLEY_SECRET_FILE refers to an empty file; write the secret to it.',
-    ])
-  })
-
-  test('is validated, and the error does not contain the secret', async () => {
-    const path = join(folder, 'short')
-    await writeFile(path, 'too short')
-    const [problem] = await problemsOf({ PARLEY_SECRET_FILE: path })
-    expect(problem).toContain('PARLEY_SECRET must be at least 32 bytes')
-    expect(problem).not.toContain('too short')
   })
 })
 

@@ -19,7 +19,7 @@ const warningsOf = (colors: ThemeColors) =>
     .map(describeWarning)
 
 describe('checkContrast', () => {
-  test('measures white text on a dark color, and the color on both surfaces of each scheme', () => {
+  test('measures white text on a dark primary color, and links in that color, in both schemes', () => {
     expect(ratiosOf({ primaryColor: '#0000ff', headerStyle: 'solid' })).toEqual({
       'Header light': '8.5:1',
       'Header dark': '8.5:1',
@@ -30,7 +30,7 @@ describe('checkContrast', () => {
     })
   })
 
-  test('warns about a yellow accent with the ratio and the color of the links instead', () => {
+  test('warns that yellow links have too little contrast, and names the color that the widget uses instead', () => {
     const [first, ...others] = warningsOf({ primaryColor: '#facc15' })
     expect(first).toMatch(
       /^Links in your color have a contrast of 1\.3:1 in the light scheme, but text needs 4\.5:1\. The widget uses #[0-9a-f]{6} there instead\.$/,
@@ -39,7 +39,7 @@ describe('checkContrast', () => {
   })
 
   test.each(['#777777', '#000000', '#ffffff', '#ff0000', '#00ffff'])(
-    'finds readable text on the color %s, because the widget selects black or white',
+    'reports readable text on the color %s, because the widget selects black or white',
     (color) => {
       for (const headerStyle of ['plain', 'solid', 'gradient']) {
         const found = checkContrast({ primaryColor: color, headerStyle, headerColor: color })

@@ -1,4 +1,7 @@
-/** Tests that the console's catalogues match, that texts are filled in, and that no text is outside of them. */
+/**
+ * Tests that the console's catalogues match, that parameters are filled in, and that no visible text is
+ * outside the catalogues.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseSync } from 'vite'
@@ -62,7 +65,7 @@ test.each([
   [['zh-Hant-TW'], 'zh', 'zh-Hant-TW'],
   [['pl'], 'en', 'en'],
   [[], 'en', 'en'],
-])('of the languages %j, the console chooses %s with the formats of %s', (wanted, code, locale) => {
+])('from the languages %j, the console chooses %s with the formats of %s', (wanted, code, locale) => {
   expect(chooseLanguage(wanted)).toEqual({ code, locale })
 })
 
@@ -75,7 +78,7 @@ test('numbers in a text use the format and the plural form of the language', asy
   expect(t('common.rowsSelected', { count: 2 })).toBe('حُدد صفان')
 })
 
-test('numbers follow the region of the language', async () => {
+test("numbers are formatted for the locale's region", async () => {
   await setLanguage('en', 'en-IN')
   expect(renderNumber(100_000)).toBe('1,00,000')
 })
@@ -118,13 +121,13 @@ const visibleNames = [
 /** A single word in lower case is an identifier. */
 const isSentence = /^\P{Ll}|\s/u
 const isTitle = /^\p{Lu}\w/u
-/** Contain code, which is the same in all languages. */
+/** Elements that contain code, which is the same in all languages. */
 const codeElements = ['Code', 'Kbd', 'code', 'pre']
 /** Product names, and parts of code. */
 const allowed = ['Parley', 'Ctrl K', '/console/sign-in#…', '{ keep: 30d }', 'tool_', 'postMessage_']
 const messages = ['showDone', 'showUndo', 'showProblem', 'useTitle']
 
-/** Returns literal texts in the places of a file that users see. */
+/** Returns the literal texts of a file that users see. */
 function findVisibleTexts(path: string, code: string): string[] {
   const found: string[] = []
   visit(parseSync(path, code).program as unknown as Node)
@@ -146,7 +149,7 @@ function findVisibleTexts(path: string, code: string): string[] {
     }
   }
 
-  /** Reports a literal, also as a branch of a condition. */
+  /** Reports a literal, including one in a branch of a condition. */
   function reportLiterals(value: unknown, pattern = isSentence): void {
     if (!isNode(value)) return
     if (value.type === 'Literal' && pattern.test(String(value.value))) report(value.value)

@@ -50,7 +50,7 @@ describe('a SQLite connection', () => {
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('runs more distinct statements than its prepared-statement cache can hold', async () => {
+  test('can run more distinct statements than its prepared-statement cache can hold', async () => {
     const { db } = await openTestDatabase('server', ':memory:')
     for (let length = 1; length <= 600; length++) {
       const ids = Array.from({ length }, (_, index) => `id-${index}`)
@@ -102,7 +102,7 @@ describe('a constraint violation', () => {
     ['uniqueness of another column', `('b', 'one', null)`, 'unique'],
     ['a foreign key', `('b', 'two', 'missing')`, 'foreign_key'],
     ['something else', `('b', null, null)`, undefined],
-  ])('is recognized if it concerns %s', async (_, insert, kind) => {
+  ])('is mapped to its kind, or to undefined if the kind is unknown: %s', async (_, insert, kind) => {
     const error = await errorOf(insert)
     expect(error).toMatchObject({ code: expect.stringContaining('SQLITE_CONSTRAINT_') })
     expect(mapConstraintError(error)).toBe(kind)

@@ -53,7 +53,7 @@ describe('an invalid YAML definition', () => {
   })
 })
 
-describe('256 KiB of hostile YAML', () => {
+describe('invalid YAML', () => {
   test.each([
     [
       'anchor',
@@ -86,7 +86,7 @@ describe('256 KiB of hostile YAML', () => {
     ['empty line over the limit', '', '\n', 'Must have at most 100000 YAML tokens (line '],
     ['invalid escape', ' "', '\\q', 'Invalid YAML: Invalid escape sequence \\q (line 3, column 9)'],
     ['second document', '\n', '---\n', 'Must be one YAML document, not several (line 4, column 1)'],
-  ])('is rejected at the first %s', (_, start, unit, message) => {
+  ])('of 256 KiB is rejected at the first %s', (_, start, unit, message) => {
     const head = `${minimalDefinition}other:${start}`
     const text = head + unit.repeat((256 * 1024 - head.length) / unit.length)
     expect(definitionErrorOf(text).message.slice(0, message.length)).toBe(message)

@@ -1,4 +1,4 @@
-/** Tests with generated definitions that parsing and rendering preserve every value. */
+/** Tests, with generated definitions, that parsing and rendering preserve every value. */
 
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'

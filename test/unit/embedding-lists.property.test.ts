@@ -1,4 +1,4 @@
-/** Tests with generated embedding lists that chunk boundaries do not affect parsing. */
+/** Tests, with generated embedding lists, that chunk boundaries do not affect parsing. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toWantedList } from '../../src/embeddings/list.ts'

@@ -102,7 +102,7 @@ describe('an echo response of the mock backend', () => {
   })
 })
 
-describe('the mock parameter', () => {
+describe('in a request to the mock backend', () => {
   test('n determines the number of choices, all of which are complete in a stream', async () => {
     const body = chatRequest('get_time', { n: 3, tools: [clock] })
     const { choices } = await complete(body)
@@ -143,7 +143,7 @@ describe('the mock parameter', () => {
     expect(unasked.some((chunk) => 'usage' in chunk || chunk.choices.length === 0)).toBe(false)
   })
 
-  test('logprobs adds every token of the text with its bytes and the requested alternatives', async () => {
+  test('logprobs returns every token of the text with its bytes and the requested number of alternatives', async () => {
     const body = chatRequest('né 🎉', { logprobs: true, top_logprobs: 2 })
     const { logprobs, message } = await firstChoiceOf(body)
     const tokens = logprobs?.content ?? []

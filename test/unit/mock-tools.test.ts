@@ -67,7 +67,7 @@ describe('the mock backend', () => {
       [['get_time', {}]],
     ],
     ['allowed tools in auto mode without a name', 'hello', { ...both, ...allowed('auto', clock) }, []],
-  ])('calls the right tools for %s', async (_, text, more, calls) => {
+  ])('chooses tool calls by the text and the tool choice: %s', async (_, text, more, calls) => {
     expect(await callsOf(chatRequest(text, more))).toEqual(calls)
   })
 

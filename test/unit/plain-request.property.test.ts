@@ -1,4 +1,4 @@
-/** Tests with generated requests that the check without zod accepts only what both request schemas accept unchanged. */
+/** Tests, with generated requests, that the check without zod accepts only what both request schemas accept unchanged. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isPlainRequest } from '../../src/chat/plain-request.ts'

@@ -1,4 +1,4 @@
-/** Tests with generated chat streams that the resulting Responses API events are valid. */
+/** Tests, with generated chat streams, that the resulting Responses API events are valid. */
 import fc from 'fast-check'
 import { ResponseStream as OfficialStream } from 'openai/lib/responses/ResponseStream'
 import { expect, test } from 'vitest'

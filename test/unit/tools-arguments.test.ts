@@ -107,7 +107,7 @@ describe('invalid tool arguments', () => {
     expect(readArguments(text, rules)).toEqual({ problem })
   })
 
-  test("are rejected without validation if the agent's schema timed out before", () => {
+  test("are rejected without validation if the agent's schema has timed out before", () => {
     const [fromAgent, fromHost] = [foreign(exploding()), host(exploding())]
     const server: Rule = { schema: exploding(), origin: 'mcp' }
     for (const rule of [fromAgent, fromHost, server]) readArguments('{}', [rule])
@@ -125,7 +125,7 @@ describe('a tool result', () => {
     expect(capText('x'.repeat(sizeBytes))).toBe('x'.repeat(sizeBytes))
   })
 
-  test('is truncated with a note to at most 64 KiB', () => {
+  test('is truncated to at most 64 KiB, including a note that says so', () => {
     const character = fc.constantFrom('a', 'é', '€', '😀', '\ud83d')
     fc.assert(
       fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {

@@ -1,4 +1,7 @@
-/** Tests with generated events that the log of a running turn returns exactly what was appended to it, and limits what waits. */
+/**
+ * Tests, with generated events, that the log of a running turn returns exactly what was appended to it, and
+ * limits the events that wait to be stored.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Cursor, StoreBacklog, TurnLog } from '../../src/conversations/turns/log.ts'
@@ -65,7 +68,7 @@ describe('the log of a running turn', () => {
     )
   })
 
-  test('returns to readers the tool data that it does not store, also after the events are stored', () => {
+  test('gives readers the tool data that it does not store, even after the events are stored', () => {
     const log = new TurnLog('turn_a', new StoreBacklog(), events, new ToolDataFilter())
     const call = { type: 'tool_call', call_id: 'call_a', name: 'search', arguments: '{"text":"secret"}' }
     const runs = [
@@ -83,7 +86,7 @@ describe('the log of a running turn', () => {
     expect(stored.slice(1)).toEqual(list(runs.slice(1)))
   })
 
-  test('is full above 1 MiB that is not stored, until that is stored or the turn is stopped', () => {
+  test('is full while more than 1 MiB waits to be stored, unless the turn is stopped', () => {
     const large = toRun({ kind: 'chat', bytes: Buffer.alloc(MIB + 1) })
     const log = new TurnLog('turn_a', new StoreBacklog(), events)
     log.append(large)
@@ -96,7 +99,7 @@ describe('the log of a running turn', () => {
     expect(log.isFull).toBe(false)
   })
 
-  test('is full while more than 32 MiB of all turns wait to be stored', async () => {
+  test('is full while all turns together have more than 32 MiB waiting to be stored', async () => {
     const backlog = new StoreBacklog()
     const logs = Array.from({ length: 33 }, (_, index) => new TurnLog(`turn_${index}`, backlog, events))
     for (const log of logs) log.append(toRun({ kind: 'chat', bytes: Buffer.alloc(MIB) }))

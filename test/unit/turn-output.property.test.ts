@@ -1,4 +1,4 @@
-/** Tests with generated events that the items of a turn are the same whether its events are parsed one by one or in runs. */
+/** Tests, with generated events, that the items of a turn are the same whether its events are parsed one by one or in runs. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { callsOf, partsOf } from '../../src/conversations/chat-piece.ts'
@@ -79,7 +79,7 @@ const entries: fc.Arbitrary<LogEntry[]> = fc
   )
   .map((groups) => groups.flat())
 
-/** Parses each event. */
+/** Returns the items that result from parsing each event separately, and the finish reason. */
 function renderPlain(turnId: string, list: readonly LogEntry[]) {
   const output = new Output(createItemIds(turnId), () => {})
   let finish: string | undefined
@@ -95,7 +95,7 @@ function renderPlain(turnId: string, list: readonly LogEntry[]) {
   return { bodies: output.items, finish }
 }
 
-test('a turn has the same items as if each of its events were parsed', () => {
+test('a turn has the same items as if each of its events were parsed separately', () => {
   fc.assert(
     fc.property(entries, fc.nat(25), (list, cut) => {
       const segments = [list.slice(0, cut), list.slice(cut)].map((part) => encodeSegment(part.map(toRun)))

@@ -1,4 +1,7 @@
-/** Tests with generated events that stored runs of events decode to the same bytes, and that event ids count them. */
+/**
+ * Tests, with generated events, that stored runs of events decode to the same bytes, and that event ids count
+ * the events.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseEventId, toChatStream } from '../../src/conversations/events.ts'
@@ -13,7 +16,10 @@ import {
 } from '../../src/conversations/turns/segments.ts'
 
 const kind = fc.constantFrom('chat', 'completion', 'failure', 'step')
-/** Few different bytes, so that neighbouring entries share much, and often overlap themselves. */
+/**
+ * Uses few different byte values, so that neighboring entries share long runs, which often overlap
+ * themselves.
+ */
 const alike = fc.array(fc.constantFrom(0, 10, 97, 255), { maxLength: 400 }).map((bytes) => Buffer.from(bytes))
 const any = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes))
 const entry: fc.Arbitrary<LogEntry> = fc.record({ kind, bytes: fc.oneof(alike, any) })
@@ -23,7 +29,7 @@ const event = fc.string({ maxLength: 30 }).map((text) => `data: ${JSON.stringify
 const events = fc.array(event, { maxLength: 20 })
 const capability = 'a'.repeat(22)
 
-/** A log of these events in batches of `size` events, each after a step of the server. */
+/** Yields a log of these events in batches of `size`, each after a server-side step. */
 async function* toLog(texts: readonly string[], size = 1): AsyncGenerator<LogRun[], void, void> {
   const step = toRun({ kind: 'step', bytes: Buffer.from('{"type":"tool_call"}') })
   for (let at = 0; at < texts.length; at += size)

@@ -193,7 +193,7 @@ describe("the model's messages for a chat history", () => {
     expect(toTurnMessages([user('one')], 'Be brief.', {}).map(({ role }) => role)).toEqual(['user', 'user'])
   })
 
-  test('start with a user message, are limited in size and contain the page before the newest question', () => {
+  test('start with a user message, are limited in size and contain the page context before the newest question', () => {
     const entries = [user('one'), reply('two'), user('three')]
     expect(toMessages(entries, 'page')).toEqual([
       { role: 'user', content: 'one' },

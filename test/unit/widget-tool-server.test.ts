@@ -1,9 +1,9 @@
 /** Tests the widget's MCP server, which offers the page's tools to the agent. */
 import { LATEST_PROTOCOL_VERSION, ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { hostPageTools, type PublishCall } from '../../widget/extras/page-tools.ts'
+import { createToolServer } from '../../widget/extras/tool-server.ts'
 import { createPageToolClient } from '../../widget/frame/tools/mcp-client.ts'
-import { hostPageTools, type PublishCall } from '../../widget/host/tools/page-tools.ts'
-import { createToolServer } from '../../widget/host/tools/tool-server.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -168,7 +168,7 @@ describe('a call to a page tool', () => {
     await vi.waitUntil(() => answerOf(one) !== undefined)
   })
 
-  test('does not cause a response if it is cancelled or its client has disconnected', async () => {
+  test('gets no response if it is cancelled or its client has disconnected', async () => {
     const waiting: ((result: unknown) => void)[] = []
     const { call, server, ask, sent } = startServer(({ sendResult }) => void waiting.push(sendResult))
     const id = call('tools/call', callOf('find'))

@@ -1,12 +1,12 @@
 /** Draws attention to unread messages with a sound and a number in the page's title. */
-import type { ExtrasPage } from '../host/extras.ts'
+import type { HostWidget } from '../host/extras.ts'
 
 interface Attention {
   readonly sound: boolean | undefined
   readonly titleBadge: boolean | undefined
 }
 
-export function watchAttention({ on, ended }: ExtrasPage, { sound, titleBadge }: Attention): void {
+export function watchAttention({ on, ended }: HostWidget, { sound, titleBadge }: Attention): void {
   let count = 0
   const stop = on('unread', (detail) => {
     const before = count
@@ -14,7 +14,7 @@ export function watchAttention({ on, ended }: ExtrasPage, { sound, titleBadge }:
     if (sound && count > before) playTone()
     if (titleBadge) document.title = withCount(document.title, count)
   })
-  ended.addEventListener('abort', () => {
+  ended.signal.addEventListener('abort', () => {
     stop()
     if (titleBadge) document.title = withCount(document.title, 0)
   })

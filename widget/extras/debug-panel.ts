@@ -1,5 +1,6 @@
 /** Shows the widget's events on local pages while the option `debug` is set. */
-import type { ExtrasPage } from '../host/extras.ts'
+import type { HostWidget } from '../host/extras.ts'
+import { addStyles } from './styles.ts'
 
 const MAX_LINES = 50
 const names = [
@@ -15,7 +16,8 @@ const names = [
 ] as const
 
 /** Lists event names and error codes, but never keys, context or text. */
-export function showDebugPanel({ layout, on, ended }: ExtrasPage): void {
+export function showDebugPanel({ layout, on, ended }: HostWidget): void {
+  addStyles(layout)
   const panel = document.createElement('details')
   panel.className = 'debug'
   const summary = document.createElement('summary')
@@ -24,7 +26,7 @@ export function showDebugPanel({ layout, on, ended }: ExtrasPage): void {
   panel.append(summary, list)
   layout.append(panel)
   const stops = names.map((name) => on(name, (detail) => add(list, renderEvent(name, detail))))
-  ended.addEventListener('abort', () => {
+  ended.signal.addEventListener('abort', () => {
     for (const stop of stops) stop()
     panel.remove()
   })

@@ -1,10 +1,10 @@
 /** Runs the page's proactive rules: after a time, a scroll position, or when the pointer leaves the page. */
-import type { ExtrasPage } from '../host/extras.ts'
+import type { HostWidget } from '../host/extras.ts'
 import type { ProactiveRule } from '../options.ts'
 
 /** Applies each rule at most once. Rules of other pages are ignored. */
 export function runRules(
-  { ended }: Pick<ExtrasPage, 'ended'>,
+  { ended }: Pick<HostWidget, 'ended'>,
   rules: readonly ProactiveRule[],
   apply: (rule: ProactiveRule) => void,
 ): void {
@@ -16,7 +16,7 @@ export function runRules(
       done.abort()
       apply(rule)
     }
-    ended.addEventListener('abort', () => done.abort())
+    ended.signal.addEventListener('abort', () => done.abort())
     done.signal.addEventListener('abort', () => timers.forEach(clearTimeout))
     const { after, scroll, exitIntent } = rule
     if (after !== undefined) timers.push(setTimeout(fire, after * 1000))
@@ -38,6 +38,8 @@ function watchScroll(percent: number, fire: () => void, signal: AbortSignal): vo
     if (room > 0 && (scrollTop / room) * 100 >= percent) fire()
   }
   addEventListener('scroll', check, { passive: true, signal })
+  // The visitor may have scrolled before this script has loaded.
+  check()
 }
 
 /** The pointer leaves through the top of the page, where the browser's tabs and address are. */

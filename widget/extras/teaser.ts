@@ -1,11 +1,14 @@
 /** Shows the teaser: a bubble above the closed launcher, which opens the chat or can be dismissed. */
-import type { ExtrasPage } from '../host/extras.ts'
+import type { HostWidget } from '../host/extras.ts'
+import { dismissNames, inLanguage } from '../host/words.ts'
+import { addStyles } from './styles.ts'
 
 /** Remembers, until the tab is closed, that the visitor has dismissed the teaser. */
 const DISMISSED = 'parley-teaser-dismissed'
 
-export function showTeaser({ layout, open, closeWord, ended }: ExtrasPage, text: string): void {
+export function showTeaser({ layout, open, options, ended }: HostWidget, text: string): void {
   if (isDismissed()) return
+  addStyles(layout)
   layout.querySelector('.teaser')?.remove()
   const bubble = document.createElement('div')
   bubble.className = 'teaser'
@@ -19,7 +22,7 @@ export function showTeaser({ layout, open, closeWord, ended }: ExtrasPage, text:
   }
   const close = document.createElement('button')
   close.className = 'teaser-close'
-  close.ariaLabel = closeWord
+  close.ariaLabel = inLanguage(dismissNames, options.language)
   close.textContent = '×'
   close.onclick = () => {
     bubble.remove()
@@ -27,7 +30,7 @@ export function showTeaser({ layout, open, closeWord, ended }: ExtrasPage, text:
   }
   bubble.append(message, close)
   layout.append(bubble)
-  ended.addEventListener('abort', () => bubble.remove())
+  ended.signal.addEventListener('abort', () => bubble.remove())
 }
 
 function isDismissed(): boolean {

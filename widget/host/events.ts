@@ -98,21 +98,12 @@ export function publish<Name extends keyof WidgetEvents>(
   dom.dispatchEvent(Object.defineProperty(new CustomEvent(`parley-chat-${name}`), 'detail', { get }))
   const callback = options[callbackNames[name] as 'onReady'] as ((detail: unknown) => void) | undefined
   // Options that failed validation may not be functions.
-  if (typeof callback !== 'function') return isRead
   try {
-    callback(get())
+    if (typeof callback === 'function') callback(get())
   } catch (error) {
     reportError(error)
   }
   return isRead
-}
-
-export function createError(
-  code: WidgetErrorCode,
-  text: string,
-  details?: Pick<WidgetError, 'reason' | 'status' | 'requestId'>,
-): WidgetError {
-  return Object.assign(new Error(text), { code }, details)
 }
 
 /** Calls the listener for each event with this name; returns a function that removes it. */
@@ -129,7 +120,7 @@ export function listen<Name extends keyof WidgetEvents>(
 /** Reports a mistake in the page's code. `text` must not contain keys, contexts or chat text. */
 export function reportMistake(callbacks: WidgetCallbacks, code: WidgetErrorCode, text = ''): void {
   log('warn', `${code} ${text}`)
-  publish(callbacks, 'error', createError(code, text || code))
+  publish(callbacks, 'error', Object.assign(new Error(text || code), { code }))
 }
 
 /** Logs to the console. `text` must not contain keys, contexts or chat text. */

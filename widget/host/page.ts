@@ -1,5 +1,9 @@
 /** Holds the state that all copies of this code on a page share: the widget and its listeners. */
+import type { PageMessage } from '../messages.ts'
 import type { GivenOptions } from './read-options.ts'
+
+/** The messages for the frame that functions of the page send. */
+export type SentType = Extract<PageMessage['type'], 'send' | 'prefill' | 'newConversation' | 'logout'>
 
 interface SharedPage {
   widget: Widget | undefined
@@ -38,14 +42,8 @@ export interface Widget {
   open(): void
   close(): void
   toggle(): void
-  /** Opens the window and sends a message on the visitor's behalf. */
-  sendMessage(text: string): void
-  /** Opens the window and puts text into the input. */
-  prefill(text: string): void
-  /** Deletes the stored conversations with this agent. */
-  logout(): void
-  /** Shows an empty conversation. */
-  newConversation(): void
+  /** Sends the message to the frame when it is connected; a message with text also opens the window. */
+  send(type: SentType, text?: string): void
   /** Replaces the given options; undefined resets an option to its default. `containerId` cannot be changed. */
   configure(changes: GivenOptions): void
   /** Notifies the frame that the page's tools have changed. */

@@ -1,7 +1,9 @@
 /** Reads the page's options; reports each invalid one and uses its default. */
 
-import { defaultOptions, type FrameOptions, type WidgetOptions } from '../options.ts'
-import { isRecord, isText, publicPartOf, toPlain } from '../values.ts'
+import { defaultOptions, type WidgetOptions } from '../options.ts'
+import { isRecord, isText } from '../values.ts'
+import { isLocal, toUrl } from './address.ts'
+import { dom } from './dom.ts'
 import type { WidgetCallbacks } from './events.ts'
 
 /** The options that a page may pass, all optional. */
@@ -19,7 +21,8 @@ const accept =
   (value) =>
     isUsable(value) ? value : undefined
 
-const matching = (pattern: RegExp) => accept((value) => isText(value) && pattern.test(value))
+/** Accepts the texts that `|` separates. */
+const oneOf = (texts: string) => accept((value) => texts.split('|').includes(value as string))
 
 const text = accept(isText)
 
@@ -27,11 +30,6 @@ const callback = accept((value) => typeof value === 'function')
 
 /** Accepts booleans and their text form in attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
-
-/** Whether a host name, as browsers normalize it, always refers to this machine. */
-export function isLocal(hostname: string): boolean {
-  return /localhost$|^127[.\d]+$|^\[::1/.test(hostname)
-}
 
 /** Accepts an http or https address; returns it as an absolute URL. Browsers block http on https pages, except on this machine. */
 const webAddress: Read = (value) => {
@@ -50,29 +48,28 @@ const length: Read = (value) => {
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
 }
 
-/**
- * Resolves an address against the page's URL instead of `<base>`, which user content may contain; undefined
- * if the address is invalid.
- */
-function toUrl(address: string): URL | undefined {
-  try {
-    return new URL(address, location.href)
-  } catch {
-    return undefined
-  }
+/** Accepts an opaque color that does not depend on other colors, such as `inherit` or `var(--x)`. */
+const color: Read = (value) => {
+  const context = dom.createElement('canvas').getContext('2d') ?? { fillStyle: '' }
+  context.fillStyle = '#0000'
+  // A canvas ignores values that it cannot use. Colors with alpha read as `rgba(…)` or `color(… / …)`.
+  context.fillStyle = value as string
+  return /current/i.test(value as string) || /a\(|\//.test(`${context.fillStyle}`) ? undefined : value
 }
 
 /** Readers for options whose name and default do not determine how to read them. */
 const readers: Readonly<Record<string, Read>> = {
   endpoint: webAddress,
-  theme: matching(/^(light|dark|auto)$/),
+  primaryColor: color,
+  headerColor: color,
+  theme: oneOf('light|dark|auto'),
   headers: accept(isRecord),
-  position: matching(/^bottom-(right|left)$/),
-  headerStyle: matching(/^(plain|solid|gradient)$/),
-  launcherIcon: matching(/^(chat|question|sparkles|wave|avatar)$/),
-  font: matching(/^(inter|system|rounded|serif|mono)$/),
-  density: matching(/^(comfortable|compact)$/),
-  load: matching(/^(open|idle)$/),
+  position: oneOf('bottom-right|bottom-left'),
+  headerStyle: oneOf('plain|solid|gradient'),
+  launcherIcon: oneOf('chat|question|sparkles|wave|avatar'),
+  font: oneOf('inter|system|rounded|serif|mono'),
+  density: oneOf('comfortable|compact'),
+  load: oneOf('open|idle'),
   radius: count,
   teaserDelay: count,
   rules: accept(Array.isArray),
@@ -99,37 +96,4 @@ export function readOptions(given: GivenOptions, reject: (name: string) => void)
     else reject(name)
   }
   return read as unknown as ReadOptions
-}
-
-/** Returns the options for the frame, which ignores those that concern only the page. */
-export function toFrameOptions({
-  context: _context,
-  tools: _tools,
-  rules: _rules,
-  ...options
-}: ReadOptions): FrameOptions {
-  return toPlain({ ...options, isInline: options.containerId !== undefined, given: Object.keys(options) })
-}
-
-/** Returns the origin of the server: that of `widgetUrl`, `endpoint`, the script or the page. */
-function serverOf(
-  { widgetUrl, endpoint }: Pick<WidgetOptions, 'widgetUrl' | 'endpoint'>,
-  scriptUrl = '',
-): string {
-  return `${toUrl(widgetUrl ?? endpoint ?? scriptUrl)?.origin}`
-}
-
-/** Returns the address of the script that contains the agent's theme. */
-export function themeAddressOf(options: ReadOptions, scriptUrl: string | undefined): string {
-  return `${serverOf(options, scriptUrl)}/embed/agent.js?key=${publicPartOf(options.apiKey)}`
-}
-
-/**
- * Returns the frame's address, which contains only the key's public part.
- */
-export function frameAddressOf(
-  options: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,
-  scriptUrl: string | undefined,
-): string {
-  return `${serverOf(options, scriptUrl)}/embed/frame?key=${publicPartOf(options.apiKey)}`
 }

@@ -3,10 +3,11 @@
  * frame.
  */
 
-import type { LauncherWords } from '../messages.ts'
 import { dom } from './dom.ts'
+import type { LauncherChanges } from './extras.ts'
 import type { ReadOptions } from './read-options.ts'
 import styles from './shell.css?inline'
+import { inLanguage, launcherNames } from './words.ts'
 
 interface Shell {
   readonly frame: HTMLIFrameElement
@@ -14,14 +15,11 @@ interface Shell {
   /** Applies the options for the widget's appearance. */
   readonly paint: (options: ReadOptions) => void
   /** Shows the launcher, unless the page has disabled it. */
-  readonly show: () => void
-  /** Sets the launcher's texts and colors, which the frame computes. */
-  readonly setWords: (words: LauncherWords) => void
-  readonly hide: () => void
-  readonly setUnread: (count: number, label: string) => void
+  readonly show: (isShown: boolean) => void
+  readonly changeLauncher: (changes: LauncherChanges) => void
   readonly setOpen: (isOpen: boolean, takesFocus: boolean) => void
-  readonly setExpanded: (isExpanded: boolean) => void
-  readonly showHint: (text: string) => void
+  /** Loads the frame from this address, without adding an entry to the page's session history. */
+  readonly load: (address: string) => void
   /**
    * Inserts the element, and inserts it again whenever the page removes it, for example by replacing its
    * body.
@@ -37,21 +35,15 @@ interface LauncherEvents {
   readonly onApproach: () => void
 }
 
-/**
- * Builds the widget's element in the container, or as a window above the page. Follows the visual viewport
- * until `ended` aborts.
- */
+/** Builds the widget's element in the container, or as a window above the page. */
 export function createShell(
   containerId: string | undefined,
   { onToggle, onEscape, onApproach }: LauncherEvents,
-  ended: AbortController,
 ): Shell {
   const host = dom.createElement('parley-chat')
   const root = attachStyledRoot(host)
-  const badge = make('span', 'badge')
-  badge.hidden = true
   const label = make('span', 'label')
-  const launcher = make('button', 'launcher', label, badge)
+  const launcher = make('button', 'launcher', label)
   launcher.setAttribute('aria-controls', 'window')
   launcher.onclick = onToggle
   launcher.onpointerenter = launcher.onfocus = onApproach
@@ -68,21 +60,24 @@ export function createShell(
   const layout = make('div', isInline ? 'inline' : 'overlay', pane)
   if (!isInline) layout.append(launcher)
   root.append(layout)
-  fitToViewport(layout.style, ended)
 
-  let words: Partial<LauncherWords> = {}
+  let changes: LauncherChanges = {}
+  let names: string
   let isShown = false
-  let unread = ''
   let isOpen = false
-  let hasLauncher = true
+  let hasLauncher: boolean
+  let primary: string
   let focusedBefore: Element | null = null
 
   function refresh(): void {
     layout.classList.toggle('open', isOpen)
+    layout.style.setProperty('--primary', changes.color ?? primary)
+    layout.style.setProperty('--icon', changes.iconColor ?? '')
     launcher.hidden = !isShown || !hasLauncher
     launcher.ariaExpanded = `${isOpen}`
-    const open = [label.textContent, words.open ?? openWords()].filter(Boolean).join(': ')
-    launcher.ariaLabel = (isOpen ? (words.close ?? '×') : open) + unread
+    const prefix = label.textContent && `${label.textContent}: `
+    const [open, close] = names.split('|')
+    launcher.ariaLabel = (isOpen ? close : prefix + open) + (changes.unread ?? '')
   }
 
   function attach(): void {
@@ -96,7 +91,8 @@ export function createShell(
     paint({
       defaultUI,
       position,
-      theme,
+      theme = 'auto',
+      language,
       width = 400,
       height = 720,
       radius = 16,
@@ -106,8 +102,10 @@ export function createShell(
       avatar,
     }) {
       hasLauncher = defaultUI
+      primary = primaryColor
+      names = inLanguage(launcherNames, language)
       layout.classList.toggle('left', position === 'bottom-left')
-      layout.style.colorScheme = theme === undefined || theme === 'auto' ? 'light dark' : theme
+      layout.style.colorScheme = theme.replace('auto', 'light dark')
       launcher.dataset.icon = launcherIcon
       launcher.style.backgroundImage =
         launcherIcon === 'avatar' && avatar ? `url(${JSON.stringify(avatar)})` : ''
@@ -115,30 +113,14 @@ export function createShell(
       const variables = { width, height, corner: radius }
       for (const [name, value] of Object.entries(variables))
         layout.style.setProperty(`--${name}`, Number(value) >= 0 ? `${value}px` : `${value}`)
-      layout.style.setProperty('--primary', words.color ?? primaryColor)
       refresh()
     },
-    show() {
-      isShown = true
+    show(shown) {
+      isShown = shown
       refresh()
     },
-    hide() {
-      isShown = false
-      refresh()
-    },
-    setWords(given) {
-      words = given
-      frame.title = given.window
-      layout.classList.add('connected')
-      layout.style.setProperty('--primary', given.color)
-      layout.style.setProperty('--icon', given.iconColor)
-      root.querySelector('[role]')?.remove()
-      refresh()
-    },
-    setUnread(count, label) {
-      badge.textContent = count > 9 ? '9+' : `${count}`
-      badge.hidden = count === 0
-      unread = count === 0 ? '' : ` (${label})`
+    changeLauncher(given) {
+      changes = { ...changes, ...given }
       refresh()
     },
     setOpen(open, takesFocus) {
@@ -151,12 +133,10 @@ export function createShell(
       else if (!open && hadFocus)
         (launcher.hidden ? (focusedBefore as HTMLElement | null) : launcher)?.focus()
     },
-    setExpanded(isExpanded) {
-      layout.classList.toggle('expanded', isExpanded)
-    },
-    showHint(text) {
-      layout.classList.add('open')
-      layout.appendChild(make('div', 'window', text)).role = 'alert'
+    load(address) {
+      frame.remove()
+      frame.src = address
+      pane.append(frame)
     },
     attach() {
       attach()
@@ -167,21 +147,6 @@ export function createShell(
       host.remove()
     },
   }
-}
-
-/** The launcher's name until the frame, which contains all translations, has loaded. */
-function openWords(): string {
-  const words: Readonly<Record<string, string>> = {
-    ar: 'فتح المحادثة',
-    de: 'Chat öffnen',
-    es: 'Abrir chat',
-    fr: 'Ouvrir le chat',
-    he: 'פתיחת הצ׳אט',
-    ja: 'チャットを開く',
-    pt: 'Abrir chat',
-    zh: '打开聊天',
-  }
-  return words[navigator.language.slice(0, 2)] ?? 'Open chat'
 }
 
 function attachStyledRoot(host: HTMLElement): ShadowRoot {
@@ -201,17 +166,4 @@ function make<Name extends keyof HTMLElementTagNameMap>(
   element.className = className
   element.append(...children)
   return element
-}
-
-/** Keeps a full-screen window above the on-screen keyboard. */
-function fitToViewport(style: CSSStyleDeclaration, ended: AbortController): void {
-  const { visualViewport: viewport } = window
-  const adapt = () => {
-    // If the visitor has zoomed in, the window keeps its size and may be only partly visible.
-    if (viewport?.scale !== 1) return
-    style.setProperty('--viewport-top', `${viewport.offsetTop}px`)
-    style.setProperty('--viewport-height', `${viewport.height}px`)
-  }
-  adapt()
-  for (const name of ['resize', 'scroll']) viewport?.addEventListener(name, adapt, ended)
 }

@@ -1,36 +1,17 @@
-/** Mounts the widget: connects the launcher and the frame with the page's options, callbacks and tools. */
+/** Mounts the widget: the launcher and its window, which load the chat when the visitor needs it (ADR 0064). */
 
-import { type FrameMessage, type LauncherWords, NO_TOOL_HANDLER, type PageMessage } from '../messages.ts'
-import { isWithinLimit, toPlain } from '../values.ts'
-import { openChannel } from './channel.ts'
+import type { WidgetErrorCode } from '../messages.ts'
+import { publicPartOf } from '../values.ts'
+import { frameAddressOf, isLocal } from './address.ts'
 import { dom } from './dom.ts'
-import {
-  type ChatMessageEvent,
-  createError,
-  type Insertion,
-  listen,
-  log,
-  publish,
-  reportMistake,
-  type Share,
-  type WidgetEvents,
-} from './events.ts'
-import type { Extras } from './extras.ts'
+import { listen, publish, reportMistake } from './events.ts'
+import type { Extras, FrameLink, HostWidget } from './extras.ts'
 import { type OpenMemory, recallOpen, rememberOpen } from './open-memory.ts'
 import { publishChange, sharedPage, type Widget, type WidgetState } from './page.ts'
-import {
-  frameAddressOf,
-  type GivenOptions,
-  isLocal,
-  type ReadOptions,
-  readOptions,
-  toFrameOptions,
-} from './read-options.ts'
+import { type GivenOptions, readOptions } from './read-options.ts'
 import { createShell } from './shell.ts'
-import { findTheme, loadTheme } from './theme.ts'
-import { hostWebMcpTools, recordWebMcp } from './tools/webmcp.ts'
-
-type Notify = <Name extends keyof WidgetEvents>(name: Name, detail?: WidgetEvents[Name]) => boolean
+import { loadTheme, withTheme } from './theme.ts'
+import { recordWebMcp } from './webmcp.ts'
 
 /** The parts that the loader and the React component provide differently. */
 export interface WidgetParts {
@@ -39,6 +20,9 @@ export interface WidgetParts {
   readonly loadExtras: () => Promise<Extras>
   readonly importScript: (url: string) => Promise<unknown>
 }
+
+/** Maximum time for the server to send the theme, and for the frame to load and respond, in milliseconds. */
+const FRAME_TIMEOUT_MS = 15_000
 
 /**
  * Mounts a widget on the page. Returns undefined and calls `onError` if there is already a widget or the
@@ -56,157 +40,118 @@ export function mountWidget(
   if (isInline && !dom.getElementById(containerId))
     return void reportMistake(first, 'container_not_found', containerId)
 
+  const report = (code: WidgetErrorCode, text: string) => reportMistake(given, code, text)
   let given = first
-  let options = readOptions(given, (name) => reportMistake(given, 'invalid_option', name))
+  let options = readOptions(given, (name) => report('invalid_option', name))
   let state: WidgetState = { isReady: false, isOpen: false, hasUnread: false, unreadCount: 0 }
   let memory = options.rememberOpen && !isInline ? recallOpen() : undefined
   let wantsOpen = isInline || (memory === undefined ? options.autoOpen : memory !== 'closed')
-  /** Messages for the frame from before it has loaded. */
-  const waiting: PageMessage[] = []
-  /** Whether the input receives the focus when the frame is connected. */
-  let wantsFocus = false
-  const webMcpTools = recordWebMcp()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  /** The second script's connection; undefined until the frame is needed. */
+  let link: Promise<FrameLink | undefined> | undefined
   const ended = new AbortController()
-  const shell = createShell(
-    isInline ? containerId : undefined,
-    { onToggle: toggle, onEscape: close, onApproach: loadFrame },
-    ended,
-  )
-  const channel = openChannel(
-    shell.frame,
-    {
-      onConnect() {
-        void tools?.then((server) => server.reset())
-        channel.post({ type: 'configure', options: toFrameOptions(options) })
-        postContext()
-        postVisibility()
-        for (const message of waiting.splice(0)) channel.post(message)
-      },
-      onMessage: receive,
-      onSilence: reportSilence,
-    },
-    ended,
-  )
-  let extras: Promise<Extras> | undefined
-  let tools: Promise<ReturnType<Extras['createToolServer']>> | undefined
-  const loadExtrasOnce = () => {
-    extras ??= loadExtras()
-    return extras
+  const shell = createShell(isInline ? containerId : undefined, {
+    onToggle: toggle,
+    onEscape: close,
+    onApproach: loadFrame,
+  })
+  const { frame, layout } = shell
+  frame.onload = () => {
+    // The frame is empty until the visitor needs the chat.
+    host.isLoaded = !!frame.src
   }
 
-  const notify: Notify = (name, detail) => publish(options, name, detail)
+  const host: HostWidget = {
+    layout,
+    frame,
+    isInline,
+    webMcpTools: recordWebMcp(),
+    ended,
+    get address() {
+      return frameAddressOf(options, scriptUrl)
+    },
+    get options() {
+      return options
+    },
+    get state() {
+      return state
+    },
+    get isExpanded() {
+      return memory === 'expanded'
+    },
+    isLoaded: false,
+    open,
+    close,
+    expand(isExpanded) {
+      remember(isExpanded ? 'expanded' : 'open')
+      withLink(({ update }) => update())
+    },
+    change,
+    changeLauncher: shell.changeLauncher,
+    notify: (name, detail) => publish(options, name, detail),
+    report,
+    on: listen,
+    waitForFrame,
+  }
 
   function change(changes: Partial<WidgetState>): void {
     state = { ...state, ...changes }
     publishChange()
   }
 
-  function receive(message: FrameMessage): void {
-    const { type, ...detail } = message
-    if (type === 'ready') setConnected(message.words)
-    else if (type === 'close') close()
-    else if (type === 'expand') setExpanded(memory !== 'expanded')
-    else if (type === 'mcp') withTools((server) => server.receive(message.message))
-    else if (type === 'message') notify(type, detail as ChatMessageEvent)
-    else if (type === 'error') reportFailure(message)
-    else if (type === 'share') {
-      channel.post({ type, isReceived: notify('user-share', detail as Share) })
-    } else if (type === 'insert') {
-      notify(type, detail as Insertion)
-      if (message.close) close()
-    } else {
-      shell.setUnread(message.count, message.label)
-      change({ hasUnread: message.count > 0, unreadCount: message.count })
-      notify(type, { count: message.count })
-    }
+  function waitForFrame(isWaiting: boolean): void {
+    clearTimeout(timer)
+    timer = isWaiting ? setTimeout(reportSilence, FRAME_TIMEOUT_MS) : undefined
   }
 
-  function reportFailure({
-    code,
-    message,
-    reason,
-    status,
-    requestId,
-  }: FrameMessage & { type: 'error' }): void {
-    notify(
-      'error',
-      createError(code, message, reason === undefined ? undefined : { reason, status, requestId }),
-    )
+  function reportSilence(): void {
+    if (!timer) return
+    waitForFrame(false)
+    const text = `Does embed.origins list ${location.origin}?`
+    report('frame_unreachable', text)
+    shell.setOpen(false, false)
+    shell.show(false)
+    if (isLocal(location.hostname)) withExtras(({ showHint }) => showHint(layout, text))
   }
 
   /** Shows the launcher. The frame loads later, when the visitor needs it. */
   function setReady(): void {
-    if (state.isReady || ended.signal.aborted) return
-    paint()
-    shell.show()
+    if (ended.signal.aborted) return
+    waitForFrame(false)
+    shell.paint(withTheme(options))
+    shell.show(true)
     change({ isReady: true })
-    notify('ready')
+    host.notify('ready')
     if (wantsOpen) setOpen(true, false)
-    else if (options.load === 'idle' || memory) whenIdle(loadFrame)
+    else if (options.load === 'idle' || memory || isKeyMissing()) whenIdle(loadFrame)
     startExtras()
   }
 
-  function setConnected(words: LauncherWords): void {
-    shell.setWords(words)
-    if (state.isOpen && wantsFocus) channel.post({ type: 'focus' })
-    wantsFocus = false
+  /** The frame reports such a key, so it loads at once. */
+  function isKeyMissing(): boolean {
+    return !options.endpoint && publicPartOf(options.apiKey) === ''
   }
 
   function startExtras(): void {
-    const { teaser, teaserDelay, rules, sound, titleBadge, debug } = withTheme(options)
+    const { teaser, rules, sound, titleBadge, debug } = withTheme(options)
     const isPanel = debug && isLocal(location.hostname)
-    if (isInline || !(teaser || rules.length || sound || titleBadge || isPanel)) return
-    void loadExtrasOnce().then((loaded) =>
-      loaded.startExtras(
-        {
-          layout: shell.layout,
-          closeWord: '×',
-          isLocal: isLocal(location.hostname),
-          isOpen: () => state.isOpen,
-          open: () => setOpen(true),
-          on: listen,
-          ended: ended.signal,
-        },
-        { teaser, teaserDelay, rules, sound, titleBadge, debug },
-      ),
-    )
+    if (!isInline && (teaser || rules[0] || sound || titleBadge || isPanel))
+      withExtras((extras) => extras.startExtras(host))
+    checkOptions()
   }
 
-  /** Tool messages wait until the second script has loaded. */
-  function withTools(act: (server: ReturnType<Extras['createToolServer']>) => void): void {
-    tools ??= loadExtrasOnce().then(({ createToolServer, hostPageTools }) =>
-      createToolServer(
-        () => listTools(hostPageTools),
-        (message) => channel.post({ type: 'mcp', message }),
-      ),
-    )
-    tools.then(act, () => log('warn', 'page tools could not be loaded'))
+  /** Reports mistakes in options that this script cannot check, before the frame has loaded. */
+  function checkOptions(): void {
+    if (options.tools[0] || options.headers) withExtras((extras) => extras.checkOptions(host))
   }
 
-  function reportSilence(): void {
-    const text = `Does embed.origins list ${location.origin}?`
-    reportMistake(options, 'frame_unreachable', text)
-    shell.setOpen(false, false)
-    shell.hide()
-    if (isLocal(location.hostname)) shell.showHint(text)
+  /** Without the second script, the page only has a launcher. The frame's timeout reports that. */
+  function withExtras(act: (extras: Extras) => void): void {
+    loadExtras().then(act, () => {})
   }
 
-  function postContext(): void {
-    try {
-      const context = toPlain(options.context)
-      if (isWithinLimit(context)) channel.post({ type: 'context', context })
-      else reportMistake(options, 'context_too_large', 'The context is larger than 64 KiB.')
-    } catch {
-      reportMistake(options, 'invalid_option', 'context')
-    }
-  }
-
-  function listTools(hostPageTools: Extras['hostPageTools']) {
-    const own = hostPageTools(options.tools, (call) => {
-      if (!notify('tool-call', call) && !options.onToolCall) throw NO_TOOL_HANDLER
-      return options.onToolCall?.(call.tool, call.args, call.sendResult)
-    })
-    return new Map([...hostWebMcpTools(webMcpTools), ...own])
+  function withLink(act: (link: FrameLink) => void): void {
+    void link?.then((connected) => connected && act(connected))
   }
 
   /** Opens or closes the window. Does not move the focus out of a field in which the user may be typing. */
@@ -215,14 +160,16 @@ export function mountWidget(
     if (!state.isReady || state.isOpen === isOpen) return
     if (isOpen) loadFrame()
     remember(isOpen ? (memory === 'expanded' ? memory : 'open') : 'closed')
-    shell.setExpanded(memory === 'expanded')
     const fields = 'input,textarea,[contenteditable]'
     const takesFocus = isOpen && !isInline && mayFocus && !dom.activeElement?.matches(fields)
     shell.setOpen(isOpen, takesFocus)
     change({ isOpen })
-    postVisibility()
-    wantsFocus = takesFocus && !channel.post({ type: 'focus' })
-    notify(isOpen ? 'opened' : 'closed')
+    withLink(({ update }) => update(takesFocus))
+    host.notify(isOpen ? 'opened' : 'closed')
+  }
+
+  function open(): void {
+    setOpen(true)
   }
 
   /** Has no effect on an inline widget, which is always open. */
@@ -232,95 +179,75 @@ export function mountWidget(
 
   function toggle(): void {
     if (wantsOpen) close()
-    else setOpen(true)
+    else open()
   }
 
   function remember(next: OpenMemory): void {
     memory = next
     if (options.rememberOpen && !isInline) rememberOpen(next)
-  }
-
-  function setExpanded(isExpanded: boolean): void {
-    remember(isExpanded ? 'expanded' : 'open')
-    shell.setExpanded(isExpanded)
-    postVisibility()
-  }
-
-  function postVisibility(): void {
-    const canExpand = !isInline && matchMedia('(min-width: 640px)').matches
-    const isExpanded = canExpand ? memory === 'expanded' : undefined
-    channel.post({ type: 'visibility', isOpen: state.isOpen, isExpanded })
-  }
-
-  /** Loads the frame if necessary; the message is sent when the frame is connected. */
-  function send(message: PageMessage): void {
-    if (channel.post(message)) return
-    waiting.push(message)
-    loadFrame()
-  }
-
-  /** Options of the page override the agent's theme. */
-  function withTheme(chosen: ReadOptions): ReadOptions {
-    return { ...findTheme(chosen), ...chosen }
-  }
-
-  function paint(): void {
-    shell.paint(withTheme(options))
+    layout.classList.toggle('expanded', next === 'expanded')
   }
 
   /** Reloads the frame only if its address has changed. */
   function loadFrame(): void {
-    if (ended.signal.aborted) return
-    const address = frameAddressOf(options, scriptUrl)
-    if (shell.frame.src !== address) channel.load(address)
+    const { address } = host
+    if (ended.signal.aborted || (link && frame.src === address)) return
+    host.isLoaded = false
+    shell.load(address)
+    waitForFrame(true)
+    withLink(({ disconnect }) => disconnect())
+    link ??= loadExtras().then(
+      ({ linkFrame }) => linkFrame(host),
+      () => {
+        link = undefined
+        reportSilence()
+        return undefined
+      },
+    )
   }
 
   const widget: Widget = {
     get state() {
       return state
     },
-    iframe: shell.frame,
-    publishTools: () => void tools?.then((server) => server.publishTools()),
-    open: () => setOpen(true),
+    iframe: frame,
+    publishTools: () => withLink(({ publishTools }) => publishTools()),
+    open,
     close,
     toggle,
-    logout: () => send({ type: 'logout' }),
-    newConversation: () => send({ type: 'newConversation' }),
-    sendMessage(text) {
-      setOpen(true)
-      send({ type: 'send', text: `${text}` })
-    },
-    prefill(text) {
-      setOpen(true)
-      send({ type: 'prefill', text: `${text}` })
+    send(type, text) {
+      if (text !== undefined) open()
+      loadFrame()
+      withLink(({ send }) => send(type, text))
     },
     configure(changes) {
-      const before = options
       given = { ...given, ...changes }
-      options = readOptions(given, (name) => name in changes && reportMistake(given, 'invalid_option', name))
-      paint()
-      if (shell.frame.src) loadFrame()
-      channel.post({ type: 'configure', options: toFrameOptions(options) })
-      if (options.context !== before.context) postContext()
-      if (options.tools !== before.tools) widget.publishTools()
+      options = readOptions(given, (name) => name in changes && report('invalid_option', name))
+      shell.paint(withTheme(options))
+      if (frame.src) loadFrame()
+      withLink(({ update }) => update())
+      if (changes.tools || changes.headers) checkOptions()
     },
     destroy() {
       if (page.widget !== widget) return
       page.widget = undefined
       ended.abort()
+      waitForFrame(false)
       shell.remove()
       publishChange()
     },
   }
+  shell.paint(options)
   shell.attach()
   page.widget = widget
   publishChange()
+  waitForFrame(true)
   // Waits for the theme, so that the launcher does not change its color.
-  void loadTheme(options, scriptUrl, importScript).then(setReady)
+  loadTheme(options, scriptUrl, importScript).then(setReady, reportSilence)
   return widget
 }
 
+/** Safari does not have `requestIdleCallback`. */
 function whenIdle(run: () => void): void {
-  if ('requestIdleCallback' in window) requestIdleCallback(run)
-  else setTimeout(run, 200)
+  ;(window.requestIdleCallback ?? setTimeout)(run)
 }

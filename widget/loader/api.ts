@@ -1,7 +1,7 @@
 /** Creates `ParleyChat`, the API that a host page uses to control the widget. */
 import { dom } from '../host/dom.ts'
 import { listen, log, type WidgetEvents } from '../host/events.ts'
-import { sharedPage } from '../host/page.ts'
+import { type SentType, sharedPage, type Widget } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
 import { mountWidget, type WidgetParts } from '../host/widget.ts'
 
@@ -21,16 +21,15 @@ export function createApi(parts: WidgetParts, attributes: GivenOptions): Created
   const gather = (): GivenOptions => ({ ...attributes, ...window.ParleyChatConfig, ...configured })
 
   /** Mounts immediately if needed, instead of waiting until the page is idle. */
-  function call(
-    name: 'open' | 'close' | 'toggle' | 'logout' | 'newConversation' | 'sendMessage' | 'prefill',
-    text = '',
-  ): void {
+  function call(act: (widget: Widget) => void): void {
     mountIfWaiting()
     whenParsed(() => {
-      if (page.widget) page.widget[name](text)
-      else log('warn', `${name}: no widget`)
+      if (page.widget) act(page.widget)
+      else log('warn', 'call mount() first')
     })
   }
+
+  const send = (type: SentType, text?: string) => call((widget) => widget.send(type, text))
 
   function mountIfWaiting(): void {
     // An attribute contains the text `false`, not a boolean.
@@ -50,16 +49,16 @@ export function createApi(parts: WidgetParts, attributes: GivenOptions): Created
       configured = { ...configured, ...options }
       page.widget?.configure(options)
     },
-    open: () => call('open'),
-    close: () => call('close'),
-    toggle: () => call('toggle'),
+    open: () => call((widget) => widget.open()),
+    close: () => call((widget) => widget.close()),
+    toggle: () => call((widget) => widget.toggle()),
     logout() {
       api.configure({ user: undefined })
-      call('logout')
+      send('logout')
     },
-    newConversation: () => call('newConversation'),
-    sendMessage: (text) => call('sendMessage', text),
-    prefill: (text) => call('prefill', text),
+    newConversation: () => send('newConversation'),
+    sendMessage: (text) => send('send', `${text}`),
+    prefill: (text) => send('prefill', `${text}`),
     setUser: (user) => api.configure({ user }),
     setContext: (context) => api.configure({ context }),
     on: listen,

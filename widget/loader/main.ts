@@ -4,7 +4,7 @@ import { dom } from '../host/dom.ts'
 import type { Extras } from '../host/extras.ts'
 import { shared } from '../host/page.ts'
 import type { GivenOptions } from '../host/read-options.ts'
-import { recordWebMcp } from '../host/tools/webmcp.ts'
+import { recordWebMcp } from '../host/webmcp.ts'
 import type { CreatedApi, ParleyChat } from './api.ts'
 import { createApi } from './api.ts'
 
@@ -13,10 +13,15 @@ recordWebMcp()
 const parts = {
   scriptUrl: script?.src,
   importScript,
-  // From the server that has delivered this script, because both are of the same version.
-  loadExtras: () => importScript(new URL(EXTRAS_FILE, script?.src ?? location.href).href) as Promise<Extras>,
+  // The file of this version does not exist any longer if the server was updated after the page had loaded.
+  loadExtras: () => importExtras(EXTRAS_FILE).catch(() => importExtras('extras.js')) as Promise<Extras>,
 }
 shared('api', () => installApi(createApi(parts, readAttributes(script))))
+
+/** Imports from the server that has delivered this script. */
+function importExtras(file: string): Promise<unknown> {
+  return importScript(new URL(file, script?.src ?? location.href).href)
+}
 
 function importScript(url: string): Promise<unknown> {
   return import(/* @vite-ignore */ url)

@@ -26,10 +26,10 @@ const actions = {
   open: () => sharedPage().widget?.open(),
   close: () => sharedPage().widget?.close(),
   toggle: () => sharedPage().widget?.toggle(),
-  newConversation: () => sharedPage().widget?.newConversation(),
-  logout: () => sharedPage().widget?.logout(),
-  sendMessage: (text: string) => sharedPage().widget?.sendMessage(text),
-  prefill: (text: string) => sharedPage().widget?.prefill(text),
+  newConversation: () => sharedPage().widget?.send('newConversation'),
+  logout: () => sharedPage().widget?.send('logout'),
+  sendMessage: (text: string) => sharedPage().widget?.send('send', text),
+  prefill: (text: string) => sharedPage().widget?.send('prefill', text),
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),
 }
 

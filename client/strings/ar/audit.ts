@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': 'محادثة',
   'target.user': 'مستخدم',
   'target.provider': 'مزوّد',
+  'artifact.bin': 'نُقل عنصر إلى سلة المحذوفات',
+  'artifact.restore': 'استُعيد عنصر',
+  'webhook.create': 'أُنشئ webhook',
+  'webhook.update': 'غُيّر webhook',
+  'webhook.delete': 'حُذف webhook',
+  'webhook.rotate': 'دُوّر سر webhook',
+  webhooks: 'Webhooks',
+  'target.webhook': 'webhook',
 }

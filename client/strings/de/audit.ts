@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': 'Unterhaltung',
   'target.user': 'Benutzer',
   'target.provider': 'Anbieter',
+  'artifact.bin': 'Artefakt in den Papierkorb verschoben',
+  'artifact.restore': 'Artefakt wiederhergestellt',
+  'webhook.create': 'Webhook erstellt',
+  'webhook.update': 'Webhook geändert',
+  'webhook.delete': 'Webhook gelöscht',
+  'webhook.rotate': 'Webhook-Secret rotiert',
+  webhooks: 'Webhooks',
+  'target.webhook': 'Webhook',
 }

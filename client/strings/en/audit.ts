@@ -40,4 +40,12 @@ export const audit = {
   'target.conversation': 'conversation',
   'target.user': 'user',
   'target.provider': 'provider',
+  'artifact.bin': 'Artifact moved to the bin',
+  'artifact.restore': 'Artifact restored',
+  'webhook.create': 'Webhook created',
+  'webhook.update': 'Webhook changed',
+  'webhook.delete': 'Webhook deleted',
+  'webhook.rotate': 'Webhook secret rotated',
+  webhooks: 'Webhooks',
+  'target.webhook': 'webhook',
 } as const

@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': 'conversación',
   'target.user': 'usuario',
   'target.provider': 'proveedor',
+  'artifact.bin': 'Artefacto movido a la papelera',
+  'artifact.restore': 'Artefacto restaurado',
+  'webhook.create': 'Webhook creado',
+  'webhook.update': 'Webhook modificado',
+  'webhook.delete': 'Webhook eliminado',
+  'webhook.rotate': 'Secreto del webhook rotado',
+  webhooks: 'Webhooks',
+  'target.webhook': 'webhook',
 }

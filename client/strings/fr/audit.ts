@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': 'conversation',
   'target.user': 'utilisateur',
   'target.provider': 'fournisseur',
+  'artifact.bin': 'Artefact mis à la corbeille',
+  'artifact.restore': 'Artefact restauré',
+  'webhook.create': 'Webhook créé',
+  'webhook.update': 'Webhook modifié',
+  'webhook.delete': 'Webhook supprimé',
+  'webhook.rotate': 'Secret du webhook renouvelé',
+  webhooks: 'Webhooks',
+  'target.webhook': 'webhook',
 }

@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': 'conversazione',
   'target.user': 'utente',
   'target.provider': 'provider',
+  'artifact.bin': 'Artefatto spostato nel cestino',
+  'artifact.restore': 'Artefatto ripristinato',
+  'webhook.create': 'Webhook creato',
+  'webhook.update': 'Webhook modificato',
+  'webhook.delete': 'Webhook eliminato',
+  'webhook.rotate': 'Segreto del webhook ruotato',
+  webhooks: 'Webhook',
+  'target.webhook': 'webhook',
 }

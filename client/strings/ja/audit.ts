@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': '会話',
   'target.user': 'ユーザー',
   'target.provider': 'プロバイダー',
+  'artifact.bin': 'アーティファクトをゴミ箱に移動',
+  'artifact.restore': 'アーティファクトを復元',
+  'webhook.create': 'Webhook を作成',
+  'webhook.update': 'Webhook を変更',
+  'webhook.delete': 'Webhook を削除',
+  'webhook.rotate': 'Webhook のシークレットをローテーション',
+  webhooks: 'Webhook',
+  'target.webhook': 'Webhook',
 }

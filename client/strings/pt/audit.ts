@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': 'conversa',
   'target.user': 'usuário',
   'target.provider': 'provedor',
+  'artifact.bin': 'Artefato movido para a lixeira',
+  'artifact.restore': 'Artefato restaurado',
+  'webhook.create': 'Webhook criado',
+  'webhook.update': 'Webhook alterado',
+  'webhook.delete': 'Webhook excluído',
+  'webhook.rotate': 'Segredo do webhook rotacionado',
+  webhooks: 'Webhooks',
+  'target.webhook': 'webhook',
 }

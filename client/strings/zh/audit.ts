@@ -43,4 +43,12 @@ export const audit: AreaTranslation<typeof english> = {
   'target.conversation': '对话',
   'target.user': '用户',
   'target.provider': '提供商',
+  'artifact.bin': '将制品移入回收站',
+  'artifact.restore': '恢复制品',
+  'webhook.create': '创建 webhook',
+  'webhook.update': '更改 webhook',
+  'webhook.delete': '删除 webhook',
+  'webhook.rotate': '轮换 webhook 密钥',
+  webhooks: 'Webhook',
+  'target.webhook': 'webhook',
 }

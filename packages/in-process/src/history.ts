@@ -7,8 +7,8 @@ import { callersMistake } from '../../../src/providers/failures.ts'
 type Assistant = Extract<ChatMessage, { role: 'assistant' }>
 
 /**
- * Returns a history that ends with the turn to generate; tool results are part of the calling turn. @throws
- * BackendFailure status 400
+ * Returns a history that ends with the turn to generate; tool results are part of the turn that made the
+ * call. @throws BackendFailure status 400
  */
 export function toHistory(messages: readonly ChatMessage[]): ChatHistoryItem[] {
   const history: ChatHistoryItem[] = []

@@ -35,8 +35,8 @@ export interface LocalChatRequest {
 }
 
 /**
- * Reads a request that has a valid schema. @throws BackendFailure status 400 for parameters that the model
- * does not support
+ * Reads a request that the server has validated. @throws BackendFailure status 400 for parameters that the
+ * model does not support
  */
 export function readChatRequest(
   body: JsonObject,
@@ -86,7 +86,7 @@ function readTools(request: ChatRequest, hasTools: boolean): OfferedTools | unde
   )
   const callable = offered.filter(({ name }) => names === undefined || names.has(name))
   if (mode === 'none' || offered.length === 0) return undefined
-  if (!hasTools) throw callersMistake('tools', 'are not supported by the chat template of this model')
+  if (!hasTools) throw callersMistake('tools', "are not supported by this model's chat template")
   if (callable.length === 0) throw callersMistake('tool_choice', 'must name one of the offered tools')
   assertUsable(
     'tools',

@@ -29,7 +29,7 @@ export function writePrompt(
     text = wrapper.generateContextState({ chatHistory: history, ...offered }).contextText
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown)
-    throw callersMistake('messages', `are not supported by the chat template of this model (${reason})`)
+    throw callersMistake('messages', `are not supported by this model's chat template (${reason})`)
   }
   const tokens = text.tokenize(model.tokenizer)
   const freeTokens = contextTokens - 1 - tokens.length - (tools === undefined ? 0 : CALL_MARGIN_TOKENS)

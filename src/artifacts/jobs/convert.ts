@@ -118,7 +118,8 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
 }
 
 /**
- * Makes the artifact ready with its original. If the check failed, detects the media type from the content.
+ * Marks the artifact as ready and serves the original. If the check failed, detects the media type from the
+ * content.
  */
 async function serveOriginal(
   deps: ConversionDeps,

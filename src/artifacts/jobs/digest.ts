@@ -1,14 +1,16 @@
-/** Computes the SHA-256 of a file in a worker thread, so that large files do not take time from requests. */
+/**
+ * Computes the SHA-256 of a file in a worker thread, so that hashing a large file does not block requests.
+ */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 
 const READ_BYTES = 1024 ** 2
-/** The worker reads into its own memory; a small heap suffices. */
+/** A small heap suffices, because read buffers are outside of the heap. */
 const resourceLimits = { maxOldGenerationSizeMb: 32 }
 
-/** Returns the digest in hexadecimal. @throws the signal's reason, or the error of a file that cannot be read */
+/** Returns the digest in hexadecimal. @throws the signal's reason, or the error if the file cannot be read */
 export async function digestFile(path: string, signal: AbortSignal): Promise<string> {
   signal.throwIfAborted()
   const worker = new Worker(new URL(import.meta.url), {

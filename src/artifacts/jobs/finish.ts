@@ -15,7 +15,7 @@ export interface FinishingDeps extends Pick<Dependencies, 'db' | 'log' | 'metric
 
 export interface EventDeps extends FinishingDeps, Pick<Dependencies, 'clock'> {
   readonly onConversionEnd: OnConversionEnd | undefined
-  /** Starts the queued deliveries of events. */
+  /** Starts the queued event deliveries. */
   wakeEvents(): void
 }
 

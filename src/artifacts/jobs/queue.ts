@@ -25,8 +25,8 @@ const POLL_EVERY_MS = 5_000
 export type StopReason = 'closing' | 'removed' | 'lost'
 
 /**
- * Runs a job, then deletes its row or returns it to the queue. If it rejects, the queue retries the job,
- * unless the signal aborted with a `StopReason`.
+ * Runs a job, then deletes its row or returns it to the queue. If the promise rejects, the queue retries the
+ * job, unless the signal aborted with a `StopReason`.
  */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
 

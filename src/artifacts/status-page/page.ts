@@ -16,7 +16,7 @@ export interface Preview {
 
 interface StatusPageView {
   readonly status: ArtifactStatus
-  /** The query string of the page's URL, which links to the artifact must repeat. */
+  /** The query string of the page's URL. Links to the artifact must include it. */
   readonly query: string
   readonly preview?: Preview | undefined
 }

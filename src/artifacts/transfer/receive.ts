@@ -7,7 +7,7 @@ import type { ResumableBlob } from '../../storage/blobs.ts'
 
 /** Number of received bytes after which they are synced and recorded. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
-/** Maximum age in milliseconds of the number of received bytes in a status. */
+/** Interval in milliseconds at which the number of received bytes is reported. */
 const REPORT_EVERY_MS = 1_000
 /** Maximum memory in bytes of chunks that wait while the disk is busy. */
 const MAX_HELD_BYTES = 1024 ** 2
@@ -51,8 +51,8 @@ export function receive(options: ReceivingOptions): Promise<Received> {
 }
 
 /**
- * Which bytes to retain after a failure: `all` that were received, those that were `written`, or only those
- * that were recorded (`safe`).
+ * The bytes to retain after a failure: all received bytes (`all`), the written bytes (`written`), or only the
+ * recorded bytes (`safe`).
  */
 type Retained = 'all' | 'written' | 'safe'
 

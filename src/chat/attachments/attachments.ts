@@ -20,8 +20,8 @@ export interface AttachmentRules {
 type Part = { readonly type: string; readonly [field: string]: unknown }
 
 /**
- * Rejects attachments that break the rules in the messages after the last answer. Replaces them in earlier
- * messages, because the rules or the model can change during a conversation.
+ * In the messages after the last answer, rejects attachments that break the rules. In earlier messages,
+ * replaces them, because the rules or the model can change during a conversation.
  * @throws ServiceError `invalid_value` or `too_large`, with the field
  */
 export function checkMessages(messages: readonly ChatMessage[], given: AttachmentRules): ChatMessage[] {
@@ -88,10 +88,10 @@ function findWrongContent(part: Part, type: AttachmentType): string | undefined 
   if (type === 'image')
     return data !== undefined && isImage(data)
       ? undefined
-      : 'must be a PNG, JPEG, WebP or GIF image as a base64 data URL whose content has this type'
+      : 'must be a base64 data URL of a PNG, JPEG, WebP or GIF image whose content matches its media type'
   return data !== undefined && isPdf(data)
     ? undefined
-    : 'must be a PDF file in `file.file_data`, as a base64 data URL whose content is a PDF'
+    : 'must contain a PDF in `file.file_data`, as a base64 data URL'
 }
 
 function findExcess(count: number, { rules }: AttachmentRules): Fault | undefined {

@@ -1,12 +1,12 @@
 /** Recognizes the type of an attachment by its content. */
 
-/** A data URL in base64. */
+/** The parts of a base64 data URL. */
 export interface DataUrl {
   readonly mediaType: string
   readonly base64: string
 }
 
-/** Longest part of a file that is decoded to recognize its type, in base64 characters. */
+/** Number of base64 characters at the start of a file that are decoded to recognize its type. */
 const HEAD_LENGTH = 64
 
 /** Returns undefined if the text is not a data URL with valid base64. */
@@ -32,7 +32,7 @@ const signatures: Readonly<Record<string, (head: string) => boolean>> = {
   'image/webp': (head) => head.startsWith('RIFF') && head.startsWith('WEBP', 8),
 }
 
-/** Whether the content has the image type that the URL names. */
+/** Returns whether the content is an image of the URL's media type. */
 export function isImage({ mediaType, base64 }: DataUrl): boolean {
   return signatures[mediaType]?.(headOf(base64)) === true
 }

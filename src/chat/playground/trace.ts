@@ -21,7 +21,7 @@ export class TurnTrace {
     this.add({ type: 'route', models: routes.map(toReference) })
   }
 
-  /** Returns the events of the steps since the last call. */
+  /** Returns an event for each step since the last call. */
   take(): Uint8Array[] {
     const events = this.steps.map((step) =>
       encodeEvent({ id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [], step }),
@@ -38,7 +38,10 @@ export class TurnTrace {
     this.add({ type: 'answering', ...toReference(route), attempts, is_fallback: isFallback })
   }
 
-  /** Records the start of a request to a model; the caller must call the result when it has responded or failed. */
+  /**
+   * Records the start of a request to a model. The caller must call the result when the model has responded
+   * or failed.
+   */
   beginAttempt(route: ModelRoute, isFallback: boolean): (thrown?: unknown) => void {
     const started = this.nowMs()
     return (thrown) =>

@@ -17,7 +17,7 @@ const formats: Readonly<Record<string, DefinitionFormat | undefined>> = {
 
 export interface DefinitionFile {
   readonly path: string
-  /** The agent id in the file name, where `agents export` puts it; undefined without one. */
+  /** The agent id in the file name, as `agents export` writes it; undefined if the name contains no id. */
   readonly agentId: string | undefined
   readonly name: string
   readonly text: DefinitionText

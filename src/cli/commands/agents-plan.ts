@@ -61,7 +61,10 @@ function toChange(file: DefinitionFile, agent: StoredAgent): Change {
   return { action: 'update', file, agent, diff: listChangedLines(source, file.text.yaml) }
 }
 
-/** With more changed lines, all lines are listed as changed, because computing a diff would take seconds. */
+/**
+ * Maximum number of changed lines in a diff. If there are more, all lines are listed as changed, because
+ * computing the diff would take seconds.
+ */
 const MOST_LINE_EDITS = 2_000
 
 function listChangedLines(before: string, after: string): string[] {

@@ -33,7 +33,10 @@ interface Call {
   readonly body?: string
 }
 
-/** @throws StartupError if the URL or the key is malformed; the key comes from `--key`, else from `PARLEY_KEY`. */
+/**
+ * @throws StartupError if the URL or the key is malformed; the key comes from `--key`, otherwise from
+ * `PARLEY_KEY`.
+ */
 export function createRemoteTarget(url: string, givenKey: string | undefined): AgentTarget {
   const base = parseUrl(url)
   const key = chooseKey(givenKey)
@@ -108,7 +111,7 @@ function chooseKey(given: string | undefined): string {
   throw new StartupError(`${source} ${problem}; with --url, it must be a complete parent key (svc_…).`)
 }
 
-/** Sends a request; waits and repeats it while the server limits the requests of the key. */
+/** Sends a request. Retries it after a pause while the server limits the key's requests. */
 async function sendUntilAllowed(place: string, key: string, request: Call): Promise<Response> {
   for (let tries = 1; ; tries++) {
     const response = await send(place, key, request)

@@ -1,4 +1,4 @@
-/** Implements the `parley doctor` checks of the stored conversations, which never create or change anything. */
+/** Implements the `parley doctor` checks of the stored conversations. They create and change nothing. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -120,7 +120,7 @@ function* listMismatch(unknown: readonly string[]): Iterable<Diagnostic> {
   if (unknown.length === 0) return
   yield warn(
     'agents of conversations',
-    `the database does not know ${unknown.length} agents that have stored conversations (such as ${unknown[0]}), so it is probably older than the conversations; restore both from the same backup. The conversations stay until they expire`,
+    `the database does not know ${unknown.length} agents that have stored conversations (such as ${unknown[0]}), so it is probably older than the conversations; restore both from the same backup. The conversations are kept until they expire`,
   )
 }
 

@@ -1,4 +1,7 @@
-/** Implements the data directory checks of `parley doctor`, which never create or change anything. */
+/**
+ * Implements the data directory checks of `parley doctor`. They create no data and change none; `checkLock`
+ * briefly acquires the lock.
+ */
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { loadSealer } from '../../agents/sealed-keys.ts'

@@ -50,7 +50,7 @@ class PendingRequests<Answer> {
     }
   }
 
-  /** The request has already timed out. */
+  /** Completes a request; ignores the answer if the request has timed out. */
   answer(id: number, answer: Answer): void {
     this.pending.get(id)?.(answer)
   }

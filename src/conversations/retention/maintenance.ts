@@ -1,9 +1,10 @@
 /** Deletes expired data, and applies changes to agents to their conversations. */
 import type { ConversationDatabase, ConversationDb, ConversationStorage } from '../../db/open.ts'
-import { type Clock, createDeletionTime } from '../../lib/clock.ts'
+import { createDeletionTime } from '../../lib/clock.ts'
 import type { Dependencies } from '../dependencies.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
 import { IDEMPOTENCY_SECONDS } from '../turns/acceptance.ts'
+import { prepareDeletion } from '../webhooks/events.ts'
 import {
   applyKeepTime,
   clearIdempotencyKeys,
@@ -34,7 +35,7 @@ export type FindAgentRetention = (
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, AgentRetention | 'deleted'>>
 
-export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'log'> & {
+export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'log' | 'webhooks'> & {
   readonly storage: ConversationStorage
   readonly data: ItemData
   readonly findAgentRetention: FindAgentRetention
@@ -95,7 +96,7 @@ export async function maintainConversations(
 ): Promise<Maintained> {
   const database = await deps.storage.find()
   if (database === undefined) return { conversations: 0, eventLogs: 0, idempotencyKeys: 0 }
-  const batches = new Batches(database, deps.clock, signal)
+  const batches = new Batches(database, deps, signal)
   const orphans = await applyAgents(deps, database, batches)
   const expired = await batches.deleteByTenant({ expiredBefore: nowSeconds })
   const idempotencyKeys = await batches.run((trx) =>
@@ -117,36 +118,41 @@ export async function maintainConversations(
 /** Deletes all conversations of an agent. */
 export async function deleteAgentConversations(
   database: ConversationDatabase,
-  { clock, data }: { readonly clock: Clock; readonly data: ItemData },
+  { data, ...deps }: BatchDependencies & { readonly data: ItemData },
   doomed: { readonly tenant: string; readonly agentId: string },
 ): Promise<number> {
-  const count = await new Batches(database, clock, undefined).delete(doomed)
+  const count = await new Batches(database, deps, undefined).delete(doomed)
   await data.dropDeleted()
   await database.scrub()
   return count
 }
 
+type BatchDependencies = Pick<Dependencies, 'clock' | 'webhooks'>
+
 /** Repeats a change of up to 200 rows until none are left. */
 class Batches {
   private readonly database: ConversationDatabase
-  private readonly clock: Clock
+  private readonly deps: BatchDependencies
   private readonly signal: AbortSignal | undefined
 
-  constructor(database: ConversationDatabase, clock: Clock, signal: AbortSignal | undefined) {
+  constructor(database: ConversationDatabase, deps: BatchDependencies, signal: AbortSignal | undefined) {
     this.database = database
-    this.clock = clock
+    this.deps = deps
     this.signal = signal
   }
 
-  delete(doomed: Doomed): Promise<number> {
-    return this.run(async (trx) => (await deleteConversations(trx, doomed, BATCH)).length)
+  /** Deletes the conversations of a deleted agent. */
+  async delete(doomed: Doomed): Promise<number> {
+    const deletion = await prepareDeletion(this.deps.webhooks, 'agent_deleted')
+    return this.run(async (trx) => (await deleteConversations(trx, doomed, BATCH, deletion)).length)
   }
 
-  /** Deletes conversations; returns their number by tenant. */
+  /** Deletes expired conversations; returns their number by tenant. */
   async deleteByTenant(doomed: Doomed): Promise<Map<string, number>> {
+    const deletion = await prepareDeletion(this.deps.webhooks, 'expired')
     const counts = new Map<string, number>()
     await this.run(async (trx) => {
-      const tenants = await deleteConversations(trx, doomed, BATCH)
+      const tenants = await deleteConversations(trx, doomed, BATCH, deletion)
       for (const tenant of tenants) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
       return tenants.length
     })
@@ -162,7 +168,7 @@ class Batches {
       })
       sum += count
       if (count < BATCH || this.signal?.aborted) return sum
-      await this.clock.wait(PAUSE_MS, this.signal)
+      await this.deps.clock.wait(PAUSE_MS, this.signal)
     }
   }
 }

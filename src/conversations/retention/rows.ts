@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 import { markDeletedData } from '../inline-data/data-rows.ts'
+import { type Deletion, recordDeletion } from '../webhooks/events.ts'
 
 /** Selects the conversations to delete: an agent's, or those that expired before a time (Unix seconds). */
 export type Doomed =
@@ -20,6 +21,7 @@ export async function deleteConversations(
   trx: ConversationDb,
   doomed: Doomed,
   limit: number,
+  deletion: Deletion,
 ): Promise<string[]> {
   let query = trx.selectFrom('conversations').select(['id', 'tenant']).orderBy('expires_at').limit(limit)
   if (doomed.tenant !== undefined) query = query.where('tenant', '=', doomed.tenant)
@@ -35,12 +37,25 @@ export async function deleteConversations(
   }
   const rows = await query.execute()
   const ids = rows.map(({ id }) => id)
-  await deleteConversationRows(trx, ids)
+  await deleteConversationRows(trx, ids, deletion)
   return rows.map(({ tenant }) => tenant)
 }
 
+/** Deletes conversations in one transaction. */
+export async function deleteNow(
+  write: ConversationDb,
+  ids: readonly string[],
+  deletion: Deletion,
+): Promise<void> {
+  await write.transaction().execute((trx) => deleteConversationRows(trx, ids, deletion))
+}
+
 /** Deletes conversations with all rows that belong to them. */
-export async function deleteConversationRows(db: ConversationDb, ids: readonly string[]): Promise<void> {
+export async function deleteConversationRows(
+  db: ConversationDb,
+  ids: readonly string[],
+  deletion: Deletion,
+): Promise<void> {
   if (ids.length === 0) return
   // Locks the running turns first, so that their processes cannot store events between the deletions.
   await db
@@ -53,6 +68,7 @@ export async function deleteConversationRows(db: ConversationDb, ids: readonly s
   await db.deleteFrom('turn_events').where('turn_id', 'in', turns).execute()
   await db.deleteFrom('items').where('conversation_id', 'in', ids).execute()
   await markDeletedData(db, 'conversation_id', ids)
+  await recordDeletion(db, ids, deletion)
   await db.deleteFrom('turns').where('conversation_id', 'in', ids).execute()
   await db.deleteFrom('conversations').where('id', 'in', ids).execute()
 }

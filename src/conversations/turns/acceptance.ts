@@ -14,6 +14,7 @@ import {
   titleOf,
 } from '../item-store.ts'
 import { findTurn, type TurnRow } from '../store.ts'
+import { prepareCreated } from '../webhooks/events.ts'
 import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
 import { MAX_ITEMS, MAX_TURNS } from './statements.ts'
 import { withoutToolData } from './tool-data.ts'
@@ -73,7 +74,7 @@ interface AcceptedAs {
   readonly owner: string
 }
 
-type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition'> & {
+type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition' | 'webhooks'> & {
   readonly data: ItemData
   /** @throws ServiceError `storage_full` */
   readonly assertQuota: (tenantId: string) => Promise<void>
@@ -105,13 +106,22 @@ async function storeRows(
   const { run } = await deps.storage.open()
   const isNew = plan.conversationId === undefined && plan.previous === undefined
   const { tenantId, agentId, visitorId } = plan
+  const conversation = isNew ? toConversationRow(deps, plan, as, items) : undefined
+  const deliveries =
+    conversation === undefined
+      ? []
+      : await prepareCreated(
+          deps.webhooks,
+          { tenantId, agentId, conversationId },
+          { channel: conversation.channel, visitorId: visitorId ?? null, items: plan.input },
+        )
   return run(storeNewTurn, {
     expiredKey: plan.idempotency && {
       digest: plan.idempotency.digest,
       createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
     },
     visitor: visitorId === undefined ? undefined : { id: visitorId, tenantId, agentId },
-    conversation: isNew ? toConversationRow(deps, plan, as, items) : undefined,
+    ...{ conversation, deliveries },
     locks: isLocking(plan),
     claim: {
       ...{ conversationId, turnId: id, agentId, title: titleOf(plan.input), nowSeconds },

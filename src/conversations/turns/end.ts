@@ -2,6 +2,8 @@
 import type { ConversationDb } from '../../db/open.ts'
 import type { Usage } from '../../providers/chat-api.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
+import { insertDeliveries } from '../../webhooks/deliveries.ts'
+import type { NewDelivery } from '../../webhooks/events.ts'
 import { toResponseUsage } from '../chat-piece.ts'
 import { encodeItem, insertItemRows, sumBytes } from '../item-store.ts'
 import { indexTurn } from '../search/index-rows.ts'
@@ -21,6 +23,8 @@ export interface StoredEnd {
   /** Seconds after which the conversation expires. */
   readonly keepSeconds: number
   readonly nowSeconds: number
+  /** The events of a failed turn. */
+  readonly deliveries?: readonly NewDelivery[]
 }
 
 /**
@@ -69,6 +73,10 @@ export async function storeEnd(
   })
   await insertItemRows(trx, { conversationId, turnId, nowSeconds }, produced, rows[0]?.items ?? 0)
   await indexTurn(trx, turnId)
+  if (outcome.error_code !== null) {
+    const { revision, mode } = rows[0] ?? {}
+    await insertDeliveries(trx, end.deliveries ?? [], { status: outcome.status, mode, revision })
+  }
   return outcome.status
 }
 

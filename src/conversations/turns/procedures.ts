@@ -8,6 +8,8 @@ import {
   type TurnTable,
 } from '../../db/open.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
+import { insertDeliveries } from '../../webhooks/deliveries.ts'
+import type { NewDelivery } from '../../webhooks/events.ts'
 import { recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, insertDataRows, insertItemRows, insertTurnData } from '../item-store.ts'
@@ -35,6 +37,8 @@ interface NewTurn {
   readonly visitor: { readonly id: string; readonly tenantId: string; readonly agentId: string } | undefined
   /** A new conversation, whose row already counts this turn and, with `locks`, names it as the running turn. */
   readonly conversation: Insertable<ConversationTable> | undefined
+  /** The events of a new conversation. */
+  readonly deliveries: readonly NewDelivery[]
   /** Whether the conversation admits no other turn until this one ends. */
   readonly locks: boolean
   readonly claim: Claim
@@ -52,7 +56,8 @@ export type Rejection = 'missing' | 'locked' | 'changed' | 'full'
 export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   file,
   name: 'storeNewTurn',
-  async run(trx, { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items, data }) {
+  async run(trx, input) {
+    const { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items, data } = input
     if (expiredKey !== undefined) await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
     let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
     if (conversation !== undefined) await insertRow(trx, 'conversations', conversation)
@@ -65,6 +70,7 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
     await insertRow(trx, 'turns', { ...turn, previous_id: previousId, number: numbers.turns })
     await insertItemRows(trx, { conversationId, turnId, nowSeconds }, items, numbers.items)
     await insertDataRows(trx, { conversationId, turnId }, data)
+    await insertDeliveries(trx, input.deliveries)
     return undefined
   },
 }

@@ -1,6 +1,6 @@
 /** Defines the statements that start and end turns; each is compiled once. */
 import { type Selectable, sql } from 'kysely'
-import { type ConversationDb, prepare, type TurnTable } from '../../db/open.ts'
+import { type ConversationDb, type ConversationTable, prepare, type TurnTable } from '../../db/open.ts'
 
 export const MAX_TURNS = 1_000
 export const MAX_ITEMS = 10_000
@@ -136,7 +136,10 @@ export interface Released {
 }
 
 /** Releases a conversation's lock, and adds up what its turn has used and produced. */
-export const releaseConversation = prepare<Released, { items: number }>((db, param) =>
+export const releaseConversation = prepare<
+  Released,
+  Pick<Selectable<ConversationTable>, 'items' | 'revision' | 'mode'>
+>((db, param) =>
   db
     .updateTable('conversations')
     .set((eb) => ({
@@ -151,5 +154,5 @@ export const releaseConversation = prepare<Released, { items: number }>((db, par
       expires_at: param('expiresAt'),
     }))
     .where('id', '=', param('conversationId'))
-    .returning('items'),
+    .returning(['items', 'revision', 'mode']),
 )

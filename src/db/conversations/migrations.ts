@@ -154,12 +154,15 @@ function createIndex(db: Kysely<unknown>, table: string, by: string, columns: st
   return db.schema.createIndex(`${table}_by_${by}`).on(table).columns(columns).execute()
 }
 
-/** Lists without an agent read a tenant's conversations by position. */
+/** Lists that are not filtered by agent read a tenant's conversations by position. */
 function indexPositions(db: Kysely<unknown>): Promise<void> {
   return createIndex(db, 'conversations', 'position', ['tenant', 'position'])
 }
 
-/** Marks the turns that do not belong to the history of their conversation, and stores when a replica last read a turn. */
+/**
+ * Adds a mark for turns outside of their conversation's history, and the time at which a replica last read a
+ * turn.
+ */
 async function addMainLine(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('turns')
@@ -169,7 +172,10 @@ async function addMainLine(db: Kysely<unknown>): Promise<void> {
   await sql`update turns set is_branch = 1 where previous_id is not null`.execute(db)
 }
 
-/** Names the blobs of items. Without a foreign key, because the rows remain until the blobs are deleted. */
+/**
+ * Stores the names of the items' blobs. Has no foreign key, because the rows remain until the blobs are
+ * deleted.
+ */
 async function createItemData(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('item_data')
@@ -187,7 +193,7 @@ async function createItemData(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the search index (ADR 0069). `item_texts` contains the words of an item; both databases index it by themselves,
+ * Creates the search index (ADR 0069). `item_texts` contains the words of an item; both databases index it,
  * and delete its rows with the items. SQLite overwrites deleted words in its index (`secure-delete`).
  */
 async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<void> {
@@ -216,7 +222,7 @@ async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<v
     insert into item_search (item_search, rowid, text) values ('delete', old.n, old.text); end`.execute(db)
 }
 
-/** Creates the search index, and what owners and visitors add to conversations. */
+/** Creates the search index and the tables for ratings, tags and notes, and adds columns to items and turns. */
 async function createLog(db: Kysely<unknown>): Promise<void> {
   await createSearch(db, db.getExecutor().adapter instanceof PostgresAdapter)
   await createRatings(db)
@@ -266,7 +272,33 @@ async function createTagsAndNotes(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'conversation_notes', 'conversation', ['conversation_id', 'created_at'])
 }
 
-/** The names sort after those of the main database, because PostgreSQL holds both. */
+/** Lists deliveries without a foreign key, because with SQLite the webhooks are stored in another file. */
+async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('webhook_deliveries')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('webhook_id', 'text', (column) => column.notNull())
+    .addColumn('conversation_id', 'text')
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('body', 'text', (column) => column.notNull())
+    .addColumn('has_text', 'integer', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('attempt', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('next_at', 'bigint')
+    .addColumn('fence', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('last_status', 'integer')
+    .addColumn('last_error', 'text')
+    .addColumn('created_at', 'bigint', (column) => column.notNull())
+    .execute()
+  await createIndex(db, 'webhook_deliveries', 'webhook', ['webhook_id', 'created_at', 'id'])
+  await createIndex(db, 'webhook_deliveries', 'conversation', ['conversation_id'])
+  await createIndex(db, 'webhook_deliveries', 'creation', ['created_at'])
+  await sql`create index webhook_deliveries_due on webhook_deliveries (next_at) where next_at is not null`.execute(
+    db,
+  )
+}
+
+/** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
   '1002_index_conversations_by_position': { up: indexPositions },
@@ -274,4 +306,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1004_add_main_line': { up: addMainLine },
   '1005_create_item_data': { up: createItemData },
   '1006_create_log': { up: createLog },
+  '1007_create_webhook_deliveries': { up: createWebhookDeliveries },
 }

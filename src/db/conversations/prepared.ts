@@ -10,17 +10,17 @@ class Placeholder {
   }
 }
 
-/** Stands for a value that is known only when the statement is executed. */
+/** Creates a placeholder for a value that is known only when the statement is executed. */
 export type Param<Values> = <Name extends keyof Values & string>(name: Name) => Values[Name]
 
 /** Executes a statement with its values. */
 export type Prepared<Values, Row> = (db: ConversationDb, values: Values) => Promise<QueryResult<Row>>
 
-/** `build` must depend on nothing but its placeholders. */
+/** `build` may depend only on its placeholders, because the compiled statement is reused. */
 export function prepare<Values extends object, Row = unknown>(
   build: (db: ConversationDb, param: Param<Values>) => Compilable<Row>,
 ): Prepared<Values, Row> {
-  // SQLite and PostgreSQL need different texts; an adapter belongs to one database.
+  // Keeps one text per adapter, because SQLite and PostgreSQL need different texts.
   const compiled = new WeakMap<object, CompiledQuery<Row>>()
   const param: Param<Values> = (name) => new Placeholder(name) as never
   return (db, values) => {

@@ -66,7 +66,7 @@ export interface TurnTable {
   owner: string | null
   lease_until: number | null
   cancel_requested: Generated<number>
-  /** When another replica last announced that it reads the running turn; null if none has. */
+  /** Time at which another replica last announced that it is reading the running turn; null if none has. */
   read_at: number | null
   /** The number of the last event in the log; -1 without events. */
   last_seq: Generated<number>
@@ -164,6 +164,30 @@ export interface ItemDataTable {
   is_deleted: number
 }
 
+/** The events that webhooks receive; a row for each event and webhook. */
+export interface WebhookDeliveryTable {
+  id: string
+  webhook_id: string
+  /** Null for an event that is not about one conversation. */
+  conversation_id: string | null
+  type: string
+  /** JSON: the body of the request. */
+  body: string
+  /** 1 if the body contains text of the conversation. */
+  has_text: number
+  state: 'pending' | 'delivered' | 'failed'
+  /** The number of attempts since the delivery was created or last retried. */
+  attempt: Generated<number>
+  /** When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending. */
+  next_at: number | null
+  /** Grows with each claim, so that a process that was slow does not overwrite the result of another. */
+  fence: Generated<number>
+  /** The HTTP status of the last attempt; null without a response. */
+  last_status: number | null
+  last_error: string | null
+  created_at: number
+}
+
 export interface VisitorTable {
   id: string
   tenant: string
@@ -174,7 +198,7 @@ export interface VisitorTable {
   subject: string
   email: string | null
   name: string | null
-  /** JSON: claims of the issuer about the visitor. */
+  /** JSON: the issuer's claims about the visitor. */
   claims: Generated<string>
   created_at: number
   seen_at: number
@@ -192,6 +216,7 @@ export type ConversationTables = {
   conversation_tags: ConversationTagTable
   conversation_notes: ConversationNoteTable
   visitors: VisitorTable
+  webhook_deliveries: WebhookDeliveryTable
 }
 
 /** The tables with the data of conversations, which can become large. */
@@ -208,12 +233,15 @@ export const conversationTableNames = [
 
 export type ConversationDb = Kysely<ConversationTables>
 
-/** A transaction that can run in the thread which writes to SQLite (ADR 0054). Its input and output are plain data. */
+/**
+ * A transaction that can run in the thread that writes to SQLite (ADR 0054). Its input and output are plain
+ * data.
+ */
 export interface Procedure<Input, Output> {
   /** The URL of the module that exports the procedure under its name. */
   readonly file: string
   readonly name: string
-  /** Waits for nothing but `trx`. With SQLite, other procedures can run in the same transaction. */
+  /** May wait only for `trx`. With SQLite, other procedures can run in the same transaction. */
   readonly run: (trx: ConversationDb, input: Input) => Promise<Output>
 }
 
@@ -227,13 +255,20 @@ export type RunProcedure = <Input, Output>(
 export interface ConversationDatabase {
   readonly read: ConversationDb
   readonly write: ConversationDb
-  /** Runs transactions that are frequent, or that encode or render much, where they do not block the event loop. */
+  /**
+   * Runs transactions that are frequent, or that encode or render a lot of data. With SQLite, they run in a
+   * worker thread, so that they do not block the event loop.
+   */
   readonly run: RunProcedure
-  /** With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading the log. */
+  /**
+   * With SQLite, removes deleted text from the write-ahead log. Returns false if another process is reading
+   * the log.
+   */
   scrub(): Promise<boolean>
   /**
-   * With PostgreSQL, frees the space of deleted rows, at most once an hour for each table. `hasDeleted` states whether
-   * the caller has just deleted rows; rows that others have deleted are found in PostgreSQL's statistics.
+   * With PostgreSQL, frees the space of deleted rows, at most once an hour for each table. `hasDeleted`
+   * states whether the caller has just deleted rows. PostgreSQL's statistics show which rows others have
+   * deleted.
    */
   vacuum(hasDeleted: boolean, signal?: AbortSignal): Promise<void>
   /** Makes the transaction wait for maintenance that another replica runs. */

@@ -38,7 +38,7 @@ class ThreadEnded extends Error {
   }
 }
 
-/** Wait before the second start of a thread that ends before it answers; doubles with each further start. */
+/** Delay before a thread that ended without an answer is started again; doubles with each further attempt. */
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 10_000
 
@@ -46,7 +46,7 @@ export class WriteThread {
   private readonly path: string
   private readonly clock: Pick<Clock, 'monotonic'>
   private worker: Promise<Worker> | undefined
-  /** The thread that executes the statements of the holder of the connection. */
+  /** The thread that runs the statements of the caller that holds the connection. */
   private held: Worker | undefined
   private isClosed = false
   /** The number of starts since the last answer. */
@@ -91,11 +91,11 @@ export class WriteThread {
       this.calls.push({ file, name, input, resolve, reject })
       if (this.isSending) return
       this.isSending = true
-      // Later, so that the calls of one task share a transaction.
+      // Defers the call, so that all calls of one task share a transaction.
       queueMicrotask(() => void this.sendCalls())
     })
 
-  /** Asks the thread to close its connection, because terminating it could leave the log of SQLite behind. */
+  /** Asks the thread to close its connection, because terminating it could leave SQLite's log behind. */
   async close(): Promise<void> {
     const release = await this.acquire()
     this.isClosed = true
@@ -171,7 +171,7 @@ export class WriteThread {
       error = thrown
     })
     worker.on('online', () => started.resolve(worker))
-    // Not at the error, because the connection of the thread is closed only now.
+    // Waits for the exit instead of the error, because the thread's connection is closed only at the exit.
     worker.on('exit', (code) => {
       error ??= new Error(`exit code ${code}`)
       this.onEnd(error)

@@ -7,8 +7,9 @@ import { conversationTableNames } from './tables.ts'
 const settings = { statement_timeout: '30min', lock_timeout: '30s', synchronous_commit: 'off' }
 
 /**
- * Runs `VACUUM` on each table of conversations that contains deleted rows, unless it ran there within the last hour.
- * Uses a separate connection, because those of the pool have short timeouts. Stops waiting when the signal aborts.
+ * Runs `VACUUM` on each table of conversations that contains deleted rows, unless it ran there within the
+ * last hour. Uses a separate connection, because pooled connections have short timeouts. Stops waiting when
+ * the signal aborts.
  */
 export async function vacuumConversations(
   databaseUrl: string,

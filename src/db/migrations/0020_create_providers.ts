@@ -1,4 +1,4 @@
-/** Creates the model providers that administrators add in the console. */
+/** Creates the table for model providers that administrators add in the console. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

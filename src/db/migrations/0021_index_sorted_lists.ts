@@ -4,7 +4,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 const name = sql`lower(name)`
 const created = sql.ref('created_at')
 
-/** Per index: the table, the column that selects the rows, and the sort key. */
+/** Each index's name, its table, the column that selects the rows, and the sort key. */
 const indexes: readonly (readonly [string, string, string | undefined, RawBuilder<unknown>])[] = [
   ['agents_by_owner_name', 'agents', 'parent_key_id', name],
   ['agents_by_owner_update', 'agents', 'parent_key_id', sql.ref('updated_at')],

@@ -1,4 +1,4 @@
-/** Lets agents be in the bin, where their keys are rejected. */
+/** Adds the bin for agents, whose keys are rejected while they are in it. */
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Lets calls record their attempts; calls recorded before have none. */
+/** Adds the attempts of calls; earlier calls have none. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

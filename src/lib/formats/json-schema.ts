@@ -71,8 +71,8 @@ function findPatternFault(schema: JsonSchema): SchemaFault | undefined {
 }
 
 /**
- * Returns a copy without patterns for validating values, because a malicious pattern could take exponential
- * time.
+ * Returns a copy of the schema without patterns, because matching a value against a malicious pattern could
+ * take exponential time.
  */
 export function withoutPatterns(schema: JsonSchema): JsonSchema {
   const copy = structuredClone(schema)

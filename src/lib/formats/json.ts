@@ -66,8 +66,8 @@ export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINI
 }
 
 /**
- * Returns true if the text certainly exceeds neither limit, judging by its length and its brackets. False
- * proves nothing. Much cheaper than an outline.
+ * Returns true if the length and the brackets of the text show that it exceeds neither limit. If false, the
+ * text may still be within the limits. Much cheaper than an outline.
  */
 export function isSurelyWithin(text: string, mostLevels: number, mostValues: number): boolean {
   if (text.length > mostValues) return false

@@ -26,8 +26,8 @@ export interface YamlMapping {
 }
 
 /**
- * Reads one mapping with at most 16 levels and without anchors, aliases, tags or repeated keys. Errors do not
- * quote a secret text.
+ * Reads one mapping with at most 16 levels and without anchors, aliases, tags or repeated keys. If `isSecret`
+ * is true, errors do not quote the text.
  */
 export function readYaml(source: string, isSecret = false): YamlMapping {
   const text = source.endsWith('\n') ? source : `${source}\n`
@@ -156,8 +156,8 @@ const deepestNesting = 16
 const tooDeep = `must not be nested deeper than ${deepestNesting} levels`
 
 /**
- * Maximum number of tokens: more than 256 KiB of hand-written YAML contains. Limits the cost of a text full
- * of brackets, at 2 µs per token.
+ * Maximum number of tokens; 256 KiB of hand-written YAML has fewer. Limits the time for a text full of
+ * brackets, which takes 2 µs per token.
  */
 const mostLexemes = 100_000
 

@@ -142,8 +142,8 @@ function countPrompt(body: JsonObject): number {
 }
 
 /**
- * Returns calls of the directives' tools; without directives, of the offered tools whose names occur in the
- * text; and otherwise, if a call is required, of the first tool.
+ * Returns calls of the tools in directives. Without directives, calls the offered tools whose names occur in
+ * the text or, if none occurs and a call is required, the first offered tool.
  */
 function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {
   const { mode, names } = parseToolChoice(body.tool_choice) ?? { mode: 'auto' }

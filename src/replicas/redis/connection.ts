@@ -15,7 +15,7 @@ const guarded = new WeakSet<object>()
 export class RedisConnection {
   /** Use it only for events; send commands with `ask`. */
   readonly redis: Redis
-  /** Why the last connection attempt failed. */
+  /** The error of the last failed connection attempt. */
   private connectError: Error | undefined
   private isDropped = false
 
@@ -93,8 +93,8 @@ const { prototype } = handlers.default
 const { dispatch } = prototype
 
 /**
- * ioredis throws where no caller can catch if a reply has an unexpected shape; this resets the connection
- * instead. package.json pins ioredis.
+ * If a reply has an unexpected shape, ioredis throws where no caller can catch the error; this function
+ * resets the connection instead. package.json pins ioredis.
  */
 prototype.dispatch = function dispatchGuarded(handle) {
   const { redis } = this

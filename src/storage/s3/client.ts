@@ -1,4 +1,7 @@
-/** Creates the S3 client, with timeouts, retries and settings independent of the environment. */
+/**
+ * Creates the S3 client with explicit timeouts and retries. Pins the SDK options that the SDK would otherwise
+ * read from the environment or the user's files.
+ */
 import type { S3Config } from '../../config/config.ts'
 import { forbiddenAddress, guardLookup, isForbiddenAddress } from '../../lib/net.ts'
 import { Bucket } from './bucket.ts'

@@ -135,7 +135,7 @@ describe('listing users', () => {
 })
 
 describe('listing keys', () => {
-  test('returns each key with its owner, agents and budget but without its secret', async () => {
+  test('returns each key with its owner, agents and budget, but without its secret', async () => {
     const clock = createFakeClock(NOW)
     const app = await startAdminApp({}, { clock })
     await app.createAgent()
@@ -185,7 +185,7 @@ describe('listing keys', () => {
 })
 
 describe('revoking a key as an administrator', () => {
-  test('immediately disables the key and its agent keys and writes one audit row', async () => {
+  test('immediately invalidates the key and its agent keys, and writes one audit row', async () => {
     const app = await startAdminApp()
     const { agent_key } = await app.createAgent()
     const statuses = () =>
@@ -229,7 +229,7 @@ describe('revoking a key as an administrator', () => {
 })
 
 describe('a budget set by an administrator', () => {
-  test('blocks chats once it is spent and is returned with the tokens used', async () => {
+  test('blocks chats once it is used up, and is returned with the number of tokens used', async () => {
     const app = await startAdminApp()
     const id = publicIdOf(app.key)
     const path = `/keys/${id}/budget`

@@ -27,7 +27,7 @@ const parentOf = (app: TestApp) => ({
   tenantId: publicIdOf(app.key),
 })
 
-/** Returns the audit row that a change with the parent key must write. */
+/** Returns the audit row that a change made with the parent key must write. */
 const expectedRow = (app: TestApp, action: string, kind: string, id: string, details: object) => ({
   id: expect.stringMatching(/^audit-[0-9a-z]{12}[0-9a-f]{12}$/),
   created_at: NOW,

@@ -23,7 +23,7 @@ const ada = 'ada@example.org'
 const errorOf = ({ status, body }: Answer) => [status, body.error.code, body.error.param]
 
 describe("a user's audit log", () => {
-  test('records the first visit and each later change once', async () => {
+  test("records the user's first visit and each later change once", async () => {
     const app = await startApp(behindProxy)
     const headers = { 'X-Request-Id': 'visit-1' }
     const rows = await auditRowsOf(app, async () => {
@@ -53,7 +53,7 @@ describe("a user's audit log", () => {
     expect(parent_key).toBe(`svc_${keys[0].id}`)
   })
 
-  test('records the data that each claim moved but not repeated or rejected claims', async () => {
+  test('records each claim with the data that it moved, but not repeated or rejected claims', async () => {
     const app = await startApp(behindProxy)
     const yaml = 'name: Guide\ninstructions: Help.\n'
     await app.call('POST', '/v1/manager/agents', asUser(ada, { body: { yaml } }))
@@ -99,7 +99,7 @@ test("a failed audit insert rolls back a user's first visit or claim", async () 
   expect(await readAffectedTables()).toEqual(before)
 })
 
-describe('the administrator’s audit log', () => {
+describe("the administrator's audit log", () => {
   /** Creates two keys on day 1, rotates one of them on day 2 and revokes it on day 3. */
   async function startWithHistory() {
     const clock = createFakeClock(NOON)
@@ -114,7 +114,7 @@ describe('the administrator’s audit log', () => {
   const audit = (app: TestApp, query = '') => asAdmin(app, 'GET', `/audit${query}`)
   const actionsOf = ({ body }: Answer) => body.data.map(({ action }: { action: string }) => action)
 
-  test('lists changes newest first, with the details of each', async () => {
+  test('lists changes with their details, newest first', async () => {
     const { app, first, second } = await startWithHistory()
     const answer = await audit(app)
     const about = { target_kind: 'key', tenant: second, target_id: second }
@@ -146,7 +146,7 @@ describe('the administrator’s audit log', () => {
     for (const limit of [1, 2, 5]) expect(await listInPages(app, '/audit', limit)).toEqual(all)
   })
 
-  test('continues after the given row even if new rows are added', async () => {
+  test('returns the rows after the one in `after`, even if new rows are added', async () => {
     const { app } = await startWithHistory()
     const { data } = (await audit(app)).body
     await createTenant(app)

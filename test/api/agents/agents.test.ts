@@ -35,7 +35,7 @@ describe('creating an agent', () => {
     })
   })
 
-  test('ignores unknown JSON fields next to the definition', async () => {
+  test('ignores unknown fields in a JSON body', async () => {
     const app = await startApp()
     const yaml = `${GREETER}color: red\n`
     const created = await app.call('POST', '/v1/agents', { body: { yaml, name: 'Other' } })
@@ -109,7 +109,7 @@ describe('reading an agent', () => {
     })
   })
 
-  test('returns what the agent stores, with default values', async () => {
+  test('returns its conversation settings, with default values', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(`${GREETER}conversations: {keep: 30d, toolData: names}\n`)
     const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -117,7 +117,7 @@ describe('reading an agent', () => {
       keep: '30d',
       onDisconnect: 'cancel',
       toolData: 'names',
-      visitor: { list: true, delete: true, resume: '24h' },
+      visitor: { list: true, delete: true, rate: true, resume: '24h' },
       history: { turns: 40, tokens: 16_000 },
     })
   })
@@ -194,7 +194,7 @@ describe('stored agents', () => {
 })
 
 describe('deleting an agent', () => {
-  test('disables the agent and its key immediately', async () => {
+  test('makes the agent and its key unusable immediately', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const other = await app.createAgent()

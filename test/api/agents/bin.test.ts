@@ -38,7 +38,7 @@ describe('an agent in the bin', () => {
     expect(statuses.map(({ status }) => status)).toEqual(statuses.map(() => 404))
   })
 
-  test('is listed in the bin with the time of its deletion', async () => {
+  test('is listed with the time it was binned and the time it will be permanently deleted', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { agent_id: id } = await app.createAgent()
     await toBin(app, id)
@@ -84,7 +84,7 @@ describe('an agent in the bin', () => {
     expect(await listBin(app)).toEqual([])
   })
 
-  test('does not count toward the limit of agents, which a restored agent does', async () => {
+  test('does not count toward the agent limit, which also applies to the bin itself', async () => {
     const app = await startApp({ PARLEY_MAX_AGENTS: '1' })
     const { agent_id: first } = await app.createAgent()
     await toBin(app, first)
@@ -100,7 +100,7 @@ describe('an agent in the bin', () => {
     expect((await toBin(app, second)).status).toBe(200)
   })
 
-  test('is recorded in the audit log when it is moved and restored', async () => {
+  test('is recorded in the audit log when it is binned, restored and permanently deleted', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const rows = await auditRowsOf(app, async () => {
@@ -115,7 +115,7 @@ describe('an agent in the bin', () => {
     expect(JSON.parse(String(rows[0]?.details))).toEqual({ name: 'Greeter', version: 1 })
   })
 
-  test('of another key cannot be listed, restored or deleted', async () => {
+  test('cannot be listed, restored or deleted with another parent key', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     await toBin(app, id)

@@ -56,7 +56,7 @@ const texts = [
 ] as const
 
 describe('the stored text of a definition', () => {
-  test.each(texts)('equals the sent text byte for byte with %s', async (_what, text) => {
+  test.each(texts)('equals the sent text byte for byte, even with %s', async (_what, text) => {
     const app = await startApp()
     const raw = await sendDefinition(app, 'POST', '/v1/agents', 'application/yaml', text)
     const json = await app.call('POST', '/v1/agents', { body: { yaml: text } })
@@ -73,7 +73,7 @@ describe('the stored text of a definition', () => {
     ['a byte order mark', `\uFEFF${MARKDOWN}`],
     ['Windows line endings', MARKDOWN.replaceAll('\n', '\r\n')],
     ['several newlines at the end', `${MARKDOWN}\n\n\n`],
-  ])('equals the sent Markdown byte for byte with %s', async (_what, text) => {
+  ])('equals the sent Markdown byte for byte, even with %s', async (_what, text) => {
     const app = await startApp()
     const { status, body } = await sendDefinition(app, 'POST', '/v1/agents', 'text/markdown', text)
     expect(status).toBe(201)

@@ -1,4 +1,4 @@
-/** Tests how agent keys are rotated and which requests they may make. */
+/** Tests how agent keys are rotated and which requests they allow. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -6,7 +6,7 @@ import { createTenant, FULL_DEFINITION } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
-/** The storage of an agent without `conversations`. */
+/** The conversation settings of an agent whose definition has no `conversations`. */
 const notStored = {
   stored: false,
   keep_days: null,
@@ -29,7 +29,7 @@ describe('rotating an agent key', () => {
     ['without a body', undefined],
     ['with an empty body', {}],
     ['with an overlap of 0', { overlap_seconds: 0 }],
-  ])('immediately disables the old key when the request is sent %s', async (_what, body) => {
+  ])('immediately invalidates the old key when the request is sent %s', async (_what, body) => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const { agent_id, agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])
@@ -74,7 +74,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, old, fresh)).toEqual([401, 200])
   })
 
-  test('disables all earlier keys if no overlap is requested, even during an earlier overlap', async () => {
+  test('invalidates all earlier keys if no overlap is requested, even during an earlier overlap', async () => {
     const app = await startApp({}, { clock: createFakeClock() })
     const { agent_id, agent_key: first } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/rotate-key`
@@ -127,7 +127,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('returns 404 for another tenant’s agent and does not change its key', async () => {
+  test("returns 404 for another tenant's agent and does not change its key", async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const key = await createTenant(app)
@@ -147,7 +147,7 @@ describe('the parent key of an agent', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('disables the agent’s key when it is revoked', async () => {
+  test("invalidates the agent's key when it is revoked", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])

@@ -13,13 +13,13 @@ async function createAgents(app: TestApp, count: number, key = app.key): Promise
 
 const list = (app: TestApp, query = '', key = app.key) => app.call('GET', `/v1/agents${query}`, { key })
 
-describe('the agent list without query parameters', () => {
+describe('the agent list without pagination parameters', () => {
   test('is initially empty and has no pagination fields', async () => {
     const app = await startApp()
     expect((await list(app)).body).toEqual({ object: 'list', data: [] })
   })
 
-  test('includes each agent’s settings, and `behavior` only if it is set', async () => {
+  test("includes each agent's settings, and `behavior` only if it is set", async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const full = await app.createAgent(FULL_DEFINITION)
     const plain = await app.createAgent()
@@ -168,7 +168,7 @@ describe('the paginated agent list', () => {
     ['after=agent-00000000000000000000', 'after'],
     ['before=nobody', 'before'],
     ['limit=1&limit=0', 'limit'],
-  ])('returns 400 for %s with an error about %s', async (query, field) => {
+  ])('returns 400 for %s with an error that names %s', async (query, field) => {
     const app = await startApp()
     const { status, body } = await list(app, `?${query}`)
     expect([status, body.code]).toEqual([400, 'invalid_value'])
@@ -181,7 +181,7 @@ describe('the paginated agent list', () => {
   })
 
   test.each(['after', 'before'])(
-    'treats another tenant’s agent in `%s` like an unknown agent',
+    "treats another tenant's agent in `%s` like an unknown agent",
     async (field) => {
       const app = await startApp()
       const other = await createTenant(app)
@@ -236,7 +236,7 @@ describe('the agent list', () => {
     expect(backwards.body).toMatchObject({ has_more: true, first_id: ids[1], last_id: ids[10] })
   })
 
-  // PostgreSQL takes longer than the default limit to create 1,002 agents on a busy machine.
+  // PostgreSQL takes longer than the default timeout to create 1,002 agents on a busy machine.
   test('returns at most 1,000 agents per page and PARLEY_MAX_AGENTS in total', {
     timeout: 60_000,
   }, async () => {

@@ -1,4 +1,4 @@
-/** Tests that an invalid definition is rejected with an error that contains the position of the fault. */
+/** Tests that an invalid definition is rejected, and that the error gives the position of the mistake. */
 import { describe, expect, test } from 'vitest'
 import { listIds, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { type Answer, GREETER, startApp } from '../../support/app.ts'
@@ -12,14 +12,14 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
   ['a blank name', 'instructions: Hi\nname: "  "\n', ['name:', 'line 2, column 7']],
   ['blank instructions', 'name: X\ninstructions: " "\n', ['instructions:', 'line 2, column 15']],
   ['a name that is a number', 'name: 7\ninstructions: Hi\n', ['name:', 'line 1, column 7']],
-  ['a temperature too high', `${GREETER}temperature: 2.1\n`, ['temperature:', 'line 3, column 14']],
+  ['a temperature that is too high', `${GREETER}temperature: 2.1\n`, ['temperature:', 'line 3, column 14']],
   [
-    'stored conversations without a duration',
+    'conversation settings without a duration',
     `${GREETER}conversations: {}\n`,
     ['conversations.keep:', 'line 3, column '],
   ],
   [
-    'a duration that is not one',
+    'an invalid duration',
     `${GREETER}conversations: { keep: 30 }\n`,
     ['conversations.keep:', 'line 3, column '],
   ],
@@ -29,7 +29,7 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
     ['conversations.keep: must be 1 to 3650 days', 'line 3, column '],
   ],
   [
-    'an unknown key of stored conversations',
+    'an unknown key in the conversation settings',
     `${GREETER}conversations: { keep: 30d, kept: 1d }\n`,
     ["has an unknown key 'kept'", 'line 3, column '],
   ],
@@ -39,17 +39,17 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
     ['conversations.onDisconnect:', 'line 3, column '],
   ],
   [
-    'a right of visitors that does not exist',
+    'an unknown visitor permission',
     `${GREETER}conversations: { keep: 30d, visitor: { read: true } }\n`,
     ["conversations.visitor: has an unknown key 'read'", 'line 3, column '],
   ],
   [
-    'a right of visitors that is not a boolean',
+    'a visitor permission that is not a boolean',
     `${GREETER}conversations:\n  keep: 30d\n  visitor: { list: maybe }\n`,
     ['conversations.visitor.list: must be true or false', 'line 5, column 20'],
   ],
   [
-    'a time to continue conversations without a unit',
+    'a resume time without a unit',
     `${GREETER}conversations: { keep: 30d, visitor: { resume: 24 } }\n`,
     ['conversations.visitor.resume:', 'line 3, column '],
   ],
@@ -279,7 +279,7 @@ describe('the body of a definition request', () => {
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('is required, or the request returns 400', async () => {
+  test('is required; without it, the request returns 400', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

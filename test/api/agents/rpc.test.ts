@@ -71,7 +71,7 @@ describe('the tRPC API for agents', () => {
       for (const name of names) expect(JSON.stringify(each)).toContain(`"${name}":{"type":"string"}`)
   })
 
-  test('rejects the same input as the REST API, with the same messages', async () => {
+  test('rejects the same input as the REST API does, with the same messages', async () => {
     const app = await startApp()
     const { agents } = createTypedClient(app)
     const { agent_id } = await app.createAgent()

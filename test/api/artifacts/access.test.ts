@@ -9,7 +9,7 @@ import { createLineLog } from '../../support/log-lines.ts'
 import { postUpload, uploadWhole } from '../../support/uploads.ts'
 
 const tenBytes = Buffer.from('0123456789')
-/** A PNG image of 1 × 1 pixel. */
+/** A 1 × 1 pixel PNG image. */
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
@@ -45,7 +45,7 @@ describe('an artifact reservation', () => {
     ['expires_in', { expires_in: 2_592_001 }],
     ['kind', { kind: 'film' }],
     ['related_to', { related_to: 'x' }],
-  ])('is rejected if the %s is invalid: %j', async (param, body) => {
+  ])('is rejected if %s is invalid: %j', async (param, body) => {
     const app = await startApp()
     expect(await app.call('POST', '/v1/artifacts', { body })).toMatchObject({
       status: 400,
@@ -160,7 +160,7 @@ describe('GET /artifacts/{id}', () => {
     expect((await app.call('GET', path, { headers: { 'If-None-Match': tag } })).status).toBe(304)
   })
 
-  test('returns 404 for an incomplete upload, a missing poster and another tenant’s artifact', async () => {
+  test("returns 404 for an incomplete upload, a missing poster and another tenant's artifact", async () => {
     const app = await startApp()
     const begun = await postUpload(app)
     expect((await app.call('GET', `/artifacts/${begun.headers.get('x-artifact-id')}`)).status).toBe(404)

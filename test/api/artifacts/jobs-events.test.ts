@@ -1,4 +1,4 @@
-/** Tests that the host is called for each conversion that has ended or failed, until its handler succeeds. */
+/** Tests that onConversionEnd is called for each finished or failed conversion until it succeeds. */
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, test, vi } from 'vitest'
@@ -33,7 +33,7 @@ async function startHost(failures = 0, handle: OnConversionEnd = () => {}) {
 }
 
 describe('the onConversionEnd handler', () => {
-  test('receives the upload and the served file of a converted upload', async () => {
+  test('receives details of the upload and of the converted file', async () => {
     const { app, events, untilDelivered } = await startHost()
     const { id } = await createUpload(app, captions)
     await untilDelivered()

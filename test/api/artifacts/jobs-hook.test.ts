@@ -254,7 +254,7 @@ test('deleting an artifact aborts its onUploadComplete handler and prevents furt
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait for an onUploadComplete handler, and a server without one logs a warning at startup', async () => {
+test('uploads wait for a server with an onUploadComplete handler; a server without one logs a warning', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)

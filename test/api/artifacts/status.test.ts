@@ -70,7 +70,7 @@ describe("an artifact's status", () => {
     })
   })
 
-  test('includes an acknowledgement only after the host application’s handler returns', async () => {
+  test("reports the upload as acknowledged only after the host application's handler returns", async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })
@@ -130,7 +130,7 @@ describe("reading an artifact's status", () => {
     const wait = (seconds: number) =>
       app.call('GET', pathOf(id), { key, headers: { Prefer: `wait=${seconds}` }, signal: leaving.signal })
     const both = [wait(30), wait(30)]
-    // The order of arrival is open: one of them waits, and the other is refused at once.
+    // Either request may arrive first: one waits, and the other is rejected immediately.
     expect((await Promise.race(both)).status).toBe(429)
     leaving.abort()
     await Promise.allSettled(both)

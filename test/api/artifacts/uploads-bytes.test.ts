@@ -230,7 +230,7 @@ describe("an upload's checksum", () => {
   })
 
   test.each([1, 2])(
-    'is rejected with 422 if it does not match, and the bytes are deleted (request count: %i)',
+    'is rejected with 422 if it does not match, and the bytes are deleted (requests: %i)',
     async (parts) => {
       const { app, dataDir } = await startWithDataDir()
       const metadata = { checksum: checksumOf(bytes.subarray(1)) }

@@ -35,7 +35,7 @@ describe('POST /upload', () => {
     expect(answer.headers.get('location')).not.toContain(id)
   })
 
-  test('returns 201 even if the URL has a trailing slash', async () => {
+  test('accepts a trailing slash in the URL', async () => {
     const app = await startApp()
     const headers = { 'Upload-Length': '3', 'Upload-Metadata': toMetadata({ filename: 'a' }) }
     expect((await callUpload(app, 'POST', '/upload/', headers)).status).toBe(201)
@@ -172,7 +172,7 @@ describe('repeating the creation of an upload', () => {
     expect((await patchUpload(app, begun, 2, hello.subarray(2))).status).toBe(204)
   })
 
-  test('with all bytes returns the completed upload for ten minutes', async () => {
+  test('returns the completed upload for ten minutes if the request contains all bytes', async () => {
     const clock = createFakeClock(Math.floor(Date.now() / 1000))
     const app = await startApp({}, { clock })
     const begun = await uploadWhole(app, hello, creation)
@@ -184,7 +184,7 @@ describe('repeating the creation of an upload', () => {
     expect((await postUpload(app, { ...creation, body: hello })).status).toBe(409)
   })
 
-  test('with a token returns the upload that belongs to the token', async () => {
+  test('returns the upload that belongs to the token if the request has a token', async () => {
     const app = await startApp()
     const { upload_token: key } = (await app.call('POST', '/v1/artifacts', { body: {} })).body
     const begun = await createUpload({ ...app, key }, { size: 5 })
@@ -196,7 +196,7 @@ describe('repeating the creation of an upload', () => {
     ['another length', { ...creation, size: 6 }],
     ['a deferred length', { ...creation, size: 'deferred' as const }],
     ['other metadata', { ...creation, metadata: { ...creation.metadata, name: 'other' } }],
-  ])('with %s returns 409', async (_what, other) => {
+  ])('returns 409 for %s', async (_what, other) => {
     const app = await startApp()
     await createUpload(app, creation)
     expect((await postUpload(app, other)).status).toBe(409)

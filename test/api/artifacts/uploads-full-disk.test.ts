@@ -50,7 +50,7 @@ describe('a server with a full disk', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('hellohello')
   })
 
-  test('returns 507 when the disk fills up mid-request but stores the bytes before that', async () => {
+  test('returns 507 if the disk fills up mid-request, but keeps the bytes that it already stored', async () => {
     const { app, disk } = await startWithDisk()
     const bytes = randomBytes(100 * MIB)
     const begun = await createUpload(app, { size: bytes.length })
@@ -110,7 +110,7 @@ describe("a parent key's storage quota", () => {
     expect(offsets.reduce((sum, offset) => sum + offset, 0)).toBeLessThanOrEqual(10 * MIB)
   })
 
-  test('is charged only for the received bytes of an upload whose length is not declared', async () => {
+  test('counts only the received bytes of an upload whose length is not declared', async () => {
     const app = await startApp(quota)
     const begun = await createUpload(app, { size: 'deferred' })
     expect((await patchUpload(app, begun, 0, toChunkStream(Buffer.alloc(100)))).status).toBe(204)

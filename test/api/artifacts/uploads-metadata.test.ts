@@ -1,4 +1,4 @@
-/** Tests which upload metadata is accepted, and that errors contain the invalid key. */
+/** Tests which upload metadata is accepted, and that errors name the invalid key. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseMetadata } from '../../../src/artifacts/metadata.ts'
@@ -11,7 +11,7 @@ const other = '99999999-2222-4333-8444-555555555555'
 const digest = 'AB'.repeat(32)
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64')
 
-/** Returns the error for an Upload-Metadata header and throws if the header is valid. */
+/** Returns the error for an Upload-Metadata header, and throws if the header is valid. */
 function errorOf(header: string): { message: string; param: string | undefined } {
   try {
     parseMetadata(header)
@@ -89,7 +89,7 @@ describe('upload metadata', () => {
     ['Upload-Metadata', `schlüssel ${base64('a')}`],
     ['Upload-Metadata', `filename ${base64('a'.repeat(8_000))}`],
   ]
-  test.each(rejected)('is rejected with an error about %s: %.60s', (key, header) => {
+  test.each(rejected)('is rejected with an error that names %s: %.60s', (key, header) => {
     const { message, param } = errorOf(header)
     expect(param).toBe(key)
     expect(message).toMatch(new RegExp(`^${key}: \\w`))

@@ -96,7 +96,7 @@ describe('an artifact in a bucket', () => {
 })
 
 describe('an unfinished upload in a bucket', () => {
-  test('is deleted with its row when it expires but not before', async () => {
+  test('is deleted with its database row when it expires, but not before', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const begun = await createUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
     await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
@@ -138,21 +138,24 @@ describe('an upload to a failing bucket', () => {
     [503, 'while storing a part', 'UploadPart', { status: 500, code: 'InternalError' }],
     [507, 'for lack of space', 'UploadPart', { status: 507, code: 'XMinioStorageFull' }],
     [503, 'while reading the trailing part', 'GetObject', { status: 403, code: 'AccessDenied' }],
-  ] as const)('returns %i (%s) and can be resumed later', async (status, _why, operation, fault) => {
-    const { app, server } = await startScripted()
-    const bytes = randomBytes(20 * MIB)
-    const begun = await createUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
-    server.fail(operation, fault)
-    const answer = await patchUpload(app, begun, 3 * MIB, bytes.subarray(3 * MIB))
-    expect(answer).toMatchObject({ status, body: { ok: false } })
-    server.heal()
-    const offset = await readOffset(app, begun)
-    expect((await patchUpload(app, begun, offset, toChunkStream(bytes.subarray(offset), MIB))).status).toBe(
-      204,
-    )
-    await waitForState(app, begun.id, 'ready')
-    expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
-  })
+  ] as const)(
+    'returns %i if the bucket fails %s, and can be resumed later',
+    async (status, _why, operation, fault) => {
+      const { app, server } = await startScripted()
+      const bytes = randomBytes(20 * MIB)
+      const begun = await createUpload(app, { size: bytes.length, body: bytes.subarray(0, 3 * MIB) })
+      server.fail(operation, fault)
+      const answer = await patchUpload(app, begun, 3 * MIB, bytes.subarray(3 * MIB))
+      expect(answer).toMatchObject({ status, body: { ok: false } })
+      server.heal()
+      const offset = await readOffset(app, begun)
+      expect((await patchUpload(app, begun, offset, toChunkStream(bytes.subarray(offset), MIB))).status).toBe(
+        204,
+      )
+      await waitForState(app, begun.id, 'ready')
+      expect((await readArtifact(app, begun.id)).equals(bytes)).toBe(true)
+    },
+  )
 
   test('returns 503 if its completion fails, and the sweeper completes it later', async () => {
     const { app, server, sweep } = await startScripted()

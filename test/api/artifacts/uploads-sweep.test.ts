@@ -36,7 +36,7 @@ async function startWithClock() {
 }
 
 describe('an unfinished upload', () => {
-  test('expires exactly one day after its last bytes and is unknown afterwards', async () => {
+  test('expires exactly one day after its last bytes arrive and is unknown afterwards', async () => {
     const { app, clock, dataDir, sweep, countRows } = await startWithClock()
     const begun = await createUpload(app, { size: 10 })
     clock.advance(DAY - 1)

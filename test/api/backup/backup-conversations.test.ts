@@ -123,7 +123,7 @@ describe('a backup of a running server', () => {
     expect(existsSync(join(target, 'conversations.db'))).toBe(false)
   })
 
-  test('that omits conversations has the format of earlier versions', async () => {
+  test('has the format of earlier versions if there are no conversations', async () => {
     await start()
     expect((await backUp(dataDir, archive)).conversations).toBe('none')
     const entries = await readEntries(archive)
@@ -179,13 +179,14 @@ describe('restoring an archive is rejected if', () => {
 })
 
 describe('when parley.db is older than conversations.db, maintenance', () => {
-  test('keeps the conversations of agents that are missing from the database until they expire', async () => {
+  test('keeps the conversations of agents that are missing from parley.db until these conversations expire', async () => {
     const app = await start()
     await backUp(dataDir, archive)
     const { agent_id: id } = await app.createAgent(STORING)
     const conversation = await storeChat(app, id, CANARY)
     await app.service.close()
-    // Restores the older main database and keeps the newer conversations, as after a copy of single files.
+    // Restores the older main database and keeps the newer conversations, as if only one of the files had
+    // been copied.
     await restoreArchive(archive, target)
     await copyFile(join(dataDir, 'conversations.db'), join(target, 'conversations.db'))
     const mixed = await start(target, app)

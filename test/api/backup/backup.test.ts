@@ -82,7 +82,7 @@ describe('a backup of a running server', () => {
     await expectContents(app, contents)
   })
 
-  test('supports compression and deletes the leftovers of a killed backup', async () => {
+  test('can be compressed, and creating it deletes the leftovers of a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
@@ -104,7 +104,7 @@ describe('a backup of a running server', () => {
   })
 })
 
-test('a backup contains the bin and the providers of the console with their keys', async () => {
+test("a backup contains the agents in the bin, and the console's providers with their API keys", async () => {
   const upstream = await shareUpstream()
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"large"}]}}}')
   const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
@@ -144,11 +144,11 @@ test('tar and sha256sum can read a backup archive', async () => {
   }
 })
 
-test('a backup includes every column that refers to stored bytes', async () => {
+test('the backup knows every column that refers to stored bytes', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
-  // Jobs refer to blobs of artifacts. If you add a column, add it to src/backup/store.ts too.
+  // Jobs refer to blobs of artifacts. A column that is added here must also be added to src/backup/store.ts.
   const known = [
     'artifacts.blob',
     'artifacts.poster_blob',
@@ -187,6 +187,10 @@ test('a backup of an older database is restored unchanged, and the next start mi
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = openSqliteFile(dataDir)
   connection.exec(`
+    drop index artifacts_by_binned_at; drop index artifacts_in_bin;
+    alter table artifacts drop column binned_at;
+    drop table visitor_secrets; drop table webhooks;
+    drop index usage_days_by_agent;
     alter table usage_calls drop column failed_attempts; alter table usage_calls drop column attempts;
     drop index agents_in_bin;
     alter table credentials drop column suspended_at; alter table agents drop column binned_at;
@@ -236,7 +240,7 @@ describe('an installation with a bucket', () => {
     expect(await readOffset(again, contents.growing)).toBe(0)
   })
 
-  test('can be restored from a data directory’s backup, including unfinished uploads', async () => {
+  test("can be restored from a data directory's backup, including unfinished uploads", async () => {
     const to = await S3Server.start()
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     const contents = await createContents(app)
@@ -257,7 +261,7 @@ describe('creating a backup', () => {
     expect(await readFile(archivePath(), 'utf8')).toBe('mine')
   })
 
-  test('fails without an installation and with a PostgreSQL database', async () => {
+  test('fails if there is no installation or if the database is PostgreSQL', async () => {
     expect(await startupErrorOf(backUp(dataDir, archivePath()))).toContain('There is no Parley database')
     const env = { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' }
     expect(await startupErrorOf(backUp(dataDir, archivePath(), env))).toMatch(/pg_dump.*docs\/backup\.md/)

@@ -86,7 +86,7 @@ test('restoring an unmodified archive succeeds', async () => {
 })
 
 describe('restoring into a directory', () => {
-  test('is rejected if it contains a database, open or closed', async () => {
+  test('is rejected if it contains a database, whether the database is open or not', async () => {
     const database = await openTestDatabase('server', dataDir)
     await database.db.insertInto('parent_keys').values(parentKey('mine')).execute()
     await expectRefused('contains a Parley database')
@@ -109,7 +109,7 @@ describe('restoring into a directory', () => {
     await expectRefused('Another process is using the data directory')
   })
 
-  test('is rejected if it contains a different secret but not if it contains the same secret or lost+found', async () => {
+  test('is rejected if it contains a different secret, but not if it contains the same secret or lost+found', async () => {
     await mkdir(join(dataDir, 'lost+found'), { recursive: true })
     await writeFile(join(dataDir, 'secret'), 'another secret of at least 32 bytes')
     await expectRefused('contains a different secret than the archive')

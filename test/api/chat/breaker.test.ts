@@ -98,7 +98,7 @@ describe("a model's circuit breaker", () => {
     expect(await probe).toBe('AbortError')
     const [aborted] = await harness.listChats()
     await harness.upstream.waitForEnd(aborted?.id as number)
-    // An aborted call does not prove whether the model works, so the next call is let through.
+    // An aborted call does not show whether the model works, so the next call is still allowed.
     expect(await modelOf(ask('hello'))).toBe('up-chat')
   })
 

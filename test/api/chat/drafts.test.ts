@@ -197,7 +197,7 @@ describe("a draft run's trace", () => {
     expect(stepsOf(await runDraft(app, { messages: userMessage('[[tool:weather]]'), trial }))).toEqual([])
   })
 
-  test('stops when the stream fails', async () => {
+  test('ends with an error if the stream fails', async () => {
     const app = await startApp()
     const trial = { is_traced: true }
     await expect(

@@ -109,7 +109,7 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
     ['a 500', '{{up:status 500}}'],
     ['a 408', '{{up:status 408}}'],
     ['a 429', '{{up:status 429}}{{up:retry-after 2}}'],
-    ['a reset', '{{up:reset}}'],
+    ['a reset connection', '{{up:reset}}'],
   ])('succeeds after %s', async (_what, script) => {
     const app = await harness.start()
     const { status, text, headers } = await app.call('POST', path, {
@@ -162,7 +162,7 @@ describe('the service returns 502 for a backend response', () => {
     ['tool calls that are not a list', choices({ tool_calls: {} })],
     ['a tool call that is not an object', choices({ tool_calls: [7] })],
     ['a function that is not an object', choices({ tool_calls: [{ function: 'f' }] })],
-    ['a usage that is not an object', { ...choices({ content: 'a' }), usage: 7 }],
+    ['usage that is not an object', { ...choices({ content: 'a' }), usage: 7 }],
   ])('with %s', async (_what, sent) => {
     const app = await harness.start()
     const { agent_key } = await app.createAgent()

@@ -73,7 +73,7 @@ describe('a model that the caller chooses', () => {
     },
   )
 
-  test('responds if the policy allows it', async () => {
+  test('answers if the policy allows it', async () => {
     const { ask } = await startAgent(policy)
     expect((await ask('hello', { model: 'gateway/up-small' })).body.model).toBe('up-small')
   })
@@ -97,7 +97,7 @@ describe.each([
     ['fails', '{{up:status 500}}'],
     ['is overloaded', '{{up:status 429}}'],
     ['rejects the API key', '{{up:status 401}}'],
-    ['has lost the model', '{{up:status 404}}'],
+    ['no longer has the model', '{{up:status 404}}'],
     ['resets the connection', '{{up:reset}}'],
     ['returns an HTML page', '{{up:type text/html}}{{up:body <p>}}'],
   ])("comes from the fallback if the first model's backend %s", async (_what, script) => {

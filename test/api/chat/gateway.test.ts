@@ -66,7 +66,7 @@ const everything = {
 }
 
 describe('a request with a parent key is sent to the backend', () => {
-  test('with every field unchanged', async () => {
+  test('with every field unchanged, except that the model loses its provider prefix', async () => {
     const app = await harness.start()
     const { status } = await app.call('POST', path, { body: { ...everything, model: 'gateway/up-chat' } })
     const [chat] = await harness.listChats()

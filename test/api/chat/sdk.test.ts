@@ -73,7 +73,7 @@ describe('a stream', () => {
     expect(choices.map(({ message }) => message.content)).toEqual(Array(3).fill('You said: hello'))
   })
 
-  test.each(['abort', 'break'])('aborts the backend request on %s', async (how) => {
+  test.each(['abort', 'break'])('aborts the backend request when the client ends it with %s', async (how) => {
     const client = (await harness.start()).openai()
     const stream = await client.chat.completions.create({
       ...ask('{{up:hang-after 2}}'),
@@ -148,7 +148,7 @@ describe('an error', () => {
     ['a rate-limited backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', ask('[[error:429]]')],
     ['a failing backend', OpenAI.InternalServerError, 502, 'backend_error', ask('[[error:500]]')],
     ['an unavailable backend', OpenAI.InternalServerError, 503, 'backend_unavailable', ask('[[break:0]]')],
-  ])("is thrown as the SDK's class for its status with %s", async (_what, kind, status, code, change) => {
+  ])("is thrown as the SDK's error class for its status: %s", async (_what, kind, status, code, change) => {
     const client = (await startMock()).openai()
     for (const stream of [false, true]) {
       const request = client.chat.completions.create({ ...ask('hello'), ...change, stream })
@@ -161,14 +161,14 @@ describe('an error', () => {
     }
   })
 
-  test("is thrown as the SDK's class for its status with an unknown key", async () => {
+  test("is thrown as the SDK's AuthenticationError if the key is unknown", async () => {
     const client = (await startMock()).openai('svc_nobody')
     const failure = await client.models.list().catch((thrown: unknown) => thrown)
     expect(failure).toBeInstanceOf(OpenAI.AuthenticationError)
     expect(failure).toMatchObject({ status: 401, code: 'invalid_api_key', type: 'authentication_error' })
   })
 
-  test("is thrown as the SDK's class for its status with a missing permission", async () => {
+  test("is thrown as the SDK's PermissionDeniedError if a permission is missing", async () => {
     const app = await startMock()
     const [one, other] = [await app.createAgent(), await app.createAgent()]
     const request = { ...ask('hello'), model: `agent/${other.agent_id}` }

@@ -1,4 +1,4 @@
-/** Tests that streamed events are unchanged from the backend, and that usage is included only on request. */
+/** Tests that the backend's events are forwarded unchanged, and that usage is included only on request. */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'

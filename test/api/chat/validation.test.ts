@@ -1,4 +1,4 @@
-/** Tests which chat requests are accepted, and which field the error for an invalid request contains. */
+/** Tests which chat requests are accepted, and which field the error for an invalid request names. */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
@@ -196,7 +196,7 @@ describe('a chat request returns 400', () => {
     [{ logprobs: 1 }, 'logprobs'],
     [{ top_logprobs: 21 }, 'top_logprobs'],
     [{ user: 7 }, 'user'],
-  ])('for %j with an error about %s', async (change, param) => {
+  ])('for %j with an error that names %s', async (change, param) => {
     const app = await startApp()
     const answer = await app.call('POST', path, { body: { messages: [user], ...change } })
     expect(answer).toMatchObject({

@@ -66,7 +66,7 @@ test('a claim during the revocation of its key moves either all agents or none',
       revokeParentKey(deps, serviceActor, key.publicId),
     ])
     const { agents } = await readMe(app, email)
-    // If the claim was first, the agents belong to the key that was revoked afterwards.
+    // If the claim came first, the agents belong to the key, which was revoked afterwards.
     expect([claimed.status, agents]).toEqual(claimed.status === 200 ? [200, 0] : [404, 1])
   }
 })

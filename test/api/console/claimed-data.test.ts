@@ -37,7 +37,7 @@ async function createUserData(app: TestApp) {
 }
 
 describe('claiming a key', () => {
-  test("moves the automatic key's data, and agent keys remain valid", async () => {
+  test("moves the automatic key's data to the claimed key, and agent keys remain valid", async () => {
     const app = await startApp(behindProxy)
     const { key, id, agentKey, fileId } = await createUserData(app)
     const before = await app.call('GET', `/v1/agents/${id}`, { key })
@@ -149,7 +149,7 @@ describe('claiming a key', () => {
   })
 })
 
-describe('a request in progress while its key is claimed', () => {
+describe('a request in progress while its user claims a key', () => {
   /** Sends a request's headers as the user and returns a function that sends the body. */
   async function begin(app: TestApp, line: string, headers: readonly string[], body: string) {
     const connection = await RawConnection.open(app)

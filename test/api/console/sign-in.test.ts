@@ -84,7 +84,7 @@ describe('a one-time sign-in link', () => {
     expect((await signIn(app, late)).status).toBe(401)
   })
 
-  test('is rejected if it comes from another site or a form', async () => {
+  test('is rejected if the request comes from another site or from a form', async () => {
     const app = await startApp()
     const link = await linkOf(app)
     const elsewhere = { 'Sec-Fetch-Site': 'cross-site', 'X-Requested-With': 'fetch' }

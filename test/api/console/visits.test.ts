@@ -71,7 +71,7 @@ describe("a console user's first visit", () => {
     expect(await keysOf(app)).toHaveLength(1)
   })
 
-  test('does not create a user on other routes or if the request has a key', async () => {
+  test('does not create a user on /v1/agents, or if the request has an API key', async () => {
     const app = await startApp(behindProxy)
     await app.call('GET', '/v1/agents', asUser(ada))
     await app.call('GET', '/v1/manager/me', { key: app.key, headers: { 'X-Email': ada } })
@@ -165,7 +165,7 @@ describe('a known console user', () => {
     expect(await statusOf(grace)).toBe(429)
   })
 
-  test('is switched to another or a new active key when theirs is revoked', async () => {
+  test('switches to another key, or to a new one, when the active key is revoked', async () => {
     const app = await startApp(behindProxy)
     const { deps } = app.service
     const first = await me(app)

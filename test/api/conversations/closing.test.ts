@@ -1,4 +1,4 @@
-/** Tests that conversations close in bounded time while their store does not accept writes. */
+/** Tests that the conversation store closes within a limited time even while it cannot write. */
 import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ const plan: TurnPlan = {
   renderFailure: () => Buffer.from('data: {}\n\n'),
 }
 
-test('closing ends while another process locks the database and 1 MiB of a turn waits', async () => {
+test('closing the conversation store completes even if another process locks the database and 1 MiB of a turn waits to be stored', async () => {
   const folder = await makeFolder()
   const warnings: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(JSON.parse(line).msg) })

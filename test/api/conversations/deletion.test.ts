@@ -30,7 +30,10 @@ async function start() {
   return { app, clock, id, find, respond }
 }
 
-/** Stores the canary in a conversation as its title, metadata, items, events and a tool's result; returns its id. */
+/**
+ * Stores the canary in a conversation's title, metadata, items and events and in a tool result; returns the
+ * conversation's id.
+ */
 async function storeCanary({ app, find, respond }: Awaited<ReturnType<typeof start>>): Promise<string> {
   const { body: created } = await app.call('POST', '/v1/conversations', { body: { metadata: METADATA } })
   const output = { type: 'function_call_output', call_id: 'call_0', output: CANARY }

@@ -52,8 +52,8 @@ async function createConversation(app: TestApp, items: readonly object[] = []): 
   return (await app.call('POST', '/v1/conversations', { body: { items } })).body.id
 }
 
-describe('data of more than 32 KiB in an item', () => {
-  test('is stored as a blob, and returned byte for byte to clients and to the model', async () => {
+describe('data in an item', () => {
+  test('is stored as a blob if it exceeds 32 KiB, and returned byte for byte to clients and to the model', async () => {
     const { app, dataDir, respond } = await start()
     const image = createImage()
     const conversation = await createConversation(app)
@@ -85,7 +85,7 @@ describe('data of more than 32 KiB in an item', () => {
     ['image', { type: 'image_url', image_url: { url: 'URL' } }],
     ['audio', { type: 'input_audio', input_audio: { data: 'URL', format: 'wav' } }],
     ['file', { type: 'file', file: { filename: 'a.pdf', file_data: 'URL' } }],
-  ])('is stored as a blob for a chat completion with %s', async (_what, part) => {
+  ])('is stored as a blob if a chat completion contains it (%s)', async (_what, part) => {
     const { app, dataDir, key } = await start()
     const image = createImage()
     const content = [JSON.parse(JSON.stringify(part).replace('URL', image.url))]
@@ -97,7 +97,7 @@ describe('data of more than 32 KiB in an item', () => {
     expect(text).toContain(image.url)
   })
 
-  test('counts towards PARLEY_CONVERSATIONS_MAX_BYTES', async () => {
+  test('counts toward PARLEY_CONVERSATIONS_MAX_BYTES', async () => {
     const { app, clock } = await start({ PARLEY_CONVERSATIONS_MAX_BYTES: '50000' })
     const items = [{ type: 'message', role: 'user', content: imageOf(createImage()) }]
     await createConversation(app, items)
@@ -121,7 +121,7 @@ describe('data of more than 32 KiB in an item', () => {
     expect(await listBlobs(dataDir)).toEqual(stored)
   })
 
-  test('remains inline with at most 32 KiB', async () => {
+  test('is stored inline if it has at most 32 KiB', async () => {
     const { app, dataDir, respond } = await start()
     const url = `data:text/plain,${'a'.repeat(KIB_32 - 16)}`
     expect(url).toHaveLength(KIB_32)
@@ -157,7 +157,7 @@ describe('data of more than 32 KiB in an item', () => {
   })
 })
 
-test('data of items is stored in the bucket, and deleted there', async () => {
+test('large item data is stored in the bucket and deleted with its conversation', async () => {
   const server = await S3Server.start()
   const app = await startAppOnDisk(server.environment)
   const image = createImage()
@@ -198,7 +198,7 @@ describe('a tool result of more than 32 KiB', () => {
     return { ...started, conversation, response, findOutput, find }
   }
 
-  test('of a server tool is stored only as a blob, and returned to clients and to the model', async () => {
+  test('from a server tool is stored only as a blob, and returned to clients and to the model', async () => {
     const { app, dataDir, conversation, respond, findOutput } = await startWithCamera()
     const blobs = await listBlobs(dataDir)
     expect(blobs).toHaveLength(1)
@@ -213,7 +213,7 @@ describe('a tool result of more than 32 KiB', () => {
     expect(JSON.stringify((await harness.listChats()).at(-1)?.body)).toContain(JSON.stringify(result))
   })
 
-  test('of a server tool is not revealed by a later result that names its blob', async () => {
+  test('from a server tool is not revealed by a later result that names its blob', async () => {
     const { app, dataDir, conversation, findOutput } = await startWithCamera()
     const [name] = await listBlobs(dataDir)
     const forged = { type: 'function_call_output', call_id: 'call_1', output: `parley-data:${name}` }
@@ -240,14 +240,14 @@ describe('a tool result of more than 32 KiB', () => {
       'the conversation',
       async (app: TestApp, conversation: string) => app.call('DELETE', `/v1/conversations/${conversation}`),
     ],
-  ])('of a server tool leaves no byte after %s is deleted', async (_what, remove) => {
+  ])('from a server tool leaves no byte after %s is deleted', async (_what, remove) => {
     const { app, conversation, response, findOutput, find } = await startWithCamera()
     expect(await find()).not.toEqual([])
     expect((await remove(app, conversation, (await findOutput()).id, response.id)).status).toBe(200)
     expect(await find()).toEqual([])
   })
 
-  test('of a server tool leaves no blob if another process has ended the turn in the meantime', async () => {
+  test('from a server tool leaves no blob if another process has ended the turn in the meantime', async () => {
     const { app, dataDir, respond } = await start(
       {},
       {
@@ -273,7 +273,7 @@ describe('a tool result of more than 32 KiB', () => {
     expect(await findText(app, dataDir, part)).toEqual([])
   })
 
-  test('of a server tool is stored in its row if no blob can be stored', async () => {
+  test('from a server tool is stored in its row if no blob can be stored', async () => {
     const { app, dataDir, respond } = await start({}, { camera })
     app.service.deps.fileBlobs.stage = () => Promise.reject(new Error('the bucket is unavailable'))
     await harness.answerWith(toolCallResponse('whole', [{ name: 'camera', args: '{}' }]), 1)
@@ -286,7 +286,7 @@ describe('a tool result of more than 32 KiB', () => {
     ['text', result],
     ['an image', [{ type: 'input_image', image_url: `data:image/png;base64,${photo}`, detail: 'auto' }]],
     ['a file', [{ type: 'input_file', filename: 'a.pdf', file_data: photo }]],
-  ])('of a client with %s is stored as a blob until its response is deleted', async (_what, output) => {
+  ])('sent by a client as %s is stored as a blob until its response is deleted', async (_what, output) => {
     const { app, dataDir, respond } = await start()
     const input = [
       { role: 'user', content: 'Take a photo.' },
@@ -305,7 +305,7 @@ describe('a tool result of more than 32 KiB', () => {
   })
 })
 
-describe('no byte of the data of an item remains', () => {
+describe("no byte of an item's data remains", () => {
   async function startWithImage() {
     const started = await start()
     const { app, dataDir, respond } = started

@@ -1,4 +1,7 @@
-/** Tests which stored turns the model receives with a new one: those of a conversation's main line, or of a chain. */
+/**
+ * Tests which stored turns the model receives with a new turn: those of a conversation's main line, or of a
+ * chain.
+ */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
@@ -13,7 +16,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   return { app, ...(await createKeeper(app)) }
 }
 
-/** The texts of the last request to the model, without the agent's instructions. */
+/** Returns the texts of the last request to the model, without the agent's instructions. */
 async function lastTexts(): Promise<string[]> {
   const body = (await harness.listChats()).at(-1)?.body as { messages: { content: string }[] }
   return body.messages.map(({ content }) => content).filter((content) => content !== 'Keep.')
@@ -40,7 +43,7 @@ describe('a conversation', () => {
     )
   })
 
-  test('is sent to the model only up to the response from which a branch starts', async () => {
+  test('is sent to the model only up to the branch point if a response continues an earlier one with previous_response_id', async () => {
     const { owner, model } = await start()
     const { id } = await owner.conversations.create({ items: [{ role: 'user', content: 'before' }] })
     await owner.responses.create({ model, conversation: id, input: say('one') })
@@ -73,7 +76,7 @@ describe('a conversation', () => {
     expect((await lastTexts()).slice(-2)).toEqual(['the rest', 'two'])
   })
 
-  test('is read again if another turn ends after the server has read it and before it is locked', async () => {
+  test('is read again if another turn ends between the first read and the lock', async () => {
     const { app, owner, model } = await start()
     const { id } = await owner.conversations.create()
     const { reader } = app.service.deps.conversations
@@ -98,7 +101,7 @@ describe('a conversation', () => {
 describe('a response with `store: false`', () => {
   const CANARY = 'quokka-4471'
 
-  /** Expects that the model receives the stored history and that the server stores nothing of the request. */
+  /** Asserts that the model receives the stored history and that the server stores no part of the request. */
   async function expectUnstored(app: TestApp, folder: string, send: () => Promise<object>) {
     const before = [await listTurns(app), await listItems(app)]
     const response = await send()

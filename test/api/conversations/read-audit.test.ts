@@ -1,4 +1,4 @@
-/** Tests which events the audit log contains about reading and expired conversations. */
+/** Tests what the audit log records when conversations are read and when they expire. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
@@ -82,7 +82,7 @@ describe('reading the items of a conversation', () => {
   })
 })
 
-test('a server records the number of expired conversations, not each of them', async () => {
+test('the audit log records the number of expired conversations, but not each of them', async () => {
   const clock = createFakeClock()
   const env = { PARLEY_DATA_DIR: join(await makeFolder(), 'data') }
   const app = await harness.start(env, { clock })

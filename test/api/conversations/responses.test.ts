@@ -13,7 +13,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
   return { app, clock, ...(await createKeeper(app)) }
 }
 
-/** The messages of the last request to the model, without the agent's instructions. */
+/** Returns the messages of the last request to the model, without the agent's instructions. */
 async function lastMessages(): Promise<{ role: string; content: string }[]> {
   const last = (await harness.listChats()).at(-1)?.body as { messages: { role: string; content: string }[] }
   return last.messages.filter(({ content }) => content !== 'Keep.')
@@ -54,7 +54,7 @@ describe('a stored response', () => {
     running.controller.abort()
   })
 
-  test('is a short form of the same response after PARLEY_REPLAY_HOURS', async () => {
+  test('can be retrieved, but streamed only from the start, after PARLEY_REPLAY_HOURS', async () => {
     const { owner, visitor, clock } = await start({ PARLEY_REPLAY_HOURS: '2' })
     const input = '{{up:reasoning Hm.}}{{up:text One two.}}{{up:tool f {"a":1}}}'
     const { _request_id: _, ...created } = await visitor.responses.create({ input })

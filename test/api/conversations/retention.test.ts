@@ -76,7 +76,7 @@ describe('maintenance', () => {
     expect(await maintain(app)).toMatchObject({ eventLogs: 0 })
   })
 
-  test('deletes idempotency keys after a day, and the events of their turns not before then', async () => {
+  test('deletes idempotency keys after a day, and the events of their turns only then', async () => {
     const clock = createFakeClock()
     const app = await harness.start({ PARLEY_REPLAY_HOURS: '1' }, { clock })
     const { agent_id: id } = await app.createAgent(STORING)
@@ -137,7 +137,7 @@ describe("an agent's conversations", () => {
   })
 })
 
-test('claiming a key moves the conversations of the automatic key', async () => {
+test("claiming a key moves the automatic key's conversations to the claimed key", async () => {
   const app = await harness.start({ ...behindProxy, PARLEY_STORE_WITHOUT_AGENT: 'on_request' })
   const key = await revealKey(app, 'ada@example.org')
   const { agent_id: id } = await app.createAgent(STORING, key)
@@ -159,7 +159,7 @@ test("maintenance moves an agent's conversations to the agent's current tenant",
   expect((await app.call('GET', '/v1/conversations')).body.data).toHaveLength(1)
 })
 
-test('stored conversations use the quota until they are deleted', async () => {
+test('stored conversations count toward the storage quota until they are deleted', async () => {
   const app = await harness.start({ PARLEY_CONVERSATIONS_MAX_BYTES: '1000' })
   const { agent_id: id } = await app.createAgent(STORING)
   const conversation = await storeChat(app, id, 'x'.repeat(2000))

@@ -41,7 +41,7 @@ test('a server whose conversation store is down still answers and reports degrad
   expect(failing.sum('parley_turns_total')).toBe(0)
 
   await rmdir(join(dataDir, 'conversations.db'))
-  // The server creates the file again, which can take longer than a check waits.
+  // The server creates the file again, which can take longer than the timeout of a check.
   const readLater = () => {
     clock.advance(1)
     return readReady(app)
@@ -99,7 +99,7 @@ test('the metrics report the events that wait to be stored while another process
   const stream = await openStream(app, '{{up:chunks 100}}{{up:delay 20}}', { key })
   await stream.readEvents(1)
   const holder = openSqliteFile(dataDir, 'conversations.db')
-  // Does not wait for the lock, because this would block the server, which runs in this process.
+  // Does not wait for the lock, because waiting would block the server, which runs in this process.
   holder.pragma('busy_timeout = 0')
   await expect.poll(() => holder.exec('begin immediate').inTransaction).toBe(true)
   onTestFinished(() => void (holder.inTransaction && holder.exec('rollback')))

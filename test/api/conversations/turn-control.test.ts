@@ -29,7 +29,7 @@ const send = (app: TestApp, turn: string, verb: 'cancel' | 'continue', key?: str
 
 describe('POST /v1/turns/{id}/cancel', () => {
   test.each(['parent', 'agent'])(
-    'stops the turn when it is sent with the key of the %s, and can be repeated',
+    'stops the turn when it is sent with the %s key, and can be repeated',
     async (who) => {
       const { app, key } = await start()
       const { stream, turn } = await startEndless(app, { key })

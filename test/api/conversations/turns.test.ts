@@ -81,7 +81,7 @@ describe('the turns of a conversation', () => {
     expect([wrong.status, wrong.body.error.param]).toEqual([400, 'after'])
   })
 
-  test("are linked to the items with their authors, and the last one's status is in the conversation list", async () => {
+  test("are linked to their items, which have authors, and the conversation list contains the last turn's status", async () => {
     const { app, agent_key } = await startKeeper()
     const first = await runTurn(app, agent_key, '[[tool:weather {"city":"Oslo"}]]')
     const { conversation } = first
@@ -106,7 +106,7 @@ describe('the turns of a conversation', () => {
     expect(one.body.parley).toMatchObject({ turns: 2, last_status: 'failed' })
   })
 
-  test('have no last status in a new conversation', async () => {
+  test('are counted as 0 in a new conversation, whose last status is null', async () => {
     const app = await startApp()
     const created = await app.call('POST', '/v1/conversations', { body: {} })
     expect(created.body.parley).toMatchObject({ turns: 0, last_status: null })

@@ -38,9 +38,15 @@ const withoutAgent = (setting: string) => ({ env: { PARLEY_STORE_WITHOUT_AGENT: 
 
 describe('a response is not stored and cannot be retrieved if', () => {
   test.each<[what: string, unstored: Unstored]>([
-    ['its agent does not store', { yaml: GREETER }],
-    ['its agent does not store and it asks for storage', { yaml: GREETER, more: { store: true } }],
-    ['its agent does not store and it has an idempotency key', { yaml: GREETER, ...idempotent }],
+    ['its agent does not store conversations', { yaml: GREETER }],
+    [
+      'it asks for storage, but its agent does not store conversations',
+      { yaml: GREETER, more: { store: true } },
+    ],
+    [
+      'it has an idempotency key, but its agent does not store conversations',
+      { yaml: GREETER, ...idempotent },
+    ],
     ['it contains `store: false`', { yaml: storing, more: { store: false } }],
     [
       'it contains `store: false` and an idempotency key',
@@ -48,11 +54,14 @@ describe('a response is not stored and cannot be retrieved if', () => {
     ],
     ['the operator forbids storage', { yaml: storing, env: FORBIDDEN }],
     [
-      'the operator forbids storage and it asks for storage',
+      'it asks for storage, but the operator forbids storage',
       { yaml: storing, env: FORBIDDEN, more: { store: true } },
     ],
-    ['it has no agent, and asks for storage', { more: { store: true } }],
-    ['it has no agent, and does not ask for storage on request', withoutAgent('on_request')],
+    ['it asks for storage, but has no agent', { more: { store: true } }],
+    [
+      'it has no agent and does not ask for storage (PARLEY_STORE_WITHOUT_AGENT: on_request)',
+      withoutAgent('on_request'),
+    ],
     ['it has no agent, and contains `store: false`', { ...withoutAgent('default'), more: { store: false } }],
   ])('%s', async (_what, unstored) => {
     const { app, key, respond, find } = await start(unstored)
@@ -76,9 +85,9 @@ describe('a response is not stored and cannot be retrieved if', () => {
 })
 
 test.each<[what: string, stored: Unstored]>([
-  ['its agent stores', { yaml: storing }],
+  ['its agent stores conversations', { yaml: storing }],
   [
-    'it has no agent, and asks for storage on request',
+    'it has no agent and asks for storage (PARLEY_STORE_WITHOUT_AGENT: on_request)',
     { ...withoutAgent('on_request'), more: { store: true } },
   ],
   ['it has no agent, and responses are stored by default', withoutAgent('default')],

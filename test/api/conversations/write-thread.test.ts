@@ -28,7 +28,9 @@ function watchThreads(onStart: (thread: Worker) => void): () => void {
   return stop
 }
 
-/** Ends the thread when it answers a batch with such a result, so that the committed batch has no answer. */
+/**
+ * Ends the thread when its answer to a batch satisfies `isLost`, so that the committed batch has no answer.
+ */
 function loseFirstAnswer(isLost: (value: unknown) => boolean): { answers: number; threads: number } {
   const lost = { answers: 0, threads: 0 }
   watchThreads((thread) => {
@@ -82,14 +84,15 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
   })
 
   test.each(['events', 'end'] as const)(
-    'a batch with %s of a turn is stored once, if the thread ends between the commit and its answer',
+    'a batch with the %s of a turn is stored only once if the thread ends between the commit and its answer',
     async (what) => {
       const isLost = (value: unknown) =>
         Array.isArray(value) &&
         value.some(({ status }) => status === (what === 'end' ? 'completed' : undefined))
       const lost = loseFirstAnswer(isLost)
       const { app, key } = await startKeeper(systemClock, { look: tool(() => 'Nothing.') })
-      // A tool starts only after its call is stored, so a batch without the end is stored in any case.
+      // A tool starts only after its call is stored, so the server always stores a batch without the end
+      // first.
       await harness.answerWith(toolCallResponse('streamed', [{ name: 'look' }]), 1)
       const stream = await openStream(app, '{{up:chunks 30}} Hello', { key })
       const events = splitStream(await stream.readAll())
@@ -109,7 +112,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     },
   )
 
-  test('a turn is stored, if the thread ends between the commit of the turn and its answer', async () => {
+  test('a turn is stored even if the thread ends between the commit of the turn and its answer', async () => {
     const lost = loseFirstAnswer((value) => value === undefined)
     const { app, model } = await startKeeper()
     const image_url = `data:image/png;base64,${'A'.repeat(40_000)}`
@@ -125,7 +128,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     expect(items.body.data[0].content[0].image_url).toBe(image_url)
   })
 
-  test('a turn that must be stored runs, if the thread ends between the commit of the turn and its answer', async () => {
+  test('a turn that must be stored runs even if the thread ends between the commit of the turn and its answer', async () => {
     const lost = loseFirstAnswer((value) => value === undefined)
     const { app, model } = await startKeeper()
     const headers = { 'Idempotency-Key': 'once' }
@@ -161,7 +164,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     const unstored = await respond(app, model)
     expect([unstored.status, unstored.headers.get('x-parley-stored')]).toEqual([200, 'false'])
     expect((await app.call('GET', '/readyz')).body.status).toBe('degraded')
-    // A second start would come too soon, so no request starts a thread.
+    // The delay before the next start has not passed, so no request starts a thread.
     expect(threads.length).toBe(2)
 
     stopEnding()

@@ -36,7 +36,6 @@ async function openLargeLists(): Promise<Kysely<Tables>> {
       await trx.insertInto('parent_keys').values(numbers.map(toKey)).execute()
     }
   })
-  // Updates the query planner's statistics.
   await sql`analyze`.execute(db)
   return db
 }
@@ -83,7 +82,7 @@ const toKey = (number: number) => ({
   last_used_at: NOW + ((number * 7_919) % ROWS),
 })
 
-/** Reads the plan of the list's only query. */
+/** Returns the query plan of the list's only query. */
 async function planOf(db: Kysely<Tables>, run: (on: Kysely<Tables>) => Promise<unknown>): Promise<string> {
   const statements = await listStatements(run)
   expect(statements).toHaveLength(1)

@@ -21,7 +21,6 @@ async function openLargeDatabase(): Promise<Kysely<Tables>> {
   const { db, close } = await openDatabase({ dataDir: ':memory:', databaseUrl, role: 'server' })
   onTestFinished(close)
   await insertLargeInstallation(db, 1_000, 4_000)
-  // Updates the query planner's statistics.
   await sql`analyze`.execute(db)
   return db
 }

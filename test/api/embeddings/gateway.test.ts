@@ -147,15 +147,15 @@ describe('an embeddings response that does not match the request', () => {
   test.each<[string, object, object]>([
     ['no model name', listOf(vectors, { model: undefined }), {}],
     ['no usage', listOf(vectors, { usage: undefined }), { usage: { prompt_tokens: 0, total_tokens: 0 } }],
-    ['an incomplete usage', listOf(vectors, { usage: { prompt_tokens: 3 } }), {}],
-    ['a usage with a negative total', listOf(vectors, { usage: { ...usage, total_tokens: -1 } }), {}],
+    ['incomplete usage', listOf(vectors, { usage: { prompt_tokens: 3 } }), {}],
+    ['usage with a negative total', listOf(vectors, { usage: { ...usage, total_tokens: -1 } }), {}],
     [
-      'a usage that is not in whole numbers',
+      'usage that is not in whole numbers',
       listOf(vectors, { usage: { prompt_tokens: 1.5, total_tokens: '3' } }),
       { usage: { prompt_tokens: 0, total_tokens: 0 } },
     ],
     [
-      'a usage above the largest exact integer',
+      'usage above the largest exact integer',
       listOf(vectors, { usage: { prompt_tokens: 1e308, total_tokens: 1e308 } }),
       { usage: { prompt_tokens: 0, total_tokens: 0 } },
     ],

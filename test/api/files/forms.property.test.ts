@@ -1,4 +1,4 @@
-/** Tests with generated forms that multipart uploads are stored unchanged or rejected immediately. */
+/** Tests, with generated forms, that multipart uploads are stored unchanged or rejected immediately. */
 
 import { join } from 'node:path'
 import fc from 'fast-check'

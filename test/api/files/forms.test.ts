@@ -277,7 +277,7 @@ describe('the form parser', () => {
     ['a line feed', 'a\nb.txt'],
     ['a carriage return', 'a\rb.txt'],
     ['a CRLF and another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
-  ])('never stores the line breaks of a file name with %s', async (_what, name) => {
+  ])('never stores the line breaks in a file name that contains %s', async (_what, name) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [filePart('x', name), purpose])
     if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)

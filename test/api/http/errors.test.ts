@@ -6,7 +6,7 @@ import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { callProcedure } from '../../support/rpc.ts'
 
-/** The documented HTTP status and error type for each error code. */
+/** The documented HTTP status and error type for each error reason. */
 const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>> = {
   missing_api_key: [401, 'authentication_error'],
   invalid_api_key: [401, 'authentication_error'],
@@ -67,7 +67,7 @@ interface Setup {
 type Call = (setup: Setup) => Promise<Answer>
 const say = (content: string) => ({ model: 'mock', messages: [{ role: 'user', content }] })
 
-/** For each reason, a request to every API that can return it. */
+/** For each error reason, a request to every API that can return it. */
 const triggers: Readonly<
   Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Call>> & { env?: Record<string, string> }>
 > = {
@@ -159,7 +159,7 @@ const triggers: Readonly<
   },
 }
 
-/** Makes every statement about agents fail, on all connections. */
+/** Makes every SQL statement on the agents table fail, on all connections. */
 async function breakDatabase(app: TestApp): Promise<void> {
   const rename = (from: string, to: string) =>
     app.service.deps.db.schema.alterTable(from).renameTo(to).execute()

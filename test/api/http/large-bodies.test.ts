@@ -50,7 +50,7 @@ test.each(Object.entries(huge))('the server rejects %s with little CPU time', as
   expect(await callCheaply(app, path, body, agentKey)).toMatchObject({ status })
 })
 
-/** Slightly below the limit of 50,000 JSON values in a body; an empty object is charged as two values. */
+/** Slightly below the limit of 50,000 JSON values in a body; an empty object counts as two values. */
 const MANY = 45_000
 const MANY_EMPTY = MANY / 2
 

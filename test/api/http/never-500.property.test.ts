@@ -1,4 +1,4 @@
-/** Tests with generated requests that clients cannot cause a 5xx response or an error in the log. */
+/** Tests, with generated requests, that clients cannot cause a 5xx response or an error in the log. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { listOperations, restOperations } from '../../../src/server/api.ts'

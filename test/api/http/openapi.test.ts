@@ -170,8 +170,8 @@ describe.each(operations)('the OpenAPI operation $id', ({ http, auth, request, r
   })
 })
 
-describe('the schema of agent definitions', () => {
-  test('describes YAML request bodies and is also served for editors', async () => {
+describe('the OpenAPI document', () => {
+  test('describes YAML request bodies with the schema of agent definitions, which is also served for editors', async () => {
     const app = await startApp()
     const document = (await app.call('GET', '/openapi.json', { key: null })).body
     for (const [path, method] of [
@@ -192,7 +192,7 @@ describe('the schema of agent definitions', () => {
     expect(validate({ name: 'A', instructions: 'B', temperature: 3 })).toBe(false)
   })
 
-  test('includes the media types of downloads', () => {
+  test('lists the media types of downloads', () => {
     const types = (path: string) => Object.keys(document.paths[path].get.responses[200].content)
     expect(types('/artifacts/{artifact_id}')).toEqual([
       'video/mp4',

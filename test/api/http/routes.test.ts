@@ -34,7 +34,7 @@ describe.each(paths)('the route %s', (path) => {
     const known = methodsOf(path)
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
       const isKnown = known.includes(method === 'HEAD' ? 'GET' : method)
-      // Sends unsupported methods without a key, because a supported one may have rotated the key before.
+      // Sends unsupported methods without a key, because a supported one may already have rotated the key.
       const answer = await app.call(method, filled(path), isKnown ? {} : { key: null })
       if (isKnown) {
         expect(answer.status).not.toBe(405)

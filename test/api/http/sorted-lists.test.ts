@@ -130,7 +130,7 @@ describe("the administrator's lists", () => {
     expect(await list('/users?q=ADA', ({ email }) => email)).toEqual(['ada@example.org'])
   })
 
-  test('select the keys of a user, and keys by state and name', async () => {
+  test('filter keys by user, state and name', async () => {
     const { app, list } = await startWithUsers()
     const { data: users } = (await asAdmin(app, 'GET', '/users?q=bob')).body
     const nameOf = ({ name }: Listed) => name

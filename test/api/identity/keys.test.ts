@@ -51,7 +51,7 @@ describe('the key of a request', () => {
       'with the same public id and another secret',
       (key) => mintKey('parent', randomBytes, parseKey(key)?.publicId).text,
     ],
-    ['of the scoped kind with the right layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
+    ['of the scoped kind with a valid layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
     ['of the scoped kind with the rest of a valid key', (key) => forgeKey('svc_scoped_', key.slice(4, -6))],
     [
       'of the agent kind with the rest of a valid parent key',

@@ -50,7 +50,7 @@ describe('creating a parent key with a parent key', () => {
     expect(read.text).not.toContain(key.slice(16))
   })
 
-  test('requires a permission that new keys do not have', async () => {
+  test('requires a permission that new keys do not have by default', async () => {
     const app = await startApp()
     const answer = await app.call('POST', '/v1/keys', { body: { name: 'x' } })
     expect(answer).toMatchObject({ status: 403, body: { error: { code: 'insufficient_permissions' } } })
@@ -118,7 +118,7 @@ describe('listing parent keys', () => {
     expect(second.body.has_more).toBe(false)
   })
 
-  test('returns only the calling key if it lacks the permission', async () => {
+  test('returns only the calling key if it lacks the permission to manage keys', async () => {
     const { app } = await startWithManager()
     const { id, key } = await createKey(app)
     const listed = await app.call('GET', '/v1/keys', { key })

@@ -1,4 +1,4 @@
-/** Tests how models are listed and found by id, also behind a gateway. */
+/** Tests how models are listed and found by id, with and without a gateway. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -62,7 +62,7 @@ describe('the model list', () => {
     expect(await idsOf(app, other)).toEqual(['mock', 'mock-embedding', `agent/${foreign.agent_id}`])
   })
 
-  test('lists only the agent of an agent key', async () => {
+  test("lists only the key's own agent if the key is an agent key", async () => {
     const app = await startApp()
     const [own, sister] = [await app.createAgent(), await app.createAgent()]
     const key = own.agent_key

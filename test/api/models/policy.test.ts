@@ -90,7 +90,7 @@ describe('a stored policy', () => {
     expect((await app.call('GET', pathOf(agent_id))).body).toEqual(put.body)
   })
 
-  test('is accepted in the form in which it was returned', async () => {
+  test('is accepted again exactly as it was returned', async () => {
     const { app, path } = await startAgent()
     const { body } = await app.call('PUT', path, { body: full })
     expect((await app.call('PUT', path, { body })).body).toEqual(body)
@@ -207,7 +207,7 @@ describe('an invalid policy', () => {
     expect((await app.call('GET', path)).body).toMatchObject({ default_model: small, budget: { day: 5 } })
   })
 
-  test('with a default model that is not allowed is rejected with a specific code', async () => {
+  test('with a default model that is not allowed is rejected with the code default_model_not_allowed', async () => {
     const { app, path } = await startAgent()
     const body = { default_model: small, allowed_models: [chat] }
     expect((await app.call('PUT', path, { body })).body.code).toBe('default_model_not_allowed')

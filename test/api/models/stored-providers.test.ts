@@ -12,7 +12,10 @@ import { shareUpstream, startUpstream, type Upstream } from '../../support/start
 
 const API_KEY = 'sk-test-0123456789-abcd'
 const admin = 'root@example.org'
-/** The startup error after the secret was replaced; servers that share PostgreSQL compare their secrets first. */
+/**
+ * The startup error after the secret is replaced. It differs on PostgreSQL, where servers compare their
+ * secrets first.
+ */
 const otherSecret =
   inject('database') === 'sqlite'
     ? 'The provider keys in the database are encrypted with a different secret'
@@ -46,7 +49,7 @@ async function listAuthorizations(upstream: Upstream, path: string): Promise<unk
 }
 
 describe('a provider that an administrator adds', () => {
-  test('answers at once, with its key, and is the default in front of the mock', async () => {
+  test('answers immediately with its own key, and is preferred to the mock as the default', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large', 'small')
     const app = await startAdminApp()
@@ -118,7 +121,7 @@ describe('a provider that an administrator adds', () => {
     }
   })
 
-  test('keeps its key when a change omits it, unless the server changes', async () => {
+  test('keeps its API key if an update omits the key, unless the update changes the server', async () => {
     const [first, second] = [await shareUpstream(), await startUpstream()]
     try {
       await listModels(first, 'large')
@@ -143,7 +146,7 @@ describe('a provider that an administrator adds', () => {
     }
   })
 
-  test('answers its running calls after it was deleted, but no new ones', async () => {
+  test('finishes its running calls after it is deleted, but accepts no new ones', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large')
     const app = await startAdminApp()
@@ -228,8 +231,8 @@ describe('the list of providers', () => {
   })
 })
 
-describe('the test of a provider', () => {
-  test('lists the models of values that are not saved, and saves nothing', async () => {
+describe('testing a provider', () => {
+  test('lists the models for unsaved values, and saves nothing', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large', 'text-embedding-3')
     const app = await startAdminApp()
@@ -251,7 +254,7 @@ describe('the test of a provider', () => {
     ['{{up:type text/html}}{{up:body <p>hello</p>}}', /did not return a model list/],
     ['{{up:status 500}}{{up:message internal details}}', /^The provider responded with status 500$/],
     ['{{up:reset}}', /^The connection to 127\.0\.0\.1:\d+ failed/],
-  ])('explains the failure of a server that answers %s', async (script, problem) => {
+  ])('explains the failure if the server answers %s', async (script, problem) => {
     const upstream = await shareUpstream()
     await upstream.script('/v1/models', script)
     const app = await startAdminApp()
@@ -259,7 +262,7 @@ describe('the test of a provider', () => {
     expect([status, body.ok, body.problem]).toEqual([200, false, expect.stringMatching(problem)])
   })
 
-  test('explains a server that is not running', async () => {
+  test('explains that no server is listening at the address', async () => {
     const app = await startAdminApp()
     for (const kind of ['gateway', 'local']) {
       const { body } = await testOnly(app, { name: 'near', kind, base_url: 'http://127.0.0.1:9/v1' })
@@ -270,7 +273,7 @@ describe('the test of a provider', () => {
   })
 })
 
-describe('a provider is refused', () => {
+describe('a provider operation is rejected', () => {
   test.each([
     [{ name: 'Near' }, 400, 'name', 'must be 1 to 32 lowercase letters'],
     [{ name: 'agent' }, 400, 'name', 'is reserved'],
@@ -293,7 +296,7 @@ describe('a provider is refused', () => {
     [{ kind: 'mock' }, 400, 'kind', 'must be gateway or local'],
     [{ api_key: 'a key' }, 400, 'api_key', 'visible ASCII characters without spaces'],
     [{ api_key: '' }, 400, 'api_key', '1 to 1000'],
-  ])('for the fields %j', async (fields, status, param, problem) => {
+  ])('with the fields %j', async (fields, status, param, problem) => {
     const app = await startAdminApp()
     const answer = await add(app, { name: 'near', base_url: 'http://127.0.0.1:9/v1', ...fields })
     expect(failureOf(answer)).toEqual([status, param, expect.stringContaining(`${param}: `)])
@@ -301,7 +304,7 @@ describe('a provider is refused', () => {
     expect((await readProviders(app)).data).toHaveLength(1)
   })
 
-  test('if its name is taken', async () => {
+  test('if the name is taken', async () => {
     const app = await startAdminApp()
     const body = { name: 'near', base_url: 'http://127.0.0.1:9/v1' }
     await add(app, body)
@@ -312,7 +315,7 @@ describe('a provider is refused', () => {
     ])
   })
 
-  test('at a private address, with PARLEY_CONSOLE_PROVIDERS=public', async () => {
+  test('for a private address if PARLEY_CONSOLE_PROVIDERS is public', async () => {
     const upstream = await shareUpstream()
     const app = await startAdminApp({ PARLEY_CONSOLE_PROVIDERS: 'public' })
     const port = new URL(upstream.origin).port
@@ -331,7 +334,7 @@ describe('a provider is refused', () => {
     expect(await upstream.listRequests()).toEqual([])
   })
 
-  test('by every operation except the list, with PARLEY_CONSOLE_PROVIDERS=off', async () => {
+  test('if PARLEY_CONSOLE_PROVIDERS is off, unless it lists the providers', async () => {
     const app = await startAdminApp({ PARLEY_CONSOLE_PROVIDERS: 'off' })
     const body = { name: 'near', base_url: 'https://example.org/v1' }
     expect((await readProviders(app)).allowed).toBe('off')
@@ -353,7 +356,7 @@ describe('a provider is refused', () => {
   })
 })
 
-test('the audit log has each change and test of a provider, without keys', async () => {
+test('the audit log records each change and test of a provider, without API keys', async () => {
   const upstream = await shareUpstream()
   await listModels(upstream, 'large')
   const app = await startAdminApp()

@@ -1,4 +1,4 @@
-/** Tests what callers learn from an upstream error response. */
+/** Tests which details of an upstream error response callers receive. */
 import { describe, expect, test } from 'vitest'
 import { failureOf } from '../../support/backend.ts'
 import { apiKey, chatCall, startGatewayHarness, ways } from '../../support/gateway.ts'

@@ -41,7 +41,7 @@ describe('a completion', () => {
       expect(headers).not.toHaveProperty('authorization')
   })
 
-  test('is requested at the right URL if the base URL has a trailing slash and a query', async () => {
+  test('is requested at the chat completions path with the query of the base URL, even if that URL has a trailing slash', async () => {
     await gateway({ url: `${upstream.url}/?api-version=1` }).complete(chatCall('path'))
     expect((await upstream.listRequests())[0]?.path).toBe('/v1/chat/completions?api-version=1')
   })
@@ -86,7 +86,7 @@ describe('the model list', () => {
 
   const list = (...data: unknown[]) => JSON.stringify({ object: 'list', data })
 
-  test('is requested at the path next to the chat completions path', async () => {
+  test('is requested at /v1/models with the API key', async () => {
     const models = await gateway().listModels(neverAborted)
     expect(models).toEqual([
       { id: 'up-chat', created: 1_700_000_000, ownedBy: 'upstream', contextLength: 8192, chats: true },

@@ -1,4 +1,4 @@
-/** Tests the server with scripted recordings of the local runners Ollama and llama-server. */
+/** Tests the server with recorded responses of the local runners Ollama and llama-server. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -240,7 +240,7 @@ describe('a runner that is not running', () => {
     return `http://127.0.0.1:${port}`
   }
 
-  test('does not prevent startup but causes a warning in the log and a 503 for requests', async () => {
+  test('does not prevent startup; the server logs a warning and answers requests with 503', async () => {
     const url = await freeAddress()
     const { log, lines } = createLineLog()
     const settings = { PARLEY_BACKEND: 'local', PARLEY_LOCAL_URL: url }

@@ -33,7 +33,7 @@ describe("an agent's response", () => {
     expect(answer.text).not.toContain('Help.')
   })
 
-  test('is available to a parent key if the model is the agent', async () => {
+  test('can be requested with a parent key by naming the agent as the model', async () => {
     const { app, id } = await startAgent()
     const { body } = await respond(app, { model: `agent/${id}`, input: 'hello' })
     expect(body).toMatchObject({ status: 'completed', model: 'up-chat' })
@@ -112,7 +112,7 @@ describe('a tool call that the agent may not make', () => {
 
 describe('a request with an agent key', () => {
   test.each(['top_k', 'provider', 'seed', 'messages'])(
-    'is rejected with the unknown field %s',
+    'is rejected if it contains the unknown field %s',
     async (param) => {
       const { app, key } = await startAgent()
       const { status, body } = await respond(app, { input: 'hello', [param]: 1 }, key)

@@ -53,7 +53,7 @@ describe('responses.create', () => {
     ['an unknown model', OpenAI.NotFoundError, 404, 'model_not_found', { model: 'gone' }],
     ['a busy backend', OpenAI.RateLimitError, 429, 'rate_limit_exceeded', { input: '[[error:429]]' }],
     ['a failing backend', OpenAI.InternalServerError, 502, 'backend_error', { input: '[[error:500]]' }],
-  ])('throws the specific error class for %s', async (_what, kind, status, code, change) => {
+  ])("throws the client's error class for %s", async (_what, kind, status, code, change) => {
     const client = (await startApp({}, { clock: createFakeClock() })).openai()
     for (const stream of [false, true]) {
       const request = client.responses.create({ model: 'mock', input: 'hello', ...change, stream })

@@ -1,4 +1,6 @@
-/** Tests which Responses API requests are accepted, and which field the error for an invalid request contains. */
+/**
+ * Tests which Responses API requests are accepted, and which field the error for an invalid request names.
+ */
 import { describe, expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 import { respond } from '../../support/responses.ts'

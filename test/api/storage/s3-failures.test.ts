@@ -215,7 +215,7 @@ describe('a download from S3', () => {
 })
 
 describe('a storage check of a bucket', () => {
-  test('fails if the bucket does not respond', async () => {
+  test('fails if the bucket returns an error', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     expect(await blobs.check()).toBe('up')

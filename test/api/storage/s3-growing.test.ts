@@ -16,7 +16,7 @@ async function start() {
   return { server, store, row: new UploadRow(store) }
 }
 
-describe('a blob uploaded in several requests', () => {
+describe('a resumable blob', () => {
   test.each([
     ['smaller than a part', [1, 10, 70_000, 3 * MIB]],
     ['of whole parts', [8 * MIB, 8 * MIB, 16 * MIB]],
@@ -219,7 +219,7 @@ test('two writers that start concurrently do not corrupt the upload, and the swe
   expect(await listNames(store.blobs)).toEqual([row.name])
 })
 
-test('opening an S3 store does not delete unfinished uploads and lists them with their times', async () => {
+test('opening an S3 store keeps unfinished uploads and lists them with their times', async () => {
   const { server, store, row } = await start()
   server.now = () => 1_000_000
   await row.add(randomBytes(9 * MIB))

@@ -95,7 +95,7 @@ describe('a repeated request with the same idempotency key', () => {
   test.each<[what: string, text: string, more: object]>([
     ['another message', 'goodbye', {}],
     ['another setting', 'hello', { max_tokens: 7 }],
-    ['another way to answer', 'hello', { stream: false }],
+    ['another value of `stream`', 'hello', { stream: false }],
   ])('returns 422 idempotency_key_reused if it has %s', async (_what, text, more) => {
     const { app, key } = await startStoring()
     await sendChat(app, 'hello', { key, headers: KEY })
@@ -141,7 +141,7 @@ describe('a repeated request with the same idempotency key', () => {
 })
 
 describe('an idempotency key', () => {
-  test('belongs to an agent or to a parent key', async () => {
+  test('applies only to the agent or parent key that uses it', async () => {
     const { app, key } = await startStoring()
     const { agent_key: otherAgent } = await app.createAgent(storingAgent())
     const otherTenant = await createTenant(app)

@@ -191,7 +191,7 @@ describe('a request with Last-Event-ID', () => {
       expect(codeOf(await resume(app, other, id))).toEqual([404, 'stream_not_found'])
   })
 
-  test('returns 409 event_not_kept for an event after the last', async () => {
+  test('returns 409 event_not_kept for an event id after the last stored event', async () => {
     const { app, key } = await startStoring()
     const ids = splitStream((await sendChat(app, 'hello', { key })).text).flatMap(({ id }) => id ?? [])
     const [capability = ''] = ids[0]?.split('.') ?? []

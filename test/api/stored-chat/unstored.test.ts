@@ -21,7 +21,7 @@ async function startOnDisk(env: Readonly<Record<string, string>> = {}) {
   return { app: await harness.start({ ...env, PARLEY_DATA_DIR: dataDir }), dataDir }
 }
 
-/** Sends the text in a stream and in a whole completion; returns the names of the headers about storage. */
+/** Sends the text with and without streaming; returns the names of the storage headers. */
 async function sendBoth(app: TestApp, options: ChatOptions): Promise<string[]> {
   const whole = await sendChat(app, CANARY, { ...options, more: { ...options.more, stream: false } })
   const stream = await sendChat(app, CANARY, options)
@@ -39,11 +39,11 @@ async function sendBoth(app: TestApp, options: ChatOptions): Promise<string[]> {
 describe('a chat is not stored and has no storage headers or event ids if', () => {
   test.each<[what: string, yaml: string, env: Record<string, string>, options: ChatOptions]>([
     ['its agent does not store chats', GREETER, {}, {}],
-    ['its agent does not store chats and it asks for storage', GREETER, {}, { more: { store: true } }],
+    ['it asks for storage, but its agent does not store chats', GREETER, {}, { more: { store: true } }],
     ['it contains `store: false`', storingAgent(), {}, { more: { store: false } }],
     ['the operator forbids storage', storingAgent(), { PARLEY_CONVERSATIONS: 'forbidden' }, {}],
     [
-      'the operator forbids storage and it asks for storage',
+      'it asks for storage, but the operator forbids storage',
       storingAgent(),
       { PARLEY_CONVERSATIONS: 'forbidden' },
       { more: { store: true } },

@@ -87,7 +87,7 @@ test('/readyz checks storage at most once in five seconds', async () => {
   expect(asked).toBe(2)
 })
 
-test('/readyz asks the database at most once per second', async () => {
+test('/readyz queries the database at most once per second', async () => {
   const clock = createFakeClock()
   const app = await startApp({}, { clock })
   const readDatabase = async () => (await app.call('GET', '/readyz')).body.checks.database

@@ -43,7 +43,7 @@ describe('a request', () => {
     })
   })
 
-  test('does not cause a line at info level', async () => {
+  test('is not logged at info level', async () => {
     const { log, lines } = createLineLog()
     log.level = 'info'
     const app = await startApp({}, { log })
@@ -53,7 +53,7 @@ describe('a request', () => {
     expect(lines).toEqual([])
   })
 
-  test('adds its id to each log line that it causes', async () => {
+  test('has its id in each of its log lines', async () => {
     const { log, lines } = createLineLog()
     const fall = tool(() => {
       throw new Error('it fell')

@@ -132,7 +132,7 @@ describe('the response of /metrics after traffic', () => {
     ['delivered hooks', 'parley_hooks_total', { result: 'delivered' }, 1],
     ['waiting jobs', 'parley_jobs_waiting', {}, 0],
     ['running jobs', 'parley_jobs_running', {}, 0],
-  ])('reports the right number of %s', (_what, name, labels, value) => {
+  ])('reports the number of %s', (_what, name, labels, value) => {
     expect(metrics.sum(name, labels)).toBe(value)
   })
 

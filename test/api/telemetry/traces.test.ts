@@ -249,7 +249,7 @@ describe('the tracing settings', () => {
   })
 })
 
-test('an unavailable trace collector does not affect requests and causes one warning until it recovers', async () => {
+test('an unavailable trace collector does not affect requests and is logged in one warning until it recovers', async () => {
   const collector = await startCollector()
   const { log, lines } = createLineLog()
   const read = (text: string) => lines.filter((line) => line.includes(text)).length

@@ -48,7 +48,7 @@ describe('a server tool in a request to the model', () => {
         parameters: { type: 'object', properties: { city: { enum: ['Bonn'] } } },
       },
     ],
-  ])("uses the server's fields unless the agent overrides them with %s", async (_what, named, shown) => {
+  ])("uses the server's fields unless the agent sets them (%s)", async (_what, named, shown) => {
     const app = await harness.start({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith([named]))
     await chat(app, 'whole', agent_key, chatRequest('hello', { tools: [callersWeather] }))
@@ -101,7 +101,7 @@ describe('a caller of server tools', () => {
     expect(body.tools).toEqual([callersWeather])
   })
 
-  test("can use the agent's tools with a parent key if the agent is the model", async () => {
+  test("can use the agent's tools with a parent key if the request names the agent as its model", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_id } = await app.createAgent(agentWith(['weather']))
     const body = chatRequest('[[tool:weather {"city":"Bonn"}]]', { model: `agent/${agent_id}` })

@@ -19,7 +19,9 @@ import { totalUsage } from '../../support/usage.ts'
 
 const harness = await startChatHarness()
 
-/** Runs a turn in which the model calls `it` once, and returns the result that the model receives. */
+/**
+ * Runs a turn in which the model calls the tool `it` once, and returns the result that the model receives.
+ */
 async function resultOf(
   way: Way,
   it: HostTool,

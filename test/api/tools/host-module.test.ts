@@ -66,7 +66,7 @@ describe('the hooks module', () => {
   })
 })
 
-describe('an invalid hooks module', () => {
+describe('invalid hooks', () => {
   test.each<[module: string, sentence: string | RegExp]>([
     ['throw new Error("no database")', 'loading the file failed: Error: no database'],
     ['export const tools = {', /^loading the file failed: .*$/],
@@ -107,7 +107,7 @@ describe('an invalid hooks module', () => {
       'export const tools = { a: { inputSchema: { $id: "urn:a", $defs: { b: { $id: "urn:a" } } }, handler() {} } }',
       /^tools\.a\.inputSchema is not usable: /,
     ],
-  ])('prevents startup with an explanation: %j', async (module, sentence) => {
+  ])('in the module prevent startup with an explanation: %j', async (module, sentence) => {
     const prefix = 'PARLEY_HOOKS (<file>): '
     const said = await startupErrorOf(module)
     expect(said.slice(0, prefix.length)).toBe(prefix)
@@ -115,7 +115,7 @@ describe('an invalid hooks module', () => {
     else expect(said.slice(prefix.length)).toMatch(sentence)
   })
 
-  test('prevents startup, as does an invalid tool in the createService options', async () => {
+  test('in the createService options prevent startup with an explanation', async () => {
     const tools = { a: { handler: 'no' } } as unknown as ServiceOptions['tools']
     expect(await startupErrorOf(undefined, { tools })).toBe(
       'createService: tools.a.handler must be a function.',

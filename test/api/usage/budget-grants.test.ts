@@ -1,4 +1,7 @@
-/** Tests that calls never use more tokens than their budget has, because each provider request gets a token limit. */
+/**
+ * Tests that calls never use more tokens than their budget allows, because each provider request has a token
+ * limit.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
@@ -142,7 +145,7 @@ test('each tool round has its own grant, so the turn ends with 429 when the budg
   expect(await readCounter(app)).toEqual({ used: provider.charged, reserved: 0 })
 })
 
-test('images and tool definitions count towards the input', async () => {
+test('images and tool definitions count toward the input', async () => {
   const { app, provider } = await startMetered(4_000, () => ({}))
   const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(20_000)}` } }
   const withImage = { ...MODEL, messages: [{ role: 'user', content: [image] }] }

@@ -1,4 +1,4 @@
-/** Tests that token budgets stop calls once they are spent, even if calls are concurrent. */
+/** Tests that calls are rejected once a token budget is spent, even if the calls are concurrent. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
@@ -79,7 +79,7 @@ describe('a token budget', () => {
     expect((await sendChat(app, 'hi', {}, other)).status).toBe(200)
   })
 
-  test('is charged for earlier calls of the day and for each later call when it ends', async () => {
+  test('counts earlier calls of the day, and each later call when it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const { deps } = app.service
     const before = (await sendChat(app, 'before')).body.usage.total_tokens
@@ -161,7 +161,7 @@ describe('a budget reservation', () => {
     clock.advance(1_200)
     expect((await sendChat(app, 'hello')).status).toBe(200)
     expect(await listBudgetCounters(app)).toMatchObject([{ reserved: 0 }])
-    // If the process was only slow, the usage of the call is still charged.
+    // If the process was only slow instead, the usage of its call is still charged.
     const { day } = await getBudget(deps, ownerOf(app))
     lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
     await lost.end('ok')

@@ -174,7 +174,7 @@ describe('GET /v1/usage/calls.csv', () => {
   }
   const bearer = (app: TestApp) => ({ Authorization: `Bearer ${app.key}` })
 
-  test('exports all matching calls, newest first, also if they fill several pages', async () => {
+  test('exports all matching calls, newest first, even if they fill several pages', async () => {
     const app = await startApp()
     await insertCalls(app, 250, (at) => ({ status: at % 2 === 0 ? 'ok' : 'left' }))
     const [head, ...lines] = await readCsv(app, '/v1/usage/calls.csv?status=ok', bearer(app))
@@ -202,7 +202,7 @@ describe('GET /v1/usage/calls.csv', () => {
     expect(line).toMatch(/,2,"one\/a,b: timeout"$/)
   })
 
-  test('exports only the calls of the caller, and those of all keys for administrators', async () => {
+  test("exports only the caller's own calls, or the calls of all keys for administrators", async () => {
     const app = await startAdminApp()
     const other = await createTenant(app)
     await sendChat(app, 'mine')

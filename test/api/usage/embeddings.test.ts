@@ -1,4 +1,4 @@
-/** Tests how embeddings calls are recorded in usage and charged to budgets. */
+/** Tests how the usage of embeddings calls is recorded and charged to budgets. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
@@ -10,9 +10,9 @@ import { countBy, totalUsage } from '../../support/usage.ts'
 
 const harness = await startChatHarness()
 const path = '/v1/embeddings'
-/** The tokens that a budget reserves for these texts of 12 and 7 characters. */
+/** The number of tokens that a budget reserves for `input`. */
 const BOUND = 67
-/** The estimate for these texts of 12 and 7 characters is 5 tokens. */
+/** Two texts of 12 and 7 characters, which are estimated at 5 tokens. */
 const input = ['twelve chars', 'seven c']
 
 function embed(app: TestApp, more: object = {}, signal?: AbortSignal): Promise<Answer> {
@@ -78,7 +78,7 @@ describe('a successful embeddings call', () => {
     ["from the provider's total", { total_tokens: 9 }, { ...counted, prompt_tokens: 9 }],
     ['as an estimate if the provider reports none', undefined, { ...estimated, prompt_tokens: 5 }],
     [
-      'as an estimate if the provider reports nonsense',
+      'as an estimate if the provider reports invalid counts',
       { prompt_tokens: -3, total_tokens: 1 },
       { ...estimated, prompt_tokens: 5 },
     ],
@@ -99,10 +99,10 @@ describe('a successful embeddings call', () => {
 
 describe('a failed embeddings call', () => {
   test.each<[string, string, string]>([
-    ['after every attempt', '{{up:status 500}}', 'backend_error'],
-    ['due to an invalid request', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
-    ['with an invalid response', '{{up:body {}}}', 'backend_error'],
-    ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
+    ['if every attempt fails', '{{up:status 500}}', 'backend_error'],
+    ['if the request is invalid', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
+    ['if the response is invalid', '{{up:body {}}}', 'backend_error'],
+    ['if the connection is lost', '{{up:cut-off}}', 'backend_unavailable'],
   ])('is recorded in one row without tokens (%s)', async (_how, script, status) => {
     const app = await harness.start()
     await embed(app, { input: script })

@@ -100,7 +100,7 @@ describe('a visitor token', () => {
 })
 
 describe("a visitor's conversation", () => {
-  test('names its visitor for the owner, in lists too', async () => {
+  test('includes its visitor when the owner reads or lists it', async () => {
     const { app, agentId, one } = await startVisit()
     const { conversation } = await say(one, 'Hello.')
     const visitor = { id: one.id, kind: 'anonymous', subject: one.id, name: null }
@@ -199,7 +199,7 @@ describe("the agent's settings", () => {
     expect([listed.status, listed.body.error.code]).toEqual([403, 'not_allowed'])
   })
 
-  test('let visitors who may not list open a conversation whose id they have', async () => {
+  test('let visitors who may not list conversations open one by its id', async () => {
     const { app, key, one } = await startVisit({ visitor: { list: false, delete: false } })
     const { conversation } = await say(one, 'Hello.')
     const opened = await one.visitor.open.query({ conversation: conversation.id })
@@ -227,12 +227,20 @@ describe("the agent's settings", () => {
     const { app, key } = await startVisit({ notice, visitor: { delete: false } })
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.conversations).toEqual({
-      ...{ stored: true, keep_days: 30, notice, list: true, delete: false, resume_seconds: 86_400 },
+      ...{
+        stored: true,
+        keep_days: 30,
+        notice,
+        list: true,
+        delete: false,
+        rate: true,
+        resume_seconds: 86_400,
+      },
     })
   })
 })
 
-describe('a visitor of an agent that does not store conversations', () => {
+describe('a visitor whose conversations cannot be stored', () => {
   async function expectNothing(app: TestApp, key: string) {
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.conversations).toMatchObject({ stored: false, notice: null })
@@ -240,7 +248,7 @@ describe('a visitor of an agent that does not store conversations', () => {
     await expect(session).rejects.toMatchObject(denied(400, 'conversations_off'))
   }
 
-  test('cannot start a session', async () => {
+  test('cannot start a session if the agent does not store conversations', async () => {
     const app = await startApp()
     await expectNothing(app, (await app.createAgent()).agent_key)
   })
@@ -252,7 +260,7 @@ describe('a visitor of an agent that does not store conversations', () => {
 })
 
 describe('a page', () => {
-  test('cannot act for a visitor if the agent does not list its origin', async () => {
+  test("cannot act for a visitor unless the agent lists the page's origin", async () => {
     const app = await startApp()
     const yaml = JSON.stringify({
       ...JSON.parse(storingAgent()),
@@ -287,7 +295,7 @@ describe("a visitor's data", () => {
     expect(await visitors()).toEqual([])
   })
 
-  test('must be stored for each turn, so messages are rejected while the store fails', async () => {
+  test('is stored with every turn, so messages are rejected while the store fails', async () => {
     const { app, one } = await startVisit()
     const db = await openConversations(app)
     await sql`alter table turns rename to lost_turns`.execute(db)

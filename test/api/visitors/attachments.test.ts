@@ -59,11 +59,11 @@ describe('an agent with attachments', () => {
     ['text that is larger than the limit', all, note('x'.repeat(2048)), 413, 'at most 2048 bytes'],
     ['an image from a web address', all, image('https://example.com/a.png'), 400, 'base64 data URL'],
     [
-      'HTML that is named an image',
+      'HTML that is declared as an image',
       all,
       image(toUrl(Buffer.from('<html>'), 'image/png')),
       400,
-      'has this type',
+      'matches its media type',
     ],
     [
       'an SVG image',
@@ -72,9 +72,21 @@ describe('an agent with attachments', () => {
       400,
       'PNG, JPEG, WebP or GIF',
     ],
-    ['a PNG that is named JPEG', all, image(png().replace('png', 'jpeg')), 400, 'has this type'],
-    ['base64 that is not valid', all, image(`${png()}!*&=`), 400, 'base64 data URL'],
-    ['an image that is named PDF', all, file(png().replace('image/png', 'application/pdf')), 400, 'is a PDF'],
+    [
+      'a PNG that is declared as a JPEG',
+      all,
+      image(png().replace('png', 'jpeg')),
+      400,
+      'matches its media type',
+    ],
+    ['invalid base64', all, image(`${png()}!*&=`), 400, 'base64 data URL'],
+    [
+      'an image that is declared as a PDF',
+      all,
+      file(png().replace('image/png', 'application/pdf')),
+      400,
+      'contain a PDF',
+    ],
     ['a text file with control characters', all, note('a\u0000b'), 400, 'control characters'],
   ])('rejects %s', async (_, rules, part, status, words) => {
     const { app, key } = await startAgent(rules)
@@ -106,7 +118,7 @@ describe('an agent with attachments', () => {
     expect(messages[1]?.content).toEqual([{ type: 'text', text: expect.stringContaining('cannot be shown') }])
   })
 
-  test('rejects images if the provider lists its model without them', async () => {
+  test('rejects images if the provider lists its model as text-only', async () => {
     await harness.upstream.script(
       '/v1/models',
       `{{up:body ${JSON.stringify({ data: [{ id: 'up-chat', architecture: { input_modalities: ['text'] } }] })}}}`,
@@ -127,7 +139,7 @@ describe('an agent with attachments', () => {
     })
   })
 
-  test('accepts larger requests with its key, up to the size of its attachments', async () => {
+  test('accepts larger requests with its key, up to the size of the attachments that it allows', async () => {
     const env = { PARLEY_MAX_BODY_BYTES_AGENT: '4096' }
     const { app, key } = await startAgent({ maxCount: 1, maxBytes: 30_000 }, env)
     expect((await ask(app, key, [image(png(30_000))])).status).toBe(200)
@@ -141,7 +153,7 @@ describe("a visitor's attachments", () => {
   const send = ({ visitor }: TestVisitor, attachments: object[], text = 'Look.') =>
     visitor.send.mutate({ client_id: randomUUID(), text, attachments: attachments as never })
 
-  test('are sent to the model, also with the next message, and can be read again', async () => {
+  test('are sent to the model with their own message and with the next one, and can be read again', async () => {
     const { app, key } = await startAgent({ types: ['image', 'text'], maxBytes: 200_000 })
     const one = await beginSession(app, key)
     const url = png(100_000)
@@ -176,7 +188,7 @@ describe("a visitor's attachments", () => {
     })
   })
 
-  test('need no text', async () => {
+  test('can be sent without text', async () => {
     const { app, key } = await startAgent({})
     const one = await beginSession(app, key)
     const sent = await send(one, [image(png())], '')
@@ -188,7 +200,7 @@ describe("a visitor's attachments", () => {
     ['an agent without attachments', undefined, [image(png())], 400, 'attachments[0]'],
     ['too many attachments', { maxCount: 1 }, [image(png()), image(png())], 400, 'attachments[1]'],
     ['an attachment above the limit', { maxBytes: 1024 }, [image(png(1025))], 413, 'attachments[0]'],
-  ])('are rejected for %s', async (_, rules, attachments, httpStatus, param) => {
+  ])('are rejected: %s', async (_, rules, attachments, httpStatus, param) => {
     const { app, key } = await startAgent(rules)
     const one = await beginSession(app, key)
     await expect(send(one, attachments)).rejects.toMatchObject({ data: { httpStatus, param } })

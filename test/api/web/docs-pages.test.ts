@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { startApp } from '../../support/app.ts'
 
-test('/llms.txt links every documentation page, and each link works', async () => {
+test('/llms.txt links to every documentation page, and each link works', async () => {
   const app = await startApp()
   const index = await app.fetch(`${app.url}/llms.txt`)
   expect(index.headers.get('content-type')).toBe('text/plain; charset=utf-8')
@@ -30,7 +30,7 @@ test('the server returns 404 for other files from the repository', async () => {
     expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 404])
 })
 
-test('the server has every file of the API reference, including source maps', async () => {
+test('the server serves every file of the API reference, including source maps', async () => {
   const app = await startApp()
   const html = await (await app.fetch(`${app.url}/docs`)).text()
   const paths = [...html.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, path = '']) => path)

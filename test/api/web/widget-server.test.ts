@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
-import { loadWidget } from '../../../src/web/widget.ts'
+import { loadWidget } from '../../../src/web/widget-files.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 
@@ -72,6 +72,15 @@ test.each([
   },
 )
 
+test("the widget's second script is also served without a version, for pages from before an update", async () => {
+  const app = await startApp()
+  const { extras } = await readManifest()
+  const current = await get(app, '/embed/extras.js')
+  expect(current.headers.get('cache-control')).toBe('public, max-age=300')
+  expect(current.headers.get('access-control-allow-origin')).toBe('*')
+  expect(await current.text()).toBe(await (await get(app, `/embed/${extras?.file}`)).text())
+})
+
 test("a page with Cross-Origin-Embedder-Policy can embed the widget's frame", async () => {
   const app = await startApp()
   expect(Object.fromEntries((await get(app, '/embed/frame')).headers)).toMatchObject({
@@ -129,7 +138,7 @@ test("the widget's frame is never cached and may connect only to its server", as
   )
 })
 
-test('only pages of the server may show the frame of a trial, which connects to no server', async () => {
+test("only the server's own pages may embed the trial frame, which may not connect to any server", async () => {
   const app = await startApp()
   const answer = await get(app, '/embed/trial')
   const policy = answer.headers.get('content-security-policy')
@@ -196,10 +205,10 @@ test('a change of embed.origins applies immediately in this process and within t
   expect(await ancestors()).toBe('*')
 })
 
-describe('the theme in the loader', () => {
+describe("an agent's theme", () => {
   const THEMED = `${GREETER}embed: { theme: { primaryColor: '#0f766e', colorScheme: dark, avatar: 'https://images.example/a.png' } }\n`
 
-  test('precedes the loader if the key is in its address', async () => {
+  test("precedes the loader's code if the loader's URL contains the agent's key", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
     const key = publicPartOf(agent_key)
@@ -216,16 +225,28 @@ describe('the theme in the loader', () => {
     expect(again.status).toBe(304)
   })
 
-  test('is also a separate script, which is empty for an unknown key', async () => {
+  test('is also available as a separate script, which is empty for an unknown key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
-    const read = async (key: string) => (await get(app, `/embed/agent.js?key=${key}`)).text()
+    const read = async (key: string) => (await get(app, `/embed/frame.js?key=${key}`)).text()
     expect(await read(publicPartOf(agent_key))).toContain('#0f766e')
     expect(await read('agnt_key-AAAAAAAAAAAA')).toMatch(/=\{\};\n$/)
     expect(await read("x'];alert(1)")).not.toContain('alert')
   })
 
-  test('allows the frame to load the images of the theme and no others', async () => {
+  test('cannot be imported by pages that may not show the frame', async () => {
+    const app = await startApp()
+    const { agent_key } = await app.createAgent(`${GREETER}embed: { origins: [https://shop.example] }\n`)
+    const read = (headers: Record<string, string>) =>
+      get(app, `/embed/frame.js?key=${publicPartOf(agent_key)}`, { headers })
+    const allowed = await read({ Origin: 'https://shop.example' })
+    expect([allowed.status, allowed.headers.get('vary')]).toEqual([200, 'Accept-Encoding, Origin'])
+    const other = await read({ Origin: 'https://other.example' })
+    expect([other.status, other.headers.get('cache-control')]).toEqual([403, 'no-store'])
+    expect((await read({})).status).toBe(200)
+  })
+
+  test('lets the frame load its images but no others', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent(THEMED)
     const policy = async (key: string) =>
@@ -237,13 +258,13 @@ describe('the theme in the loader', () => {
   })
 })
 
-test("the widget's compressed loader is at most 7.5 KiB and its compressed frame at most 110 KiB", async () => {
+test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 100 KiB", async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
-  expect(loader?.gzipBytes).toBeLessThanOrEqual(7.5 * KIB)
-  expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
+  expect(loader?.gzipBytes).toBeLessThanOrEqual(6 * KIB)
+  expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(100 * KIB)
 })
 
-test('the startup error for a missing widget build contains the build command', async () => {
+test('the startup error for a missing widget build names the build command', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-widget-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const failure = await loadWidget(pathToFileURL(`${folder}/`)).catch((error: unknown) => error)

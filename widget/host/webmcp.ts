@@ -2,8 +2,7 @@
  * Records tools that the page registers through WebMCP (`ModelContext`) after this code has loaded, even in
  * browsers without WebMCP. Native WebMCP continues to work.
  */
-import { shared, sharedPage } from '../page.ts'
-import type { HostedTool } from './page-tools.ts'
+import { shared, sharedPage } from './page.ts'
 
 /** See WebMCP, ModelContextTool. */
 interface ModelContextTool {
@@ -14,18 +13,19 @@ interface ModelContextTool {
   execute(input: Record<string, unknown>): unknown
 }
 
-type Tools = Map<string, ModelContextTool>
+/** The recorded tools by name. */
+export type WebMcpTools = Map<string, ModelContextTool>
 
 type Method = (...given: unknown[]) => unknown
 type ModelContext = Partial<Record<string, Method>>
 
 /** Returns the tools registered so far; the first call starts recording. */
-export function recordWebMcp(): Tools {
+export function recordWebMcp(): WebMcpTools {
   return shared('webmcp', startRecording)
 }
 
-function startRecording(): Tools {
-  const tools: Tools = new Map()
+function startRecording(): WebMcpTools {
+  const tools: WebMcpTools = new Map()
   const recorders = createRecorders(tools)
   const places = [document, navigator] as { modelContext?: ModelContext }[]
   const native = places.find(
@@ -56,7 +56,7 @@ function define(holder: object, name: string, value: unknown): void {
 }
 
 /** `unregisterTool` and `provideContext` come from earlier drafts, which pages still use. */
-function createRecorders(tools: Tools) {
+function createRecorders(tools: WebMcpTools) {
   const publish = () => sharedPage().widget?.publishTools()
   const unregisterTool = (name: string) => {
     tools.delete(name)
@@ -78,9 +78,4 @@ function createRecorders(tools: Tools) {
       addAll(context?.tools ?? [])
     },
   }
-}
-
-/** Returns the recorded tools without validating them; the frame does that. */
-export function hostWebMcpTools(tools: Tools): [name: string, HostedTool][] {
-  return [...tools.values()].map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
 }

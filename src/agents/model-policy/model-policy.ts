@@ -1,21 +1,21 @@
 /** Reads and replaces an agent's model policy. */
-import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
-import { lockTenant } from '../identity/keys.ts'
-import { unixSeconds } from '../lib/clock.ts'
-import { ServiceError } from '../lib/errors.ts'
-import { isAllowed, type ModelPolicy } from '../models/policy.ts'
-import { getBudget, writeBudget } from '../usage/budgets.ts'
-import { getAgent } from './agents.ts'
-import { type AgentDirectory, agentNotFound } from './cache.ts'
-import type { Dependencies } from './dependencies.ts'
+import { type Actor, type AuditDeps, recordAudit } from '../../identity/audit.ts'
+import { lockTenant } from '../../identity/keys.ts'
+import { unixSeconds } from '../../lib/clock.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { isAllowed, type ModelPolicy } from '../../models/policy.ts'
+import { getBudget, writeBudget } from '../../usage/budgets.ts'
+import { getAgent } from '../agents.ts'
+import { type AgentDirectory, agentNotFound } from '../cache.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { updateUnversioned } from '../store.ts'
 import {
   type AgentModelPolicy,
   type ModelPolicyBody,
   renderModelPolicy,
   toBudget,
   toModelPolicy,
-} from './policy-schema.ts'
-import { updateUnversioned } from './store.ts'
+} from './schema.ts'
 
 type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models'> & { readonly agents: AgentDirectory }
 

@@ -1,23 +1,18 @@
 /** Opens the page's end of the channel to the frame: a window message handshake, then one port. */
+import type { HostWidget } from '../host/extras.ts'
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
 
-/** Maximum time for the frame to load and respond, in milliseconds. */
-const HELLO_TIMEOUT_MS = 15_000
-
 interface Channel {
-  /** Loads the frame from this address, without adding an entry to the page's session history. */
-  readonly load: (address: string) => void
   /** Returns false and drops the message if the frame is not connected. */
   readonly post: (message: PageMessage) => boolean
+  readonly disconnect: () => void
 }
 
 interface ChannelEvents {
   /** Called whenever the frame has loaded and connected, including reloads. */
   readonly onConnect: () => void
   readonly onMessage: (message: FrameMessage) => void
-  /** Called if the frame does not respond. */
-  readonly onSilence: () => void
 }
 
 /**
@@ -25,17 +20,14 @@ interface ChannelEvents {
  * address.
  */
 export function openChannel(
-  frame: HTMLIFrameElement,
+  { frame, ended, isLoaded, waitForFrame }: HostWidget,
   events: ChannelEvents,
-  ended: AbortController,
 ): Channel {
   let session = ''
   let port: MessagePort | undefined
-  let timer: ReturnType<typeof setTimeout> | undefined
   const originOf = () => new URL(frame.src).origin
 
   function disconnect(): void {
-    clearTimeout(timer)
     port?.close()
     port = undefined
   }
@@ -45,34 +37,19 @@ export function openChannel(
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
-  /**
-   * Starts a timeout. If the browser blocks the frame or the server does not respond, no other event reports
-   * it.
-   */
-  function expectHello(): void {
+  /** If the browser has blocked the frame or the server has not responded, no other event reports it. */
+  function startHandshake(): void {
     disconnect()
-    timer = setTimeout(events.onSilence, HELLO_TIMEOUT_MS)
-  }
-
-  frame.onload = () => {
-    // An empty frame, until the visitor needs the chat.
-    if (!frame.src) return
-    expectHello()
+    waitForFrame(true)
     session = newId()
     greet('page-hello', [])
   }
 
   function receiveHello({ source, origin, data }: MessageEvent<unknown>): void {
-    if (
-      !frame.src ||
-      source !== frame.contentWindow ||
-      origin !== originOf() ||
-      port !== undefined ||
-      !isRecord(data)
-    )
+    if (source !== frame.contentWindow || origin !== originOf() || port !== undefined || !isRecord(data))
       return
     if (data.protocol !== PROTOCOL || data.type !== 'frame-hello' || data.session !== session) return
-    clearTimeout(timer)
+    waitForFrame(false)
     const { port1, port2 } = new MessageChannel()
     port = port1
     port1.onmessage = (event: MessageEvent<unknown>) => {
@@ -83,17 +60,11 @@ export function openChannel(
   }
 
   window.addEventListener('message', receiveHello, ended)
-  ended.signal.onabort = disconnect
+  ended.signal.addEventListener('abort', disconnect)
+  frame.onload = startHandshake
+  if (isLoaded) startHandshake()
   return {
-    load(address) {
-      const parent = frame.parentNode
-      // Removes and inserts the frame, so that the new address does not add an entry to the page's session
-      // history.
-      frame.remove()
-      frame.src = address
-      parent?.append(frame)
-      expectHello()
-    },
+    disconnect,
     post(message) {
       port?.postMessage(message)
       return port !== undefined

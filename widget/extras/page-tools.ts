@@ -1,6 +1,9 @@
-/** Hosts the tools in the `tools` option; a call runs the page's listeners and its `onToolCall`. */
-import type { PageTool } from '../../options.ts'
-import type { WidgetEvents } from '../events.ts'
+/** Hosts the page's tools: those in the `tools` option, and those that the page registered through WebMCP. */
+import type { WidgetEvents } from '../host/events.ts'
+import type { HostWidget } from '../host/extras.ts'
+import type { WebMcpTools } from '../host/webmcp.ts'
+import { NO_TOOL_HANDLER } from '../messages.ts'
+import type { PageTool } from '../options.ts'
 
 /** A tool with its handler. */
 export interface HostedTool {
@@ -16,6 +19,7 @@ export interface HostedTool {
 /** Publishes a call to the page, and returns the result of the page's callback. */
 export type PublishCall = (call: WidgetEvents['tool-call']) => unknown
 
+/** A call runs the page's listeners and its `onToolCall`. */
 export function hostPageTools(
   tools: readonly PageTool[],
   publishCall: PublishCall,
@@ -40,4 +44,19 @@ export function hostPageTools(
       },
     ]
   })
+}
+
+/** Returns the tools of the page at this time, by name. */
+export function listTools(widget: HostWidget): ReadonlyMap<string, HostedTool> {
+  const own = hostPageTools(widget.options.tools, (call) => {
+    const { onToolCall } = widget.options
+    if (!widget.notify('tool-call', call) && !onToolCall) throw NO_TOOL_HANDLER
+    return onToolCall?.(call.tool, call.args, call.sendResult)
+  })
+  return new Map([...hostWebMcpTools(widget.webMcpTools), ...own])
+}
+
+/** Returns the recorded tools without validating them; the frame does that. */
+function hostWebMcpTools(tools: WebMcpTools): [name: string, HostedTool][] {
+  return [...tools.values()].map((tool) => [tool.name, { tool, call: (args) => tool.execute(args) }])
 }

@@ -1,6 +1,6 @@
 /** Implements the page's MCP server, which lists and calls the page's tools (MCP 2025-11-25, Tools). */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
-import { isRecord, isText, isWithinLimit, toPlain } from '../../values.ts'
+import { isRecord, isText, isWithinLimit, toPlain } from '../values.ts'
 import type { HostedTool } from './page-tools.ts'
 
 /** Prefix of page tools in the frame; removed before the page sees a name. */
@@ -74,7 +74,7 @@ const description = {
  * Converts a tool to MCP's format. If JSON cannot represent the tool, returns only its name, so that the
  * frame reports it.
  */
-function renderTool([key, { tool }]: [name: string, HostedTool]) {
+export function renderTool([key, { tool }]: [name: string, HostedTool]) {
   const name = PREFIX + key
   const { description, inputSchema, annotations } = tool
   try {

@@ -6,12 +6,12 @@ import {
   listFallbacks,
   type ModelName,
   type ModelPolicy,
-} from '../models/policy.ts'
-import type { ModelRoute } from '../providers/provider.ts'
-import type { Budget, getBudget } from '../usage/budgets.ts'
-import type { Agent } from './cache.ts'
-import type { Dependencies } from './dependencies.ts'
-import { AgentReference } from './schema.ts'
+} from '../../models/policy.ts'
+import type { ModelRoute } from '../../providers/provider.ts'
+import type { Budget, getBudget } from '../../usage/budgets.ts'
+import type { Agent } from '../cache.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { AgentReference } from '../schema.ts'
 
 const MOST_ALLOWED = 200
 const MOST_FALLBACKS = 10

@@ -1,0 +1,42 @@
+/**
+ * Receives webhooks and posts them to Slack. Start with
+ * PORT=8080 WEBHOOK_SECRET=whsec_… SLACK_WEBHOOK_URL=https://hooks.slack.com/… node examples/webhook-slack.mjs
+ */
+import { createServer } from 'node:http'
+import { Webhook } from 'standardwebhooks'
+
+const { PORT = '8080', WEBHOOK_SECRET, SLACK_WEBHOOK_URL } = process.env
+const webhook = new Webhook(WEBHOOK_SECRET)
+
+async function readText(request) {
+  const pieces = []
+  for await (const piece of request) pieces.push(piece)
+  return Buffer.concat(pieces).toString()
+}
+
+function describe({ type, data }) {
+  const link = data.url ? `<${data.url}|${data.conversation_id}>` : (data.conversation_id ?? '')
+  return [`*${type}* ${link}`, data.error_code, data.text].filter(Boolean).join('\n')
+}
+
+const server = createServer(async (request, response) => {
+  const text = await readText(request)
+  let event
+  try {
+    event = webhook.verify(text, request.headers)
+  } catch {
+    response.writeHead(401).end()
+    return
+  }
+  // Without a success, Parley sends the event again later.
+  const answer = await fetch(SLACK_WEBHOOK_URL, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ text: describe(event) }),
+  }).catch(() => ({ ok: false }))
+  response.writeHead(answer.ok ? 204 : 502).end()
+})
+
+server.listen(Number(PORT), '127.0.0.1', () => {
+  process.stdout.write(`listening on port ${server.address().port}\n`)
+})

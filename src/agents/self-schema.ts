@@ -1,0 +1,104 @@
+/** Defines the agent fields that an agent key may read, and renders them. */
+import { z } from 'zod'
+import { findDefaultModel } from '../models/policy.ts'
+import type { Agent } from './cache.ts'
+import { type AgentTool, describeTool, PageTools, toolName } from './definition.ts'
+import {
+  AttachmentsView,
+  type AttachmentType,
+  DisclaimerView,
+  renderAttachments,
+  renderDisclaimer,
+  renderStorage,
+} from './definition-parts.ts'
+import type { Dependencies } from './dependencies.ts'
+import { agentId, modelOf } from './schema.ts'
+import { ThemeView } from './theme.ts'
+
+/** The agent fields that an agent key may read. Never includes the instructions. */
+export const AgentSelf = z
+  .strictObject({
+    id: agentId,
+    name: z.string(),
+    model: z.string(),
+    tools: z.array(
+      z.strictObject({
+        name: z.string(),
+        description: z.string(),
+        inputSchema: z.record(z.string(), z.unknown()),
+      }),
+    ),
+    pageTools: PageTools,
+    greeting: z.string().nullable(),
+    title: z.string().nullable(),
+    starters: z.array(z.string()),
+    theme: ThemeView,
+    disclaimer: DisclaimerView,
+    dictation: z.boolean().meta({ description: 'Whether visitors may dictate messages.' }),
+    readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
+    attachments: AttachmentsView,
+    followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
+    conversations: z.strictObject({
+      stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
+      keep_days: z
+        .int()
+        .nullable()
+        .meta({ description: 'Number of days for which a conversation is stored after its last activity.' }),
+      notice: z
+        .strictObject({ text: z.string(), url: z.string().nullable() })
+        .nullable()
+        .meta({ description: 'Notice about storage for visitors; null for the default notice.' }),
+      list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
+      delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
+      rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
+      resume_seconds: z.int().meta({
+        description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
+      }),
+    }),
+  })
+  .meta({ id: 'AgentSelf' })
+
+type DescribedAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
+
+export function renderAgentSelf(
+  deps: Pick<Dependencies, 'models' | 'tools' | 'config'>,
+  agent: DescribedAgent,
+): z.output<typeof AgentSelf> {
+  const { definition, row } = agent
+  return {
+    id: row.id,
+    name: definition.name,
+    model: modelOf(deps, agent),
+    tools: definition.tools.map((tool) => renderTool(deps, tool)),
+    pageTools: definition.pageTools,
+    greeting: definition.embed?.greeting ?? null,
+    title: definition.embed?.title ?? null,
+    starters: definition.embed?.starters ?? [],
+    theme: definition.embed?.theme ?? {},
+    disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
+    dictation: definition.embed?.dictation ?? false,
+    readAloud: definition.embed?.readAloud ?? false,
+    attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
+    followUps: definition.embed?.followUps ?? false,
+    conversations: renderStorage(deps.config.conversations, definition.conversations),
+  }
+}
+
+/** Returns whether the agent's default model accepts a type of attachment. */
+function acceptedBy(
+  { models }: Pick<Dependencies, 'models'>,
+  { definition, policy }: Pick<Agent, 'definition' | 'policy'>,
+): (type: AttachmentType) => boolean {
+  const route = findDefaultModel(models, { policy, ownModel: definition.model })?.route
+  return (type) => route === undefined || models.takes(route, type)
+}
+
+/** Renders a tool. A tool without a known schema gets the schema of an empty object. */
+function renderTool({ tools }: Pick<Dependencies, 'tools'>, tool: AgentTool) {
+  const {
+    name,
+    description = '',
+    inputSchema = { type: 'object', properties: {} },
+  } = describeTool(tool, tools.find(toolName(tool)))
+  return { name, description, inputSchema }
+}

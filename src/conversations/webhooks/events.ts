@@ -1,0 +1,76 @@
+/** Describes the changes of conversations to webhooks. */
+import type { ConversationDb } from '../../db/open.ts'
+import { deleteTextsOf, insertDeliveries } from '../../webhooks/deliveries.ts'
+import type { EventPublisher } from '../../webhooks/dependencies.ts'
+import type { NewDelivery, Subscribers } from '../../webhooks/events.ts'
+import { type NewItem, textOf } from '../item-store.ts'
+
+interface About {
+  readonly tenantId: string
+  /** Empty without an agent. */
+  readonly agentId: string
+  readonly conversationId: string
+}
+
+/** Without a publisher, as in tests of one module, changes are not reported. */
+type Publisher = Pick<EventPublisher, 'find'> | undefined
+
+/** Prepares the event of a new conversation with its first items. */
+export async function prepareCreated(
+  publisher: Publisher,
+  about: About,
+  { channel, visitorId, items }: { channel: string; visitorId: string | null; items: readonly NewItem[] },
+): Promise<readonly NewDelivery[]> {
+  const subscribers = await publisher?.find()
+  const data = { mode: 'model', revision: 0, channel, visitor_id: visitorId }
+  return (
+    subscribers?.prepare({ type: 'conversation.created', ...about, data, text: { text: textOf(items) } }) ??
+    []
+  )
+}
+
+/** Prepares the event of a turn that ends with an error; its transaction adds the status, the mode and the revision. */
+export async function prepareFailed(
+  publisher: Publisher,
+  { tenantId, agentId, conversationId }: About,
+  turnId: string,
+  failure: { readonly code: string } | undefined,
+): Promise<readonly NewDelivery[]> {
+  if (failure === undefined) return []
+  const subscribers = await publisher?.find()
+  const data = { turn_id: turnId, error_code: failure.code }
+  return subscribers?.prepare({ type: 'turn.failed', tenantId, agentId, conversationId, data }) ?? []
+}
+
+export type DeletionReason = 'deleted' | 'expired' | 'agent_deleted' | 'visitor_erased'
+
+/** Reports deleted conversations in the transaction that deletes them. */
+export interface Deletion {
+  readonly subscribers: Subscribers | undefined
+  readonly reason: DeletionReason
+}
+
+export async function prepareDeletion(publisher: Publisher, reason: DeletionReason): Promise<Deletion> {
+  return { subscribers: await publisher?.find(), reason }
+}
+
+/** Stores the events of conversations that the transaction deletes next, and deletes their text from other events. */
+export async function recordDeletion(
+  trx: ConversationDb,
+  ids: readonly string[],
+  { subscribers, reason }: Deletion,
+): Promise<void> {
+  await deleteTextsOf(trx, ids)
+  if (subscribers === undefined || subscribers.isEmpty) return
+  const rows = await trx
+    .selectFrom('conversations')
+    .select(['id', 'tenant', 'agent_id', 'mode', 'revision'])
+    .where('id', 'in', ids)
+    .execute()
+  const deliveries = rows.flatMap(({ id, tenant, agent_id, mode, revision }) => {
+    const data = { mode, revision: revision + 1, reason }
+    const about = { tenantId: tenant, agentId: agent_id, conversationId: id }
+    return subscribers.prepare({ type: 'conversation.deleted', ...about, data })
+  })
+  await insertDeliveries(trx, deliveries)
+}

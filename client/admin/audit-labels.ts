@@ -28,6 +28,7 @@ export const actionNames = {
   'provider.update': 'Provider changed',
   'provider.delete': 'Provider deleted',
   'provider.test': 'Provider tested',
+  'visitor.erase': 'Visitor erased',
   'webhook.create': 'Webhook created',
   'webhook.update': 'Webhook changed',
   'webhook.delete': 'Webhook deleted',
@@ -61,7 +62,7 @@ export const actionGroups = [
   { group: 'Deletions', actions: ['agent.bin', 'agent.delete', 'file.delete', 'artifact.delete'] },
   {
     group: 'Conversations',
-    actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire'],
+    actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire', 'visitor.erase'],
   },
   {
     group: 'Providers',

@@ -1,4 +1,4 @@
-/** Lists, exports and deletes the conversations of all tenants for the operator's commands. */
+/** Lists, exports, deletes and erases the conversations of all tenants, for the operator's commands and erasures. */
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { type ConversationDatabase, createConversationStorage } from '../db/open.ts'
@@ -10,11 +10,29 @@ import { deleteNow } from './retention/rows.ts'
 import type { ConversationRow } from './store.ts'
 import { prepareDeletion } from './webhooks/events.ts'
 
+export { prepareDeletion } from './webhooks/events.ts'
+
 export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
 export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
 export { ItemData } from './inline-data/item-data.ts'
 export { renderConversations } from './requests.ts'
+export {
+  claimErasure,
+  deleteVisitor,
+  type ErasureCounts,
+  type ErasureRow,
+  eraseConversations,
+  findErasure,
+  findErasureOf,
+  finishErasure,
+  insertErasure,
+  isErased,
+  listConversationIds,
+  listUnfinishedErasures,
+  noCounts,
+} from './retention/erasure.ts'
+export { countConversations, findVisitor, listVisitorRows, type OwnedVisitor } from './retention/visitors.ts'
 export type { ConversationRow } from './store.ts'
 
 /** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */

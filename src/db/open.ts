@@ -13,6 +13,7 @@ export type {
   ConversationDb,
   ConversationNoteTable,
   ConversationTable,
+  ErasureTable,
   ConversationTables,
   ItemDataTable,
   ItemTable,

@@ -13,7 +13,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
-import { type Context, deleteOwn, findOwnConversation, readOwnPage, requireVisitor } from './visitors.ts'
+import { assertNotErased, type Context, deleteOwn, findOwnConversation, readOwnPage, requireVisitor } from './visitors.ts'
 
 type Handler = (context: Context, input: unknown) => Promise<unknown>
 
@@ -44,10 +44,11 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
   return {
     ...operation,
     auth: { ...operation.auth, callers: ['parent', 'agent'] },
-    run(call: Call<Dependencies, AnyCaller, unknown>) {
+    async run(call: Call<Dependencies, AnyCaller, unknown>) {
       if (call.context.caller.kind !== 'agent') return operation.run(call as never)
       const context = call.context as unknown as Context
       requireVisitor(context)
+      await assertNotErased(context)
       const handler = handlers[name]
       if (handler === undefined) throw new ServiceError('not_found', 'Visitors cannot use this operation.')
       return handler(context, call.input)

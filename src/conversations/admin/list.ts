@@ -9,6 +9,7 @@ export interface ConversationFilter {
   /** Undefined for all tenants. */
   readonly tenantId?: string | undefined
   readonly agentId?: string | undefined
+  readonly visitorId?: string | undefined
   readonly from?: number | undefined
   readonly to?: number | undefined
 }
@@ -16,12 +17,13 @@ export interface ConversationFilter {
 /** Lists a page of conversations by creation time. */
 export function listAnyConversations(
   db: ConversationDb,
-  { tenantId, agentId, from, to }: ConversationFilter,
+  { tenantId, agentId, visitorId, from, to }: ConversationFilter,
   { limit, after, order }: PageOptions,
 ): Promise<ConversationRow[]> {
   let query = db.selectFrom('conversations').selectAll()
   if (tenantId !== undefined) query = query.where('tenant', '=', tenantId)
   if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
+  if (visitorId !== undefined) query = query.where('visitor_id', '=', visitorId)
   if (from !== undefined) query = query.where('position', '>=', from * MICROSECONDS)
   if (to !== undefined) query = query.where('position', '<', to * MICROSECONDS)
   if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)

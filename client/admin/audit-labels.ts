@@ -62,7 +62,13 @@ export const actionGroups = [
   { group: 'Deletions', actions: ['agent.bin', 'agent.delete', 'file.delete', 'artifact.delete'] },
   {
     group: 'Conversations',
-    actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire', 'visitor.erase'],
+    actions: [
+      'conversation.read',
+      'conversation.export',
+      'conversation.delete',
+      'conversation.expire',
+      'visitor.erase',
+    ],
   },
   {
     group: 'Providers',

@@ -10,8 +10,6 @@ import { deleteNow } from './retention/rows.ts'
 import type { ConversationRow } from './store.ts'
 import { prepareDeletion } from './webhooks/events.ts'
 
-export { prepareDeletion } from './webhooks/events.ts'
-
 export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
 export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
@@ -34,6 +32,7 @@ export {
 } from './retention/erasure.ts'
 export { countConversations, findVisitor, listVisitorRows, type OwnedVisitor } from './retention/visitors.ts'
 export type { ConversationRow } from './store.ts'
+export { prepareDeletion } from './webhooks/events.ts'
 
 /** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */
 export async function deleteAnyConversation(

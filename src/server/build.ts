@@ -138,7 +138,10 @@ function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>)
 }
 
 function createConversations(
-  deps: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'> & {
+  deps: Pick<
+    Deps,
+    'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'
+  > & {
     readonly bus: Bus
     readonly isOnlyServer: boolean
     readonly webhooks: WebhookService

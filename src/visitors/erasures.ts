@@ -58,7 +58,9 @@ export class Erasures {
   /** Continues the erasures of stopped processes, now and regularly, until `close`. */
   start(): void {
     const resume = () =>
-      this.resume().catch((error) => this.deps.log.warn({ err: error }, 'could not continue erasures; will retry'))
+      this.resume().catch((error) =>
+        this.deps.log.warn({ err: error }, 'could not continue erasures; will retry'),
+      )
     this.timer = setInterval(resume, RESUME_EVERY_MS).unref()
     void resume()
   }
@@ -74,13 +76,18 @@ export class Erasures {
     const earlier = opened && (await findErasureOf(opened.read, tenantId, visitorId))
     if (earlier !== undefined && (visitor === undefined || earlier.status === 'running')) return earlier
     if (opened === undefined || visitor === undefined)
-      throw new ServiceError('not_found', `Visitor with id '${visitorId}' not found.`, { param: 'visitor_id' })
+      throw new ServiceError('not_found', `Visitor with id '${visitorId}' not found.`, {
+        param: 'visitor_id',
+      })
     const agentId = visitor.kind === 'anonymous' ? visitor.issuer : ''
     return this.insert(opened, actor, { tenantId, visitorId, agentId })
   }
 
   /** Erases a visitor of any tenant, whose row may be missing, and waits for the end. */
-  async erase(actor: Actor, visitor: Pick<ErasureRow, 'tenant' | 'visitor_id' | 'agent_id'>): Promise<ErasureRow> {
+  async erase(
+    actor: Actor,
+    visitor: Pick<ErasureRow, 'tenant' | 'visitor_id' | 'agent_id'>,
+  ): Promise<ErasureRow> {
     const opened = await this.deps.storage.open()
     const { tenant: tenantId, visitor_id: visitorId, agent_id: agentId } = visitor
     const { id } = await this.insert(opened, actor, { tenantId, visitorId, agentId })

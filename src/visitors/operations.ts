@@ -27,7 +27,14 @@ import {
   ToolResultsInput,
 } from './schema.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
-import { assertNotErased, beginSession, type Context, deleteOwn, listOwn, openConversation } from './visitors.ts'
+import {
+  assertNotErased,
+  beginSession,
+  type Context,
+  deleteOwn,
+  listOwn,
+  openConversation,
+} from './visitors.ts'
 
 const { query, mutation } = operationsOf<Dependencies>()('Conversations', { callers: ['agent'] })
 

@@ -13,7 +13,14 @@ import { ServiceError } from '../lib/errors.ts'
 import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
-import { assertNotErased, type Context, deleteOwn, findOwnConversation, readOwnPage, requireVisitor } from './visitors.ts'
+import {
+  assertNotErased,
+  type Context,
+  deleteOwn,
+  findOwnConversation,
+  readOwnPage,
+  requireVisitor,
+} from './visitors.ts'
 
 type Handler = (context: Context, input: unknown) => Promise<unknown>
 

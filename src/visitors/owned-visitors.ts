@@ -20,14 +20,22 @@ interface VisitorQuery extends PageQuery {
 }
 
 /** Lists a tenant's visitors who have stored a turn, last seen first. @throws ServiceError */
-export async function listOwnedVisitors({ conversations }: Dependencies, tenantId: string, query: VisitorQuery) {
+export async function listOwnedVisitors(
+  { conversations }: Dependencies,
+  tenantId: string,
+  query: VisitorQuery,
+) {
   const opened = await conversations.storage.find()
   const { rows, hasMore } = await readPage(query, {
     find: async (id) => opened && findVisitor(opened.read, id, tenantId),
     list: async (limit, after) =>
       opened === undefined ? [] : listVisitorRows(opened.read, { ...query, tenantId }, { limit, after }),
   })
-  return { object: 'list' as const, data: opened === undefined ? [] : await render(opened, rows), has_more: hasMore }
+  return {
+    object: 'list' as const,
+    data: opened === undefined ? [] : await render(opened, rows),
+    has_more: hasMore,
+  }
 }
 
 /** @throws ServiceError `not_found` */

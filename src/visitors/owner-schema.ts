@@ -23,7 +23,9 @@ export const VisitorsQuery = z.strictObject({
   after: reference().optional().meta({ description: 'Id of the last visitor of the previous page.' }),
   subject: label().optional().meta({ description: 'Only visitors with this subject.' }),
   email: label().optional().meta({ description: 'Only visitors with this e-mail address.' }),
-  q: searchText().optional().meta({ description: 'Text in the id, the subject, the e-mail address or the name.' }),
+  q: searchText()
+    .optional()
+    .meta({ description: 'Text in the id, the subject, the e-mail address or the name.' }),
 })
 
 export const Visitor = z
@@ -65,7 +67,8 @@ export const Erasure = z
     finished_at: seconds.nullable(),
     remains: z.array(z.string()).meta({ description: 'What the erasure does not delete.' }),
     digest: z.string().nullable().meta({
-      description: 'SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null while it runs.',
+      description:
+        'SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null while it runs.',
     }),
   })
   .meta({ id: 'Erasure' })

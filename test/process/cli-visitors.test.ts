@@ -12,21 +12,30 @@ vi.setConfig({ testTimeout: 90_000 })
 test('commands find, export and erase a visitor, and erase again after a restore', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
-  const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, JSON.parse(storingAgent()))
+  const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, {
+    yaml: storingAgent(),
+  })
   const one = await beginSession(server as never, agent.agent_key)
   await sayAndWait(one, 'A canary in the text.')
   const parley = (...words: string[]) => runCommandInProcess(['visitors', ...words], { folder })
   const found = await parley('find', one.id.slice(8))
   expect(found.stdout).toMatch(new RegExp(`ID +KEY +KIND .*\n${one.id} .* anonymous`))
   const exported = await parley('export', one.id)
-  const objects = exported.stdout.trimEnd().split('\n').map((line) => JSON.parse(line).object)
+  const objects = exported.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).object)
   expect(objects).toEqual(['visitor', 'turn', 'export.end'])
   await server.stop()
   await cp(join(folder, 'data'), join(folder, 'saved'), { recursive: true })
   expect((await parley('erase', one.id)).stderr).toContain('add --yes to confirm')
   const erased = await parley('erase', one.id, '--yes', '--json')
   const receipt = JSON.parse(erased.stdout)
-  expect(receipt).toMatchObject({ status: 'done', visitor_id: one.id, counts: { conversations: 1, turns: 1 } })
+  expect(receipt).toMatchObject({
+    status: 'done',
+    visitor_id: one.id,
+    counts: { conversations: 1, turns: 1 },
+  })
   expect((await parley('export', one.id)).stderr).toContain(`There is no visitor ${one.id}`)
   await cp(join(folder, 'saved'), join(folder, 'data'), { recursive: true, force: true })
   await writeFile(join(folder, 'receipts'), `${erased.stdout}\n`)

@@ -142,7 +142,14 @@ export async function eraseConversations(
 async function countRows(trx: ConversationDb, ids: readonly string[]): Promise<ErasureCounts> {
   const turns = trx.selectFrom('turns').select('turns.id').where('conversation_id', 'in', ids)
   const count = async (
-    table: 'conversations' | 'turns' | 'items' | 'item_texts' | 'item_data' | 'conversation_notes' | 'webhook_deliveries',
+    table:
+      | 'conversations'
+      | 'turns'
+      | 'items'
+      | 'item_texts'
+      | 'item_data'
+      | 'conversation_notes'
+      | 'webhook_deliveries',
   ) => {
     const by = table === 'conversations' ? 'conversations.id' : `${table}.conversation_id`
     const { n } = await trx

@@ -11,9 +11,9 @@ import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { NewDelivery } from '../../webhooks/events.ts'
 import { recordVisitor } from '../feed/rows.ts'
-import { isErased } from '../retention/erasure.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, insertDataRows, insertItemRows, insertTurnData } from '../item-store.ts'
+import { isErased } from '../retention/erasure.ts'
 import {
   expireIdempotencyKey,
   findConversation,

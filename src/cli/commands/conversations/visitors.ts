@@ -34,7 +34,10 @@ export function find(text: string, { key, json = false }: FindOptions): Promise<
     const listed = rows.slice(0, LISTED)
     const ids = listed.map(({ id }) => id)
     const counts = opened === undefined ? new Map() : await countConversations(opened.read, ids)
-    const visitors = listed.map((row) => ({ ...renderVisitor(row, counts.get(row.id) ?? 0), key_id: row.tenant }))
+    const visitors = listed.map((row) => ({
+      ...renderVisitor(row, counts.get(row.id) ?? 0),
+      key_id: row.tenant,
+    }))
     if (json) print(JSON.stringify(visitors))
     else {
       const cells = visitors.map((one) => [
@@ -86,7 +89,9 @@ export function erase(id: string | undefined, { receipts, yes, json = false }: E
       }
       const receipt = renderErasure(await erasures.erase(commandActor(), found), database)
       if (receipt.status !== 'done')
-        throw new StartupError(`The erasure ${receipt.id} could not be finished; a running server continues it.`)
+        throw new StartupError(
+          `The erasure ${receipt.id} could not be finished; a running server continues it.`,
+        )
       const { conversations, turns } = receipt.counts
       printResult(json, receipt, `erased ${visitorId}: ${conversations} conversations, ${turns} turns`)
     }

@@ -67,7 +67,7 @@ async function bundle(
     build: {
       write: false,
       target: 'es2022',
-      // Browsers of 2024, which support `light-dark()`.
+      // Browsers released in 2024, which support `light-dark()`.
       cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
       cssCodeSplit: false,
       modulePreload: false,
@@ -127,7 +127,7 @@ async function writeAs(folder: string, file: string, code: Uint8Array): Promise<
   }
 }
 
-/** Rolldown names scripts that load chunks, because each contains the names of others. */
+/** Rolldown names the scripts that load chunks, because each of them contains the names of others. */
 const chunked: Rolldown.OutputOptions = {
   format: 'es',
   hashCharacters: 'hex',

@@ -19,6 +19,8 @@ export const actionNames = {
   'agent.restore': 'Agent restored',
   'agent.delete': 'Agent deleted',
   'file.delete': 'File deleted',
+  'artifact.bin': 'Artifact moved to the bin',
+  'artifact.restore': 'Artifact restored',
   'artifact.delete': 'Artifact deleted',
   'conversation.read': 'Conversation read',
   'conversation.export': 'Conversations exported',
@@ -59,7 +61,17 @@ export const actionGroups = [
   { group: 'Claims', actions: ['key.claim'] },
   { group: 'Policies and budgets', actions: ['policy.set', 'budget.set'] },
   { group: 'Agents', actions: ['agent.create', 'agent.update', 'agent.restore'] },
-  { group: 'Deletions', actions: ['agent.bin', 'agent.delete', 'file.delete', 'artifact.delete'] },
+  {
+    group: 'Deletions',
+    actions: [
+      'agent.bin',
+      'agent.delete',
+      'file.delete',
+      'artifact.bin',
+      'artifact.restore',
+      'artifact.delete',
+    ],
+  },
   {
     group: 'Conversations',
     actions: [

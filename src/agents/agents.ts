@@ -28,8 +28,8 @@ export interface DefinitionText {
 
 /**
  * Creates an agent and its key in one transaction.
- * @throws ServiceError `invalid_value`; `too_large` for the definition or the agent limit; `invalid_api_key`
- * if the parent key was just revoked.
+ * @throws ServiceError `invalid_value`; `too_large` if the definition is too large or the agent limit is
+ * reached; `invalid_api_key` if the parent key was just revoked.
  */
 export async function createAgent(
   deps: AgentDeps & Pick<Dependencies, 'config'>,

@@ -75,7 +75,7 @@ export async function listBinnedAgents(
 
 /**
  * Restores an agent with its keys and its versions.
- * @throws ServiceError `not_found` if it is not in the bin; `too_large` for the agent limit.
+ * @throws ServiceError `not_found` if it is not in the bin; `too_large` if the agent limit is reached.
  */
 export async function restoreBinnedAgent(
   deps: BinDeps,

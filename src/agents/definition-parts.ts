@@ -1,4 +1,4 @@
-/** Defines the parts of the agent definition that state what is stored, and helpers for all parts. */
+/** Defines the `conversations`, `attachments` and `disclaimer` parts of the agent definition, and schema helpers. */
 import { z } from 'zod'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { orMissing } from '../lib/formats/json-schema.ts'
@@ -45,6 +45,7 @@ const VisitorRights = mappingOf(
     {
       list: permission(),
       delete: permission(),
+      rate: permission(),
       /** Maximum time since the last activity of a conversation that the widget continues. */
       resume: duration(0).default('24h'),
     },
@@ -121,7 +122,7 @@ function isWebUrl(text: string): boolean {
 const DAY_SECONDS = 86_400
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: DAY_SECONDS }
 
-/** Returns the seconds of a duration such as `30d`. */
+/** Converts a duration such as `30d` to seconds. */
 export function toSeconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitSeconds[duration.slice(-1)] as number)
 }
@@ -163,7 +164,7 @@ function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
 }
 
-/** Bounds of the attachments that visitors may add to one message. */
+/** Bounds for the attachments that visitors may add to one message. */
 const MAX_ATTACHMENTS = 10
 const MIN_ATTACHMENT_BYTES = 1024
 const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
@@ -236,7 +237,15 @@ export function renderStorage(
   conversations: z.infer<typeof AgentConversations> | undefined,
 ) {
   if (!isAllowed || conversations === undefined)
-    return { stored: false, keep_days: null, notice: null, list: false, delete: false, resume_seconds: 0 }
+    return {
+      stored: false,
+      keep_days: null,
+      notice: null,
+      list: false,
+      delete: false,
+      rate: false,
+      resume_seconds: 0,
+    }
   const { keep, notice, visitor } = conversations
   return {
     stored: true,
@@ -244,6 +253,7 @@ export function renderStorage(
     notice: notice === undefined ? null : { text: notice.text, url: notice.url ?? null },
     list: visitor.list,
     delete: visitor.delete,
+    rate: visitor.rate,
     resume_seconds: toSeconds(visitor.resume),
   }
 }

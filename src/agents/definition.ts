@@ -225,7 +225,10 @@ function mostSpecific(issue: Issue): Issue {
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] }
 }
 
-/** A tool's name, and what the server knows about it. A client that runs the tool may know more. */
+/**
+ * A tool's name, description and schema, as far as the server knows them. A client that runs the tool may
+ * know more.
+ */
 export interface DescribedTool {
   readonly name: string
   readonly description: string | undefined

@@ -41,7 +41,7 @@ export interface AgentPage {
   readonly agents: readonly Agent[]
   /** Undefined if the request set no limit or position and the page contains all agents. */
   readonly hasMore: boolean | undefined
-  /** The last day (UTC) with a call, by agent id; only if the request includes it. */
+  /** The last day (UTC) with a call, by agent id; present only if the request includes it. */
   readonly lastDays?: ReadonlyMap<string, string> | undefined
 }
 

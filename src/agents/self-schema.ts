@@ -50,6 +50,7 @@ export const AgentSelf = z
         .meta({ description: 'Notice about storage for visitors; null for the default notice.' }),
       list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
       delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
+      rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
       resume_seconds: z.int().meta({
         description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
       }),

@@ -25,19 +25,21 @@ import {
 export { moveArtifacts, sumArtifactBytes } from './store.ts'
 
 /**
- * Deletes an artifact in any state. Aborts an active upload, but lets active downloads finish.
- * @throws ServiceError `not_found` if it was already deleted.
+ * Deletes an artifact in any state; with `isBinned`, only one in the bin. Aborts an active upload, but lets active
+ * downloads finish.
+ * @throws ServiceError `not_found` if it was already deleted, or moved to or from the bin.
  */
 export async function removeUpload(
   deps: AuditDeps & Pick<Dependencies, 'clock' | 'log' | 'artifacts'>,
   actor: Actor,
   row: UploadRow,
+  { isBinned = false } = {},
 ): Promise<void> {
   const { id, kind, parent_key_id: tenantId, received_bytes: bytes } = row
   const isLeased = await deps.db.transaction().execute(async (trx) => {
     const lease = (await findUploadRow(trx, row))?.lease_until ?? 0
     await deleteJobs(trx, row.blob)
-    if (!(await removeArtifact(trx, row, 'remove'))) throw artifactNotFound()
+    if (!(await removeArtifact(trx, row, 'remove', isBinned))) throw artifactNotFound()
     await recordEndings(trx, [row], 'deleted', unixSeconds(deps.clock))
     const event = { action: 'artifact.delete', target: { kind: 'artifact', id } } as const
     // Omits file names, which could never be deleted from the audit log.

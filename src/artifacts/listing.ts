@@ -7,7 +7,7 @@ import { reference, searchText } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
 import { ArtifactStatus, artifactKinds, renderStatus } from './schema.ts'
-import { type ArtifactRow, findArtifact, isUnexpired, isUpload, listArtifactRows } from './store.ts'
+import { type ArtifactRow, findArtifact, isUpload, listArtifactRows, liveArtifacts } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(50).meta({ description: 'Maximum number of artifacts to return.' }),
@@ -69,8 +69,7 @@ export async function listArtifacts(
 ): Promise<z.output<typeof ArtifactList>> {
   const now = unixSeconds(clock)
   const by = artifactSorts[query.sort]
-  const own = db.selectFrom('artifacts').selectAll().where('parent_key_id', '=', tenantId)
-  const after = await findListPlace(own.where(isUnexpired(now)), by, query.after)
+  const after = await findListPlace(liveArtifacts(db, tenantId, now), by, query.after)
   const rows = await listArtifactRows(db, tenantId, now, { ...query, by, after, limit: query.limit + 1 })
   const page = toPage(rows, query.limit)
   return { object: 'list', data: page.rows.map((row) => renderListed(row, now)), has_more: page.hasMore }

@@ -4,11 +4,13 @@ import { findItemBlobs } from '../conversations/operator.ts'
 import type { Database } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
 import { listFileBlobs } from '../files/files.ts'
+import type { AuditDeps } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { ResumableStore } from '../storage/blobs.ts'
 import type { NamedBlobs } from '../storage/mark.ts'
 import { type BlobPlace, createSweeper, type Sweeper } from '../storage/sweeper.ts'
+import { purgeArtifactBin } from './bin/bin.ts'
 import { acquireUploadLease } from './coordination.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteOldEndings, recordEndings } from './endings.ts'
@@ -102,8 +104,8 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Creates the sweeper, which also retries failed completions. */
-export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
+/** Creates the sweeper, which also retries failed completions and empties the bin. */
+export function createArtifactSweeper(deps: CompletionDeps & AuditDeps): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
   return createSweeper({
@@ -123,7 +125,10 @@ export function createArtifactSweeper(deps: CompletionDeps): Sweeper {
       metrics.uploadFailed('expired', rows.filter(({ blob }) => blob !== null).length)
       return rows.length
     },
-    afterExpired: () => completeInterruptedUploads(deps),
+    async afterExpired() {
+      await completeInterruptedUploads(deps)
+      await purgeArtifactBin(deps)
+    },
   })
 }
 

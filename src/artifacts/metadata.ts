@@ -172,7 +172,7 @@ export function toCompletedUpload(row: UploadRow): CompletedUpload {
   })
 }
 
-/** The end of a conversion, with the fields of `CompletedUpload`. */
+/** Describes the end of a conversion, with the fields of `CompletedUpload`. */
 export interface EndedConversion extends CompletedUpload {
   /** The same in every delivery of this event, and different from the id of the upload's event. */
   readonly eventId: string

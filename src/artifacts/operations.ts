@@ -4,6 +4,7 @@ import { actorOf } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { operationsOf, withRequestLog } from '../operations/operation.ts'
 import { deleteArtifact, openArtifact, openPoster, reserveArtifact } from './artifacts.ts'
+import { artifactBinOperations } from './bin/operations.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   ArtifactList,
@@ -153,6 +154,8 @@ export const artifactsOperations = {
       return { artifactId: input.artifact_id, deleted: true as const }
     },
   }),
+
+  ...artifactBinOperations,
 
   capabilities: query({
     http: { method: 'GET', path: '/capabilities' },

@@ -24,7 +24,7 @@ const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
 /**
- * Returns `unknown` if the tenant has no such artifact. An upload token can only read why an artifact is
+ * Returns `unknown` if the tenant has no such artifact, or if it is in the bin. An upload token can only read why an artifact is
  * `unknown`. @throws ServiceError `insufficient_permissions`
  */
 export async function readStatus(
@@ -36,10 +36,12 @@ export async function readStatus(
   const ending = row === undefined ? await findEnding(db, caller.tenantId, id) : undefined
   assertAccess(caller, id, row ?? ending)
   const now = unixSeconds(clock)
-  const isOver = row === undefined || (row.expires_at ?? Infinity) <= now
+  const isBinned = row !== undefined && row.binned_at !== null
+  const isOver = row === undefined || isBinned || (row.expires_at ?? Infinity) <= now
   if (!isOver || (row === undefined && ending === undefined)) assertTokenUse(caller, 'view')
   if (row === undefined) return renderUnknown(id, ending?.reason)
   if (row.state === 'unknown') return renderUnknown(id, undefined)
+  if (isBinned) return renderUnknown(id, 'deleted')
   return isOver ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 

@@ -73,6 +73,7 @@ const viewColumns = [
   'acknowledged',
   'outcome',
   'expires_at',
+  'binned_at',
 ] as const
 
 export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
@@ -103,7 +104,7 @@ export async function findViewRow(
   return rows[0]
 }
 
-/** Finds a tenant's artifact or reserved id, unless it expired at or before `now` (Unix seconds). */
+/** Finds a tenant's artifact or reserved id, unless it is in the bin or expired at or before `now` (Unix seconds). */
 export async function findArtifact(
   db: Database,
   tenantId: string,
@@ -155,7 +156,7 @@ export async function deleteExpired(db: Database, id: string, now: number): Prom
   await db.deleteFrom('artifacts').where('id', '=', id).where('expires_at', '<=', now).execute()
 }
 
-/** Identifies an upload by its blob: a later upload of the same artifact can have the same fence. */
+/** Identifies an upload by its blob, because a later upload of the same artifact can have the same fence. */
 export type Upload = Pick<UploadRow, 'blob'>
 
 /**
@@ -277,15 +278,18 @@ export async function releaseOriginal(db: Database, { blob }: Upload): Promise<b
   )
 }
 
+/** Deletes an artifact only if it is in the bin, or only if it is not. Returns false if it was not deleted. */
 export async function removeArtifact(
   db: Database,
   { blob }: Upload,
   occurrence: 'reject' | 'remove',
+  isBinned = false,
 ): Promise<boolean> {
   const result = await db
     .deleteFrom('artifacts')
     .where('blob', '=', blob)
     .where('state', 'in', listStatesBefore(occurrence))
+    .where('binned_at', isBinned ? 'is not' : 'is', null)
     .executeTakeFirst()
   return result.numDeletedRows > 0n
 }
@@ -309,7 +313,8 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
 }
 
 /**
- * Returns the number of bytes that a tenant's artifacts use of its quota. Ignores rows that expired by `now`.
+ * Returns the number of bytes that a tenant's artifacts use of its quota, including the bin. Ignores rows that
+ * expired by `now`.
  */
 export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const { bytes } = await db
@@ -345,11 +350,17 @@ export async function listArtifactRows(
   return pageOf(query, page).execute()
 }
 
-function liveArtifacts(db: Database, tenantId: string, now: number) {
-  return db.selectFrom('artifacts').selectAll().where('parent_key_id', '=', tenantId).where(isUnexpired(now))
+/** Selects a tenant's artifacts and reserved ids, except those that are in the bin or expired by `now`. */
+export function liveArtifacts(db: Database, tenantId: string, now: number) {
+  return db
+    .selectFrom('artifacts')
+    .selectAll()
+    .where('parent_key_id', '=', tenantId)
+    .where('binned_at', 'is', null)
+    .where(isUnexpired(now))
 }
 
-export function isUnexpired(now: number) {
+function isUnexpired(now: number) {
   return (where: ExpressionBuilder<Tables, 'artifacts'>) =>
     where.or([where('expires_at', 'is', null), where('expires_at', '>', now)])
 }

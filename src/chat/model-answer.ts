@@ -263,7 +263,7 @@ function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string
 class Defaults {
   hasChanged = false
 
-  /** Sets each field that is missing, or that has a different type than its default value, to the default. */
+  /** Sets each field to its default value if it is missing or has a different type. */
   fill(fields: Fields, values: Readonly<Fields>): void {
     for (const [name, value] of Object.entries(values)) {
       const known = fields[name]

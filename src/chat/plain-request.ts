@@ -57,7 +57,7 @@ function isConversation(messages: unknown): boolean {
   return true
 }
 
-/** Text messages only, because other messages have fields to check. */
+/** Accepts only text messages, because other messages have fields to check. */
 function isPlainMessage(message: unknown): boolean {
   if (!isJsonObject(message)) return false
   const { role, content } = message

@@ -131,7 +131,7 @@ function addAgentsCommands(agents: Command): void {
     .description('show the changes that definition files would make to agents; with --yes, apply them')
     .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
-    .option('--url <url>', 'address of a server, to use its API instead of the database')
+    .option('--url <url>', 'use the API of the server at this address instead of the database')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
@@ -232,6 +232,23 @@ function addConversationsCommands(conversations: Command): void {
         parseMoment,
       )
       .option('--to <time>', 'only conversations created before this time', parseMoment)
+      .option('--search <words>', 'only conversations with a message that contains these words')
+      .option('--channel <name>', 'only conversations from the widget, api or console')
+      .option('--mode <mode>', 'only conversations in this mode: model, waiting or person')
+      .option('--visitor <id>', 'only conversations of this visitor')
+      .option('--tag <tag>', 'only conversations with this tag')
+      .option('--rating <value>', 'only conversations with a turn that was rated up or down')
+      .option('--reason <reason>', 'only conversations with this reason of a rating or of an incomplete turn')
+      .option('--status <status>', 'only conversations with a turn of this status, or unanswered ones')
+      .option('--error <code>', 'only conversations with a turn that failed with this error code')
+      .option('--tool <name>', 'only conversations with a turn that called this tool')
+      .option('--model <id>', 'only conversations with a turn of this model, or provider/model')
+      .option(
+        '--agent-version <number>',
+        'only conversations with a turn of this version of the agent',
+        parseCount,
+      )
+      .option('--min-tokens <count>', 'only conversations with at least this number of tokens', parseCount)
   addFiltered('list')
     .description('list conversations, newest first')
     .option('--limit <count>', 'maximum number of conversations (50)', parseCount)
@@ -251,6 +268,9 @@ function addConversationsCommands(conversations: Command): void {
   withJson(conversations.command('prune'))
     .description('delete expired conversations now (a running server does this every ten minutes)')
     .action(async ({ json }) => (await load()).prune(json))
+  withJson(conversations.command('reindex'))
+    .description('write the search index of all conversations again')
+    .action(async ({ json }) => (await load()).reindex(json))
 }
 
 function addDataCommands(program: Command): void {

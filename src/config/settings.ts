@@ -56,7 +56,9 @@ const server = {
     .describe('URL at which users and browsers reach the server.'),
   PARLEY_DEVELOPMENT: flag()
     .prefault('false')
-    .describe('Serve pages for developers of Parley, such as /console/_design. `npm run dev` sets it.'),
+    .describe(
+      'Set to true to serve pages for developers of Parley, such as /console/_design. `npm run dev` sets it.',
+    ),
   PARLEY_ALLOWED_HOSTS: hostList()
     .optional()
     .describe(
@@ -246,7 +248,7 @@ const backend = {
   PARLEY_DEFAULT_EMBEDDING_MODEL: printable('a model id')
     .optional()
     .describe(
-      'Default model for embeddings requests that do not specify one. Defaults to the first embedding model.',
+      'Model for embeddings requests that do not specify one. Defaults to the first embedding model.',
     ),
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10)
     .prefault('3')

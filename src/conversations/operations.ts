@@ -1,7 +1,30 @@
 /** Defines the operations of the Conversations API, which has the form of OpenAI's. */
+import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { actorOf } from '../identity/audit.ts'
 import { type CallContext, operationsOf, type ParentCaller } from '../operations/operation.ts'
+import { addNote, deleteNote, listNotes, setTags } from './admin/annotations.ts'
+import { exportConversations, listConversations } from './admin/log.ts'
+import {
+  ConversationExportQuery,
+  ConversationList,
+  ConversationListQuery,
+  NewNote,
+  Note,
+  NoteDeleted,
+  NoteList,
+  NoteReference,
+  Tags,
+} from './admin/schema.ts'
+import { findRatedTurn, rateTurn, readRatings, unrateTurn } from './ratings/ratings.ts'
+import {
+  Rating,
+  RatingDeleted,
+  RatingInput,
+  RatingList,
+  RatingReference,
+  RatingsQuery,
+} from './ratings/schema.ts'
 import {
   addItems,
   createConversation,
@@ -11,15 +34,12 @@ import {
   getConversation,
   getItem,
   listConversationItems,
-  listConversations,
   type OperationsDependencies,
   updateConversation,
 } from './requests.ts'
 import {
   ConversationCreation,
   ConversationDeleted,
-  ConversationList,
-  ConversationListQuery,
   ConversationObject,
   ConversationReference,
   ConversationUpdate,
@@ -46,6 +66,10 @@ const metadataBody = {
   bodySchema: ConversationUpdate.omit({ conversation_id: true }).meta({ id: 'ConversationUpdate' }),
 }
 
+const tagsBody = { bodySchema: Tags.omit({ conversation_id: true }).meta({ id: 'ConversationTags' }) }
+const noteBody = { bodySchema: NewNote.omit({ conversation_id: true }).meta({ id: 'NewConversationNote' }) }
+const ratingBody = { bodySchema: RatingInput.omit({ turn_id: true }).meta({ id: 'NewRating' }) }
+
 const { query, mutation } = operationsOf<OperationsDependencies>()('Conversations', { callers: ['parent'] })
 
 export const conversationsOperations = {
@@ -64,10 +88,41 @@ export const conversationsOperations = {
 
   list: query({
     http: { method: 'GET', path: '/v1/conversations' },
-    docs: { summary: 'List your conversations, newest first' },
+    docs: {
+      summary: 'List your conversations, newest first',
+      description: 'The filters apply together. Those of turns and ratings must apply to the same turn.',
+      failures: { 400: 'A filter is invalid.' },
+    },
     input: ConversationListQuery,
     output: ConversationList,
     run: ({ context: { deps, caller }, input }) => listConversations(deps, caller.tenantId, input),
+  }),
+
+  export: query({
+    http: { method: 'GET', path: '/v1/conversations/export' },
+    rpc: false,
+    response: { generated: 'application/jsonl' },
+    docs: {
+      summary: 'Export conversations as JSON Lines, oldest first',
+      description:
+        'Sends one line for each turn, with its items, ratings, diagnostics and conversation, while it reads them. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
+      failures: { 400: 'A filter is invalid.' },
+    },
+    input: ConversationExportQuery,
+    output: z.never(),
+    run: ({ context, input }) =>
+      exportConversations(context.deps, actorOf(context), context.caller.tenantId, input),
+  }),
+
+  ratings: query({
+    http: { method: 'GET', path: '/v1/conversations/ratings' },
+    docs: {
+      summary: 'Sum the ratings by day, agent or version',
+      description: 'A rating counts on the UTC day on which it was first given.',
+    },
+    input: RatingsQuery,
+    output: RatingList,
+    run: ({ context: { deps, caller }, input }) => readRatings(deps, caller.tenantId, input),
   }),
 
   get: query({
@@ -142,6 +197,49 @@ export const conversationsOperations = {
     run: ({ context: { deps, caller }, input }) => deleteItem(deps, caller.tenantId, input),
   }),
 
+  setTags: mutation({
+    http: { method: 'PUT', path: '/v1/conversations/{conversation_id}/tags' },
+    request: tagsBody,
+    docs: { summary: "Replace a conversation's tags", failures: notFound },
+    input: Tags,
+    output: ConversationObject,
+    run: ({ context: { deps, caller }, input }) =>
+      setTags(deps, caller.tenantId, input.conversation_id, input.tags),
+  }),
+
+  listNotes: query({
+    http: { method: 'GET', path: '/v1/conversations/{conversation_id}/notes' },
+    docs: { summary: "List a conversation's notes, oldest first", failures: notFound },
+    input: ConversationReference,
+    output: NoteList,
+    run: async ({ context, input }) => {
+      await recordRead(context, input.conversation_id)
+      return listNotes(context.deps, context.caller.tenantId, input.conversation_id)
+    },
+  }),
+
+  addNote: mutation({
+    http: { method: 'POST', path: '/v1/conversations/{conversation_id}/notes' },
+    request: noteBody,
+    docs: {
+      summary: 'Add a note to a conversation',
+      description: 'Notes are visible only to owners.',
+      failures: { ...notFound, 409: 'The conversation has 200 notes (`notes_full`).' },
+    },
+    input: NewNote,
+    output: Note,
+    run: ({ context, input }) =>
+      addNote(context.deps, context.caller.tenantId, { ...input, author: actorOf(context).name }),
+  }),
+
+  deleteNote: mutation({
+    http: { method: 'DELETE', path: '/v1/conversations/{conversation_id}/notes/{note_id}' },
+    docs: { summary: 'Delete a note of a conversation', failures: { 404: 'The note does not exist.' } },
+    input: NoteReference,
+    output: NoteDeleted,
+    run: ({ context: { deps, caller }, input }) => deleteNote(deps, caller.tenantId, input),
+  }),
+
   turns: query({
     http: { method: 'GET', path: '/v1/conversations/{conversation_id}/turns' },
     docs: { summary: "List a conversation's turns", failures: notFound },
@@ -155,8 +253,43 @@ export const conversationsOperations = {
     docs: { summary: 'Get a turn with its diagnostics', failures: { 404: 'The turn does not exist.' } },
     input: TurnReference,
     output: TurnDetails,
-    run: ({ context: { deps, caller }, input }) => getTurn(deps, caller.tenantId, input.turn_id),
+    run: async ({ context, input }) => {
+      const turn = await getTurn(context.deps, context.caller.tenantId, input.turn_id)
+      await recordRead(context, turn.conversation_id)
+      return turn
+    },
   }),
+
+  rate: mutation({
+    http: { method: 'PUT', path: '/v1/turns/{turn_id}/rating' },
+    request: ratingBody,
+    docs: {
+      summary: 'Rate a turn',
+      description:
+        'Replaces the earlier rating of the same source: the visitor, the users of the console, or clients with a parent key.',
+      failures: {
+        404: 'The turn does not exist.',
+        409: 'The turn is still running (`turn_running`).',
+      },
+    },
+    input: RatingInput,
+    output: Rating,
+    run: async ({ context: { deps, caller }, input }) =>
+      rateTurn(deps, await findRatedTurn(deps, caller.tenantId, input.turn_id), sourceOf(caller), input),
+  }),
+
+  unrate: mutation({
+    http: { method: 'DELETE', path: '/v1/turns/{turn_id}/rating' },
+    docs: { summary: 'Delete your rating of a turn', failures: { 404: 'The rating does not exist.' } },
+    input: RatingReference,
+    output: RatingDeleted,
+    run: async ({ context: { deps, caller }, input }) =>
+      unrateTurn(deps, await findRatedTurn(deps, caller.tenantId, input.turn_id), sourceOf(caller)),
+  }),
+}
+
+function sourceOf({ user }: ParentCaller): 'owner' | 'api' {
+  return user === undefined ? 'api' : 'owner'
 }
 
 /** Records that the caller reads the text of a conversation. @throws ServiceError `not_found` */

@@ -13,6 +13,7 @@ import { prepareDeletion } from './webhooks/events.ts'
 export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
 export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
+export { readFilter } from './admin/log.ts'
 export { ItemData } from './inline-data/item-data.ts'
 export { renderConversations } from './requests.ts'
 export {
@@ -31,6 +32,7 @@ export {
   noCounts,
 } from './retention/erasure.ts'
 export { countConversations, findVisitor, listVisitorRows, type OwnedVisitor } from './retention/visitors.ts'
+export { rebuildIndex } from './search/index-rows.ts'
 export type { ConversationRow } from './store.ts'
 export { prepareDeletion } from './webhooks/events.ts'
 

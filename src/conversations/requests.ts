@@ -7,6 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
 import { insertDeliveries } from '../webhooks/deliveries.ts'
+import { listTags } from './admin/annotation-rows.ts'
 import type { Conversations } from './conversations.ts'
 import type { Dependencies } from './dependencies.ts'
 import { listVisitors, type VisitorRow } from './feed/rows.ts'
@@ -24,7 +25,7 @@ import {
   updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
-import type { ConversationListQuery, ConversationObject, ItemList, ListedItem } from './schema.ts'
+import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
 import { indexItemsFrom } from './search/index-rows.ts'
 import {
   CONVERSATION_BYTES,
@@ -32,7 +33,6 @@ import {
   extendConversation,
   findConversation,
   insertConversation,
-  listConversationRows,
   listLastStatuses,
   type TurnRow,
   updateMetadata,
@@ -106,40 +106,6 @@ export async function createConversation(
   quota?.add(CONVERSATION_BYTES + sizeOf(items))
   deps.conversations.notify(id)
   return getConversation(deps, tenantId, id)
-}
-
-/** @throws ServiceError `invalid_value` if `after` is not the id of one of the tenant's conversations */
-export async function listConversations(
-  deps: OperationsDependencies,
-  tenantId: string,
-  query: ConversationListQuery,
-) {
-  const opened = await deps.conversations.storage.find()
-  const rows = opened === undefined ? [] : await readRows(opened, tenantId, query)
-  const page = toPage(rows, query.limit)
-  return {
-    object: 'list' as const,
-    data: opened === undefined ? [] : await renderConversations(opened, page.rows),
-    first_id: page.rows[0]?.id ?? null,
-    last_id: page.rows.at(-1)?.id ?? null,
-    has_more: page.hasMore,
-  }
-}
-
-async function readRows(
-  { read }: ConversationDatabase,
-  tenantId: string,
-  { limit, after, order, agent, q }: Parameters<typeof listConversations>[2],
-): Promise<ConversationRow[]> {
-  const last = after === undefined ? undefined : await findConversation(read, tenantId, after)
-  if (after !== undefined && last === undefined) throw wrongAfter()
-  return listConversationRows(read, tenantId, {
-    limit: limit + 1,
-    after: last?.position,
-    order,
-    agentId: agent,
-    q,
-  })
 }
 
 export async function getConversation(
@@ -288,11 +254,14 @@ export async function findOwn(
 ): Promise<{ db: ConversationDatabase; conversation: ConversationRow }> {
   const db = await conversations.storage.find()
   const conversation = db && (await findConversation(db.read, tenantId, id))
-  if (db === undefined || conversation === undefined)
-    throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, {
-      param: 'conversation_id',
-    })
+  if (db === undefined || conversation === undefined) throw conversationNotFound(id)
   return { db, conversation }
+}
+
+export function conversationNotFound(id: string): ServiceError {
+  return new ServiceError('not_found', `Conversation with id '${id}' not found.`, {
+    param: 'conversation_id',
+  })
 }
 
 async function findOwnItem(
@@ -339,13 +308,15 @@ export async function renderConversations(
 ): Promise<ConversationObject[]> {
   const ids = rows.map(({ id }) => id)
   const visitorIds = new Set(rows.flatMap(({ visitor_id: id }) => id ?? []))
-  const [statuses, visitors] = await Promise.all([
+  const [statuses, tags, visitors] = await Promise.all([
     listLastStatuses(read, ids),
+    listTags(read, ids),
     listVisitors(read, [...visitorIds]),
   ])
   return rows.map((row) =>
     renderConversation(row, {
       lastStatus: statuses.get(row.id) ?? null,
+      tags: tags.get(row.id) ?? [],
       visitor: visitors.get(row.visitor_id ?? '') ?? null,
     }),
   )
@@ -353,10 +324,11 @@ export async function renderConversations(
 
 interface Joined {
   readonly lastStatus: TurnRow['status'] | null
+  readonly tags: string[]
   readonly visitor: VisitorRow | null
 }
 
-function renderConversation(row: ConversationRow, { lastStatus, visitor }: Joined): ConversationObject {
+function renderConversation(row: ConversationRow, { lastStatus, tags, visitor }: Joined): ConversationObject {
   return {
     id: row.id,
     object: 'conversation',
@@ -369,7 +341,7 @@ function renderConversation(row: ConversationRow, { lastStatus, visitor }: Joine
       mode: row.mode,
       assignee: row.assignee,
       title: row.title,
-      tags: [],
+      tags,
       turns: row.turns,
       up: row.up,
       down: row.down,

@@ -1,6 +1,7 @@
 /** Defines the schemas of the Conversations API. */
 import { z } from 'zod'
-import { label, longText, recordOf, reference, searchText } from '../lib/schema-bounds.ts'
+import { label, longText, recordOf, reference } from '../lib/schema-bounds.ts'
+import { Rating } from './ratings/schema.ts'
 
 const MAX_ITEMS = 20
 const MAX_METADATA = 16
@@ -143,32 +144,6 @@ export const ConversationDeleted = z
   })
   .meta({ id: 'ConversationDeleted' })
 
-export const ConversationListQuery = z.object({
-  limit: z
-    .int()
-    .min(1)
-    .max(100)
-    .default(50)
-    .meta({ description: 'Maximum number of conversations to return.' }),
-  after: reference().optional().meta({ description: 'Id of a conversation; returns only those after it.' }),
-  order: z.enum(['asc', 'desc']).default('desc'),
-  agent: reference().optional().meta({ description: 'Id of an agent; returns only its conversations.' }),
-  q: searchText()
-    .optional()
-    .meta({ description: 'Returns only conversations whose title or id contains this text.' }),
-})
-export type ConversationListQuery = z.output<typeof ConversationListQuery>
-
-export const ConversationList = z
-  .strictObject({
-    object: z.literal('list'),
-    data: z.array(ConversationObject),
-    first_id: z.string().nullable(),
-    last_id: z.string().nullable(),
-    has_more: z.boolean(),
-  })
-  .meta({ id: 'ConversationList' })
-
 export const TurnsQuery = ConversationReference.extend({
   limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of turns to return.' }),
   order: z.enum(['asc', 'desc']).default('desc'),
@@ -219,6 +194,7 @@ const turnFields = {
   first_event_ms: z.int().nullable(),
   duration_ms: z.int().nullable(),
   request_id: z.string(),
+  ratings: z.array(Rating).meta({ description: 'At most one of each source.' }),
   created_at: z.int().meta({ description: 'Unix seconds.' }),
   ended_at: z.int().nullable().meta({ description: 'Unix seconds; null while the turn runs.' }),
 }

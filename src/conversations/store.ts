@@ -1,8 +1,8 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
 import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
-import { contains } from '../lib/page.ts'
 import { markDeletedData } from './inline-data/data-rows.ts'
+import { sumRatings } from './ratings/rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
 
 export type ConversationRow = Selectable<ConversationTable>
@@ -228,6 +228,7 @@ export async function deleteTurn(
   await markDeletedData(db, 'turn_id', [id])
   await db.deleteFrom('turn_events').where('turn_id', '=', id).execute()
   await db.deleteFrom('turns').where('id', '=', id).execute()
+  await sumRatings(db, conversation_id)
   await db
     .updateTable('conversations')
     .set((eb) => ({
@@ -244,27 +245,6 @@ export interface PageOptions {
   /** The position of the last row of the previous page. */
   readonly after: number | undefined
   readonly order: 'asc' | 'desc'
-}
-
-export function listConversationRows(
-  db: ConversationDb,
-  tenant: string,
-  {
-    limit,
-    after,
-    order,
-    agentId,
-    q,
-  }: PageOptions & {
-    readonly agentId?: string | undefined
-    readonly q?: string | undefined
-  },
-): Promise<ConversationRow[]> {
-  let query = db.selectFrom('conversations').selectAll().where('tenant', '=', tenant)
-  if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
-  if (q !== undefined) query = query.where(contains(['title', 'id'], q))
-  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
-  return query.orderBy('position', order).limit(limit).execute()
 }
 
 /** Extends a conversation's expiry as if its last activity were at `nowSeconds`. */

@@ -19,4 +19,6 @@ export {
   listVisitorConversations,
   type VisitorKey,
 } from './feed/rows.ts'
+export { findRatedTurn, rateTurn, unrateTurn } from './ratings/ratings.ts'
+export { type NewRating, Rating, RatingDeleted, ratingFields } from './ratings/schema.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

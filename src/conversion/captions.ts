@@ -80,7 +80,7 @@ interface Cue {
   readonly endMs: number
   readonly id?: string
   readonly settings?: string
-  /** In WebVTT syntax, without empty lines. */
+  /** Text in WebVTT syntax, without empty lines. */
   readonly lines: readonly string[]
 }
 

@@ -9,7 +9,10 @@ export const lockName = '.lock'
 /** Milliseconds to wait for the lock, which commands and starting servers hold briefly. */
 const PATIENCE_MS = 1_000
 
-/** Prevents the collection of a connection that nothing else refers to, which would release its lock. */
+/**
+ * Prevents garbage collection of connections that nothing else refers to, because it would release their
+ * locks.
+ */
 const heldConnections = new Set<SqliteDatabase>()
 
 export interface DirectoryLock {

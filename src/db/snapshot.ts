@@ -47,7 +47,8 @@ export async function openSnapshotSource(
   try {
     if (main.schema === undefined) throw noTables(path)
     const conversations = withConversations ? await openConversations(dataDir) : undefined
-    // Pins the conversations first: then each of their agents is in `db`, or the audit log records its deletion.
+    // Pins the conversations first, so that each of their agents is in `db` or its deletion is in the audit
+    // log.
     const pin = () => {
       conversations?.pin()
       main.pin()

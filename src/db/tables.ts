@@ -74,7 +74,7 @@ export interface AgentTable {
   source: string
   format: 'yaml' | 'markdown'
   key_id: string
-  /** The encrypted agent key, which lists return in plain text. */
+  /** The encrypted agent key. The API returns it in plain text. */
   key_sealed: string
   key_hint: string
   /** Microseconds since the epoch; orders agents by creation. */
@@ -94,7 +94,7 @@ export interface AgentVersionTable
 }
 
 export interface UsageCallTable {
-  /** Sortable: starts with the Unix time of the call's start in milliseconds, as 15 digits. */
+  /** Sortable: starts with the Unix time in milliseconds at which the call began, as 15 digits. */
   id: string
   /** The request id of the response. It is not unique, because clients may send their own. */
   request_id: string
@@ -102,7 +102,7 @@ export interface UsageCallTable {
   agent_id: string
   model: string
   provider: string
-  /** `ok`, `left` (the client disconnected), or the reason of the failure. */
+  /** `ok`, `left` (the client disconnected), or the reason for the failure. */
   status: string
   prompt_tokens: number
   completion_tokens: number
@@ -229,6 +229,8 @@ export interface ArtifactTable {
   finished_at: number | null
   /** Unix seconds at which an unfinished upload or a reserved id expires; null for a complete upload. */
   expires_at: number | null
+  /** Unix seconds at which a ready artifact was moved to the bin; null for all others. */
+  binned_at: number | null
 }
 
 /**

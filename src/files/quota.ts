@@ -22,7 +22,7 @@ export class StorageQuota {
     this.options = options
   }
 
-  /** Returns how many bytes a tenant may still store; infinite without a quota. */
+  /** Returns the number of bytes that a tenant may still store; infinite without a quota. */
   async countFreeBytes(db: Database, tenantId: string): Promise<number> {
     const { config, clock, sumArtifactBytes } = this.options
     const { storageQuotaBytes } = config.limits
@@ -44,8 +44,8 @@ export class StorageQuota {
   }
 
   /**
-   * Returns how many bytes to reserve for an upload of unknown length, from `leastBytes` to `mostBytes`. The
-   * number is lower near the quota, so that concurrent uploads can use all of it. @throws ServiceError
+   * Returns the number of bytes to reserve for an upload of unknown length, from `leastBytes` to `mostBytes`.
+   * The number is lower near the quota, so that concurrent uploads can use all of it. @throws ServiceError
    * `too_large` (`storage_quota_exceeded`)
    */
   async countReservable(

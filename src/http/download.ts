@@ -65,7 +65,8 @@ export async function writeGenerated(content: GeneratedContent, call: DownloadCa
     yield* { [Symbol.asyncIterator]: () => pieces }
   }
   try {
-    await pipeline(Readable.from(all()), response, { signal })
+    // Reads no pieces ahead, because a piece can have several megabytes.
+    await pipeline(Readable.from(all(), { highWaterMark: 1 }), response, { signal })
   } catch (error) {
     throw isDisconnect(error) && signal.aborted ? signal.reason : error
   }

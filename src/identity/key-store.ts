@@ -14,7 +14,10 @@ export interface FoundCredential {
   readonly validUntil: number | null
 }
 
-/** Finds a credential. Returns undefined if it is unknown, or if its parent key is revoked or disabled. */
+/**
+ * Finds a credential. Returns undefined if it is unknown, its parent key is revoked or disabled, or its agent
+ * is in the bin.
+ */
 export async function findCredential(db: Database, digest: string): Promise<FoundCredential | undefined> {
   const row = await db
     .selectFrom('credentials')

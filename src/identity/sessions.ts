@@ -106,7 +106,7 @@ export async function signOut(
   return renderCookie(deps.config, '', 0)
 }
 
-/** Returns the session cookie's digest, or undefined without a cookie or when a proxy handles sign-in. */
+/** Returns the session cookie's digest; undefined if there is no cookie or a proxy handles sign-in. */
 export function readSessionDigest(
   headers: IncomingHttpHeaders,
   config: Pick<Config, 'forwardedAuth' | 'server'>,

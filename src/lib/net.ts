@@ -29,8 +29,8 @@ export function isPrivateAddress(host: string): boolean {
 export type Reach = 'any' | 'public'
 
 /**
- * Checks the addresses to which a host name resolves for each connection, because DNS answers change. Callers
- * must check literal addresses themselves.
+ * For each connection, checks the addresses to which the host name resolves, because DNS answers change.
+ * Callers must check literal addresses themselves.
  */
 export function guardLookup(
   lookup: LookupFunction = lookupName,

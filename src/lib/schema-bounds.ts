@@ -22,7 +22,7 @@ export function jsonObject() {
 
 export const label = () => z.string().max(1024)
 
-/** A text to search a list for. */
+/** Search text for a list. */
 export const searchText = () =>
   z.string().min(1, 'must not be empty').max(200, 'must be at most 200 characters')
 

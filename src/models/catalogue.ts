@@ -88,7 +88,7 @@ export class ModelCatalogue {
     await this.refresh(backend)
   }
 
-  /** Returns the last check of a provider; undefined before its first model list. */
+  /** Returns the last check of a provider; undefined before the first check has ended. */
   check(name: string): ListCheck | undefined {
     return this.checks.get(name)
   }

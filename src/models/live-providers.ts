@@ -80,7 +80,7 @@ export function followProviders(environment: readonly ChatBackend[], deps: LiveD
     async close() {
       clearInterval(poll)
       isClosed = true
-      // Waits for a load that has started, which closes what it has opened.
+      // Waits for a load in progress, which closes the providers that it has opened.
       await reload()
       await Promise.all([closeAll(listBackends(loaded)), retirement.close()])
     },
@@ -160,8 +160,8 @@ async function closeAll(backends: readonly ChatBackend[]): Promise<void> {
 }
 
 /**
- * Puts stored providers after those of the environment, but before mocks at the end of its list, so that the
- * default model is a real one.
+ * Puts stored providers after the configured ones, but before mocks at the end of the configured list, so
+ * that the default model is a real one.
  */
 function mergeProviders(
   environment: readonly ChatBackend[],

@@ -229,7 +229,7 @@ function parseBaseUrl({ config }: ProviderDeps, { kind, base_url: text }: Provid
   if (isForbiddenAddress(hostname)) throw invalid('base_url', 'must not be a link-local or metadata address')
   const isPrivate = isPrivateAddress(hostname) || /(^|\.)localhost\.?$/.test(hostname)
   if (config.consoleProviders === 'public' && isPrivate)
-    throw invalid('base_url', 'must be a public address, because of PARLEY_CONSOLE_PROVIDERS=public')
+    throw invalid('base_url', 'must be a public address (PARLEY_CONSOLE_PROVIDERS=public)')
   return url
 }
 

@@ -58,7 +58,7 @@ export async function rejectCredentials(
 }
 
 const keyMessages = {
-  missing: 'API key is missing; send it in the header `Authorization: Bearer <key>`.',
+  missing: 'The API key is missing; send it in the `Authorization: Bearer <key>` header.',
   invalid: 'The API key is invalid.',
 }
 
@@ -211,7 +211,7 @@ export function requestsOf(
 export function limitRate({ context, auth }: GuardedCall): Promise<void> | void {
   if (auth === undefined || auth.callers.length === 0) return
   const { caller, deps, metadata } = context
-  // A visitor can have an upload token, so its requests are always counted.
+  // Visitors can have upload tokens, so requests with these tokens are always counted.
   if (auth.isUncounted && !(caller.kind === 'token' && caller.use === 'upload')) return
   if (caller.kind === 'agent') {
     const address = addressGroup(metadata.clientAddress)

@@ -218,8 +218,8 @@ export const definitionFormats: Readonly<Record<string, 'yaml' | 'markdown'>> = 
 }
 
 /**
- * Reads a GET or DELETE request's input from the query, and any other from the body, which must not contain
- * path or header fields.
+ * Reads the input of GET and DELETE requests from the query, and of other requests from the body, which must
+ * not contain path or header fields.
  */
 function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => unknown {
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation

@@ -45,7 +45,7 @@ function applyValues(json: unknown, values: unknown, budget: Budget): void {
   }
 }
 
-/** Converts a value to what plain JSON encoding would produce. */
+/** Converts a value to the result of plain JSON encoding. */
 function applyType({ holder, key, value }: Place, type: unknown): void {
   switch (type) {
     case 'undefined':

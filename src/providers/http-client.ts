@@ -38,7 +38,7 @@ export interface HttpCall {
 
 const MAX_HEAD_BYTES = 16_384
 
-/** Below uvicorn's 5 s limit, after which it (vLLM, LiteLLM) closes idle connections without notice. */
+/** Below 5 s, after which uvicorn (vLLM, LiteLLM) closes idle connections without notice. */
 const IDLE_CONNECTION_MS = 4_000
 
 /**

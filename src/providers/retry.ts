@@ -302,7 +302,7 @@ class Breaker {
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** Clears the window, because earlier calls do not show how the model behaves after the break. */
+  /** Clears the window, because earlier calls do not show how the model behaves after the pause. */
   private open(): void {
     this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
     for (const each of this.window) each.step = -1

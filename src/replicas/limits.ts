@@ -85,7 +85,7 @@ export function createMemoryRateLimiter(clock: Pick<Clock, 'now' | 'monotonic'>)
 }
 
 export interface WindowCount {
-  /** Including this hit. */
+  /** Number of requests in the window, including this hit. */
   readonly count: number
   readonly leftMs: number
 }

@@ -10,7 +10,7 @@ import type { ResponsesRequest } from './schema.ts'
 
 const ID_LENGTH = 24
 
-/** The fields of a response that its content does not determine. They never change for a stored response. */
+/** The fields of a response that do not depend on its content. They never change for a stored response. */
 export interface Identity {
   readonly id: string
   /** Unix seconds. */
@@ -25,7 +25,7 @@ export interface Identity {
 /** The reason that a response ended before the model finished. */
 export type Interruption = 'cancelled' | 'interrupted'
 
-/** The identity of a response that is not stored. */
+/** Creates the identity of a response that is not stored. */
 export function newIdentity(
   { clock, random }: Pick<Dependencies, 'clock' | 'random'>,
   { previous_response_id: previousId, conversation }: ResponsesRequest,
@@ -107,7 +107,7 @@ export class Answer {
     return response
   }
 
-  /** The response so far. */
+  /** Returns the response so far. */
   current(status: 'queued' | 'in_progress'): ResponseObject {
     return this.render(status)
   }

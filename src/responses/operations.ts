@@ -100,7 +100,7 @@ export const responsesOperations = {
     docs: {
       summary: 'Cancel a running turn',
       description:
-        'Stops the turn on any server, regardless of the API that started it. Returns a turn that was already cancelled unchanged.',
+        'Stops the turn on any server, regardless of the API that started it. If the turn was already cancelled, returns it unchanged.',
       failures: {
         404: 'The turn does not exist.',
         400: 'The turn has ended in another way (`not_cancellable`).',

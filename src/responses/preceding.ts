@@ -96,7 +96,10 @@ async function findPrevious(
   return previous
 }
 
-/** Returns whether the request continues an interrupted response. @throws ServiceError if it has no input and cannot. */
+/**
+ * Returns whether the request continues an interrupted response. @throws ServiceError if it has no input and
+ * continues no such response.
+ */
 function assertInput({ input }: ResponsesRequest, last: TurnRow | undefined): boolean {
   if (input != null && input.length > 0) return false
   if (last?.status === 'incomplete' || last?.status === 'cancelled') return true

@@ -49,7 +49,10 @@ export async function getResponse(
   return streamResponse(view, entries, startingAfter ?? -1)
 }
 
-/** Stops a running response on any replica and returns it. @throws ServiceError `not_cancellable` for an ended one. */
+/**
+ * Stops a running response on any replica and returns it. @throws ServiceError `not_cancellable` if it has
+ * ended.
+ */
 export async function cancelResponse(
   context: Context,
   id: string,

@@ -175,14 +175,14 @@ export const ResponsesRequest = z
     stream,
     stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
     previous_response_id: reference().nullish().meta({
-      description: 'A stored response, whose input and output precede this input.',
+      description: 'Id of a stored response; its input and output precede this input.',
     }),
     conversation: z
       .union([reference(), z.looseObject({ id: reference() })], {
         error: 'must be an id, or an object with an id',
       })
       .nullish()
-      .meta({ description: 'A stored conversation, whose items precede this input.' }),
+      .meta({ description: 'A stored conversation; its items precede this input.' }),
     prompt: z.null({ error: 'must be null, because the server stores no prompts' }).optional(),
     background: z.boolean().nullish().meta({
       description:

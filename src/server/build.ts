@@ -132,7 +132,9 @@ async function resealKeys(deps: Parameters<typeof resealAgentKeys>[0]): Promise<
   await resealWebhookSecrets(deps)
 }
 
-/** Adds the stored providers, which other replicas load again after a message on the bus. */
+/**
+ * Creates the live providers. After a change, a message on the bus makes the other replicas load them again.
+ */
 function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>) {
   return broadcastInvalidation(bus, 'providers', followProviders(...given))
 }

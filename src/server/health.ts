@@ -19,8 +19,8 @@ type HealthDeps = Pick<
 >
 
 /**
- * Reports `unavailable` without a database or storage, and `degraded` if storage is full or a provider, MCP
- * server or coordination store is down.
+ * Reports `unavailable` if the database or the storage is down, and `degraded` if storage is full or a
+ * provider, MCP server or coordination store is down.
  */
 export function createHealth(deps: HealthDeps) {
   const { models, shared, tools, addressSharing, conversations } = deps

@@ -84,7 +84,7 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
     registry,
     {
       name: 'parley_breaker_resting',
-      help: 'Whether the circuit breaker of the model is open.',
+      help: "Whether the model's circuit breaker is open.",
       labelNames: ['provider', 'model'],
     },
     () => countOpenBreakers(deps),
@@ -191,14 +191,10 @@ function registerTurnMetrics({ conversations, metrics: { registry } }: Deps): vo
   const register = (name: string, help: string, read: (state: TurnState) => number) =>
     registerGauge(registry, { name, help }, () => [[{}, read(conversations.readState())]])
   register('parley_turns_running', 'Running turns that the server stores.', ({ running }) => running)
-  register(
-    'parley_turn_events_waiting',
-    'Events of running turns that are not yet stored.',
-    ({ waiting }) => waiting.events,
-  )
+  register('parley_turn_events_waiting', 'Unstored events of running turns.', ({ waiting }) => waiting.events)
   register(
     'parley_turn_bytes_waiting',
-    'Bytes of the events of running turns that are not yet stored.',
+    'Size of the unstored events of running turns, in bytes.',
     ({ waiting }) => waiting.bytes,
   )
   registerGauge(

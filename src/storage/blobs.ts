@@ -68,8 +68,8 @@ export interface ResumableBlob {
    */
   append(chunks: readonly Uint8Array[]): Promise<void>
   /**
-   * Makes appended bytes durable, then calls `record` to store how many there are. If `record` rejects,
-   * `sync` rejects too, and the blob accepts no more bytes. Bytes can be appended during `sync`.
+   * Makes appended bytes durable, then calls `record` to store their number. If `record` rejects, `sync`
+   * rejects too, and the blob accepts no more bytes. Bytes can be appended during `sync`.
    */
   sync(record: () => Promise<void>): Promise<void>
   close(): Promise<void>

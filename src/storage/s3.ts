@@ -213,7 +213,7 @@ class S3Blobs implements Blobs {
 
   /**
    * Logs failures instead of throwing, because the caller has already reported an error and the sweeper
-   * deletes what remains.
+   * deletes the rest.
    */
   private async abort(upload: Upload): Promise<void> {
     const aborting = upload.abort().catch((err) => {

@@ -32,7 +32,9 @@ export class Metrics {
     buckets: requestBuckets,
     registers: this.registers,
   })
-  /** By operation, method and the first digit of the status, which is 0 without a response. */
+  /**
+   * Durations by operation, method and first digit of the status; the digit is 0 if there was no response.
+   */
   private readonly requestDurations = new Map<string, Map<string, Distribution[]>>()
   private readonly failures = new Counter({
     name: 'parley_request_failures_total',
@@ -76,7 +78,7 @@ export class Metrics {
   }
   private readonly failedUploads = new Counter({
     name: 'parley_uploads_failed_total',
-    help: 'Uploads that failed: checksum mismatch, dangerous content, or expired before completion.',
+    help: 'Uploads that failed because of a checksum mismatch, dangerous content or expiry.',
     labelNames: ['reason'],
     registers: this.registers,
   })
@@ -95,7 +97,7 @@ export class Metrics {
   })
   private readonly hooks = new Counter({
     name: 'parley_hooks_total',
-    help: 'Completed calls of onUploadComplete and onConversionEnd.',
+    help: 'Completed calls to onUploadComplete and onConversionEnd.',
     labelNames: ['result'],
     registers: this.registers,
   })

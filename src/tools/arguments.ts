@@ -63,7 +63,7 @@ function findMisfit(value: unknown, rule: Rule): string | undefined {
   try {
     if (check.validate === undefined || runInTime(check.validate, value)) return undefined
   } catch (error) {
-    // Not a timeout, but for example a stack overflow in a schema that refers to itself endlessly.
+    // Handles other errors, such as a stack overflow in a schema that refers to itself endlessly.
     if (!isTimeout(error)) return 'their schema cannot be evaluated'
     // Disables only agents' schemas: all tenants share the host's and MCP servers' schemas, so one tenant
     // must not disable them for the others.

@@ -28,7 +28,7 @@ export const UsageQuery = z.strictObject({
   }),
   model: modelId()
     .optional()
-    .meta({ description: "Counts only calls to this model, by the provider's model id." }),
+    .meta({ description: "The provider's model id; counts only calls to this model." }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -43,7 +43,7 @@ export const UsageCallQuery = z.strictObject({
     .meta({ description: 'Agent id. An empty value selects calls without an agent.' }),
   model: modelId().optional().meta({ description: "The provider's model id." }),
   status: label().min(1).optional().meta({
-    description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+    description: '`ok`, `left` (the client disconnected) or the reason for a failure.',
   }),
   from: Moment.optional().meta({ description: 'First day (UTC), as a date, or first second (Unix).' }),
   to: Moment.optional().meta({
@@ -103,7 +103,7 @@ export const UsageCall = z
     model: z.string().meta({ description: "The provider's model id." }),
     provider: z.string(),
     status: z.string().meta({
-      description: '`ok`, `left` (the client disconnected) or the reason of a failure.',
+      description: '`ok`, `left` (the client disconnected) or the reason for a failure.',
     }),
     prompt_tokens: z.int(),
     completion_tokens: z.int(),

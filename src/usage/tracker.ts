@@ -111,7 +111,7 @@ interface RecordOptions {
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
   readonly reserve: (request: Promptlike) => Promise<Reservation | undefined>
-  /** Records the row; undefined if no provider was called. */
+  /** Records the row, which is undefined if no provider was called. */
   readonly save: (row: UsageCallRow | undefined) => void
   readonly onUnsettled: (error: unknown) => void
 }

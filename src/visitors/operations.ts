@@ -5,6 +5,7 @@ import { operationsOf } from '../operations/operation.ts'
 import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
 import { followOwn, streamEvents } from './follow.ts'
+import { rateOwn } from './ratings.ts'
 import {
   AttachmentQuery,
   AttachmentResult,
@@ -20,6 +21,8 @@ import {
   OpenQuery,
   OpenResult,
   OwnerFeedEvent,
+  RateInput,
+  RateResult,
   SendInput,
   SendResult,
   SessionResult,
@@ -102,6 +105,14 @@ export const visitorOperations = {
     input: ToolResultsInput,
     output: StartedResult,
     run: live(({ context, input }) => sendToolResults(context, input)),
+  }),
+
+  rate: mutation({
+    input: RateInput,
+    output: RateResult,
+    run: live(async ({ context, input: { turn, value, ...more } }) => ({
+      rating: await rateOwn(context, turn, value === null ? null : { ...more, value }),
+    })),
   }),
 
   delete: mutation({

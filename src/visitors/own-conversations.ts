@@ -1,18 +1,18 @@
 /** Opens the Conversations API to agent keys with a visitor's token, for the conversations of that visitor only. */
 import type { z } from 'zod'
 import { toListedItem } from '../conversations/items.ts'
-import type {
-  ConversationListQuery,
-  ConversationObject,
-  ItemReference,
-  ItemsQuery,
-  ListedItem,
-} from '../conversations/schema.ts'
-import { type ConversationRow, findVisibleItem, listVisibleItems } from '../conversations/visible.ts'
+import type { ConversationObject, ItemReference, ItemsQuery, ListedItem } from '../conversations/schema.ts'
+import {
+  type ConversationRow,
+  findVisibleItem,
+  listVisibleItems,
+  type NewRating,
+} from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
+import { rateOwn } from './ratings.ts'
 import {
   assertNotErased,
   type Context,
@@ -25,7 +25,7 @@ import {
 type Handler = (context: Context, input: unknown) => Promise<unknown>
 
 const handlers: Readonly<Record<string, Handler>> = {
-  list: (context, input) => list(context, input as z.output<typeof ConversationListQuery>),
+  list: (context, input) => list(context, input as ListQuery),
   get: async (context, input) => render((await findOwnConversation(context, idIn(input))).conversation),
   async delete(context, input) {
     const id = idIn(input)
@@ -36,13 +36,24 @@ const handlers: Readonly<Record<string, Handler>> = {
   getItem: (context, input) => getItem(context, input as z.output<typeof ItemReference>),
 }
 
+/** These accept the id of a response instead of a visitor's token. */
+const ratingHandlers: Readonly<Record<string, Handler>> = {
+  rate: (context, input) => rateOwn(context, turnIn(input), input as NewRating),
+  async unrate(context, input) {
+    await rateOwn(context, turnIn(input), null)
+    return { object: 'rating.deleted', deleted: true }
+  },
+}
+
 type Operations = Readonly<Record<string, Operation<Dependencies>>>
 
 /** Returns the operations with access for visitors. An agent key without a visitor's token gets 403 `visitor_required`. */
 export function withVisitors<T extends object>(operations: T): T {
   const opened = Object.entries(operations as Operations).map(([name, operation]) => [
     name,
-    operation.http?.path.startsWith('/v1/conversations') ? open(name, operation) : operation,
+    operation.http?.path.startsWith('/v1/conversations') || Object.hasOwn(ratingHandlers, name)
+      ? open(name, operation)
+      : operation,
   ])
   return Object.fromEntries(opened)
 }
@@ -54,8 +65,10 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
     async run(call: Call<Dependencies, AnyCaller, unknown>) {
       if (call.context.caller.kind !== 'agent') return operation.run(call as never)
       const context = call.context as unknown as Context
-      requireVisitor(context)
       await assertNotErased(context)
+      const rate = ratingHandlers[name]
+      if (rate !== undefined) return rate(context, call.input)
+      requireVisitor(context)
       const handler = handlers[name]
       if (handler === undefined) throw new ServiceError('not_found', 'Visitors cannot use this operation.')
       return handler(context, call.input)
@@ -63,11 +76,21 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
   }
 }
 
+function turnIn(input: unknown): string {
+  return (input as { readonly turn_id: string }).turn_id
+}
+
 function idIn(input: unknown): string {
   return (input as { readonly conversation_id: string }).conversation_id
 }
 
-async function list(context: Context, query: z.output<typeof ConversationListQuery>) {
+interface ListQuery {
+  readonly limit: number
+  readonly after?: string | undefined
+  readonly order: 'asc' | 'desc'
+}
+
+async function list(context: Context, query: ListQuery) {
   if (query.order !== 'desc')
     throw new ServiceError('invalid_value', 'order: must be desc for visitors', { param: 'order' })
   const visitor = requireVisitor(context)

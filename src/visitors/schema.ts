@@ -1,5 +1,6 @@
 /** Defines the schemas of the visitors' operations and of the feed of a conversation. */
 import { z } from 'zod'
+import { Rating, ratingFields } from '../conversations/visible.ts'
 import { boundElsewhere, foreignId, label, longText, modelId, reference } from '../lib/schema-bounds.ts'
 import { ChatTool, MAX_TOOLS, text } from '../providers/chat-api.ts'
 
@@ -244,6 +245,13 @@ export const ToolResultsInput = z.strictObject({
   ...turnFields,
 })
 export type ToolResultsInput = z.infer<typeof ToolResultsInput>
+
+export const RateInput = z.strictObject({
+  ...ratingFields,
+  turn: turnId,
+  value: ratingFields.value.nullable().meta({ description: 'Null deletes the rating.' }),
+})
+export const RateResult = z.strictObject({ rating: Rating.nullable() })
 
 export const DeleteInput = z.strictObject({ conversation: conversationId })
 export const DeleteResult = z.strictObject({ deleted: z.literal(true) })

@@ -179,11 +179,11 @@ export async function findOwnTurn(context: Context, id: string): Promise<TurnRow
 }
 
 /** @throws ServiceError `not_allowed` */
-async function assertAllowed(context: Context, what: 'list' | 'delete'): Promise<void> {
+export async function assertAllowed(context: Context, what: 'list' | 'delete' | 'rate'): Promise<void> {
   const { definition } = await getOwnAgent(context.deps, context.caller)
   if (definition.conversations?.visitor[what] !== false) return
-  const verb = { list: 'list', delete: 'delete' }[what]
-  throw new ServiceError('insufficient_permissions', `This agent's visitors may not ${verb} conversations.`, {
+  const object = what === 'rate' ? 'answers' : 'conversations'
+  throw new ServiceError('insufficient_permissions', `This agent's visitors may not ${what} ${object}.`, {
     code: 'not_allowed',
   })
 }

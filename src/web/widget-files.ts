@@ -113,10 +113,10 @@ function acceptsEncoding({ headers }: IncomingMessage, encoding: string): boolea
   })
 }
 
-/** Compressed scripts by their text; themes rarely change. */
+/** Caches compressed scripts by their text, because themes rarely change. */
 const compressed = new LRUCache<string, Buffer>({ max: 200 })
 
-/** Sends a script that the server has made for this request. */
+/** Sends a script that the server has generated for this request. */
 export function writeScript(
   request: IncomingMessage,
   response: ServerResponse,

@@ -156,7 +156,7 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
   ])
 }
 
-/** Serves the loader; with the key in the address, the script also contains the agent's theme. */
+/** Serves the loader. If the URL contains the key, the script also contains the agent's theme. */
 function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
   const plain = filePage(loader, LOADER_CACHE)
   return async (request, response) => {
@@ -170,9 +170,9 @@ function loaderPage(deps: Dependencies, loader: WidgetPart): Page {
 const themeHeaders: Headers = { ...crossOriginHeaders, Vary: 'Accept-Encoding, Origin' }
 
 /**
- * Serves the agent's theme for loaders without the key in their address. Fails for pages that may not show the
- * frame, so that the widget reports this when it is mounted. Browsers send `Origin` when a page imports a script
- * of another origin.
+ * Serves the agent's theme to loaders without a key in their URL. Fails for pages that may not show the
+ * frame, so that the widget reports this when it is mounted. Browsers send `Origin` when a page imports a
+ * script of another origin.
  */
 function themePage(deps: Dependencies): Page {
   return async (request, response) => {

@@ -1,4 +1,4 @@
-/** Measures the widget's time to its first message and its longest task during a long reply. */
+/** Measures the widget's transfers, its time to its first message and its longest task during a long reply. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Frame, Page } from 'playwright-core'
@@ -9,6 +9,7 @@ import { openWidgetHarness } from '../support/widget-harness.ts'
 import { hostPage } from '../support/widget-host-page.ts'
 import { BenchFailure } from './connection.ts'
 import { type Row, toRow } from './report.ts'
+import { measureTransfers } from './widget-transfers.ts'
 
 /** The maximum duration of a main-thread task during a 20,000-token reply, in milliseconds. */
 const goalMs = 50
@@ -18,7 +19,7 @@ const rounds = 3
 const answerMs = 120_000
 
 export async function measureWidget(): Promise<Row[]> {
-  return [await measureOpening(), await measureStreaming()]
+  return [...(await measureTransfers()), await measureOpening(), await measureStreaming()]
 }
 
 /** Measures the time from a click on the launcher to the visible greeting. */

@@ -94,7 +94,7 @@ describe('forged identity headers are ignored', () => {
     expect(await listUsers(proxy)).toEqual(['ada@example.org'])
   })
 
-  test('when a client at the proxy’s address sends them without the proxy’s secret', async () => {
+  test("when a client at the proxy's address sends them without the proxy's secret", async () => {
     const { proxy, server } = await startBehindProxy()
     const neighbour = await startIdentityProxy({ headers: eve, from: PROXY })
     neighbour.forwardTo(server.url)

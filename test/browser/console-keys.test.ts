@@ -149,7 +149,7 @@ test('the console shows an agent key on request and can replace it immediately',
   expect(complaints).toEqual([])
 })
 
-test('the claim dialog shows how many uploads and usage records will move', async () => {
+test('the claim dialog shows how many uploads and usage records will move to the key', async () => {
   const app = await startApp(behindProxy)
   const { page } = await openWindow(app, browser, { headers: { 'X-Email': 'bob@example.org' } })
   await page.goto(`${app.url}/console/keys`)

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('a page opened offline reports it, and loads automatically when the browser is online again', async () => {
+test('a page opened offline says that the browser is offline, and loads automatically when it is online again', async () => {
   const app = await startApp()
   const { page, context } = await openConsole(app, browser)
   // The scripts of all pages are loaded when no script has been requested for two seconds.

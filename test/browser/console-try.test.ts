@@ -135,7 +135,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('edits and resends a message, and repeats saved test questions', async () => {
+  test('lets the tester edit and resend a message, and repeat saved test questions', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, {

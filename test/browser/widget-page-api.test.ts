@@ -105,9 +105,45 @@ describe('the chat window', () => {
     const opened = await open()
     await opened.launcher.click()
     await opened.frame.getByRole('button', { name: 'Close chat' }).waitFor()
-    expect(await opened.launcher.isVisible()).toBe(false)
+    // The page receives the frame's message that it is ready after the frame has rendered.
+    await opened.launcher.waitFor({ state: 'hidden' })
     expect(await opened.page.getByRole('button', { name: 'Close chat' }).count()).toBe(0)
     await opened.page.close()
+  })
+})
+
+describe("the texts of the visitor's language", () => {
+  const openIn = async (locale: string, isBlocked = false) => {
+    const context = await harness.browser.newContext({ locale })
+    const page = await context.newPage()
+    const chunks: string[] = []
+    page.on('request', (request) => {
+      if (request.url().includes('/embed/chunk-')) chunks.push(request.url())
+    })
+    if (isBlocked) await page.route('**/embed/chunk-*', (route) => route.abort())
+    await page.goto(`${harness.app.url}/embed/preview`)
+    await page.evaluate(
+      (key) =>
+        (window as never as { ParleyChat: { mount(o: object): void } }).ParleyChat.mount({
+          apiKey: key,
+          autoOpen: true,
+        }),
+      harness.agent.agent_key,
+    )
+    const input = page.frameLocator('parley-chat iframe').getByRole('textbox')
+    await input.waitFor()
+    const placeholder = await input.getAttribute('placeholder')
+    await context.close()
+    return { placeholder, count: chunks.length }
+  }
+
+  test('are one more script, except in English', async () => {
+    expect(await openIn('de-DE')).toEqual({ placeholder: 'Nachricht eingeben …', count: 1 })
+    expect(await openIn('en-US')).toEqual({ placeholder: 'Type a message...', count: 0 })
+  })
+
+  test('are in English if that script cannot be loaded', async () => {
+    expect(await openIn('ja-JP', true)).toEqual({ placeholder: 'Type a message...', count: 1 })
   })
 })
 
@@ -211,6 +247,34 @@ describe('in the page API', () => {
   })
 })
 
+describe('an unread answer', () => {
+  const countTones =
+    '<script>tones = 0; const { start } = OscillatorNode.prototype; OscillatorNode.prototype.start = function () { tones++; start.call(this) }</script>'
+
+  test.each([
+    ['plays one tone if the `sound` option is set', { sound: true }, 1],
+    ['plays no tone by default', { titleBadge: true }, 0],
+  ])('%s', async (_what, options, tones) => {
+    const opened = await open(options, countTones)
+    await run(opened, "ParleyChat.sendMessage('Hello'); ParleyChat.close()")
+    await expect.poll(() => run(opened, 'ParleyChat.unreadCount')).toBe(1)
+    expect(await run(opened, 'tones')).toBe(tones)
+    await opened.page.close()
+  })
+
+  test('plays no tone in an open window', async () => {
+    const opened = await open({ sound: true }, countTones)
+    await run(
+      opened,
+      "ended = false; ParleyChat.on('message', ({ role }) => (ended ||= role === 'assistant'))",
+    )
+    await run(opened, "ParleyChat.sendMessage('Hello')")
+    await expect.poll(() => run(opened, 'ended')).toBe(true)
+    expect(await run(opened, 'tones')).toBe(0)
+    await opened.page.close()
+  })
+})
+
 describe('proactive rules', () => {
   test('show a teaser, which opens the chat or can be dismissed for this tab', async () => {
     const opened = await open({ teaser: 'Can I help?', teaserDelay: 0 })
@@ -231,6 +295,23 @@ describe('proactive rules', () => {
     const opened = await open({ rules: [{ scroll: 50, open: true }] }, '<div style="height: 5000px"></div>')
     await expect.poll(() => opened.requests.join()).toContain('/embed/extras-')
     await opened.page.mouse.wheel(0, 5000)
+    await opened.event('opened')
+    await opened.page.close()
+  })
+
+  test('open the chat when the pointer leaves through the top of the page, but not through its side', async () => {
+    const opened = await open({
+      rules: [
+        { after: 0, teaser: 'Rules apply' },
+        { exitIntent: true, open: true },
+      ],
+    })
+    await opened.page.getByRole('button', { name: 'Rules apply' }).waitFor()
+    const leave = (clientX: number, clientY: number) =>
+      opened.page.locator('html').dispatchEvent('mouseout', { clientX, clientY, relatedTarget: null })
+    await leave(-1, 300)
+    expect(await run(opened, 'ParleyChat.isOpen')).toBe(false)
+    await leave(500, -1)
     await opened.event('opened')
     await opened.page.close()
   })

@@ -83,7 +83,7 @@ describe('a tool call', () => {
     await opened.frame.getByText('The tool answered: heard find').waitFor()
   })
 
-  test('fails immediately and is reported if the page has no handler', async () => {
+  test('fails immediately and is reported to the page if the page has no handler', async () => {
     const opened = await open([tool('find')], unheard('tool-call'))
     await say(opened, '[[tool:postMessage_find {}]]')
     await opened.frame.getByText('The tool answered: Error: No onToolCall').waitFor()
@@ -93,7 +93,7 @@ describe('a tool call', () => {
     })
   })
 
-  test('reports a failing callback to the model', async () => {
+  test("returns an error to the model if the page's callback fails", async () => {
     const opened = await open(
       [tool('find')],
       `c.onToolCall = async () => { throw new Error('the shop is shut') }`,
@@ -116,7 +116,8 @@ describe('a tool call', () => {
   test('to a tool that the agent blocks is not passed to the page', async () => {
     const opened = await open([tool('forbidden'), tool('find')], answering)
     await say(opened, '[[tool:postMessage_forbidden {}]]')
-    await opened.frame.locator('article.reply').last().waitFor()
+    // The window accepts the next message when the answer is complete.
+    await opened.frame.getByRole('button', { name: 'Answer again' }).waitFor()
     await say(opened, '[[tool:postMessage_find {}]]')
     await opened.frame.locator('article.reply').getByText('"tool":"find"').waitFor()
     expect(await called(opened)).toEqual([['find', {}]])

@@ -151,6 +151,20 @@ describe('the chat window', () => {
     expect(await opened.launcher.isVisible()).toBe(true)
   })
 
+  test('keeps the safe areas of a phone free', async () => {
+    const opened = await open({}, '', { viewport: { width: 390, height: 780 } })
+    const session = await opened.page.context().newCDPSession(opened.page)
+    const insets = { top: 47, right: 8, bottom: 34, left: 0 }
+    await session.send('Emulation.setSafeAreaInsetsOverride' as never, { insets } as never)
+    await opened.launcher.waitFor()
+    const { x = 0, y = 0, width = 0, height = 0 } = (await opened.launcher.boundingBox()) ?? {}
+    expect([390 - x - width, 780 - y - height]).toEqual([20 + 8, 20 + 34])
+    await opened.launcher.click()
+    await opened.event('opened')
+    const box = () => opened.page.locator('parley-chat iframe').boundingBox()
+    await expect.poll(box).toEqual({ x: 0, y: 47, width: 390, height: 780 - 47 - 34 })
+  })
+
   test('stays on the configured side on a right-to-left page', async () => {
     const opened = await open(
       { position: 'bottom-right' },

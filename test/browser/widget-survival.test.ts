@@ -76,7 +76,7 @@ test('changing the key does not add an entry to the browser history', async () =
 })
 
 test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
-  'the primary color %s is reported as invalid, and the default is used',
+  'the primary color %s is reported to the page as invalid, and the default is used',
   async (primaryColor) => {
     const opened = await open({ primaryColor })
     expect(await opened.event('error')).toMatchObject({ code: 'invalid_option', message: 'primaryColor' })
@@ -88,7 +88,7 @@ test.each(['inherit', 'currentcolor', 'transparent', 'var(--x)', 'env(x)'])(
   },
 )
 
-test('a frame that does not load within 15 seconds is reported as unreachable', async () => {
+test('a frame that does not load within 15 seconds is reported to the page as unreachable', async () => {
   const opened = await harness.open({ body: harness.script('data-auto-mount="false"') })
   await opened.page.clock.install()
   await opened.page.route('**/embed/frame*', () => {})
@@ -98,7 +98,7 @@ test('a frame that does not load within 15 seconds is reported as unreachable', 
   await opened.page.close()
 })
 
-test('an invalid tool is reported, and valid tools are still offered', async () => {
+test('an invalid tool is reported to the page, and valid tools are still offered', async () => {
   const name = 'x'.repeat(53)
   const opened = await open({
     autoOpen: true,

@@ -85,7 +85,7 @@ describe('PostgreSQL migrations', () => {
     expect(names).toEqual(Object.keys(migrations))
   })
 
-  test('that are pending are rejected by commands', async () => {
+  test('that are pending prevent commands from opening the database', async () => {
     const databaseUrl = await createTestDatabase('empty')
     expect(
       await startupErrorOf(openDatabase({ dataDir: ':memory:', databaseUrl, role: 'command' })),
@@ -95,7 +95,7 @@ describe('PostgreSQL migrations', () => {
     )
   })
 
-  test('from a newer version are rejected by servers and commands', async () => {
+  test('from a newer version prevent servers and commands from opening the database', async () => {
     const databaseUrl = await createTestDatabase()
     await query(databaseUrl, `insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {

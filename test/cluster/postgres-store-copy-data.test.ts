@@ -87,7 +87,7 @@ async function deleteOrphans(options: Parameters<typeof runCommandInProcess>[1])
   }
 }
 
-describe('the bin, stored providers and the data of items', () => {
+describe("agents in the bin, stored providers and items' data", () => {
   test('are copied to PostgreSQL and a bucket, and no command treats them as orphans there', async () => {
     const folder = await makeFolder()
     const contents = await createContents(folder)

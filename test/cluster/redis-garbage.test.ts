@@ -41,7 +41,7 @@ const cases: [moment: Moment, names: readonly string[]][] = [
   ['ping', ['another protocol', 'a push without a channel', 'half a string']],
 ]
 
-describe('a server survives', () => {
+describe('a server continues to run if Redis sends', () => {
   test.each(cases)('an invalid reply to %s', async (moment, names) => {
     const { redis, server } = await start()
     for (const name of names) {
@@ -55,7 +55,7 @@ describe('a server survives', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('a reply without a command', async () => {
+  test('a reply to no command', async () => {
     const { redis, server } = await start()
     for (const name of ['another protocol', 'null', 'a push without a type', 'replies to no command']) {
       redis.breakAt('unasked', garbage[name] as string)

@@ -177,7 +177,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
   })
 })
 
-test('without Redis, a revoked key is rejected after two seconds, or as soon as Redis is back', async () => {
+test('without Redis, another replica rejects a revoked key after two seconds, or as soon as Redis is back', async () => {
   const redis = await startRedis()
   const clock = createFakeClock()
   const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root, REDIS_URL: redis.url }

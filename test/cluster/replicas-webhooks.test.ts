@@ -1,4 +1,4 @@
-/** Tests that replicas share the deliveries of webhooks. */
+/** Tests that replicas share the delivery of events to webhooks. */
 import { expect, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
 import { storeChat } from '../support/conversations.ts'
@@ -8,7 +8,7 @@ import { allowLoopback, createWebhook, deliverDue, startReceiver } from '../supp
 
 vi.setConfig({ testTimeout: 120_000 })
 
-test.each(sharedStores)('each event is delivered once, by either replica, over %s', async (store) => {
+test.each(sharedStores)('two replicas that share %s deliver each event exactly once', async (store) => {
   const receiver = await startReceiver()
   const settings = await createReplicaSettings(store)
   const [first, second] = await startReplicas({ ...settings, ...allowLoopback })

@@ -31,7 +31,7 @@ const byCommand = (action: string, key: string) => ({
   client_address: null,
 })
 
-test('each command that changes data adds one audit row with the OS user, in chronological order with the server’s rows', async () => {
+test("each command that changes data adds one audit row with the OS user, in chronological order with the server's rows", async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const first = server.key as string

@@ -107,6 +107,16 @@ describe('conversations list', () => {
     expect(await idsOf('--from', tomorrow)).toEqual([])
     expect(await idsOf('--to', tomorrow, '--from', '2026-01-01')).toHaveLength(3)
     expect(await idsOf('--to', '2026-01-01')).toEqual([])
+    expect(await idsOf('--status', 'completed', '--channel', 'api', '--agent', two)).toEqual([newest])
+    expect(await idsOf('--status', 'failed')).toEqual([])
+    expect(
+      await idsOf('--agent-version', '1', '--min-tokens', '1', '--search', 'pademelon "5512"'),
+    ).toHaveLength(3)
+    expect(await idsOf('--search', 'wombat')).toEqual([])
+    const invalid = await parley('list', '--status', 'odd')
+    expect([invalid.code, invalid.stderr]).toEqual([1, expect.stringContaining('--status: ')])
+    const empty = await parley('list', '--search', '-hotel')
+    expect(empty.stderr).toContain('--search: must contain a word to search for')
     const { stdout, stderr } = await parley('list', '--limit', '2')
     expect(stdout.split('\n')[0]).toMatch(/^ID +KEY +AGENT +TURNS +CREATED/)
     expect([stdout.includes(newest), stdout.includes(oldest), stderr]).toEqual([
@@ -118,7 +128,7 @@ describe('conversations list', () => {
     expect(stdout).not.toContain(CANARY)
   })
 
-  test('prints an empty list before the first turn is stored and does not create a file', async () => {
+  test('prints an empty list before the first turn is stored, when export and prune also succeed', async () => {
     expect(await parleyJson('list')).toEqual([])
     expect(await exportLines()).toEqual([{ object: 'export.end', turns: 0 }])
     expect(await parleyJson('prune')).toEqual({ conversations: 0, event_logs: 0, idempotency_keys: 0 })
@@ -275,7 +285,7 @@ describe('conversations delete', () => {
   })
 })
 
-test('conversations prune deletes expired conversations and records their number', async () => {
+test('conversations prune deletes expired conversations and records their number in the audit log', async () => {
   const agent = await createAgent()
   await respond(agent, 'An old question')
   await respond(agent, 'Another old question')
@@ -295,4 +305,14 @@ test('conversations prune deletes expired conversations and records their number
   ])
   server = await startServer({ folder })
   expect((await call('GET', `/v1/responses/${kept}`)).status).toBe(200)
+})
+
+test('conversations reindex makes messages that are missing from the search index findable again', async () => {
+  await respond(await createAgent(), CANARY)
+  const db = openSqliteFile(join(folder, 'data'), 'conversations.db')
+  db.exec('delete from item_texts')
+  const find = async () => (await parleyJson('list', '--search', 'pademelon')).length
+  expect(await find()).toBe(0)
+  expect(await parleyJson('reindex')).toEqual({ items: 2 })
+  expect(await find()).toBe(1)
 })

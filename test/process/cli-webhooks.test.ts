@@ -6,7 +6,7 @@ import { startReceiver, verify } from '../support/webhook-receiver.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-test('commands create, list, test and delete webhooks, and the server delivers events to them', async () => {
+test('the `webhooks` commands create, list, test and delete webhooks, to which the server delivers events', async () => {
   const folder = await makeFolder()
   const env = { PARLEY_WEBHOOK_ALLOW: '127.0.0.1' }
   const server = await startServer({ folder, env })

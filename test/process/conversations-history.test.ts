@@ -55,7 +55,10 @@ function insertLargeItems(dataDir: string): void {
   }
   const insert = db.prepare(`insert into items (${columns})
     select ${columns.map((name) => values[name] ?? name)} from items where position = 1`)
-  for (let at = 1; at <= ITEMS; at++) insert.run({ at, body, bytes: body.length })
+  const insertAll = db.transaction(() => {
+    for (let at = 1; at <= ITEMS; at++) insert.run({ at, body, bytes: body.length })
+  })
+  insertAll()
   db.prepare('update conversations set items = items + ?, bytes = bytes + ?').run(ITEMS, ITEMS * body.length)
   db.close()
 }

@@ -1,4 +1,4 @@
-/** Tests that a server rejects another user's data directory, and reopens its own after it was killed. */
+/** Tests that a server rejects a data directory with insufficient permissions, and keeps its data when it is killed. */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'
@@ -21,7 +21,7 @@ beforeEach(async () => {
   dataDir = join(folder, 'data')
 })
 
-describe("another user's data directory", () => {
+describe('a data directory with insufficient permissions', () => {
   const isRoot = process.getuid?.() === 0
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0
   const asNobody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
@@ -37,15 +37,18 @@ describe("another user's data directory", () => {
     expect(await readdir(dataDir)).toEqual([])
   })
 
-  test.skipIf(isRoot && !hasSetpriv)('is rejected with its path when it cannot be created', async () => {
-    await chmod(folder, 0o555)
-    onTestFinished(() => chmod(folder, 0o700))
-    const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
-    expect(heard).toContain(`StartupError: The data directory ${dataDir} is not usable by`)
-  })
+  test.skipIf(isRoot && !hasSetpriv)(
+    'is rejected with its path if it does not exist and cannot be created',
+    async () => {
+      await chmod(folder, 0o555)
+      onTestFinished(() => chmod(folder, 0o700))
+      const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
+      expect(heard).toContain(`StartupError: The data directory ${dataDir} is not usable by`)
+    },
+  )
 
   test.skipIf(isRoot && !hasSetpriv)(
-    'is rejected when the current user can only read the database file',
+    'is rejected if the current user can only read the database file',
     async () => {
       await (await openTestDatabase('server', dataDir)).close()
       await chmod(folder, 0o755)

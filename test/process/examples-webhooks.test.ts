@@ -1,4 +1,4 @@
-/** Tests the receivers of webhooks in examples/ with a fake Slack and a fake mail server. */
+/** Tests the webhook receivers in examples/ with a fake Slack and a fake mail server. */
 import { spawn } from 'node:child_process'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
@@ -49,7 +49,7 @@ async function startExample(name: string, env: Readonly<Record<string, string>>)
 
 const otherSecret = `whsec_${Buffer.alloc(32, 8).toString('base64')}`
 
-test('the Slack example posts verified events, and reports a failure of Slack', async () => {
+test('the Slack example posts only events with a valid signature, and returns 502 if Slack fails', async () => {
   const posted: unknown[] = []
   let status = 200
   const slack = createHttpServer(async (request, response) => {
@@ -68,7 +68,7 @@ test('the Slack example posts verified events, and reports a failure of Slack', 
   expect(posted).toEqual([{ text }, { text }])
 })
 
-test('the e-mail example sends verified events, and reports a failure of the mail server', async () => {
+test('the e-mail example sends only events with a valid signature, and returns 502 if the mail server fails', async () => {
   const mails: string[] = []
   const port = await listen(createServer((socket) => serveMail(socket, mails)))
   const mail = { MAIL_FROM: 'parley@example.org', MAIL_TO: 'team@example.org' }

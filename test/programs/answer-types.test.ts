@@ -91,7 +91,7 @@ async function collectResponses({ app, respond }: Started): Promise<unknown[]> {
 
 const statuses = ['cancelled', 'completed', 'failed', 'in_progress', 'incomplete', 'queued']
 
-describe('the compiler accepts as types of the official client', () => {
+describe('the types of the official client accept', () => {
   test('responses of every status, a deleted response, and the input items of a response', async () => {
     const started = await start()
     const responses = await collectResponses(started)

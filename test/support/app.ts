@@ -152,7 +152,7 @@ function createTestApp(service: Service, parentKey: string): TestApp {
     })
     const text = await response.text()
     forbidMessagesInLog(text)
-    const isJsonAnswer = response.headers.get('content-type')?.startsWith('application/json')
+    const isJsonAnswer = /^application\/json(;|$)/.test(response.headers.get('content-type') ?? '')
     return {
       status: response.status,
       headers: response.headers,

@@ -18,9 +18,9 @@ export interface Received {
 export interface Receiver {
   readonly url: string
   readonly received: Received[]
-  /** The status of all answers that are not given by `answerNext`; 204 by default. */
+  /** The status of all responses that `answerNext` does not set; 204 by default. */
   status: number
-  /** Answers the next deliveries. */
+  /** Sets the responses to the next deliveries, in order. */
   answerNext(...answers: readonly ((response: ServerResponse) => void)[]): void
 }
 
@@ -69,7 +69,7 @@ export function deliverDue({ service }: TestApp): Promise<void> {
   return service.deps.webhooks.deliverer.deliverDue()
 }
 
-/** Checks a signature with the reference library, at the time at which it was made. */
+/** Verifies a signature with the reference library, with the clock set to the time of the signature. */
 export function verify(secret: string, { text, headers }: Received): unknown {
   vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
   try {

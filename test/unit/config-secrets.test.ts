@@ -44,7 +44,7 @@ describe('a secret setting', () => {
 })
 
 describe('a secret setting in a file', () => {
-  test('may be the gateway’s key', async () => {
+  test("may be the gateway's key", async () => {
     const path = join(folder, 'gateway')
     await writeFile(path, 'gateway-key')
     const { providers } = await configOf({

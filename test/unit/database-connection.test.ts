@@ -50,7 +50,7 @@ describe('a SQLite connection', () => {
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('runs more distinct statements than its prepared-statement cache can hold', async () => {
+  test('can run more distinct statements than its prepared-statement cache can hold', async () => {
     const { db } = await openTestDatabase('server', ':memory:')
     for (let length = 1; length <= 600; length++) {
       const ids = Array.from({ length }, (_, index) => `id-${index}`)

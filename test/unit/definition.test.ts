@@ -69,7 +69,7 @@ describe('reading a definition', () => {
     ['a directive and a document marker', `%YAML 1.2\n---\n${minimalDefinition}`],
     ['a missing trailing newline', minimalDefinition.trimEnd()],
     ['front matter', '---\nname: Guide\n---\n\nBe kind.', 'markdown'],
-    ['front matter with CRLF line ends', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
+    ['front matter with CRLF line endings', '---\r\nname: Guide\r\n---\r\n\r\nBe kind.', 'markdown'],
     ['front matter after a byte order mark', '\uFEFF---\nname: Guide\n---\n\nBe kind.', 'markdown'],
   ] as [string, string, DefinitionFormat?][])('accepts %s', (_, text, format = 'yaml') => {
     expect(parseDefinition(text, format)).toEqual(parseDefinition(minimalDefinition, 'yaml'))

@@ -3,7 +3,10 @@ import { createServer, type Server } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { EgressClient } from '../../src/http/egress.ts'
 
-/** Starts a server on loopback that counts connections; returns its port and the count. */
+/**
+ * Starts a server on loopback that counts its connections; returns its port and a function that returns the
+ * count.
+ */
 async function startCounting(): Promise<{ port: number; count: () => number }> {
   let connections = 0
   const server: Server = createServer((socket) => {
@@ -17,7 +20,7 @@ async function startCounting(): Promise<{ port: number; count: () => number }> {
 
 const options = { method: 'POST', body: '{}', timeoutMs: 5_000, maxBytes: 100 } as const
 
-/** Creates a client whose host names resolve to these addresses, one look-up after the other. */
+/** Creates a client whose look-ups of host names return these addresses in order, and then the last one. */
 function clientFor(addresses: readonly string[], allow: readonly string[] = []) {
   const asked: string[] = []
   const client = new EgressClient({
@@ -35,7 +38,7 @@ function clientFor(addresses: readonly string[], allow: readonly string[] = []) 
 }
 
 test.each(['127.0.0.1', '10.0.0.1', '169.254.169.254', '::1', '::ffff:127.0.0.1', '64:ff9b::7f00:1'])(
-  'does not connect to a host name that resolves to %s',
+  "the client for tenants' URLs does not connect to a host name that resolves to %s",
   async (address) => {
     const { client, asked } = clientFor([address])
     await expect(client.send('https://hooks.example.org/', options)).rejects.toMatchObject({
@@ -45,8 +48,8 @@ test.each(['127.0.0.1', '10.0.0.1', '169.254.169.254', '::1', '::ffff:127.0.0.1'
   },
 )
 
-test('does not connect to a name that rebinds to a private address, and checks every connection', async () => {
-  // Rebinds after the first look-up; 192.0.2.1 is reserved, so nothing is reached there either.
+test("the client for tenants' URLs checks the resolved address before every connection", async () => {
+  // Each look-up returns another private address.
   const { client } = clientFor(['127.0.0.1', '10.0.0.1', '::1'])
   for (let attempt = 0; attempt < 3; attempt++)
     await expect(client.send('https://rebind.example.org/', options)).rejects.toMatchObject({
@@ -54,7 +57,7 @@ test('does not connect to a name that rebinds to a private address, and checks e
     })
 })
 
-test('connects to private addresses, with http and any port, only for hosts that the operator allows', async () => {
+test("the client for tenants' URLs connects to private addresses, over http or to any port, only for hosts that the operator allows", async () => {
   const { port, count } = await startCounting()
   const allowed = clientFor(['127.0.0.1'], ['hooks.internal'])
   const { status } = await allowed.client.send(`http://hooks.internal:${port}/`, options)

@@ -52,7 +52,7 @@ describe('the data of an event stream', () => {
   })
 
   test.each([
-    ['a third line ending', 'data: a\n\n\ndata: b\n\n'],
+    ['three line endings between events', 'data: a\n\n\ndata: b\n\n'],
     ['three line endings at the end of a read', 'data: a\n\n\n'],
     ['only line endings', '\n\n\n'],
     ['CRLF line endings', 'data: a\r\n\r\ndata: b\r\n\r\n'],

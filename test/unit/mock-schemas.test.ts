@@ -120,7 +120,7 @@ describe('structured mock responses', () => {
       { minProperties: 3, properties: { a: { type: 'null' } }, additionalProperties: { type: 'integer' } },
     ],
     [
-      'a property named like a prototype',
+      'a property named __proto__',
       JSON.parse('{"properties":{"__proto__":{"type":"string"}},"required":["__proto__","constructor"]}'),
     ],
     [

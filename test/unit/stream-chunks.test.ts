@@ -219,7 +219,7 @@ describe('a stream from a backend', () => {
       'data: {"choices":[{"delta":{"tool_calls":[7]}}]}\n\n',
       'protocol',
     ],
-    ['with an error', 'data: {"error":{"message":"overloaded","code":503}}\n\n', 'status'],
+    ['with an error event', 'data: {"error":{"message":"overloaded","code":503}}\n\n', 'status'],
     ['if it ends without a finish reason', '', 'protocol'],
     ['if it ends in the middle of a line', 'data: {"id":"chatcmpl-1","choi', 'protocol'],
     ['with [DONE] before the finish reason', 'data: [DONE]\n\n', 'protocol'],

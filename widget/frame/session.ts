@@ -12,7 +12,7 @@ import { findStreaming, renderTranscript } from './conversation.ts'
 import { type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
 import { createSharing, findShareTarget, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
-import { chooseLanguage, countIn, type Language } from './strings/strings.ts'
+import { chooseLanguage, countIn, type Language, loadLanguage } from './strings/strings.ts'
 import { resolveTheme, type Theme } from './theme.ts'
 import { createPageToolClient } from './tools/mcp-client.ts'
 import { createToolRunner, type ToolRunner } from './tools/tool-runner.ts'
@@ -76,26 +76,30 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     if (before === undefined) pageTools.start()
   }
 
+  function receive(message: PageMessage, from: Channel): void {
+    channel = from
+    if (store.get().options?.debug) logName('from the page', message.type)
+    if (message.type === 'mcp') pageTools.receive(message.message)
+    else if (message.type === 'context') chats.setContext(message.context)
+    else if (message.type === 'logout') chats.forget()
+    else if (message.type === 'newConversation') chats.startNewWhenKnown()
+    else if (message.type === 'focus' || message.type === 'prefill') dispatch(message)
+    else if (message.type === 'send') sendOrPrefill(message.text.trim(), chats, store)
+    else if (message.type === 'share') sharing.settle(message.isReceived)
+    else if (message.type === 'configure') configure(message.options, from.origin)
+    else {
+      dispatch({ isExpanded: undefined, ...message })
+      chats.onVisibility()
+    }
+  }
+
   watchNetwork(store, chats.onOnline)
   postChanges(store, post)
 
   return {
     store,
     themeOf: (options) => resolveTheme(options, operator.theme),
-    receive(message, from) {
-      channel = from
-      if (store.get().options?.debug) logName('from the page', message.type)
-      if (message.type === 'mcp') return pageTools.receive(message.message)
-      if (message.type === 'context') return chats.setContext(message.context)
-      if (message.type === 'logout') return chats.forget()
-      if (message.type === 'newConversation') return chats.startNewWhenKnown()
-      if (message.type === 'focus' || message.type === 'prefill') return dispatch(message)
-      if (message.type === 'send') return sendOrPrefill(message.text.trim(), chats, store)
-      if (message.type === 'share') return sharing.settle(message.isReceived)
-      if (message.type === 'configure') return configure(message.options, from.origin)
-      dispatch({ isExpanded: undefined, ...message })
-      chats.onVisibility()
-    },
+    receive: inOrder(receive),
     ...chats.actions,
     decide: toolRunner.decide,
     insert: (text) => post({ type: 'insert', text, close: coversPage(store.get()) }),
@@ -103,6 +107,32 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     shareConversation: () => shareConversation(store, sharing),
     close: () => post({ type: 'close' }),
     toggleExpanded: () => post({ type: 'expand' }),
+  }
+}
+
+/** Delays the messages from the first one whose language has to be loaded, and keeps their order. */
+function inOrder(receive: Session['receive']): Session['receive'] {
+  let waiting: (() => void)[] | undefined
+  return function receiveNext(message, from) {
+    if (waiting !== undefined) {
+      waiting.push(() => receiveNext(message, from))
+      return
+    }
+    const loading =
+      message.type === 'configure'
+        ? loadLanguage([message.options.language, ...navigator.languages])
+        : undefined
+    if (loading === undefined) {
+      receive(message, from)
+      return
+    }
+    waiting = []
+    void loading.then(() => {
+      const later = waiting ?? []
+      waiting = undefined
+      receive(message, from)
+      for (const next of later) next()
+    })
   }
 }
 

@@ -111,7 +111,10 @@ function toGenerateOptions(
   }
 }
 
-/** A step that takes longer is halved; a full step that takes less than a third of this time is doubled. */
+/**
+ * Target duration of a step. A longer step halves the step size, and a full step that takes less than a third
+ * of this time doubles it.
+ */
 const LONGEST_STEP_MS = 250
 
 const [FEWEST_TOKENS, MOST_TOKENS] = [8, 512]

@@ -137,8 +137,8 @@ async function openChat({
 }
 
 /**
- * Matches chat templates of model families that the library has a parser for. Skips detection for all others,
- * because it blocks the process for a second.
+ * Matches chat templates of model families for which the library has a parser. Other templates skip the
+ * detection, which blocks the process for a second.
  */
 const marksOfKnownFamilies = /<\|(channel|python_tag|recipient|from|turn)\b|<｜tool|<seed:/
 

@@ -17,7 +17,7 @@ interface ApplyOptions extends AgentOptions {
   readonly url?: string
 }
 
-/** A planned change. */
+/** A planned change and its result. */
 interface Outcome {
   readonly change: Change
   /** The id of the agent, if the change was made. */

@@ -13,12 +13,14 @@ import {
   findAnyConversation,
   type ItemData,
   listAnyConversations,
+  readFilter,
   readLastTurns,
+  rebuildIndex,
   renderConversations,
 } from '../../conversations/operator.ts'
 import type { ConversationDatabase, ConversationStorage } from '../../db/open.ts'
 import { recordAudit } from '../../identity/audit.ts'
-import { StartupError } from '../../lib/errors.ts'
+import { ServiceError, StartupError } from '../../lib/errors.ts'
 import { createLog } from '../../telemetry/log.ts'
 import type { EventPublisher } from '../../webhooks/dependencies.ts'
 import { createWebhookDirectory } from '../../webhooks/directory.ts'
@@ -34,6 +36,19 @@ export interface FilterOptions {
   readonly from?: number
   /** Unix seconds, exclusive. */
   readonly to?: number
+  readonly search?: string
+  readonly channel?: string
+  readonly mode?: string
+  readonly visitor?: string
+  readonly tag?: string
+  readonly rating?: string
+  readonly reason?: string
+  readonly status?: string
+  readonly error?: string
+  readonly tool?: string
+  readonly model?: string
+  readonly agentVersion?: number
+  readonly minTokens?: number
   readonly limit?: number
   readonly json?: boolean
 }
@@ -112,12 +127,13 @@ function toVisibleText(text: string): string {
 /** Prints one line of JSON for each turn, and reads only as fast as the output is written. */
 export function exportAll({ limit, json: _json, ...filter }: FilterOptions): Promise<void> {
   return withStorage(async ({ deps, storage, data }) => {
-    const { tenantId, agentId, from, to } = toFilter(filter)
+    const { tenantId, search, ...selected } = toFilter(filter)
     await recordAudit(deps, commandActor(), {
       action: 'conversation.export',
       target: { kind: 'key', id: tenantId ?? 'all' },
       tenantId: tenantId ?? null,
-      details: { agent_id: agentId, from, to, limit },
+      // A search text can contain personal data.
+      details: { ...selected, has_search: search !== undefined, limit },
     })
     const database = await storage.find()
     async function* renderLines(): AsyncGenerator<string, void, void> {
@@ -161,6 +177,15 @@ export function prune(isJson: boolean): Promise<void> {
   })
 }
 
+/** Writes the search index again, for conversations that an earlier version has stored. */
+export function reindex(isJson: boolean): Promise<void> {
+  return withStorage(async ({ storage }) => {
+    const database = await storage.find()
+    const items = database === undefined ? 0 : await rebuildIndex(database.write)
+    printResult(isJson, { items }, `indexed ${items} messages`)
+  })
+}
+
 interface Access {
   readonly deps: ReturnType<typeof createDeps>
   readonly config: Config
@@ -180,8 +205,23 @@ function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
   )
 }
 
-function toFilter({ key, agent, from, to }: FilterOptions): ConversationFilter {
-  return { tenantId: key === undefined ? undefined : toPublicId(key), agentId: agent, from, to }
+/** @throws StartupError for an option that is not valid */
+function toFilter({
+  key,
+  search,
+  minTokens,
+  agentVersion,
+  ...rest
+}: Omit<FilterOptions, 'limit' | 'json'>): ConversationFilter {
+  const tenantId = key === undefined ? undefined : toPublicId(key)
+  try {
+    return readFilter(tenantId, { ...rest, q: search, min_tokens: minTokens, version: agentVersion })
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const [name, ...problem] = error.message.split(': ')
+    const option = { q: 'search', min_tokens: 'min-tokens', version: 'agent-version' }[String(name)] ?? name
+    throw new StartupError(`--${option}: ${problem.join(': ')}`)
+  }
 }
 
 /** @throws StartupError if the conversation does not exist */

@@ -33,7 +33,10 @@ interface Call {
   readonly body?: string
 }
 
-/** @throws StartupError if the URL or the key is malformed; the key comes from `--key`, else from `PARLEY_KEY`. */
+/**
+ * @throws StartupError if the URL or the key is malformed; the key comes from `--key`, otherwise from
+ * `PARLEY_KEY`.
+ */
 export function createRemoteTarget(url: string, givenKey: string | undefined): AgentTarget {
   const base = parseUrl(url)
   const key = chooseKey(givenKey)

@@ -2,11 +2,15 @@
 import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
 import { listItemsOfTurns } from '../item-store.ts'
+import { listRatingsOfTurns } from '../ratings/ratings.ts'
 import { renderConversations, toOwnedItem } from '../requests.ts'
 import type { ConversationObject, ListedItem, TurnObject } from '../schema.ts'
 import { type ConversationRow, listTurnPage, type TurnRow } from '../store.ts'
-import { renderTurn } from '../turns/read-turns.ts'
+import { readDiagnostics, renderTurn } from '../turns/read-turns.ts'
+import { listNoteRows } from './annotation-rows.ts'
+import { renderNote } from './annotations.ts'
 import { type ConversationFilter, listAnyConversations } from './list.ts'
+import type { Note } from './schema.ts'
 
 const CONVERSATIONS_AT_ONCE = 20
 const TURNS_AT_ONCE = 10
@@ -20,12 +24,14 @@ export type ExportedTurn = TurnObject & {
   readonly items: readonly ListedItem[]
 }
 
+type ExportedConversation = ConversationObject & { readonly notes: readonly Note[] }
+
 export type ExportLine =
-  | (ExportedTurn & { readonly conversation: ConversationObject })
+  | (ExportedTurn & { readonly conversation: ExportedConversation })
   /** Items that a client added outside of a turn. */
   | {
       readonly object: 'conversation.items'
-      readonly conversation: ConversationObject
+      readonly conversation: ExportedConversation
       readonly items: readonly ListedItem[]
     }
   | { readonly object: 'export.end'; readonly turns: number }
@@ -95,8 +101,9 @@ async function* exportConversation(
   row: ConversationRow,
 ): AsyncGenerator<ExportLine, void, void> {
   const { read } = database
-  const [conversation] = await renderConversations(database, [row])
-  if (conversation === undefined) return
+  const [rendered] = await renderConversations(database, [row])
+  if (rendered === undefined) return
+  const conversation = { ...rendered, notes: (await listNoteRows(read, row.id)).map(renderNote) }
   for await (const items of readItemsWithoutTurn({ database, data }, row.id))
     yield { object: 'conversation.items', conversation, items }
   for (let after: number | undefined; ; ) {
@@ -124,9 +131,10 @@ export async function readLastTurns(
 async function renderExportedTurn({ database, data }: ExportSource, row: TurnRow): Promise<ExportedTurn> {
   const { previous_response_id: _id, ...request } = JSON.parse(row.request)
   const items = await data.restore(await listItemsOfTurns(database.read, [row.id]))
+  const ratings = await listRatingsOfTurns(database, [row.id])
   return {
-    ...renderTurn(row),
-    diagnostics: JSON.parse(row.diagnostics),
+    ...renderTurn(row, ratings.get(row.id) ?? []),
+    diagnostics: readDiagnostics(row),
     request,
     items: items.map(toOwnedItem),
   }

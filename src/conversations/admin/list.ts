@@ -1,33 +1,81 @@
-/** Finds and lists the conversations of all tenants. */
+/** Finds and lists conversations by all filters. */
 import type { ConversationDb } from '../../db/open.ts'
+import { isPostgres, planSearch, type SearchPlan } from '../search/conditions.ts'
 import type { ConversationRow, PageOptions } from '../store.ts'
+import { type ConversationFilter, listConditions, whereIndexed } from './filters.ts'
 
-const MICROSECONDS = 1_000_000
+export type { ConversationFilter } from './filters.ts'
 
-/** Conversations that were created at `from` or later and before `to` (Unix seconds). */
-export interface ConversationFilter {
-  /** Undefined for all tenants. */
-  readonly tenantId?: string | undefined
-  readonly agentId?: string | undefined
-  readonly visitorId?: string | undefined
-  readonly from?: number | undefined
-  readonly to?: number | undefined
-}
+/** Number of conversations that one statement reads with SQLite, whose statements block the process. */
+const CONVERSATIONS_AT_ONCE = 500
 
 /** Lists a page of conversations by creation time. */
-export function listAnyConversations(
+export async function listAnyConversations(
   db: ConversationDb,
-  { tenantId, agentId, visitorId, from, to }: ConversationFilter,
-  { limit, after, order }: PageOptions,
+  filter: ConversationFilter,
+  page: PageOptions,
 ): Promise<ConversationRow[]> {
-  let query = db.selectFrom('conversations').selectAll()
-  if (tenantId !== undefined) query = query.where('tenant', '=', tenantId)
-  if (agentId !== undefined) query = query.where('agent_id', '=', agentId)
-  if (visitorId !== undefined) query = query.where('visitor_id', '=', visitorId)
-  if (from !== undefined) query = query.where('position', '>=', from * MICROSECONDS)
-  if (to !== undefined) query = query.where('position', '<', to * MICROSECONDS)
+  const search = filter.search && (await planSearch(db, filter.search))
+  // Without a tenant, no index is in the order of the list; only commands list the conversations of all tenants.
+  const isOneStatement =
+    isPostgres(db) || filter.tenantId === undefined || search?.comparesTexts === false || !isSelective(filter)
+  if (isOneStatement) return select(db, filter, search, page)
+  const rows: ConversationRow[] = []
+  for (let after = page.after; ; ) {
+    const end = await findEnd(db, filter, { ...page, after })
+    const limit = page.limit - rows.length
+    rows.push(...(await select(db, filter, search, { ...page, limit, after, end })))
+    if (end === undefined || rows.length >= page.limit) return rows
+    after = end
+    // Lets the process answer other requests between two statements.
+    await new Promise(setImmediate)
+  }
+}
+
+/** Whether a list may have to skip many conversations. */
+function isSelective({
+  tenantId: _tenant,
+  agentId: _agent,
+  from: _from,
+  to: _to,
+  ...rest
+}: ConversationFilter) {
+  return Object.values(rest).some((value) => value !== undefined)
+}
+
+interface Part extends PageOptions {
+  /** The position of the last conversation to read; undefined for no limit. */
+  readonly end?: number | undefined
+}
+
+function select(
+  db: ConversationDb,
+  filter: ConversationFilter,
+  search: SearchPlan | undefined,
+  { limit, after, end, order }: Part,
+): Promise<ConversationRow[]> {
+  let query = whereIndexed(db.selectFrom('conversations'), filter).selectAll('conversations')
+  query = query.where((eb) => eb.and(listConditions(eb, filter)))
+  if (search !== undefined) query = query.where(search.condition)
   if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
+  if (end !== undefined) query = query.where('position', order === 'asc' ? '<=' : '>=', end)
   return query.orderBy('position', order).limit(limit).execute()
+}
+
+/** Returns the position of the last conversation that the next statement reads; undefined if it reads all others. */
+async function findEnd(
+  db: ConversationDb,
+  filter: ConversationFilter,
+  { after, order }: PageOptions,
+): Promise<number | undefined> {
+  let query = whereIndexed(db.selectFrom('conversations'), filter).select('position')
+  if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
+  const last = await query
+    .orderBy('position', order)
+    .limit(1)
+    .offset(CONVERSATIONS_AT_ONCE - 1)
+    .executeTakeFirst()
+  return last?.position
 }
 
 export function findAnyConversation(db: ConversationDb, id: string): Promise<ConversationRow | undefined> {

@@ -1,6 +1,7 @@
 /** Reads turns on behalf of the owner of their conversation. */
-import { ServiceError } from '../../lib/errors.ts'
 import { toPage } from '../../lib/page.ts'
+import { listRatingsOfTurns, turnNotFound } from '../ratings/ratings.ts'
+import type { Rating } from '../ratings/schema.ts'
 import { findOwn, type OperationsDependencies, wrongAfter } from '../requests.ts'
 import type { TurnDetails, TurnList, TurnObject } from '../schema.ts'
 import { findTurn, listTurnPage, type TurnRow } from '../store.ts'
@@ -17,9 +18,13 @@ export async function listTurns(
   if (after !== undefined && last?.conversation_id !== id) throw wrongAfter()
   const rows = await listTurnPage(db.read, id, { limit: limit + 1, after: last?.number, order })
   const page = toPage(rows, limit)
+  const ratings = await listRatingsOfTurns(
+    db,
+    page.rows.map((row) => row.id),
+  )
   return {
     object: 'list',
-    data: page.rows.map(renderTurn),
+    data: page.rows.map((row) => renderTurn(row, ratings.get(row.id) ?? [])),
     first_id: page.rows[0]?.id ?? null,
     last_id: page.rows.at(-1)?.id ?? null,
     has_more: page.hasMore,
@@ -33,13 +38,13 @@ export async function getTurn(
   id: string,
 ): Promise<TurnDetails> {
   const row = await conversations.reader.findTurn(tenantId, 'id', id)
-  if (row === undefined)
-    throw new ServiceError('not_found', `Turn with id '${id}' not found.`, { param: 'turn_id' })
-  return { ...renderTurn(row), diagnostics: JSON.parse(row.diagnostics) }
+  if (row === undefined) throw turnNotFound(id)
+  const ratings = await listRatingsOfTurns(await conversations.storage.open(), [row.id])
+  return { ...renderTurn(row, ratings.get(row.id) ?? []), diagnostics: readDiagnostics(row) }
 }
 
 /** Omits the response id, because it gives an agent key access to the response. */
-export function renderTurn(row: TurnRow): TurnObject {
+export function renderTurn(row: TurnRow, ratings: Rating[]): TurnObject {
   return {
     id: row.id,
     object: 'turn',
@@ -60,7 +65,13 @@ export function renderTurn(row: TurnRow): TurnObject {
     first_event_ms: row.first_event_ms,
     duration_ms: row.duration_ms,
     request_id: row.request_id,
+    ratings,
     created_at: row.created_at,
     ended_at: row.ended_at,
   }
+}
+
+/** Returns what is stored about a turn's run; clients can resume its stream even after its end. */
+export function readDiagnostics({ diagnostics, resumes }: TurnRow): Record<string, unknown> {
+  return { ...JSON.parse(diagnostics), resumes }
 }

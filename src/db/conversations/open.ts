@@ -11,9 +11,9 @@ import type { ConversationDatabase, ConversationDb, ConversationTables } from '.
 export const conversationsFile = 'conversations.db'
 
 export interface ConversationStorage {
-  /** The database if it exists; SQLite creates the file with the first stored turn. */
+  /** Returns the database if it exists; SQLite creates the file with the first stored turn. */
   find(): Promise<ConversationDatabase | undefined>
-  /** The database, created if needed. */
+  /** Returns the database, and creates it if needed. */
   open(): Promise<ConversationDatabase>
   close(): Promise<void>
 }

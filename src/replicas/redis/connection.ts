@@ -15,7 +15,7 @@ const guarded = new WeakSet<object>()
 export class RedisConnection {
   /** Use it only for events; send commands with `ask`. */
   readonly redis: Redis
-  /** Why the last connection attempt failed. */
+  /** The error of the last failed connection attempt. */
   private connectError: Error | undefined
   private isDropped = false
 

@@ -99,7 +99,7 @@ test("a failed audit insert rolls back a user's first visit or claim", async () 
   expect(await readAffectedTables()).toEqual(before)
 })
 
-describe('the administrator’s audit log', () => {
+describe("the administrator's audit log", () => {
   /** Creates two keys on day 1, rotates one of them on day 2 and revokes it on day 3. */
   async function startWithHistory() {
     const clock = createFakeClock(NOON)

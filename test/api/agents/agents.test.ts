@@ -117,7 +117,7 @@ describe('reading an agent', () => {
       keep: '30d',
       onDisconnect: 'cancel',
       toolData: 'names',
-      visitor: { list: true, delete: true, resume: '24h' },
+      visitor: { list: true, delete: true, rate: true, resume: '24h' },
       history: { turns: 40, tokens: 16_000 },
     })
   })

@@ -127,7 +127,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('returns 404 for another tenant’s agent and does not change its key', async () => {
+  test("returns 404 for another tenant's agent and does not change its key", async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const key = await createTenant(app)
@@ -147,7 +147,7 @@ describe('the parent key of an agent', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('invalidates the agent’s key when it is revoked', async () => {
+  test("invalidates the agent's key when it is revoked", async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])

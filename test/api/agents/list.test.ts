@@ -19,7 +19,7 @@ describe('the agent list without pagination parameters', () => {
     expect((await list(app)).body).toEqual({ object: 'list', data: [] })
   })
 
-  test('includes each agent’s settings, and `behavior` only if it is set', async () => {
+  test("includes each agent's settings, and `behavior` only if it is set", async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const full = await app.createAgent(FULL_DEFINITION)
     const plain = await app.createAgent()
@@ -181,7 +181,7 @@ describe('the paginated agent list', () => {
   })
 
   test.each(['after', 'before'])(
-    'treats another tenant’s agent in `%s` like an unknown agent',
+    "treats another tenant's agent in `%s` like an unknown agent",
     async (field) => {
       const app = await startApp()
       const other = await createTenant(app)

@@ -70,7 +70,7 @@ const ownerRoutes: readonly (readonly [method: string, path: string, options: Ca
 
 describe('an owner-only route', () => {
   test.each(ownerRoutes)(
-    'returns 401 for the agent’s own key and changes nothing: %s %s',
+    "returns 401 for the agent's own key and changes nothing: %s %s",
     async (method, path, options) => {
       const app = await startApp()
       const { agent_id, agent_key } = await app.createAgent()

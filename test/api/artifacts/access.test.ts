@@ -160,7 +160,7 @@ describe('GET /artifacts/{id}', () => {
     expect((await app.call('GET', path, { headers: { 'If-None-Match': tag } })).status).toBe(304)
   })
 
-  test('returns 404 for an incomplete upload, a missing poster and another tenant’s artifact', async () => {
+  test("returns 404 for an incomplete upload, a missing poster and another tenant's artifact", async () => {
     const app = await startApp()
     const begun = await postUpload(app)
     expect((await app.call('GET', `/artifacts/${begun.headers.get('x-artifact-id')}`)).status).toBe(404)

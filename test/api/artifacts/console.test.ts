@@ -46,7 +46,7 @@ describe('a console user', () => {
     expect((await send(app, 'DELETE', location, consoleHeaders)).status).toBe(204)
   })
 
-  test('cannot detect that another user’s artifact exists', async () => {
+  test("cannot detect that another user's artifact exists", async () => {
     const { app, id, location } = await startWithArtifact()
     expect((await app.call('GET', `/artifacts/${id}/status`, asUser(bob))).body).toEqual({
       artifactId: id,

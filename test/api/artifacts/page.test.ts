@@ -210,7 +210,7 @@ describe('the status page without access', () => {
     expect(Number(refreshOf(text))).toBeGreaterThanOrEqual(Number(headers.get('retry-after')))
   })
 
-  test('does not reveal that another tenant’s artifact exists', async () => {
+  test("does not reveal that another tenant's artifact exists", async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
     const { status, text } = await app.call('GET', `/artifacts/${id}/watch`, { key: await createTenant(app) })
@@ -218,7 +218,7 @@ describe('the status page without access', () => {
   })
 })
 
-test('a console user can open only their own artifacts’ status pages, without a token', async () => {
+test("a console user can open only their own artifacts' status pages, without a token", async () => {
   const app = await startApp(behindProxy)
   const { id } = await uploadWhole(app, tenBytes, { metadata: { name: 'Mine' } })
   await claimKey(app, 'ada@example.org', app.key)

@@ -142,7 +142,7 @@ describe('an artifact token', () => {
   })
 })
 
-test('HEAD of an artifact’s status returns immediately, even if it accepts an event stream', async () => {
+test("HEAD of an artifact's status returns immediately, even if it accepts an event stream", async () => {
   const app = await startApp()
   const headers = ['Host: x', `Authorization: Bearer ${app.key}`, 'Accept: text/event-stream']
   const first = toRequest(`HEAD /artifacts/${crypto.randomUUID()}/status`, headers)

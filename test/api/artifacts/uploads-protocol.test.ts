@@ -65,7 +65,7 @@ describe('HEAD of an upload', () => {
     expect(headers.has('upload-expires')).toBe(false)
   })
 
-  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
+  test("returns 404 for an unknown upload and for another tenant's upload", async () => {
     const app = await startApp()
     const begun = await createUpload(app)
     for (const [target, location] of [
@@ -116,7 +116,7 @@ describe('PATCH of an upload', () => {
     },
   )
 
-  test('returns 404 for an unknown upload and for another tenant’s upload', async () => {
+  test("returns 404 for an unknown upload and for another tenant's upload", async () => {
     const app = await startApp()
     const begun = await createUpload(app, { size: 5 })
     expect((await patchUpload(app, { location: '/upload/none' }, 0, hello)).status).toBe(404)

@@ -82,7 +82,7 @@ describe('a backup of a running server', () => {
     await expectContents(app, contents)
   })
 
-  test('supports compression and deletes the leftovers of a killed backup', async () => {
+  test('can be compressed, and creating it deletes the leftovers of a killed backup', async () => {
     await createContents(await start(dataDir))
     for (const left of ['data/.backup/parley.db', 'data/files/held/left', 'backup.tar.gz.part']) {
       await mkdir(join(folder, left, '..'), { recursive: true })
@@ -104,7 +104,7 @@ describe('a backup of a running server', () => {
   })
 })
 
-test('a backup contains the bin and the providers of the console with their keys', async () => {
+test("a backup contains the agents in the bin, and the console's providers with their API keys", async () => {
   const upstream = await shareUpstream()
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"large"}]}}}')
   const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
@@ -187,6 +187,10 @@ test('a backup of an older database is restored unchanged, and the next start mi
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = openSqliteFile(dataDir)
   connection.exec(`
+    drop index artifacts_by_binned_at; drop index artifacts_in_bin;
+    alter table artifacts drop column binned_at;
+    drop table visitor_secrets; drop table webhooks;
+    drop index usage_days_by_agent;
     alter table usage_calls drop column failed_attempts; alter table usage_calls drop column attempts;
     drop index agents_in_bin;
     alter table credentials drop column suspended_at; alter table agents drop column binned_at;
@@ -236,7 +240,7 @@ describe('an installation with a bucket', () => {
     expect(await readOffset(again, contents.growing)).toBe(0)
   })
 
-  test('can be restored from a data directory’s backup, including unfinished uploads', async () => {
+  test("can be restored from a data directory's backup, including unfinished uploads", async () => {
     const to = await S3Server.start()
     const app = await openApp({ PARLEY_DATA_DIR: dataDir })
     const contents = await createContents(app)

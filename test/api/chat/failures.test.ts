@@ -109,7 +109,7 @@ describe.each(kinds)('retrying %s', (_kind, stream) => {
     ['a 500', '{{up:status 500}}'],
     ['a 408', '{{up:status 408}}'],
     ['a 429', '{{up:status 429}}{{up:retry-after 2}}'],
-    ['a reset', '{{up:reset}}'],
+    ['a reset connection', '{{up:reset}}'],
   ])('succeeds after %s', async (_what, script) => {
     const app = await harness.start()
     const { status, text, headers } = await app.call('POST', path, {

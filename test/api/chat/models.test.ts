@@ -25,10 +25,10 @@ test.each(['/v1/chat/completions', '/v1/responses', '/v1/embeddings'])(
 
 describe('the model that answers', () => {
   test.each([
-    ['the named one', { model: 'up-small' }, 'up-small'],
-    ['the one named with its provider', { model: 'gateway/up-small' }, 'up-small'],
-    ["the backend's first chat model if none is named", {}, 'up-chat'],
-    ["the backend's first chat model for null", { model: null }, 'up-chat'],
+    ['the one in the request', { model: 'up-small' }, 'up-small'],
+    ['the one in the request, with its provider prefix', { model: 'gateway/up-small' }, 'up-small'],
+    ["the backend's first chat model if the request names none", {}, 'up-chat'],
+    ["the backend's first chat model if it is null", { model: null }, 'up-chat'],
   ])('is %s', async (_which, request, model) => {
     const app = await harness.start()
     const { body } = await app.call('POST', path, {
@@ -48,7 +48,7 @@ describe('the model that answers', () => {
     ["the agent's", 'up-small', {}, 'up-small'],
     ["the default if the agent's is unknown", 'gone', {}, 'up-chat'],
     ['the default if the agent has none', undefined, {}, 'up-chat'],
-    ['the one the caller names', 'up-small', { model: 'up-chat' }, 'up-chat'],
+    ['the one in the request', 'up-small', { model: 'up-chat' }, 'up-chat'],
   ])('is %s with an agent key', async (_which, own, request, model) => {
     const app = await harness.start()
     const { agent_key } = await app.createAgent(agentYaml(own))

@@ -37,7 +37,7 @@ async function createUserData(app: TestApp) {
 }
 
 describe('claiming a key', () => {
-  test("moves the automatic key's data, and agent keys remain valid", async () => {
+  test("moves the automatic key's data to the claimed key, and agent keys remain valid", async () => {
     const app = await startApp(behindProxy)
     const { key, id, agentKey, fileId } = await createUserData(app)
     const before = await app.call('GET', `/v1/agents/${id}`, { key })

@@ -125,7 +125,11 @@ describe('identity headers', () => {
     ['a comma in a name', [`X-Email: ${ada}`, 'X-User-Last-Name: Lovelace, Countess'], 'x-user-last-name'],
     ['an underscore', ['X_Email: eve@example.org'], 'x-email'],
     ['an underscore in addition to the hyphen', [`X-Email: ${ada}`, 'x_email: eve@example.org'], 'x-email'],
-    ['an underscore in part', [`X-Email: ${ada}`, 'X-User_First-Name: Eve'], 'x-user-first-name'],
+    [
+      'an underscore and a hyphen in one name',
+      [`X-Email: ${ada}`, 'X-User_First-Name: Eve'],
+      'x-user-first-name',
+    ],
     ['no address', ['X-Email: ada'], 'x-email'],
     ['an address without a local part', ['X-Email: @example.org'], 'x-email'],
     ['two at signs', ['X-Email: ada@eve@example.org'], 'x-email'],
@@ -193,7 +197,7 @@ describe('the user identified by the identity headers', () => {
     [{ 'X-User-First-Name': 'Ada', 'X-User-Last-Name': 'Lovelace', 'X-User': 'ada' }, 'Ada Lovelace', 'ada'],
     [{ 'X-User-First-Name': Buffer.from('Zoë').toString('latin1') }, 'Zoë', null],
   ]
-  test.each(names)('takes a name from the headers: %j gives %s', async (headers, name, username) => {
+  test.each(names)('has the name from the headers: %j gives %s', async (headers, name, username) => {
     const app = await startApp(behindProxy)
     expect((await me(app, { 'X-Email': ada, ...headers })).body.user).toMatchObject({ name, username })
   })

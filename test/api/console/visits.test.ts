@@ -165,7 +165,7 @@ describe('a known console user', () => {
     expect(await statusOf(grace)).toBe(429)
   })
 
-  test('gets another or a new active key when theirs is revoked', async () => {
+  test('switches to another key, or to a new one, when the active key is revoked', async () => {
     const app = await startApp(behindProxy)
     const { deps } = app.service
     const first = await me(app)

@@ -85,7 +85,7 @@ describe('data in an item', () => {
     ['image', { type: 'image_url', image_url: { url: 'URL' } }],
     ['audio', { type: 'input_audio', input_audio: { data: 'URL', format: 'wav' } }],
     ['file', { type: 'file', file: { filename: 'a.pdf', file_data: 'URL' } }],
-  ])('is stored as a blob in a chat completion (%s)', async (_what, part) => {
+  ])('is stored as a blob if a chat completion contains it (%s)', async (_what, part) => {
     const { app, dataDir, key } = await start()
     const image = createImage()
     const content = [JSON.parse(JSON.stringify(part).replace('URL', image.url))]
@@ -305,7 +305,7 @@ describe('a tool result of more than 32 KiB', () => {
   })
 })
 
-describe('no byte of the data of an item remains', () => {
+describe("no byte of an item's data remains", () => {
   async function startWithImage() {
     const started = await start()
     const { app, dataDir, respond } = started

@@ -137,7 +137,7 @@ describe("an agent's conversations", () => {
   })
 })
 
-test('claiming a key moves the conversations of the automatic key', async () => {
+test("claiming a key moves the automatic key's conversations to the claimed key", async () => {
   const app = await harness.start({ ...behindProxy, PARLEY_STORE_WITHOUT_AGENT: 'on_request' })
   const key = await revealKey(app, 'ada@example.org')
   const { agent_id: id } = await app.createAgent(STORING, key)

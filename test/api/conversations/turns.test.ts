@@ -81,7 +81,7 @@ describe('the turns of a conversation', () => {
     expect([wrong.status, wrong.body.error.param]).toEqual([400, 'after'])
   })
 
-  test("are linked to their items, which have authors, and the last turn's status is in the conversation list", async () => {
+  test("are linked to their items, which have authors, and the conversation list contains the last turn's status", async () => {
     const { app, agent_key } = await startKeeper()
     const first = await runTurn(app, agent_key, '[[tool:weather {"city":"Oslo"}]]')
     const { conversation } = first

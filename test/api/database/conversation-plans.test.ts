@@ -2,7 +2,6 @@
 import { type CompiledQuery, sql } from 'kysely'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { listAnyConversations } from '../../../src/conversations/operator.ts'
-import { listConversationRows } from '../../../src/conversations/store.ts'
 import { type ConversationDb, createConversationStorage, openDatabase } from '../../../src/db/open.ts'
 import { createTestDatabase } from '../../support/postgres.ts'
 import { explain, listStatements } from '../../support/query-plans.ts'
@@ -54,11 +53,9 @@ test('lists of conversations read an index in order', async () => {
   const page = { limit: 51, order: 'desc' } as const
   const [tenantId, agentId] = ['tenant-1', 'agent-1']
   const lists: Record<string, (on: ConversationDb) => Promise<unknown>> = {
-    'of a tenant': (on) =>
-      listConversationRows(on, tenantId, { ...page, after: undefined, agentId: undefined }),
-    'of a tenant, next page': (on) =>
-      listConversationRows(on, tenantId, { ...page, after: 3_000, agentId: undefined }),
-    'of an agent': (on) => listConversationRows(on, tenantId, { ...page, after: undefined, agentId }),
+    'of a tenant': (on) => listAnyConversations(on, { tenantId }, { ...page, after: undefined }),
+    'of a tenant, next page': (on) => listAnyConversations(on, { tenantId }, { ...page, after: 3_000 }),
+    'of an agent': (on) => listAnyConversations(on, { tenantId, agentId }, { ...page, after: undefined }),
     'to export': (on) => listAnyConversations(on, { tenantId }, { limit: 20, after: 3_000, order: 'asc' }),
   }
   for (const [what, list] of Object.entries(lists)) {

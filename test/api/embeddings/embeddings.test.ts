@@ -69,16 +69,16 @@ describe('an embedding', () => {
 
 describe('the embedding model', () => {
   test.each([
-    ['the named one', { model }],
-    ['the named one with its provider', { model: `mock/${model}` }],
-    ['the backend’s first embedding model if none is named', {}],
-    ['the backend’s first embedding model for null', { model: null }],
+    ['the one in the request', { model }],
+    ['the one in the request, with its provider prefix', { model: `mock/${model}` }],
+    ["the backend's first embedding model if the request names none", {}],
+    ["the backend's first embedding model if it is null", { model: null }],
   ])('is %s', async (_which, named) => {
     const { status, body } = await embed(await startApp(), { input: 'a', ...named })
     expect([status, body.model]).toEqual([200, model])
   })
 
-  test('is the operator’s default if the request does not specify one', async () => {
+  test("is the operator's default if the request does not specify one", async () => {
     const app = await startApp({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'mock/mock' })
     expect((await embed(app, { input: 'a' })).body.model).toBe('mock')
     expect((await embed(app, { input: 'a', model })).body.model).toBe(model)

@@ -77,7 +77,7 @@ test('brackets inside strings of a JSON body are not treated as nesting', async 
   expect(answer.body.choices[0].message.content).toBe(`You said: ${content}`)
 })
 
-describe('a JSON body’s media type', () => {
+describe("a JSON body's media type", () => {
   const accepted = ['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset=utf-8']
   test.each(accepted)('may be %s', async (mediaType) => {
     const app = await startApp()

@@ -143,7 +143,7 @@ describe('a malformed RPC call', () => {
     ['returns 405 for GET to a mutation', 'GET', 'agents.create', undefined, 405],
     ['returns 405 for another method', 'PUT', 'agents.create', {}, 405],
     ['returns 404 without a name', 'GET', '', undefined, 404],
-    ['returns 404 for the name of a prototype', 'GET', '__proto__', undefined, 404],
+    ['returns 404 for the name __proto__', 'GET', '__proto__', undefined, 404],
     ['returns 404 for the name of a router', 'GET', 'agents', undefined, 404],
     ['returns 404 for a parent folder', 'GET', '%2e%2e%2fv1', undefined, 404],
     ['returns 400 for a name that cannot be decoded', 'GET', '%zz', undefined, 400],

@@ -62,7 +62,7 @@ describe('the model list', () => {
     expect(await idsOf(app, other)).toEqual(['mock', 'mock-embedding', `agent/${foreign.agent_id}`])
   })
 
-  test('lists only its own agent for an agent key', async () => {
+  test("lists only the key's own agent if the key is an agent key", async () => {
     const app = await startApp()
     const [own, sister] = [await app.createAgent(), await app.createAgent()]
     const key = own.agent_key

@@ -105,7 +105,7 @@ test('each provider receives only its own API key', async () => {
 describe('the default model', () => {
   test.each<[string, string | undefined, string]>([
     ["the first provider's first model", undefined, 'near: up-chat'],
-    ['the model the operator set, with its provider', 'far/up-small', 'far: up-small'],
+    ['the model that the operator set, with its provider prefix', 'far/up-small', 'far: up-small'],
     ['unknown if the provider does not list it', 'far/unlisted', 'model_not_found'],
   ])('is %s', async (_which, model, answer) => {
     const app = await start(model === undefined ? {} : { PARLEY_DEFAULT_MODEL: model })
@@ -130,7 +130,7 @@ describe('the default model', () => {
   })
 })
 
-test('an embeddings request is sent to the provider in the model id', async () => {
+test('an embeddings request is sent to the provider that its model id names', async () => {
   const app = await start()
   for (const [name, upstream] of Object.entries({ near, far })) {
     const body = { model: `${name}/up-embedding`, input: ['a', 'b'] }

@@ -114,7 +114,7 @@ describe('a large blob', () => {
     expect(await listNames(blobs)).toEqual([])
   })
 
-  test('uses parts that are large enough to need at most 10,000', () => {
+  test('is sent in larger parts if it would otherwise need more than 10,000', () => {
     const GIB = 1024 * MIB
     expect([0, 2 * GIB, 78 * GIB].map(choosePartBytes)).toEqual([8 * MIB, 8 * MIB, 8 * MIB])
     expect(choosePartBytes(1024 * GIB)).toBe(105 * MIB)

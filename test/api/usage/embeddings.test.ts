@@ -99,10 +99,10 @@ describe('a successful embeddings call', () => {
 
 describe('a failed embeddings call', () => {
   test.each<[string, string, string]>([
-    ['after every attempt', '{{up:status 500}}', 'backend_error'],
-    ['due to an invalid request', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
-    ['with an invalid response', '{{up:body {}}}', 'backend_error'],
-    ['with a lost connection', '{{up:cut-off}}', 'backend_unavailable'],
+    ['if every attempt fails', '{{up:status 500}}', 'backend_error'],
+    ['if the request is invalid', '{{up:status 400}}{{up:message no}}', 'invalid_value'],
+    ['if the response is invalid', '{{up:body {}}}', 'backend_error'],
+    ['if the connection is lost', '{{up:cut-off}}', 'backend_unavailable'],
   ])('is recorded in one row without tokens (%s)', async (_how, script, status) => {
     const app = await harness.start()
     await embed(app, { input: script })

@@ -114,8 +114,8 @@ describe('a successful call', () => {
 
 describe('a failed call', () => {
   test.each([
-    ['before its first byte', '[[error:400]]', 0],
-    ['with a broken backend', '[[error:500]]', 0],
+    ['if the request is invalid', '[[error:400]]', 0],
+    ['if the backend fails', '[[error:500]]', 0],
   ])('is recorded as an error without tokens (%s)', async (_when, content, tokens) => {
     const app = await startApp({}, { clock: createFakeClock() })
     await sendChat(app, content)

@@ -227,7 +227,15 @@ describe("the agent's settings", () => {
     const { app, key } = await startVisit({ notice, visitor: { delete: false } })
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.conversations).toEqual({
-      ...{ stored: true, keep_days: 30, notice, list: true, delete: false, resume_seconds: 86_400 },
+      ...{
+        stored: true,
+        keep_days: 30,
+        notice,
+        list: true,
+        delete: false,
+        rate: true,
+        resume_seconds: 86_400,
+      },
     })
   })
 })

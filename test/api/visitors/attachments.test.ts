@@ -153,7 +153,7 @@ describe("a visitor's attachments", () => {
   const send = ({ visitor }: TestVisitor, attachments: object[], text = 'Look.') =>
     visitor.send.mutate({ client_id: randomUUID(), text, attachments: attachments as never })
 
-  test('are sent to the model with their own and the next message, and can be read again', async () => {
+  test('are sent to the model with their own message and with the next one, and can be read again', async () => {
     const { app, key } = await startAgent({ types: ['image', 'text'], maxBytes: 200_000 })
     const one = await beginSession(app, key)
     const url = png(100_000)
@@ -188,7 +188,7 @@ describe("a visitor's attachments", () => {
     })
   })
 
-  test('need no text', async () => {
+  test('can be sent without text', async () => {
     const { app, key } = await startAgent({})
     const one = await beginSession(app, key)
     const sent = await send(one, [image(png())], '')

@@ -80,7 +80,7 @@ describe("a visitor's message", () => {
     ['cancel', 'client', 'incomplete'],
     ['continue', 'answer', 'completed'],
   ])(
-    'runs a turn that no client follows according to `onDisconnect: %s`',
+    'starts a turn that follows `onDisconnect: %s` if no client reads it',
     async (onDisconnect, endedBy, status) => {
       const { one } = await startVisit({ onDisconnect }, { PARLEY_RECONNECT_SECONDS: '0' })
       // The answer takes longer than a new turn may run without a reader.

@@ -258,10 +258,10 @@ describe("an agent's theme", () => {
   })
 })
 
-test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 110 KiB", async () => {
+test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 100 KiB", async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
   expect(loader?.gzipBytes).toBeLessThanOrEqual(6 * KIB)
-  expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(110 * KIB)
+  expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(100 * KIB)
 })
 
 test('the startup error for a missing widget build names the build command', async () => {

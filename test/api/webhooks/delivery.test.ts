@@ -1,4 +1,7 @@
-/** Tests how events are delivered to webhooks: signatures, repetition, and the end of deliveries. */
+/**
+ * Tests how events are delivered to webhooks: how they are signed, when they are repeated, and when
+ * deliveries end.
+ */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { storeChat } from '../../support/conversations.ts'
@@ -17,7 +20,7 @@ import {
 const HOUR = 3600
 const DAY = 24 * HOUR
 const events = ['conversation.created']
-/** Seconds before the second to the eighth attempt. */
+/** The delays before the second to the eighth attempt, in seconds. */
 const waits = [5, 300, 1800, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR]
 
 async function startWithWebhook(fields: object = {}) {
@@ -34,7 +37,10 @@ const readWebhook = async (app: TestApp, id: string) => (await app.call('GET', `
 const listDeliveries = async (app: TestApp, id: string) =>
   (await app.call('GET', `/v1/webhooks/${id}/deliveries`)).body.data
 
-/** Advances the clock in seconds until another delivery arrives; returns how long that took. */
+/**
+ * Advances the clock by `step` seconds at a time until another delivery arrives; returns the seconds that
+ * have passed.
+ */
 async function waitForNext(app: TestApp, clock: FakeClock, receiver: Receiver, most: number, step = 1) {
   const before = receiver.received.length
   for (let waited = 0; waited <= most; waited += step) {
@@ -46,7 +52,7 @@ async function waitForNext(app: TestApp, clock: FakeClock, receiver: Receiver, m
 }
 
 describe('a delivery', () => {
-  test('is signed, and contains no text', async () => {
+  test('is signed, and contains no text by default', async () => {
     const { app, receiver, webhook, agentId } = await startWithWebhook()
     const conversationId = await storeChat(app, agentId, 'a canary in the text')
     await deliverDue(app)
@@ -67,7 +73,7 @@ describe('a delivery', () => {
     ])
   })
 
-  test('is repeated on schedule with a stable id while the receiver fails seven times', async () => {
+  test('is repeated on schedule with the same id and body while the receiver fails seven times', async () => {
     const { app, clock, receiver, webhook, agentId } = await startWithWebhook()
     receiver.answerNext(...Array(7).fill(withStatus(500)))
     await storeChat(app, agentId, 'hello')
@@ -88,7 +94,7 @@ describe('a delivery', () => {
     expect(await readWebhook(app, webhook.id)).toMatchObject({ state: 'enabled', failing_since: null })
   })
 
-  test('fails for good after ten attempts, and can be repeated by hand', async () => {
+  test('fails permanently after ten attempts, and can then be repeated on request', async () => {
     const { app, clock, receiver, webhook, agentId } = await startWithWebhook()
     receiver.answerNext(...Array(10).fill(withStatus(503)))
     await storeChat(app, agentId, 'hello')
@@ -108,7 +114,7 @@ describe('a delivery', () => {
     expect(await listDeliveries(app, webhook.id)).toMatchObject([{ state: 'delivered', attempts: 1 }])
   })
 
-  test('waits as long as Retry-After requests', async () => {
+  test('is repeated after the time in Retry-After', async () => {
     const { app, clock, receiver, agentId } = await startWithWebhook()
     receiver.answerNext(withStatus(429, { 'Retry-After': '120' }))
     await storeChat(app, agentId, 'hello')
@@ -116,7 +122,7 @@ describe('a delivery', () => {
     expect(await waitForNext(app, clock, receiver, 200)).toBe(120)
   })
 
-  test('fails at a redirect without following it', async () => {
+  test('fails if the receiver answers with a redirect, which is not followed', async () => {
     const { app, receiver, webhook, agentId } = await startWithWebhook()
     const other = await startReceiver()
     receiver.answerNext(withStatus(307, { Location: other.url }))
@@ -128,7 +134,7 @@ describe('a delivery', () => {
     ])
   })
 
-  test('succeeds after 64 KiB of an endless response', async () => {
+  test('succeeds even if the response is endless', async () => {
     const { app, receiver, webhook, agentId } = await startWithWebhook()
     receiver.answerNext((response) => {
       response.writeHead(200)
@@ -183,7 +189,7 @@ describe('a webhook', () => {
     expect(receiver.received).toHaveLength(attempts + 1)
   })
 
-  test('is signed with both secrets for 24 hours after a rotation', async () => {
+  test('signs events with both secrets for 24 hours after a rotation', async () => {
     const { app, clock, receiver, webhook, agentId } = await startWithWebhook()
     const { body: rotated } = await app.call('POST', `/v1/webhooks/${webhook.id}/rotate-secret`)
     expect(rotated.secret).toMatch(/^whsec_/)
@@ -199,7 +205,7 @@ describe('a webhook', () => {
     expect(() => verify(webhook.secret, after)).toThrow('No matching signature')
   })
 
-  test('receives a test event once, and the result is returned', async () => {
+  test('receives each test event only once, and the request returns the result', async () => {
     const { app, receiver, webhook } = await startWithWebhook()
     receiver.answerNext(withStatus(500))
     const failed = await app.call('POST', `/v1/webhooks/${webhook.id}/test`)

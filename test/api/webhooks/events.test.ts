@@ -21,7 +21,7 @@ const deliveriesOf = async (app: TestApp, id: string) =>
   (await app.call('GET', `/v1/webhooks/${id}/deliveries`)).body.data
 
 describe('an event', () => {
-  test('is sent when a visitor starts a conversation, with its text only on request', async () => {
+  test('is sent when a visitor starts a conversation, with the text if the webhook includes it', async () => {
     const { app, receiver, agentKey, agentId } = await startWithWebhook(
       { include_text: true },
       { PARLEY_PUBLIC_URL: 'https://chat.example.org' },
@@ -97,7 +97,7 @@ describe('an event', () => {
     ])
   })
 
-  test('is sent only to webhooks of its agent', async () => {
+  test('is sent to the webhooks of its agent and to those without an agent', async () => {
     const { app, receiver, agentId } = await startWithWebhook()
     const { agent_id: otherId } = await app.createAgent(storingAgent())
     const other = await startReceiver()
@@ -110,8 +110,8 @@ describe('an event', () => {
   })
 })
 
-describe('a deletion', () => {
-  test('removes the text of the conversation from earlier deliveries', async () => {
+describe('deleting a conversation', () => {
+  test('also deletes its earlier deliveries, which contain its text', async () => {
     const { app, webhook, agentId } = await startWithWebhook({ include_text: true })
     const id = await storeChat(app, agentId, 'a canary')
     await deliverDue(app)

@@ -16,7 +16,7 @@ const problemOf = async (app: TestApp, body: object) => {
 }
 
 describe('webhooks', () => {
-  test('show their secret only once', async () => {
+  test('return their secret only when they are created', async () => {
     const app = await startApp()
     const created = await createWebhook(app, { url, events })
     expect(created.secret).toMatch(/^whsec_[\w+/]{43}=$/)
@@ -29,7 +29,7 @@ describe('webhooks', () => {
     expect(JSON.stringify(rows)).not.toContain(secret.slice(6))
   })
 
-  test('are changed and deleted, and the audit log records both without the path of the URL', async () => {
+  test('can be changed and deleted, and the audit log records both without the path of the URL', async () => {
     const app = await startApp()
     const { id } = await createWebhook(app, { url, events })
     const changed = await app.call('PUT', `/v1/webhooks/${id}`, {
@@ -47,7 +47,7 @@ describe('webhooks', () => {
     expect(JSON.stringify(rows)).not.toContain('secret-path')
   })
 
-  test('of another parent key are not found', async () => {
+  test('of another parent key return 404 and do not receive the events of this key', async () => {
     const app = await startApp(allowLoopback)
     const receiver = await startReceiver()
     const { id } = await createWebhook(app, { url: receiver.url, events })
@@ -90,7 +90,7 @@ describe('webhooks', () => {
     ])
   })
 
-  test('cannot be created or tested if the server forbids them', async () => {
+  test('cannot be created if the server forbids them', async () => {
     const app = await startApp({ PARLEY_WEBHOOKS: 'forbidden' })
     expect(await problemOf(app, { url, events })).toEqual([
       403,
@@ -136,7 +136,7 @@ describe('the URL of a webhook', () => {
     expect(await problemOf(app, { url: given, events })).toEqual([400, 'url', `url: ${problem}`])
   })
 
-  test('is rejected for every spelling of a private address', async () => {
+  test('is rejected if it contains a private address, in any spelling', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const failures: unknown[] = []
     for (const host of privateSpellings)

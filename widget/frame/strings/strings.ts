@@ -1,15 +1,21 @@
 /** Selects the texts for the visitor's language. */
-import { ar } from './ar.ts'
-import { de } from './de.ts'
 import { en, type Plurals, type Strings } from './en.ts'
-import { es } from './es.ts'
-import { fr } from './fr.ts'
-import { he } from './he.ts'
-import { ja } from './ja.ts'
-import { pt } from './pt.ts'
-import { zh } from './zh.ts'
 
-const languages: Readonly<Record<string, Strings>> = { ar, de, en, es, fr, he, ja, pt, zh }
+/** Loads the texts of one language, each in its own script. */
+const loaders: Readonly<Record<string, () => Promise<Strings>>> = {
+  ar: async () => (await import('./ar.ts')).ar,
+  de: async () => (await import('./de.ts')).de,
+  en: async () => en,
+  es: async () => (await import('./es.ts')).es,
+  fr: async () => (await import('./fr.ts')).fr,
+  he: async () => (await import('./he.ts')).he,
+  ja: async () => (await import('./ja.ts')).ja,
+  pt: async () => (await import('./pt.ts')).pt,
+  zh: async () => (await import('./zh.ts')).zh,
+}
+
+/** The texts that have been loaded; English is part of the frame's script. */
+const loaded: Record<string, Strings> = { en }
 
 /** A supported language and its texts. */
 export interface Language {
@@ -21,17 +27,36 @@ export interface Language {
 
 const rightToLeft: ReadonlySet<string> = new Set(['ar', 'he'])
 
-/** Returns the first supported language in `wanted`, or English. */
+/**
+ * Loads the texts of the first supported language in `wanted`. Returns undefined if they are there. If they cannot be
+ * loaded, the frame is in another wanted language or in English.
+ */
+export function loadLanguage(wanted: readonly (string | undefined)[]): Promise<void> | undefined {
+  const name = wanted.map(nameOf).find((one) => Object.hasOwn(loaders, one))
+  const load = name === undefined || Object.hasOwn(loaded, name) ? undefined : loaders[name]
+  return load?.().then(
+    (strings) => {
+      loaded[name as string] = strings
+    },
+    () => {},
+  )
+}
+
+/** Returns the first language in `wanted` whose texts have been loaded, or English. */
 export function chooseLanguage(wanted: readonly (string | undefined)[]): Language {
   for (const tag of wanted) {
-    const base = tag?.toLowerCase().split(/[-_]/)[0] ?? ''
-    // Some systems still use `iw`, Hebrew's code until 1989.
-    const name = base === 'iw' ? 'he' : base
-    if (!Object.hasOwn(languages, name)) continue
-    const strings = languages[name] as Strings
+    const name = nameOf(tag)
+    if (!Object.hasOwn(loaded, name)) continue
+    const strings = loaded[name] as Strings
     return { tag: isTag(tag) ? tag : name, direction: rightToLeft.has(name) ? 'rtl' : 'ltr', strings }
   }
   return { tag: 'en', direction: 'ltr', strings: en }
+}
+
+/** Returns the name of a tag's file. Some systems still use `iw`, Hebrew's code until 1989. */
+function nameOf(tag: string | undefined): string {
+  const base = tag?.toLowerCase().split(/[-_]/)[0] ?? ''
+  return base === 'iw' ? 'he' : base
 }
 
 /** Replaces each `{name}` in the text with its value. */

@@ -1,0 +1,159 @@
+/** Selects conversations by their properties, turns, ratings, tags and words. */
+import { type Expression, type ExpressionBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import type { ConversationTables, RatingTable } from '../../db/open.ts'
+import { ratingReasons } from '../ratings/schema.ts'
+import type { SearchTerm } from '../search/query.ts'
+import type { ConversationRow, TurnRow } from '../store.ts'
+
+/** Why a turn is incomplete. */
+export const turnReasons = ['max_output_tokens', 'content_filter', 'interrupted'] as const
+export const turnStatuses = [
+  'queued',
+  'in_progress',
+  'completed',
+  'incomplete',
+  'failed',
+  'cancelled',
+] as const satisfies TurnRow['status'][]
+
+/** The filters apply together; those of turns and ratings must apply to the same turn. */
+export interface ConversationFilter {
+  /** Undefined for all tenants. */
+  readonly tenantId?: string | undefined
+  readonly agentId?: string | undefined
+  /** Unix seconds at which a conversation was created, inclusive. */
+  readonly from?: number | undefined
+  /** Unix seconds, exclusive. */
+  readonly to?: number | undefined
+  readonly channel?: ConversationRow['channel'] | undefined
+  readonly mode?: ConversationRow['mode'] | undefined
+  readonly visitorId?: string | undefined
+  readonly tag?: string | undefined
+  readonly rating?: 'up' | 'down' | undefined
+  readonly reason?: (typeof ratingReasons)[number] | (typeof turnReasons)[number] | undefined
+  /** `unanswered`: the last turn has ended without an answer. */
+  readonly status?: TurnRow['status'] | 'unanswered' | undefined
+  readonly error?: string | undefined
+  readonly tool?: string | undefined
+  /** A model, or a provider and a model: `provider/model`. */
+  readonly model?: string | undefined
+  readonly version?: number | undefined
+  readonly minTokens?: number | undefined
+  readonly search?: readonly SearchTerm[] | undefined
+}
+
+type Query<Output> = SelectQueryBuilder<ConversationTables, 'conversations', Output>
+type Builder = ExpressionBuilder<ConversationTables, 'conversations'>
+
+const MICROSECONDS = 1_000_000
+
+/** Applies the filters that indexes of conversations serve. */
+export function whereIndexed<Output>(
+  query: Query<Output>,
+  { tenantId, agentId, visitorId, from, to }: ConversationFilter,
+): Query<Output> {
+  return query
+    .$if(tenantId !== undefined, (part) => part.where('tenant', '=', tenantId as string))
+    .$if(agentId !== undefined, (part) => part.where('agent_id', '=', agentId as string))
+    .$if(visitorId !== undefined, (part) => part.where('visitor_id', '=', visitorId as string))
+    .$if(from !== undefined, (part) => part.where('position', '>=', (from as number) * MICROSECONDS))
+    .$if(to !== undefined, (part) => part.where('position', '<', (to as number) * MICROSECONDS))
+}
+
+/** Returns the conditions of the other filters, except for `search`. */
+export function listConditions(eb: Builder, filter: ConversationFilter): Expression<SqlBool>[] {
+  const { channel, mode, tag, minTokens, status } = filter
+  const conditions: Expression<SqlBool>[] = []
+  if (channel !== undefined) conditions.push(eb('channel', '=', channel))
+  if (mode !== undefined) conditions.push(eb('mode', '=', mode))
+  if (minTokens !== undefined)
+    conditions.push(eb(eb('prompt_tokens', '+', eb.ref('completion_tokens')), '>=', minTokens))
+  if (tag !== undefined)
+    conditions.push(
+      eb(
+        'conversations.id',
+        'in',
+        eb
+          .selectFrom('conversation_tags')
+          .select('conversation_tags.conversation_id')
+          .where('conversation_tags.tag', '=', tag),
+      ),
+    )
+  if (status === 'unanswered') conditions.push(isUnanswered(eb))
+  if (status === 'failed') conditions.push(eb('failures', '>', 0))
+  if (filter.rating !== undefined) conditions.push(eb(filter.rating, '>', 0))
+  const turn = hasTurn(eb, filter)
+  return turn === undefined ? conditions : [...conditions, turn]
+}
+
+function isUnanswered(eb: Builder): Expression<SqlBool> {
+  return eb.exists(
+    eb
+      .selectFrom('turns')
+      .select('turns.id')
+      .whereRef('turns.conversation_id', '=', 'conversations.id')
+      .whereRef('turns.number', '=', 'conversations.turns')
+      .where('turns.status', 'not in', ['queued', 'in_progress'])
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('items')
+              .select('items.n')
+              .whereRef('items.turn_id', '=', 'turns.id')
+              .where('items.role', '=', 'assistant')
+              .where('items.author', 'in', ['model', 'person']),
+          ),
+        ),
+      ),
+  )
+}
+
+/** Returns the condition that one turn matches all filters of turns; undefined without such filters. */
+function hasTurn(eb: Builder, filter: ConversationFilter): Expression<SqlBool> | undefined {
+  const { status, reason, error, tool, model, version } = filter
+  const turns = eb
+    .selectFrom('turns')
+    .select('turns.id')
+    .whereRef('turns.conversation_id', '=', 'conversations.id')
+  const turnReason = turnReasons.find((one) => one === reason)
+  const rated = ratedAs(filter)
+  const filtered = turns
+    .$if(status !== undefined && status !== 'unanswered', (part) =>
+      part.where('turns.status', '=', status as TurnRow['status']),
+    )
+    .$if(turnReason !== undefined, (part) => part.where('turns.reason', '=', turnReason as string))
+    .$if(error !== undefined, (part) => part.where('turns.error_code', '=', error as string))
+    .$if(version !== undefined, (part) => part.where('turns.agent_version', '=', version as number))
+    .$if(model !== undefined, (part) =>
+      part.where(({ or, eb: each }) =>
+        or([
+          each('turns.model', '=', model as string),
+          sql<SqlBool>`turns.provider || '/' || turns.model = ${model}`,
+        ]),
+      ),
+    )
+    .$if(tool !== undefined, (part) =>
+      part.where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('items')
+            .select('items.n')
+            .whereRef('items.turn_id', '=', 'turns.id')
+            .where('items.name', '=', tool as string),
+        ),
+      ),
+    )
+    .$if(rated !== undefined, (part) => part.where(rated as Expression<SqlBool>))
+  const isUnused =
+    (status ?? 'unanswered') === 'unanswered' &&
+    [turnReason, error, version, model, tool, rated].every((one) => one === undefined)
+  return isUnused ? undefined : eb.exists(filtered)
+}
+
+function ratedAs({ rating, reason }: ConversationFilter): Expression<SqlBool> | undefined {
+  const ratingReason = ratingReasons.find((one) => one === reason)
+  if (rating === undefined && ratingReason === undefined) return undefined
+  const value: RatingTable['value'] = rating === 'up' ? 1 : -1
+  const isValue = rating === undefined ? sql`true` : sql`ratings.value = ${sql.lit(value)}`
+  const isReason = ratingReason === undefined ? sql`true` : sql`ratings.reason = ${ratingReason}`
+  return sql<SqlBool>`exists (select 1 from ratings where ratings.turn_id = turns.id and ${isValue} and ${isReason})`
+}

@@ -1,0 +1,46 @@
+/** Opens frames whose conversations the server stores, and reads what they show and store. */
+import type { FrameHarness, OpenFrame } from './widget-frame.ts'
+
+export type StoredOptions = Parameters<FrameHarness['open']>[0]
+
+/** Returns the browser's storage of the frame. */
+export const storedIn = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
+
+/** Opens a frame whose window is visible. */
+export async function openVisible(harness: FrameHarness, options: StoredOptions = {}): Promise<OpenFrame> {
+  const opened = await harness.open({ isSameSite: true, ...options })
+  await opened.post({ type: 'visibility', isOpen: true })
+  return opened
+}
+
+/** Leaves the page and opens it in a new tab of the same browser context. */
+export async function reopen(
+  harness: FrameHarness,
+  opened: OpenFrame,
+  more: StoredOptions = {},
+): Promise<OpenFrame> {
+  await opened.page.goto('about:blank')
+  return openVisible(harness, { beside: opened, ...more })
+}
+
+/** The text of a message whose answer takes a few seconds, the message and its answer. */
+export const words = 'one two three four five six seven eight nine ten eleven twelve'
+export const slow = `[[delay:200]] ${words} the end`
+export const whole = `You said: ${words} the end`
+
+/** Waits for the beginning of the slow answer. */
+export const begins = ({ frame }: OpenFrame) =>
+  frame.locator('article.reply', { hasText: 'You said: one two' }).waitFor()
+
+/** Returns the texts of all messages, oldest first. */
+export const textsOf = async ({ frame }: OpenFrame) =>
+  frame.locator('article :is(.bubble, .prose)').allTextContents()
+
+/** The greeting of the agent `keeper`. */
+export const greeting = 'Hello! I am here.'
+
+/** Selects an item of the menu "More actions". */
+export async function choose({ frame }: OpenFrame, name: string): Promise<void> {
+  await frame.getByRole('button', { name: 'More actions' }).click()
+  await frame.getByRole('menuitem', { name }).click()
+}

@@ -196,6 +196,12 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
   })
 }
 
-export function parseBinSearch({ after }: RawSearch): { readonly after?: string | undefined } {
-  return present({ after: textOf(after) })
+interface BinSearch {
+  readonly after?: string | undefined
+  /** Absent for the agents. */
+  readonly tab?: 'uploads' | undefined
+}
+
+export function parseBinSearch({ after, tab }: RawSearch): BinSearch {
+  return present({ after: textOf(after), tab: oneOf(tab, ['uploads'] as const) })
 }

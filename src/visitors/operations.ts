@@ -51,7 +51,9 @@ function live<Input, Output>(
   }
 }
 
-/** Each needs an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`. */
+/**
+ * Each operation requires an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`.
+ */
 export const visitorOperations = {
   session: mutation({
     input: z.strictObject({}),
@@ -140,7 +142,7 @@ export const feedOperations = {
     docs: {
       summary: 'Follow a conversation',
       description:
-        'Streams what happens in the conversation from now on, or after the event that `Last-Event-ID` names. The stream does not end. An agent key needs the header `X-Parley-Visitor` and receives only what visitors see (docs/conversations.md).',
+        "Streams the conversation's events from now on, or those after the event in `Last-Event-ID`. The stream does not end on its own. With an agent key, the `X-Parley-Visitor` header is required, and the stream contains only what visitors see (docs/conversations.md).",
       failures: { 404: 'The conversation does not exist.' },
     },
     input: EventsQuery,

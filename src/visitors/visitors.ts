@@ -121,7 +121,9 @@ export async function requireStoring(context: Context): Promise<{ agent: Agent; 
   })
 }
 
-/** Returns the visitor of the token in the header `X-Parley-Visitor`. @throws ServiceError `visitor_required` */
+/**
+ * Returns the visitor of the token in the `X-Parley-Visitor` header. @throws ServiceError `visitor_required`
+ */
 export function requireVisitor(context: Context): VisitorKey {
   const visitorId = readVisitor(context)
   if (visitorId !== undefined) return { ...keyOf(context.caller), visitorId }
@@ -157,7 +159,7 @@ function keyOf({ tenantId, agentId }: AgentCaller) {
   return { tenantId, agentId }
 }
 
-/** Returns a conversation of the calling visitor. @throws ServiceError */
+/** Returns one of the calling visitor's conversations. @throws ServiceError */
 export async function findOwnConversation(
   context: Context,
   id: string,
@@ -170,7 +172,7 @@ export async function findOwnConversation(
   return { read: opened.read, conversation }
 }
 
-/** Returns a turn of the calling visitor. @throws ServiceError */
+/** Returns one of the calling visitor's turns. @throws ServiceError */
 export async function findOwnTurn(context: Context, id: string): Promise<TurnRow> {
   const { tenantId, agentId, visitorId } = requireVisitor(context)
   const turn = await context.deps.conversations.reader.findTurn(tenantId, 'id', id)
@@ -193,7 +195,7 @@ export function renderConversation(row: ConversationRow): VisitorConversation {
   return { id, title, last_at, created_at, turns, mode }
 }
 
-/** Returns the position of the last item that a reader has after a turn, or before the output of a running turn. */
+/** Returns the position of the turn's last item or, while the turn is running, of its last input item. */
 async function findLastStored(
   read: ConversationDb,
   conversation: ConversationRow,

@@ -38,7 +38,7 @@ export function turnNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `Turn with id '${id}' not found.`, { param: 'turn_id' })
 }
 
-/** Rates a turn, in place of the earlier rating of the same source. @throws ServiceError */
+/** Rates a turn, and replaces the earlier rating from the same source. @throws ServiceError */
 export async function rateTurn(
   { conversations, clock }: RatingDependencies,
   turn: TurnRow,

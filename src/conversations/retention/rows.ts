@@ -189,7 +189,7 @@ export async function applyKeepTime(
   return Number(numUpdatedRows)
 }
 
-/** Lists the agents that have conversations, in order, after `after`. */
+/** Lists the agents that have conversations, ordered, starting after `after`. */
 export function listAgentsOfConversations(
   db: ConversationDb,
   after: { readonly tenant: string; readonly agent_id: string } | undefined,

@@ -50,10 +50,12 @@ interface NewTurn {
   readonly data: readonly NewData[]
 }
 
-/** Why a conversation does not admit a turn; `changed` if its history must be read again. */
+/** Why a conversation rejects a turn; `changed` if its history must be read again. */
 export type Rejection = 'missing' | 'locked' | 'changed' | 'full'
 
-/** Stores a turn and its input. Returns why its conversation does not admit it; then nothing is stored. */
+/**
+ * Stores a turn and its input. If the conversation rejects the turn, stores nothing and returns the reason.
+ */
 export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   file,
   name: 'storeNewTurn',
@@ -158,14 +160,14 @@ interface Abandoned {
 }
 
 /**
- * Ends a turn whose process has stopped, with what it has stored. Returns false if the process has renewed its lease
- * or another one has ended the turn.
+ * Ends a turn whose process has stopped, using its stored events. Returns false if the process has renewed
+ * its lease or another one has ended the turn.
  */
 export const endAbandoned: Procedure<Abandoned, boolean> = {
   file,
   name: 'endAbandoned',
   async run(trx, { turn, owner, nowSeconds }) {
-    // Locks the row, so that its process stores no event after these are read.
+    // Locks the turn's row, so that its process cannot store more events after these are read.
     if (!(await takeOver(trx, turn, owner))) return false
     const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
     const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)

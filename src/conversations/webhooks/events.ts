@@ -1,4 +1,4 @@
-/** Describes the changes of conversations to webhooks. */
+/** Prepares webhook events for changes to conversations. */
 import type { ConversationDb } from '../../db/open.ts'
 import { deleteTextsOf, insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { EventPublisher } from '../../webhooks/dependencies.ts'

@@ -50,7 +50,16 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: {
-    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider' | 'webhook' | 'visitor'
+    readonly kind:
+      | 'key'
+      | 'agent'
+      | 'file'
+      | 'artifact'
+      | 'conversation'
+      | 'user'
+      | 'provider'
+      | 'webhook'
+      | 'visitor'
     readonly id: string
   }
   /** Public id of the parent key that is or owns the target; null if no key does. */

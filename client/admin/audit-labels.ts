@@ -32,6 +32,7 @@ export const actions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'visitor.erase',
   'webhook.create',
   'webhook.update',
   'webhook.delete',
@@ -73,7 +74,13 @@ export const actionGroups = [
   },
   {
     group: 'conversations.title',
-    actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire'],
+    actions: [
+      'conversation.read',
+      'conversation.export',
+      'conversation.delete',
+      'conversation.expire',
+      'visitor.erase',
+    ],
   },
   {
     group: 'shell.providers',

@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'دُوّر سر webhook',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'visitor.erase': 'مُحيت بيانات زائر',
+  'target.visitor': 'زائر',
 }

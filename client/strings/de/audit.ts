@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Webhook-Secret rotiert',
   webhooks: 'Webhooks',
   'target.webhook': 'Webhook',
+  'visitor.erase': 'Besucherdaten gelöscht',
+  'target.visitor': 'Besucher',
 }

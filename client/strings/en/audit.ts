@@ -48,4 +48,6 @@ export const audit = {
   'webhook.rotate': 'Webhook secret rotated',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'visitor.erase': 'Visitor erased',
+  'target.visitor': 'visitor',
 } as const

@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Secreto del webhook rotado',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'visitor.erase': 'Datos del visitante borrados',
+  'target.visitor': 'visitante',
 }

@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Secret du webhook renouvelé',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'visitor.erase': 'Données du visiteur effacées',
+  'target.visitor': 'visiteur',
 }

@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Segreto del webhook ruotato',
   webhooks: 'Webhook',
   'target.webhook': 'webhook',
+  'visitor.erase': 'Dati del visitatore cancellati',
+  'target.visitor': 'visitatore',
 }

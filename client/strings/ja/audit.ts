@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Webhook のシークレットをローテーション',
   webhooks: 'Webhook',
   'target.webhook': 'Webhook',
+  'visitor.erase': '訪問者のデータを消去',
+  'target.visitor': '訪問者',
 }

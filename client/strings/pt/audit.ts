@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Segredo do webhook rotacionado',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'visitor.erase': 'Dados do visitante apagados',
+  'target.visitor': 'visitante',
 }

@@ -51,4 +51,6 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': '轮换 webhook 密钥',
   webhooks: 'Webhook',
   'target.webhook': 'webhook',
+  'visitor.erase': '清除访客数据',
+  'target.visitor': '访客',
 }

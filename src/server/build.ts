@@ -39,6 +39,7 @@ import type { HostTools } from '../tools/host-tools.ts'
 import { startMcpServers } from '../tools/mcp.ts'
 import { createToolbox, type Toolbox } from '../tools/tools.ts'
 import { createUsageTracker } from '../usage/tracker.ts'
+import { Erasures } from '../visitors/erasures.ts'
 import { Followers } from '../visitors/followers.ts'
 import { createVisitorTokens } from '../visitors/tokens.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
@@ -141,7 +142,7 @@ function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>)
 function createConversations(
   deps: Pick<
     Deps,
-    'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs' | 'agents'
+    'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs' | 'agents'
   > & {
     readonly bus: Bus
     readonly isOnlyServer: boolean
@@ -160,7 +161,14 @@ function createConversations(
   })
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
     conversations.deletions.deleteOfAgent(tenantId, agentId)
-  return { conversations, onAgentDeleted }
+  const erasures = new Erasures({
+    ...deps,
+    storage: deps.webhooks.storage,
+    dropDeleted: () => conversations.data.dropDeleted(),
+    cancelTurnsOf: (id) => conversations.cancelTurnsOf(id),
+    onErased: () => conversations.quota.forget(),
+  })
+  return { conversations, onAgentDeleted, erasures }
 }
 
 function createWebhooks(

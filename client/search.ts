@@ -47,7 +47,7 @@ export interface UsageSearch {
   readonly model?: string | undefined
   /** Lists individual calls; shows sums by default. */
   readonly view?: 'calls' | undefined
-  /** Outcome of the listed calls. */
+  /** Outcome of the counted or listed calls. */
   readonly status?: string | undefined
   /** The last call on the previous page. */
   readonly after?: string | undefined

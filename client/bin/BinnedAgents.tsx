@@ -106,8 +106,8 @@ export function BinnedAgents() {
 }
 
 const columns: readonly Column<BinnedAgent>[] = [
-  { name: t('common.agent'), isMain: true, render: ({ name }) => <bdi>{name}</bdi> },
-  { name: t('bin.deleted'), render: ({ binned_at: at }) => <Ago seconds={at} /> },
-  { name: t('bin.deletedForever'), render: ({ purge_at: at }) => <Ago seconds={at} /> },
-  { name: t('bin.created'), render: ({ created_at: at }) => <Ago seconds={at} /> },
+  { name: 'common.agent', isMain: true, render: ({ name }) => <bdi>{name}</bdi> },
+  { name: 'bin.deleted', render: ({ binned_at: at }) => <Ago seconds={at} /> },
+  { name: 'bin.deletedForever', render: ({ purge_at: at }) => <Ago seconds={at} /> },
+  { name: 'bin.created', render: ({ created_at: at }) => <Ago seconds={at} /> },
 ]

@@ -110,9 +110,9 @@ export function BinnedUploads() {
 const titleOf = ({ name, filename }: BinnedUpload) => name ?? filename
 
 const columns: readonly Column<BinnedUpload>[] = [
-  { name: t('uploads.name'), isMain: true, render: (upload) => <bdi>{titleOf(upload)}</bdi> },
-  { name: t('uploads.kind'), render: ({ kind }) => kindNames[kind] },
-  { name: t('uploads.size'), isNumber: true, render: ({ size }) => renderSize(size) },
-  { name: t('bin.deleted'), render: ({ binnedAt }) => <Ago seconds={binnedAt} /> },
-  { name: t('bin.deletedForever'), render: ({ purgeAt }) => <Ago seconds={purgeAt} /> },
+  { name: 'uploads.name', isMain: true, render: (upload) => <bdi>{titleOf(upload)}</bdi> },
+  { name: 'uploads.kind', render: ({ kind }) => kindNames[kind] },
+  { name: 'uploads.size', isNumber: true, render: ({ size }) => renderSize(size) },
+  { name: 'bin.deleted', render: ({ binnedAt }) => <Ago seconds={binnedAt} /> },
+  { name: 'bin.deletedForever', render: ({ purgeAt }) => <Ago seconds={purgeAt} /> },
 ]

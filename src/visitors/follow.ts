@@ -12,7 +12,7 @@ import { type AgentCaller, type CallContext, type Caller, EventStream } from '..
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
-import { findOwnConversation } from './visitors.ts'
+import { assertNotErased, findOwnConversation } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -40,9 +40,11 @@ export async function streamEvents(
   client: AbortSignal,
 ): Promise<EventStream> {
   const isVisitor = context.caller.kind === 'agent'
-  if (isVisitor)
-    await findOwnConversation(context as CallContext<AgentCaller, Dependencies>, query.conversation)
-  else await assertOwned(context, query.conversation)
+  if (isVisitor) {
+    const own = context as CallContext<AgentCaller, Dependencies>
+    await assertNotErased(own)
+    await findOwnConversation(own, query.conversation)
+  } else await assertOwned(context, query.conversation)
   const events = encode(await follow(context, query, client, isVisitor))
   return new EventStream(counted(context, events), (failure) =>
     Buffer.from(

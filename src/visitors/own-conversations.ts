@@ -15,7 +15,14 @@ import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { rateOwn } from './ratings.ts'
-import { type Context, deleteOwn, findOwnConversation, readOwnPage, requireVisitor } from './visitors.ts'
+import {
+  assertNotErased,
+  type Context,
+  deleteOwn,
+  findOwnConversation,
+  readOwnPage,
+  requireVisitor,
+} from './visitors.ts'
 
 type Handler = (context: Context, input: unknown) => Promise<unknown>
 
@@ -60,9 +67,10 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
   return {
     ...operation,
     auth: { ...operation.auth, callers: ['parent', 'agent'] },
-    run(call: Call<Dependencies, AnyCaller, unknown>) {
+    async run(call: Call<Dependencies, AnyCaller, unknown>) {
       if (call.context.caller.kind !== 'agent') return operation.run(call as never)
       const context = call.context as unknown as Context
+      await assertNotErased(context)
       const rate = ratingHandlers[name]
       if (rate !== undefined) return rate(context, call.input)
       requireVisitor(context)

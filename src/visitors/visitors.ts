@@ -2,6 +2,7 @@
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import { toSeconds } from '../agents/definition-parts.ts'
 import { findStoring, type Storing } from '../chat/stored-chat.ts'
+import { isErased } from '../conversations/operator.ts'
 import {
   type ConversationRow,
   findLastPosition,
@@ -34,7 +35,9 @@ const OPENED_ITEMS = 500
 export async function beginSession(context: Context): Promise<SessionResult> {
   const { deps, caller } = context
   const { agent } = await requireStoring(context)
-  const visitorId = readVisitor(context) ?? deps.visitorTokens.newVisitorId()
+  const known = readVisitor(context)
+  const isKnown = known !== undefined && !(await isErasedVisitor(context, known))
+  const visitorId = isKnown ? known : deps.visitorTokens.newVisitorId()
   const { token, expiresAt } = deps.visitorTokens.mint(caller.agentId, visitorId)
   const opened = await deps.conversations.storage.find()
   const visitor = { ...keyOf(caller), visitorId }
@@ -124,11 +127,27 @@ export async function requireStoring(context: Context): Promise<{ agent: Agent; 
 export function requireVisitor(context: Context): VisitorKey {
   const visitorId = readVisitor(context)
   if (visitorId !== undefined) return { ...keyOf(context.caller), visitorId }
-  throw new ServiceError(
+  throw visitorRequired()
+}
+
+/** The error for a token that is missing, invalid, or belongs to an erased visitor. */
+function visitorRequired(): ServiceError {
+  return new ServiceError(
     'insufficient_permissions',
     'X-Parley-Visitor: must be a valid visitor token; get one with visitor.session',
     { code: 'visitor_required' },
   )
+}
+
+/** @throws ServiceError `visitor_required` if the calling visitor was erased */
+export async function assertNotErased(context: Context): Promise<void> {
+  const visitorId = readVisitor(context)
+  if (visitorId !== undefined && (await isErasedVisitor(context, visitorId))) throw visitorRequired()
+}
+
+async function isErasedVisitor({ deps }: Context, visitorId: string): Promise<boolean> {
+  const opened = await deps.conversations.storage.find()
+  return opened !== undefined && isErased(opened.read, visitorId)
 }
 
 function readVisitor({ deps, caller, metadata }: Context): string | undefined {

@@ -163,6 +163,8 @@ export async function moveConversations(
     .where('tenant', '=', from)
     .$if(agentId !== undefined, (query) => query.where('issuer', '=', agentId as string))
     .execute()
+  if (agentId === undefined)
+    await trx.updateTable('erasures').set({ tenant: to }).where('tenant', '=', from).execute()
   return Number(moved.numUpdatedRows)
 }
 

@@ -13,6 +13,7 @@ import type { NewDelivery } from '../../webhooks/events.ts'
 import { recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, insertDataRows, insertItemRows, insertTurnData } from '../item-store.ts'
+import { isErased } from '../retention/erasure.ts'
 import {
   expireIdempotencyKey,
   findConversation,
@@ -60,6 +61,7 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   name: 'storeNewTurn',
   async run(trx, input) {
     const { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items, data } = input
+    if (visitor !== undefined && (await isErased(trx, visitor.id))) return 'missing'
     if (expiredKey !== undefined) await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
     let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
     if (conversation !== undefined) await insertRow(trx, 'conversations', conversation)

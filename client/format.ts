@@ -27,11 +27,6 @@ export function renderNumber(value: number): string {
   return whole().format(value)
 }
 
-/** Renders a count with its noun, such as `1 tool` or `2 tools`. */
-export function renderCount(count: number, one: string, many = `${one}s`): string {
-  return `${whole().format(count)} ${count === 1 ? one : many}`
-}
-
 export function renderMilliseconds(milliseconds: number): string {
   if (milliseconds < 1_000) return `${whole().format(Math.round(milliseconds))} ms`
   const digits = milliseconds < 10_000 ? 2 : 1

@@ -47,7 +47,7 @@ export interface UsageSearch {
   readonly model?: string | undefined
   /** Lists individual calls; shows sums by default. */
   readonly view?: 'calls' | undefined
-  /** Outcome of the listed calls. */
+  /** Outcome of the counted or listed calls. */
   readonly status?: string | undefined
   /** The last call on the previous page. */
   readonly after?: string | undefined
@@ -196,6 +196,12 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
   })
 }
 
-export function parseBinSearch({ after }: RawSearch): { readonly after?: string | undefined } {
-  return present({ after: textOf(after) })
+interface BinSearch {
+  readonly after?: string | undefined
+  /** Absent for the agents. */
+  readonly tab?: 'uploads' | undefined
+}
+
+export function parseBinSearch({ after, tab }: RawSearch): BinSearch {
+  return present({ after: textOf(after), tab: oneOf(tab, ['uploads'] as const) })
 }

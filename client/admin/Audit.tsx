@@ -1,4 +1,5 @@
 /** Shows the audit log with its filters. */
+
 import { Button, Code, Group, Menu, NativeSelect, Stack, Text, TextInput } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
@@ -9,7 +10,8 @@ import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import type { AdminSearch } from '../search.ts'
-import { actionGroups, actionNames, actions, nameAction } from './audit-labels.ts'
+import { t } from '../strings/language.ts'
+import { actionGroups, actions, nameAction } from './audit-labels.ts'
 import type { TabProps } from './Budget.tsx'
 
 type AuditEvent = Outputs['admin']['audit']['data'][number]
@@ -31,7 +33,7 @@ export function Audit({ search, change, go }: TabProps) {
         onFilter={(next) => go({ tab: 'audit', ...next })}
       />
       <ListView
-        label="Audit log"
+        label={t('admin.auditLog')}
         items="entries"
         columns={columns}
         query={query}
@@ -42,13 +44,15 @@ export function Audit({ search, change, go }: TabProps) {
         sorting={{ sort: 'created', order: 'desc' }}
         menu={({ actor: by, target_id: id }) => (
           <>
-            <Menu.Item onClick={() => go({ tab: 'audit', actor: by })}>More by this actor</Menu.Item>
-            <Menu.Item onClick={() => go({ tab: 'audit', target: id })}>More about this target</Menu.Item>
+            <Menu.Item onClick={() => go({ tab: 'audit', actor: by })}>{t('admin.moreByActor')}</Menu.Item>
+            <Menu.Item onClick={() => go({ tab: 'audit', target: id })}>
+              {t('admin.moreAboutTarget')}
+            </Menu.Item>
           </>
         )}
         empty={
-          <Empty icon="admin" title="No entries yet">
-            Changes to keys, agents, files and uploads appear here.
+          <Empty icon="admin" title={t('admin.noEntries')}>
+            {t('admin.noEntriesHelp')}
           </Empty>
         }
       />
@@ -57,16 +61,19 @@ export function Audit({ search, change, go }: TabProps) {
 }
 
 const actorKinds = {
-  parent_key: 'parent key',
-  user: '',
-  token: 'token for artifact',
-  command: 'command-line user',
-  service: 'the',
+  parent_key: 'admin.actorKey',
+  token: 'admin.actorToken',
+  command: 'admin.actorCommand',
+  service: 'admin.actorService',
 } as const
+
+function nameActor({ actor_kind: kind, actor }: AuditEvent): string {
+  return kind === 'user' ? actor : t(actorKinds[kind], { name: actor })
+}
 
 const columns: readonly Column<AuditEvent>[] = [
   {
-    name: 'Action',
+    name: 'admin.action',
     isMain: true,
     render: ({ action }) => (
       <Text span size="sm" fw={500}>
@@ -74,27 +81,27 @@ const columns: readonly Column<AuditEvent>[] = [
       </Text>
     ),
   },
-  { name: 'Target', render: (event) => <Target {...event} /> },
-  { name: 'Actor', render: ({ actor_kind: kind, actor }) => `${actorKinds[kind]} ${actor}`.trim() },
-  { name: 'IP address', render: ({ client_address: address }) => address ?? '–' },
+  { name: 'admin.target', render: (event) => <Target {...event} /> },
+  { name: 'admin.actor', render: nameActor },
+  { name: 'admin.ipAddress', render: ({ client_address: address }) => address ?? '–' },
   {
-    name: 'Time',
+    name: 'usage.time',
     sort: 'created',
     firstOrder: 'desc',
     render: ({ created_at: at }) => <Ago seconds={at} />,
   },
   {
-    name: 'Request ID',
+    name: 'usage.requestId',
     isHidden: true,
     render: ({ request_id: id }) => (id === null ? '–' : <Code>{id}</Code>),
   },
-  { name: 'Details', render: ({ details }) => <Details details={details} /> },
+  { name: 'conversations.details', render: ({ details }) => <Details details={details} /> },
 ]
 
 function Target({ target_kind: kind, target_id: id }: AuditEvent) {
   return (
     <Text span size="sm">
-      {kind} <Code>{id}</Code>
+      {t(`audit.target.${kind}`)} <Code>{id}</Code>
     </Text>
   )
 }
@@ -104,7 +111,7 @@ function Details({ details }: Pick<AuditEvent, 'details'>) {
   if (entries.length === 0) return '–'
   return (
     <details className="audit-details">
-      <summary>Show</summary>
+      <summary>{t('usage.show')}</summary>
       <pre>{JSON.stringify(details, undefined, 2)}</pre>
     </details>
   )
@@ -118,10 +125,10 @@ interface AuditFiltersProps {
 }
 
 const offered = [
-  { value: '', label: 'All actions' },
+  { value: '', label: t('admin.allActions') },
   ...actionGroups.map((one) => ({
-    group: one.group,
-    items: one.actions.map((value) => ({ value, label: actionNames[value] })),
+    group: t(one.group),
+    items: one.actions.map((value) => ({ value, label: t(`audit.${value}`) })),
   })),
 ]
 
@@ -137,35 +144,35 @@ function AuditFilters({ filters, onFilter }: AuditFiltersProps) {
   }
   const isAny = Object.values(filters).some((value) => value !== undefined)
   return (
-    <form onSubmit={submit} aria-label="Filters">
+    <form onSubmit={submit} aria-label={t('admin.filters')}>
       <div className="audit-filters">
         <NativeSelect
-          label="Action"
+          label={t('admin.action')}
           data={offered}
           value={filters.action ?? ''}
           onChange={({ currentTarget: { value } }) => apply({ action: actions.find((one) => one === value) })}
         />
         <TextInput
-          label="Actor"
-          placeholder="Email address or key"
+          label={t('admin.actor')}
+          placeholder={t('admin.actorHint')}
           value={actor}
           onChange={(event) => setActor(event.currentTarget.value)}
         />
         <TextInput
-          label="Target"
-          placeholder="ID of a key, agent or file"
+          label={t('admin.target')}
+          placeholder={t('admin.targetHint')}
           value={target}
           onChange={(event) => setTarget(event.currentTarget.value)}
         />
-        <Day label="From" value={filters.from} onPick={(from) => apply({ from })} />
-        <Day label="To" value={filters.to} onPick={(to) => apply({ to })} />
+        <Day label={t('usage.from')} value={filters.from} onPick={(from) => apply({ from })} />
+        <Day label={t('usage.to')} value={filters.to} onPick={(to) => apply({ to })} />
         <Group gap={4} wrap="nowrap">
           <Button type="submit" variant="default">
-            Filter
+            {t('admin.filter')}
           </Button>
           {isAny ? (
             <Button variant="subtle" px="xs" onClick={() => onFilter({})}>
-              Clear
+              {t('admin.clear')}
             </Button>
           ) : null}
         </Group>

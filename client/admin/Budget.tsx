@@ -1,13 +1,14 @@
 /** Shows and sets the daily and monthly token budgets of a parent key. */
+
 import { NumberInput, Progress, Stack, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import { DialogForm } from '../components/Dialog.tsx'
-import { renderNumber } from '../format.ts'
 import type { AdminSearch } from '../search.ts'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 
 interface BudgetFormProps {
   readonly adminKey: AdminKey
@@ -22,15 +23,15 @@ export function BudgetForm({ adminKey: { id, budget }, onClose }: BudgetFormProp
     await api.admin.setBudget.mutate({ key_id: id, day: toBound(day), month: toBound(month) })
     await queries.invalidateQueries({ queryKey: ['admin'] })
     onClose()
-    showDone('Budget saved')
+    showDone(t('admin.budgetSaved'))
   }
   return (
-    <DialogForm onSubmit={save} onCancel={onClose} action="Save">
+    <DialogForm onSubmit={save} onCancel={onClose} action={t('common.save')}>
       <Text size="sm" c="dimmed">
-        Prompt and completion tokens both count. Leave a field empty for no limit; 0 blocks all calls.
+        {t('admin.budgetHelp')}
       </Text>
-      <Tokens label="Tokens per day (UTC)" value={day} onChange={setDay} isFirst />
-      <Tokens label="Tokens per month (UTC)" value={month} onChange={setMonth} />
+      <Tokens label={t('admin.perDay')} value={day} onChange={setDay} isFirst />
+      <Tokens label={t('admin.perMonth')} value={month} onChange={setMonth} />
     </DialogForm>
   )
 }
@@ -46,7 +47,7 @@ function Tokens({ label, value, onChange, isFirst = false }: TokensProps) {
   return (
     <NumberInput
       label={label}
-      placeholder="No limit"
+      placeholder={t('admin.noLimit')}
       min={0}
       max={Number.MAX_SAFE_INTEGER}
       allowDecimal={false}
@@ -65,30 +66,28 @@ function toBound(value: number | string): number | null {
 }
 
 const periods = [
-  ['day', 'today'],
-  ['month', 'this month'],
+  ['day', 'admin.usedToday', 'admin.tokensToday'],
+  ['month', 'admin.usedMonth', 'admin.tokensMonth'],
 ] as const
 
 export function BudgetState({ budget }: Pick<AdminKey, 'budget'>) {
-  const bounds = periods.flatMap(([period, when]) => {
+  const bounds = periods.flatMap(([period, sentence, label]) => {
     const bound = budget[period]
-    return bound === null ? [] : [{ ...bound, when }]
+    return bound === null ? [] : [{ ...bound, sentence, label }]
   })
-  if (bounds.length === 0) return 'No limit'
+  if (bounds.length === 0) return t('admin.noLimit')
   return (
     <Stack gap={4} className="budget">
-      {bounds.map(({ limit, used, when }) => {
+      {bounds.map(({ limit, used, sentence, label }) => {
         const share = limit === 0 ? 1 : Math.min(used / limit, 1)
         return (
-          <div key={when}>
-            <Text size="xs">
-              {renderNumber(used)} of {renderNumber(limit)} {when}
-            </Text>
+          <div key={label}>
+            <Text size="xs">{t(sentence, { used, limit })}</Text>
             <Progress
               size="sm"
               value={share * 100}
               color={share < 1 ? 'indigo' : 'red'}
-              aria-label={`Tokens used ${when}`}
+              aria-label={t(label)}
             />
           </div>
         )

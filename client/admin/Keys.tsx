@@ -1,4 +1,5 @@
 /** Lists all parent keys with their owners and budgets, and lets administrators revoke them. */
+
 import { Button, Code, Menu, Stack, Text } from '@mantine/core'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -9,8 +10,10 @@ import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { KeyState } from '../keys/KeyState.tsx'
+import { keyStates } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 import type { AdminKey, TabProps } from './Budget.tsx'
 import { BudgetForm, BudgetState } from './Budget.tsx'
 
@@ -31,7 +34,7 @@ export function Keys({ search, change, go }: TabProps) {
   return (
     <>
       <ListView
-        label="All parent keys"
+        label={t('admin.allParentKeys')}
         items="keys"
         columns={columns}
         query={query}
@@ -40,7 +43,7 @@ export function Keys({ search, change, go }: TabProps) {
         search={{ q, sort, order, after, ...{ user, state } }}
         onSearch={change}
         sorting={{ sort: 'created', order: 'desc' }}
-        placeholder="Search by name or ID"
+        placeholder={t('admin.searchKeys')}
         filters={filters}
         toolbar={
           user === undefined ? null : (
@@ -50,13 +53,13 @@ export function Keys({ search, change, go }: TabProps) {
               rightSection={<Icon name="cross" size={12} />}
               onClick={() => change({ user: undefined, after: undefined })}
             >
-              Keys of one user
+              {t('admin.keysOfOne')}
             </Button>
           )
         }
         bulk={[
           {
-            label: 'Revoke…',
+            label: t('keys.revokeMenu'),
             isDangerous: true,
             run: (keys) => {
               setDoing({ what: 'revoke', keys: keys.filter(isLive) })
@@ -66,8 +69,8 @@ export function Keys({ search, change, go }: TabProps) {
         ]}
         menu={(key) => <KeyMenuItems adminKey={key} go={go} setDoing={setDoing} />}
         empty={
-          <Empty icon="keys" title="No keys yet">
-            Users get a key when they first sign in.
+          <Empty icon="keys" title={t('admin.noKeys')}>
+            {t('admin.noKeysHelp')}
           </Empty>
         }
       />
@@ -81,35 +84,30 @@ const keySorts = ['created', 'name', 'last_used'] as const
 const filters = [
   {
     name: 'state',
-    label: 'State',
-    all: 'All states',
-    options: [
-      { value: 'active', label: 'Active' },
-      { value: 'disabled', label: 'Disabled' },
-      { value: 'expired', label: 'Expired' },
-      { value: 'revoked', label: 'Revoked' },
-    ],
+    label: t('admin.state'),
+    all: t('admin.allStates'),
+    options: keyStates.map((value) => ({ value, label: t(`admin.${value}`) })),
   },
 ]
 
 const columns: readonly Column<AdminKey>[] = [
-  { name: 'Key', isMain: true, sort: 'name', render: (key) => <KeyName {...key} /> },
-  { name: 'Owner', render: ({ owner }) => owner ?? 'No owner' },
-  { name: 'Agents', isNumber: true, render: ({ agents }) => agents },
-  { name: 'Budget', render: ({ budget }) => <BudgetState budget={budget} /> },
+  { name: 'keys.key', isMain: true, sort: 'name', render: (key) => <KeyName {...key} /> },
+  { name: 'admin.owner', render: ({ owner }) => owner ?? t('admin.noOwner') },
+  { name: 'shell.agents', isNumber: true, render: ({ agents }) => agents },
+  { name: 'admin.budget', render: ({ budget }) => <BudgetState budget={budget} /> },
   {
-    name: 'Created',
+    name: 'keys.created',
     sort: 'created',
     firstOrder: 'desc',
     render: ({ created_at: at }) => <Ago seconds={at} />,
   },
   {
-    name: 'Last used',
+    name: 'keys.lastUsed',
     sort: 'last_used',
     firstOrder: 'desc',
-    render: ({ last_used_at: at }) => (at === null ? 'Never' : <Ago seconds={at} />),
+    render: ({ last_used_at: at }) => (at === null ? t('common.never') : <Ago seconds={at} />),
   },
-  { name: 'ID', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
+  { name: 'conversations.id', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
 ]
 
 function isLive({ revoked_at: at }: AdminKey): boolean {
@@ -139,15 +137,17 @@ interface KeyMenuProps extends Pick<TabProps, 'go'> {
 function KeyMenuItems({ adminKey: key, go, setDoing }: KeyMenuProps) {
   return (
     <>
-      <Menu.Item onClick={() => go({ tab: 'usage', key: key.id })}>View usage</Menu.Item>
-      <Menu.Item onClick={() => go({ tab: 'usage', key: key.id, by: 'agent' })}>View agents</Menu.Item>
-      <Menu.Item onClick={() => go({ tab: 'audit', target: key.id })}>View audit log</Menu.Item>
+      <Menu.Item onClick={() => go({ tab: 'usage', key: key.id })}>{t('admin.viewUsage')}</Menu.Item>
+      <Menu.Item onClick={() => go({ tab: 'usage', key: key.id, by: 'agent' })}>
+        {t('admin.viewAgents')}
+      </Menu.Item>
+      <Menu.Item onClick={() => go({ tab: 'audit', target: key.id })}>{t('admin.viewAuditLog')}</Menu.Item>
       {isLive(key) ? (
-        <Menu.Item onClick={() => setDoing({ what: 'budget', key })}>Set budget…</Menu.Item>
+        <Menu.Item onClick={() => setDoing({ what: 'budget', key })}>{t('admin.setBudget')}</Menu.Item>
       ) : null}
       {isLive(key) ? (
         <Menu.Item className="danger-text" onClick={() => setDoing({ what: 'revoke', keys: [key] })}>
-          Revoke…
+          {t('keys.revokeMenu')}
         </Menu.Item>
       ) : null}
     </>
@@ -164,29 +164,37 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
       // Refetches everything, because the revoked key may be the active one.
       queries.invalidateQueries(),
     )
-    showDone(revoked.length === 1 ? 'Key revoked' : 'Keys revoked')
+    showDone(revoked.length === 1 ? t('keys.keyRevoked') : t('admin.keysRevoked'))
   }
   return (
     <>
-      <Dialog title={`Budget for ${budgeted?.name}`} isOpen={budgeted !== undefined} onClose={onClose}>
+      <Dialog
+        title={t('admin.budgetFor', { name: budgeted?.name ?? '' })}
+        isOpen={budgeted !== undefined}
+        onClose={onClose}
+      >
         {budgeted === undefined ? null : <BudgetForm adminKey={budgeted} onClose={onClose} />}
       </Dialog>
       <ConfirmDialog
-        title={revoked.length > 1 ? `Revoke ${revoked.length} keys` : `Revoke ${first?.name}`}
+        title={
+          revoked.length > 1
+            ? t('admin.revokeMany', { count: revoked.length })
+            : t('keys.revokeNamed', { name: first?.name ?? '' })
+        }
         isOpen={first !== undefined}
         onClose={onClose}
         onConfirm={revoke}
-        action={revoked.length > 1 ? 'Revoke keys' : 'Revoke key'}
+        action={revoked.length > 1 ? t('admin.revokeKeys') : t('keys.revokeKey')}
         isDangerous
         typed={revoked.length > 1 ? 'revoke' : (first?.name ?? '')}
       >
         {revoked.length > 1 ? (
-          'These keys and the keys of all their agents stop working immediately.'
+          t('admin.revokeManyLoss')
         ) : (
           <Stack gap={4}>
-            <Text size="sm">This key and the keys of all its agents stop working immediately.</Text>
+            <Text size="sm">{t('admin.revokeOneLoss')}</Text>
             <Text size="sm" c="dimmed">
-              Owner: {first?.owner ?? 'none'}
+              {first?.owner == null ? t('admin.ownerNone') : t('admin.ownerIs', { name: first.owner })}
             </Text>
           </Stack>
         )}

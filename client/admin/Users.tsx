@@ -1,4 +1,5 @@
 /** Lists all users who have signed in, and their keys. */
+
 import { Badge, Code, Group, Menu, Stack, Text } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { Outputs } from '../api.ts'
@@ -7,6 +8,7 @@ import type { Column } from '../components/DataTable.tsx'
 import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago, TextLink } from '../components/text.tsx'
+import { t } from '../strings/language.ts'
 import type { TabProps } from './Budget.tsx'
 
 type User = Outputs['admin']['users']['data'][number]
@@ -22,7 +24,7 @@ export function Users({ search, change, go }: TabProps) {
   })
   return (
     <ListView
-      label="Users"
+      label={t('admin.users')}
       items="users"
       columns={columns}
       query={query}
@@ -31,16 +33,16 @@ export function Users({ search, change, go }: TabProps) {
       search={{ q, sort, order, after }}
       onSearch={change}
       sorting={{ sort: 'created', order: 'desc' }}
-      placeholder="Search by email, name or ID"
+      placeholder={t('admin.searchUsers')}
       menu={({ id, email }) => (
         <>
-          <Menu.Item onClick={() => go({ tab: 'keys', user: id })}>View keys</Menu.Item>
-          <Menu.Item onClick={() => go({ tab: 'audit', actor: email })}>View audit log</Menu.Item>
+          <Menu.Item onClick={() => go({ tab: 'keys', user: id })}>{t('admin.viewKeys')}</Menu.Item>
+          <Menu.Item onClick={() => go({ tab: 'audit', actor: email })}>{t('admin.viewAuditLog')}</Menu.Item>
         </>
       )}
       empty={
-        <Empty icon="admin" title="No users yet">
-          Users appear here after they first sign in through the proxy or with a one-time link.
+        <Empty icon="admin" title={t('admin.noUsers')}>
+          {t('admin.noUsersHelp')}
         </Empty>
       }
     />
@@ -50,21 +52,21 @@ export function Users({ search, change, go }: TabProps) {
 const userSorts = ['created', 'email', 'last_seen'] as const
 
 const columns: readonly Column<User>[] = [
-  { name: 'User', isMain: true, sort: 'email', render: (user) => <Who {...user} /> },
-  { name: 'Keys', render: (user) => <OwnKeys {...user} /> },
+  { name: 'admin.user', isMain: true, sort: 'email', render: (user) => <Who {...user} /> },
+  { name: 'keys.title', render: (user) => <OwnKeys {...user} /> },
   {
-    name: 'First seen',
+    name: 'admin.firstSeen',
     sort: 'created',
     firstOrder: 'desc',
     render: ({ created_at: at }) => <Ago seconds={at} />,
   },
   {
-    name: 'Last seen',
+    name: 'admin.lastSeen',
     sort: 'last_seen',
     firstOrder: 'desc',
     render: ({ last_seen_at: at }) => <Ago seconds={at} />,
   },
-  { name: 'ID', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
+  { name: 'conversations.id', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
 ]
 
 function Who({ name, email, is_administrator: isAdministrator }: User) {
@@ -76,7 +78,7 @@ function Who({ name, email, is_administrator: isAdministrator }: User) {
         </Text>
         {isAdministrator ? (
           <Badge variant="light" className="badge-accent" tt="none">
-            Administrator
+            {t('admin.administrator')}
           </Badge>
         ) : null}
       </Group>
@@ -89,7 +91,7 @@ function Who({ name, email, is_administrator: isAdministrator }: User) {
 
 /** Lists the user's keys; each links to its usage. */
 function OwnKeys({ keys }: Pick<User, 'keys'>) {
-  if (keys.length === 0) return 'None'
+  if (keys.length === 0) return t('common.none')
   return (
     <Stack gap={0}>
       {keys.map(({ id, name, is_active: isActive }) => (
@@ -99,7 +101,7 @@ function OwnKeys({ keys }: Pick<User, 'keys'>) {
           </TextLink>{' '}
           {isActive ? (
             <Text span size="xs" c="dimmed">
-              (active)
+              {t('admin.activeKey')}
             </Text>
           ) : null}
         </Text>

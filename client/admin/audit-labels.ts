@@ -1,50 +1,51 @@
-/** Defines the audit log's action names and their groups for the filter. */
+/** Lists the audit log's actions and their groups for the filter. */
+import type { PlainKey } from '../strings/catalogue.ts'
+import { t } from '../strings/language.ts'
 
-export const actionNames = {
-  'key.create': 'Parent key created',
-  'key.register': 'Parent key registered',
-  'key.provision': 'Automatic key created',
-  'key.claim': 'Parent key claimed',
-  'key.update': 'Parent key changed',
-  'key.disable': 'Parent key disabled',
-  'key.enable': 'Parent key enabled',
-  'key.rotate': 'Parent key rotated',
-  'key.revoke': 'Parent key revoked',
-  'agent_key.rotate': 'Agent key rotated',
-  'policy.set': 'Model policy set',
-  'budget.set': 'Budget set',
-  'agent.create': 'Agent created',
-  'agent.update': 'Agent updated',
-  'agent.bin': 'Agent moved to the bin',
-  'agent.restore': 'Agent restored',
-  'agent.delete': 'Agent deleted',
-  'file.delete': 'File deleted',
-  'artifact.bin': 'Artifact moved to the bin',
-  'artifact.restore': 'Artifact restored',
-  'artifact.delete': 'Artifact deleted',
-  'conversation.read': 'Conversation read',
-  'conversation.export': 'Conversations exported',
-  'conversation.delete': 'Conversation deleted',
-  'conversation.expire': 'Conversations expired',
-  'provider.create': 'Provider added',
-  'provider.update': 'Provider changed',
-  'provider.delete': 'Provider deleted',
-  'provider.test': 'Provider tested',
-  'webhook.create': 'Webhook created',
-  'webhook.update': 'Webhook changed',
-  'webhook.delete': 'Webhook deleted',
-  'webhook.rotate': 'Webhook secret rotated',
-  'session.offer': 'Sign-in link created',
-  'session.begin': 'Signed in',
-} as const
+export const actions = [
+  'key.create',
+  'key.register',
+  'key.provision',
+  'key.claim',
+  'key.update',
+  'key.disable',
+  'key.enable',
+  'key.rotate',
+  'key.revoke',
+  'agent_key.rotate',
+  'policy.set',
+  'budget.set',
+  'agent.create',
+  'agent.update',
+  'agent.bin',
+  'agent.restore',
+  'agent.delete',
+  'file.delete',
+  'artifact.bin',
+  'artifact.restore',
+  'artifact.delete',
+  'conversation.read',
+  'conversation.export',
+  'conversation.delete',
+  'conversation.expire',
+  'provider.create',
+  'provider.update',
+  'provider.delete',
+  'provider.test',
+  'visitor.erase',
+  'webhook.create',
+  'webhook.update',
+  'webhook.delete',
+  'webhook.rotate',
+  'session.offer',
+  'session.begin',
+] as const
 
-export type Action = keyof typeof actionNames
-
-export const actions = Object.keys(actionNames) as readonly Action[]
+export type Action = (typeof actions)[number]
 
 export const actionGroups = [
   {
-    group: 'Keys',
+    group: 'keys.title',
     actions: [
       'key.create',
       'key.register',
@@ -57,11 +58,11 @@ export const actionGroups = [
       'agent_key.rotate',
     ],
   },
-  { group: 'Claims', actions: ['key.claim'] },
-  { group: 'Policies and budgets', actions: ['policy.set', 'budget.set'] },
-  { group: 'Agents', actions: ['agent.create', 'agent.update', 'agent.restore'] },
+  { group: 'audit.claims', actions: ['key.claim'] },
+  { group: 'audit.policies', actions: ['policy.set', 'budget.set'] },
+  { group: 'shell.agents', actions: ['agent.create', 'agent.update', 'agent.restore'] },
   {
-    group: 'Deletions',
+    group: 'audit.deletions',
     actions: [
       'agent.bin',
       'agent.delete',
@@ -72,20 +73,27 @@ export const actionGroups = [
     ],
   },
   {
-    group: 'Conversations',
-    actions: ['conversation.read', 'conversation.export', 'conversation.delete', 'conversation.expire'],
+    group: 'conversations.title',
+    actions: [
+      'conversation.read',
+      'conversation.export',
+      'conversation.delete',
+      'conversation.expire',
+      'visitor.erase',
+    ],
   },
   {
-    group: 'Providers',
+    group: 'shell.providers',
     actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
   },
   {
-    group: 'Webhooks',
+    group: 'audit.webhooks',
     actions: ['webhook.create', 'webhook.update', 'webhook.delete', 'webhook.rotate'],
   },
-  { group: 'Sessions', actions: ['session.offer', 'session.begin'] },
-] as const satisfies readonly { group: string; actions: readonly Action[] }[]
+  { group: 'audit.sessions', actions: ['session.offer', 'session.begin'] },
+] as const satisfies readonly { group: PlainKey; actions: readonly Action[] }[]
 
 export function nameAction(action: string): string {
-  return Object.hasOwn(actionNames, action) ? actionNames[action as Action] : action
+  const known = actions.find((one) => one === action)
+  return known === undefined ? action : t(`audit.${known}`)
 }

@@ -1,4 +1,5 @@
 /** Shows the administration page, with tabs for users, keys, usage and the audit log. */
+import { t } from '../strings/language.ts'
 import './admin.css'
 import { Tabs } from '@mantine/core'
 import { useNavigate, useSearch } from '@tanstack/react-router'
@@ -12,7 +13,12 @@ import type { TabProps } from './Budget.tsx'
 import { Keys } from './Keys.tsx'
 import { Users } from './Users.tsx'
 
-const tabNames = { users: 'Users', keys: 'Keys', usage: 'Usage', audit: 'Audit log' } as const
+const tabNames = {
+  users: 'admin.users',
+  keys: 'keys.title',
+  usage: 'shell.usage',
+  audit: 'admin.auditLog',
+} as const
 
 export function AdminPage() {
   const { is_administrator: isAdministrator } = useMe()
@@ -25,7 +31,7 @@ export function AdminPage() {
   if (!isAdministrator) return <NotYours />
   return (
     <>
-      <PageHeader title="Administration" />
+      <PageHeader title={t('shell.administration')} />
       <Tabs
         value={tab}
         onChange={(value) => go({ tab: adminTabs.find((one) => one === value) })}
@@ -34,7 +40,7 @@ export function AdminPage() {
         <Tabs.List mb="md">
           {adminTabs.map((one) => (
             <Tabs.Tab key={one} value={one}>
-              {tabNames[one]}
+              {t(tabNames[one])}
             </Tabs.Tab>
           ))}
         </Tabs.List>
@@ -74,9 +80,9 @@ function TabContent({ tab, ...props }: TabProps & { readonly tab: (typeof adminT
 function NotYours() {
   return (
     <>
-      <PageHeader title="Administration" />
-      <Empty icon="admin" title="Administrators only">
-        To get access, ask the operator to add your email address to PARLEY_ADMIN_EMAILS.
+      <PageHeader title={t('shell.administration')} />
+      <Empty icon="admin" title={t('admin.onlyAdministrators')}>
+        {t('admin.onlyAdministratorsHelp')}
       </Empty>
     </>
   )

@@ -1,4 +1,5 @@
 /** Shows the header, menu and tabs that all pages of an agent share. */
+
 import { ActionIcon, Anchor, Breadcrumbs, Menu } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
@@ -12,6 +13,7 @@ import { problemOf, toFailure } from '../failure.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { showDone, showProblem } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 import { binAgents } from './agent-bin.ts'
 import { exportDefinition } from './definition-files.ts'
 import { changeDefinition } from './definition-text.ts'
@@ -31,7 +33,7 @@ function KnownAgent({ agent }: { readonly agent: AgentDetail }) {
     <>
       <Breadcrumbs mb={4}>
         <Anchor component={Link} to="/agents" size="sm">
-          Agents
+          {t('shell.agents')}
         </Anchor>
       </Breadcrumbs>
       <PageHeader title={agent.definition.name} isTight>
@@ -44,15 +46,15 @@ function KnownAgent({ agent }: { readonly agent: AgentDetail }) {
 }
 
 const tabs = [
-  { to: '/agents/$agentId', label: 'Edit' },
-  { to: '/agents/$agentId/embed', label: 'Embed' },
-  { to: '/agents/$agentId/models', label: 'Models' },
-  { to: '/agents/$agentId/history', label: 'History' },
+  { to: '/agents/$agentId', label: 'agents.edit' },
+  { to: '/agents/$agentId/embed', label: 'agents.embed' },
+  { to: '/agents/$agentId/models', label: 'agents.models' },
+  { to: '/agents/$agentId/history', label: 'agents.history' },
 ] as const
 
 function AgentTabs({ agentId }: { readonly agentId: string }) {
   return (
-    <nav className="tabs" aria-label="Agent pages">
+    <nav className="tabs" aria-label={t('agents.pages')}>
       {tabs.map(({ to, label }) => (
         <Link
           key={to}
@@ -61,7 +63,7 @@ function AgentTabs({ agentId }: { readonly agentId: string }) {
           className="tab"
           activeOptions={{ exact: true, includeSearch: false }}
         >
-          {label}
+          {t(label)}
         </Link>
       ))}
     </nav>
@@ -79,13 +81,13 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
     <>
       <Menu position="bottom-end">
         <Menu.Target>
-          <ActionIcon variant="default" size="lg" aria-label="More actions">
+          <ActionIcon variant="default" size="lg" aria-label={t('agents.moreActions')}>
             <Icon name="dots" />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Item leftSection={<Icon name="copy" size={16} />} onClick={() => void copyId(agent.agent_id)}>
-            Copy agent ID
+            {t('agents.copyId')}
           </Menu.Item>
           <Menu.Item
             leftSection={<Icon name="keys" size={16} />}
@@ -93,20 +95,20 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
               <Link to="/keys" search={{ tab: 'agent', agent: agent.agent_id }} {...props} />
             )}
           >
-            View agent key
+            {t('agents.viewKey')}
           </Menu.Item>
           <Menu.Item leftSection={<Icon name="plus" size={16} />} onClick={duplicating.open}>
-            Duplicate agent
+            {t('agents.duplicateAgent')}
           </Menu.Item>
           <Menu.Item leftSection={<Icon name="down" size={16} />} onClick={() => exportDefinition(agent)}>
-            {agent.format === 'yaml' ? 'Export YAML' : 'Export Markdown'}
+            {t(agent.format === 'yaml' ? 'agents.exportYaml' : 'agents.exportMarkdown')}
           </Menu.Item>
           <Menu.Item
             className="danger-text"
             leftSection={<Icon name="trash" size={16} />}
             onClick={() => void moveToBin().catch((thrown) => showProblem(problemOf(thrown)))}
           >
-            Delete agent
+            {t('agents.deleteAgent')}
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
@@ -117,7 +119,7 @@ function AgentMenu({ agent }: { readonly agent: AgentDetail }) {
 
 async function copyId(id: string): Promise<void> {
   await navigator.clipboard.writeText(id)
-  showDone('Agent ID copied')
+  showDone(t('agents.idCopied'))
 }
 
 interface AgentDialogProps {
@@ -132,8 +134,8 @@ function DuplicateDialog({ agent, isOpen, onClose }: AgentDialogProps) {
   const queries = useQueryClient()
   const navigate = useNavigate()
   const { yaml: text, format, definition } = agent
-  const suffix = ' (copy)'
-  const name = `${definition.name.slice(0, MAX_NAME_LENGTH - suffix.length)}${suffix}`
+  const suffixLength = t('agents.copyName', { name: '' }).length
+  const name = t('agents.copyName', { name: definition.name.slice(0, MAX_NAME_LENGTH - suffixLength) })
   async function duplicate(): Promise<void> {
     const yaml = changeDefinition(text, format, ['name'], name)
     const { agent_id: agentId } = await api.agents.create.mutate({ yaml, format })
@@ -142,14 +144,13 @@ function DuplicateDialog({ agent, isOpen, onClose }: AgentDialogProps) {
   }
   return (
     <ConfirmDialog
-      title="Duplicate agent"
+      title={t('agents.duplicateAgent')}
       isOpen={isOpen}
       onClose={onClose}
       onConfirm={duplicate}
-      action="Duplicate"
+      action={t('agents.duplicate')}
     >
-      This creates “{name}” from the saved version, with its own key. The copy has no history and no
-      conversations.
+      {t('agents.duplicateAbout', { name })}
     </ConfirmDialog>
   )
 }

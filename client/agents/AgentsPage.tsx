@@ -1,4 +1,5 @@
 /** Lists the agents, with a search field and each agent's last day of use. */
+
 import { Button, Menu } from '@mantine/core'
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
@@ -12,10 +13,11 @@ import { Ago } from '../components/text.tsx'
 import { problemOf } from '../failure.ts'
 import { Checklist } from '../first-run/Checklist.tsx'
 import { countSteps, STEPS, useFirstRun, useStoredFirstRun } from '../first-run/first-run.ts'
-import { renderCount, renderDay } from '../format.ts'
+import { renderDay } from '../format.ts'
 import { type AgentsSearch, changeSearch } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
 import { showDone, showProblem } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 import { binAgents } from './agent-bin.ts'
 import { agentPageQuery } from './queries.ts'
 
@@ -30,7 +32,7 @@ export function AgentsPage() {
   const isReady = progress !== undefined || firstRun.error !== null
   return (
     <>
-      <PageHeader title="Agents" about="Each agent has a name, instructions, tools and its own key.">
+      <PageHeader title={t('shell.agents')} about={t('agents.about')}>
         <NewAgentButton isMain={!hasChecklist} />
       </PageHeader>
       {hasChecklist ? (
@@ -54,15 +56,15 @@ function NewAgentButton({ isMain }: { readonly isMain: boolean }) {
       variant={isMain ? 'filled' : 'default'}
       leftSection={<Icon name="plus" size={16} />}
     >
-      New agent
+      {t('shell.newAgent')}
     </Button>
   )
 }
 
 function NoAgents({ hasAction }: { readonly hasAction: boolean }) {
   return (
-    <Empty icon="agents" title="No agents yet" action={hasAction ? <NewAgentButton isMain /> : null}>
-      Start from a template. You can change everything later.
+    <Empty icon="agents" title={t('agents.noAgents')} action={hasAction ? <NewAgentButton isMain /> : null}>
+      {t('agents.noAgentsHelp')}
     </Empty>
   )
 }
@@ -78,7 +80,7 @@ function AgentList({ query, search, hasAction }: AgentListProps) {
   const queries = useQueryClient()
   return (
     <ListView
-      label="Agents"
+      label={t('shell.agents')}
       items="agents"
       columns={columns}
       query={query}
@@ -89,10 +91,10 @@ function AgentList({ query, search, hasAction }: AgentListProps) {
         void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
       }
       sorting={{ sort: 'created', order: 'desc' }}
-      placeholder="Search by name or ID"
+      placeholder={t('agents.searchBy')}
       bulk={[
         {
-          label: 'Delete',
+          label: t('common.delete'),
           isDangerous: true,
           run: (agents) =>
             binAgents(
@@ -127,15 +129,15 @@ function AgentMenuItems({ agent: { id, agent_key: key }, onDelete }: AgentMenuIt
       <Menu.Item
         renderRoot={(props) => <Link to="/agents/$agentId/embed" params={{ agentId: id }} {...props} />}
       >
-        Embed
+        {t('agents.embed')}
       </Menu.Item>
       <Menu.Item renderRoot={(props) => <Link to="/conversations" search={{ agent: id }} {...props} />}>
-        View conversations
+        {t('agents.viewConversations')}
       </Menu.Item>
-      <Menu.Item onClick={() => void copyText(id, 'Agent ID copied')}>Copy agent ID</Menu.Item>
-      <Menu.Item onClick={() => void copyText(key, 'Agent key copied')}>Copy agent key</Menu.Item>
+      <Menu.Item onClick={() => void copyText(id, t('agents.idCopied'))}>{t('agents.copyId')}</Menu.Item>
+      <Menu.Item onClick={() => void copyText(key, t('agents.keyCopied'))}>{t('agents.copyKey')}</Menu.Item>
       <Menu.Item className="danger-text" onClick={onDelete}>
-        Delete
+        {t('common.delete')}
       </Menu.Item>
     </>
   )
@@ -148,7 +150,7 @@ async function copyText(text: string, done: string): Promise<void> {
 
 const columns: readonly Column<AgentListItem>[] = [
   {
-    name: 'Name',
+    name: 'keys.name',
     isMain: true,
     sort: 'name',
     render: ({ id, name }) => (
@@ -157,16 +159,20 @@ const columns: readonly Column<AgentListItem>[] = [
       </Link>
     ),
   },
-  { name: 'Model', render: ({ model }) => model },
+  { name: 'usage.model', render: ({ model }) => model },
   {
-    name: 'Tools',
+    name: 'agents.tools',
     isOptional: true,
     render: ({ tools }) =>
-      tools.length === 0 ? <span className="quiet">None</span> : renderCount(tools.length, 'tool'),
+      tools.length === 0 ? (
+        <span className="quiet">{t('common.none')}</span>
+      ) : (
+        t('agents.countTools', { count: tools.length })
+      ),
   },
-  { name: 'Last used', render: ({ last_used_on: day }) => <LastUsed day={day ?? undefined} /> },
+  { name: 'keys.lastUsed', render: ({ last_used_on: day }) => <LastUsed day={day ?? undefined} /> },
   {
-    name: 'Created',
+    name: 'keys.created',
     sort: 'created',
     firstOrder: 'desc',
     isOptional: true,
@@ -181,7 +187,7 @@ const columns: readonly Column<AgentListItem>[] = [
 function LastUsed({ day }: { readonly day: string | undefined }) {
   return (
     <span className={day === undefined ? 'quiet last-used' : 'last-used'} title={day}>
-      {day === undefined ? 'Never' : renderDay(day)}
+      {day === undefined ? t('common.never') : renderDay(day)}
     </span>
   )
 }

@@ -1,4 +1,5 @@
 /** Lists an agent's versions, compares them and restores them. */
+
 import { Badge, Button, Group, SegmentedControl, Stack, Text, Title, UnstyledButton } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
@@ -11,6 +12,7 @@ import { ConfirmDialog } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 import { useAgent, versionsQuery } from './queries.ts'
 import './editor.css'
 
@@ -34,7 +36,7 @@ function History({ agentId, versions }: HistoryProps) {
   const chosen = versions.find(({ version }) => version === search.version) ?? versions[0]
   return (
     <div className="history">
-      <Stack gap={4} component="nav" aria-label="Versions">
+      <Stack gap={4} component="nav" aria-label={t('agents.versions')}>
         {versions.map((one) => (
           <UnstyledButton
             key={one.version}
@@ -46,7 +48,7 @@ function History({ agentId, versions }: HistoryProps) {
           >
             <Group justify="space-between" wrap="nowrap">
               <Text size="sm" fw={500}>
-                Version {one.version}
+                {t('agents.version', { number: one.version })}
               </Text>
               <VersionBadge version={one} versions={versions} />
             </Group>
@@ -55,7 +57,7 @@ function History({ agentId, versions }: HistoryProps) {
             </Text>
             {one.author === null ? null : (
               <Text size="xs" c="dimmed" truncate title={one.author}>
-                by {one.author}
+                {t('agents.by', { author: one.author })}
               </Text>
             )}
           </UnstyledButton>
@@ -76,14 +78,14 @@ function VersionBadge({ version, versions }: VersionBadgeProps) {
   if (version.current) {
     return (
       <Badge size="sm" variant="light" className="accent-badge">
-        Live
+        {t('agents.live')}
       </Badge>
     )
   }
   if (version !== versions.find((one) => !one.current)) return null
   return (
     <Badge size="sm" variant="default">
-      Previous
+      {t('agents.previous')}
     </Badge>
   )
 }
@@ -99,17 +101,20 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
   const before = versions.find((one) => one.version === version.version - 1)
   const [from, to] = against === 'before' ? [before, version] : [version, current]
   return (
-    <Stack gap="sm" component="section" aria-label={`Version ${version.version}`}>
+    <Stack gap="sm" component="section" aria-label={t('agents.version', { number: version.version })}>
       <Group justify="space-between">
         <Title order={2}>{titleOf(from, to)}</Title>
         <Group gap="xs">
           {version.current ? null : (
             <SegmentedControl
               size="xs"
-              aria-label="Compare with"
+              aria-label={t('agents.compareWith')}
               data={[
-                { value: 'before', label: before === undefined ? 'Definition' : 'Version before' },
-                { value: 'current', label: 'Live version' },
+                {
+                  value: 'before',
+                  label: t(before === undefined ? 'agents.definition' : 'agents.versionBefore'),
+                },
+                { value: 'current', label: t('agents.liveVersion') },
               ]}
               value={against}
               onChange={(value) =>
@@ -125,7 +130,7 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
       </Group>
       {from === undefined ? (
         <div className="first-version">
-          <CodeBlock code={version.yaml} what={`Definition of version ${version.version}`} />
+          <CodeBlock code={version.yaml} what={t('agents.definitionOf', { number: version.version })} />
         </div>
       ) : (
         <DiffView before={from.yaml} after={to?.yaml ?? ''} label={titleOf(from, to)} />
@@ -135,8 +140,8 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
 }
 
 function titleOf(from: AgentVersion | undefined, to: AgentVersion | undefined): string {
-  if (from === undefined) return `Version ${to?.version} (first)`
-  return `Changes from version ${from.version} to ${to?.version}`
+  if (from === undefined) return t('agents.firstVersion', { number: to?.version ?? 1 })
+  return t('agents.changes', { from: from.version, to: to?.version ?? '' })
 }
 
 function RestoreButton({ agentId, version }: { readonly agentId: string; readonly version: number }) {
@@ -147,21 +152,21 @@ function RestoreButton({ agentId, version }: { readonly agentId: string; readonl
     await api.agents.restore.mutate({ agent_id: agentId, version })
     await queries.invalidateQueries({ queryKey: ['agents'] })
     await navigate({ search: {}, replace: true })
-    showDone(`Version ${version} restored`)
+    showDone(t('agents.restored', { number: version }))
   }
   return (
     <>
       <Button size="xs" onClick={open}>
-        Restore
+        {t('agents.restore')}
       </Button>
       <ConfirmDialog
-        title={`Restore version ${version}?`}
+        title={t('agents.restoreTitle', { number: version })}
         isOpen={isOpen}
         onClose={close}
         onConfirm={restore}
-        action="Restore"
+        action={t('agents.restore')}
       >
-        This creates a new version with the old content and makes it live. The history keeps all versions.
+        {t('agents.restoreAbout')}
       </ConfirmDialog>
     </>
   )

@@ -37,7 +37,7 @@ export function NewAgentPage() {
     <>
       <Breadcrumbs mb={4}>
         <Anchor component={Link} to="/agents" size="sm">
-          Agents
+          {t('shell.agents')}
         </Anchor>
       </Breadcrumbs>
       {start === undefined ? (
@@ -52,7 +52,7 @@ export function NewAgentPage() {
 function findStart(id: string | undefined, imported: ImportedDefinition | undefined): Start | undefined {
   const template = templates.find((one) => one.id === id)
   if (template !== undefined) {
-    return { title: template.title, text: template.yaml, format: 'yaml', draftId: `new-${template.id}` }
+    return { title: t(template.title), text: template.yaml, format: 'yaml', draftId: `new-${template.id}` }
   }
   return imported && { ...imported, title: imported.filename, draftId: undefined }
 }
@@ -64,16 +64,13 @@ interface ImportProps {
 function ChooseTemplate({ onImport }: ImportProps) {
   return (
     <>
-      <PageHeader
-        title="New agent"
-        about="Choose a template to start from. You can change everything later."
-      />
+      <PageHeader title={t('shell.newAgent')} about={t('agents.newAbout')} />
       <SimpleGrid cols={{ base: 1, xs: 2, lg: 3 }}>
         {templates.map(({ id, title, about }) => (
           <Link key={id} to="/agents/new" search={{ template: id }} className="panel template-card">
-            <Text fw={500}>{title}</Text>
+            <Text fw={500}>{t(title)}</Text>
             <Text size="sm" c="dimmed">
-              {about}
+              {t(about)}
             </Text>
           </Link>
         ))}
@@ -110,19 +107,19 @@ function ImportZone({ onImport }: ImportProps) {
       >
         <Group justify="space-between" gap="md">
           <Stack gap={2}>
-            <Text fw={500}>Import an agent</Text>
+            <Text fw={500}>{t('agents.import')}</Text>
             <Text size="sm" c="dimmed">
-              Drop a YAML or Markdown file here, or choose one.
+              {t('agents.importHelp')}
             </Text>
           </Stack>
           <FileButton
             onChange={read}
             accept=".yaml,.yml,.md,.markdown"
-            inputProps={{ 'aria-label': 'File to import' }}
+            inputProps={{ 'aria-label': t('agents.importFile') }}
           >
             {(props) => (
               <Button variant="default" {...props}>
-                Choose file
+                {t('agents.chooseFile')}
               </Button>
             )}
           </FileButton>
@@ -150,7 +147,7 @@ function NewAgent({ start }: { readonly start: Start }) {
   }
   return (
     <>
-      <PageHeader title={`New agent: ${start.title}`} />
+      <PageHeader title={t('agents.newFrom', { template: start.title })} />
       <Editor
         draft={draft}
         check={check}
@@ -161,7 +158,7 @@ function NewAgent({ start }: { readonly start: Start }) {
         onSave={create}
       >
         <Button size="xs" disabled={check.problems.length > 0} loading={isPending} onClick={create}>
-          Create
+          {t('common.create')}
         </Button>
       </Editor>
       <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
@@ -186,7 +183,7 @@ function useCreate({ text: yaml, format }: Draft, trialId: string, isDirty: { cu
       await refreshAgentLists(queries)
       const search = { ...(view && { view }), ...(isTrying && { try: true }) }
       await navigate({ to: '/agents/$agentId', params: { agentId }, search, replace: true })
-      showDone('Agent created')
+      showDone(t('agents.created'))
     },
   })
 }

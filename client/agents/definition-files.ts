@@ -1,5 +1,7 @@
 /** Exports definitions as files and reads definitions from files. */
+
 import type { AgentDetail, DefinitionFormat } from '../api.ts'
+import { t } from '../strings/language.ts'
 import { saveText } from '../usage/csv.ts'
 
 /** Downloads the saved definition as a YAML or Markdown file that is named after the agent. */
@@ -26,15 +28,15 @@ const MAX_BYTES = 256 * 1024
  */
 export async function importDefinition(file: File): Promise<ImportedDefinition> {
   const format = formatOf(file.name)
-  if (format === undefined) throw new Error(`${file.name}: choose a .yaml, .yml or .md file.`)
+  if (format === undefined) throw new Error(t('agents.wrongFile', { name: file.name }))
   if (file.size > MAX_BYTES) {
-    throw new Error(`${file.name}: must be at most 256 KiB (got ${Math.ceil(file.size / 1024)} KiB).`)
+    throw new Error(t('agents.largeFile', { name: file.name, size: Math.ceil(file.size / 1024) }))
   }
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
     return { filename: file.name, text, format }
   } catch {
-    throw new Error(`${file.name}: must be readable UTF-8 text.`)
+    throw new Error(t('agents.unreadableFile', { name: file.name }))
   }
 }
 

@@ -1,17 +1,18 @@
 /** Defines the templates for new agents; each shows a different part of the definition format. */
+import type { PlainKey } from '../strings/catalogue.ts'
 
 export interface Template {
   readonly id: string
-  readonly title: string
-  readonly about: string
+  readonly title: PlainKey
+  readonly about: PlainKey
   readonly yaml: string
 }
 
 export const templates: readonly Template[] = [
   {
     id: 'blank',
-    title: 'Blank',
-    about: 'A name and one sentence of instructions.',
+    title: 'agents.blank',
+    about: 'agents.blankAbout',
     yaml: `name: New agent
 instructions: |
   You are a helpful assistant. Answer briefly, and say so when you do not know.
@@ -19,8 +20,8 @@ instructions: |
   },
   {
     id: 'support',
-    title: 'Customer support',
-    about: 'Answers product questions and hands over to a person when needed.',
+    title: 'agents.support',
+    about: 'agents.supportAbout',
     yaml: `name: Support
 instructions: |
   You help the customers of our shop with orders, deliveries and returns.
@@ -45,8 +46,8 @@ embed:
   },
   {
     id: 'site-guide',
-    title: 'Site guide',
-    about: "Uses the host page's tools to look things up and open pages.",
+    title: 'agents.siteGuide',
+    about: 'agents.siteGuideAbout',
     yaml: `name: Site guide
 instructions: |
   You guide visitors through this website. Use the page’s tools to find what they need and take them there. Describe what you did in one sentence.
@@ -64,8 +65,8 @@ embed:
   },
   {
     id: 'analyst',
-    title: 'Analyst with a tool',
-    about: 'Calls a tool with an argument schema before it answers.',
+    title: 'agents.analyst',
+    about: 'agents.analystAbout',
     yaml: `name: Analyst
 instructions: |
   You answer questions about sales. Always call get_sales before you name a figure, and state the period it covers.
@@ -90,8 +91,8 @@ tools:
   },
   {
     id: 'editor',
-    title: 'Text editor',
-    about: 'Rewrites text in short, active sentences.',
+    title: 'agents.editor',
+    about: 'agents.editorAbout',
     yaml: `name: Text editor
 instructions: |
   You improve the text you are given. Keep its meaning and language, shorten sentences and use the active voice. Answer with the improved text only, without comments.

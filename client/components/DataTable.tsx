@@ -78,13 +78,13 @@ function Head<T>({ column, sorting, onSort }: HeadProps<T>) {
   const { name, isNumber, isBare, isOptional, sort, firstOrder = 'asc' } = column
   const shared = { scope: 'col', 'data-number': isNumber, 'data-optional': isOptional } as const
   if (sort === undefined || onSort === undefined)
-    return <th {...shared}>{isBare ? <span className="for-screen-readers">{name}</span> : name}</th>
+    return <th {...shared}>{isBare ? <span className="for-screen-readers">{t(name)}</span> : t(name)}</th>
   const current = sorting?.sort === sort ? sorting.order : undefined
   const next = current === undefined ? firstOrder : current === 'asc' ? 'desc' : 'asc'
   return (
     <th {...shared} aria-sort={current === undefined ? 'none' : ariaOrders[current]}>
       <button type="button" className="sort-button" onClick={() => onSort({ sort, order: next })}>
-        {name}
+        {t(name)}
         <span data-shown={current !== undefined || undefined}>
           <Icon name={arrows[current ?? firstOrder]} size={12} />
         </span>
@@ -153,7 +153,7 @@ function Row<T>({ row, id = '', columns, isLink = false, selection, name: rowNam
           data-first={index === 0 || undefined}
           data-number={isNumber}
           data-optional={isOptional}
-          data-name={isBare ? undefined : name}
+          data-name={isBare ? undefined : t(name)}
         >
           {render(row)}
         </td>

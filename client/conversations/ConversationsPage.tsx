@@ -83,7 +83,7 @@ export function ConversationsPage() {
 
 const columnsOf = (agentIds: readonly string[]): readonly Column<Conversation>[] => [
   {
-    name: t('conversations.columnTitle'),
+    name: 'conversations.columnTitle',
     isMain: true,
     render: (conversation) => (
       <TextLink
@@ -97,23 +97,23 @@ const columnsOf = (agentIds: readonly string[]): readonly Column<Conversation>[]
       </TextLink>
     ),
   },
-  { name: t('common.agent'), render: ({ parley }) => <AgentName id={parley?.agent_id} among={agentIds} /> },
+  { name: 'common.agent', render: ({ parley }) => <AgentName id={parley?.agent_id} among={agentIds} /> },
   {
-    name: t('conversations.turns'),
+    name: 'conversations.turns',
     isNumber: true,
     render: ({ parley }) => renderNumber(parley?.turns ?? 0),
   },
-  { name: t('conversations.lastTurn'), render: ({ parley }) => <StatusLabel status={parley?.last_status} /> },
+  { name: 'conversations.lastTurn', render: ({ parley }) => <StatusLabel status={parley?.last_status} /> },
   {
-    name: t('conversations.created'),
+    name: 'conversations.created',
     sort: 'created',
     firstOrder: 'desc',
     isHidden: true,
     render: ({ created_at: at }) => <Ago seconds={at} />,
   },
-  { name: t('conversations.lastActivity'), render: ({ parley }) => <Ago seconds={parley?.last_at ?? 0} /> },
-  { name: t('conversations.expires'), render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
-  { name: t('conversations.id'), isHidden: true, render: ({ id }) => <Code>{id}</Code> },
+  { name: 'conversations.lastActivity', render: ({ parley }) => <Ago seconds={parley?.last_at ?? 0} /> },
+  { name: 'conversations.expires', render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
+  { name: 'conversations.id', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
 ]
 
 function NoConversations({ agent }: { readonly agent: string | undefined }) {

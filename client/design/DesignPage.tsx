@@ -118,9 +118,9 @@ const rows: readonly ExampleRow[] = [
 ]
 
 const columns: readonly Column<ExampleRow>[] = [
-  { name: 'Agent', render: ({ name }) => name },
-  { name: 'Status', render: () => <Status tone="good">Completed</Status> },
-  { name: 'Requests', isNumber: true, render: ({ requests }) => requests.toLocaleString('en') },
+  { name: 'usage.agent', render: ({ name }) => name },
+  { name: 'providers.status', render: () => <Status tone="good">Completed</Status> },
+  { name: 'usage.requests', isNumber: true, render: ({ requests }) => requests.toLocaleString('en') },
 ]
 
 function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {

@@ -1,6 +1,8 @@
 /** Shows the contrast of text in the chosen colors, with a warning for each combination that is hard to read. */
+
 import { Alert, Stack, Table, Text } from '@mantine/core'
 import { Status, type Tone } from '../components/Status.tsx'
+import { t } from '../strings/language.ts'
 import {
   checkContrast,
   describeWarning,
@@ -22,15 +24,15 @@ export function ContrastReport({ colors }: { readonly colors: ThemeColors }) {
     <Stack gap="xs">
       <Table
         className="contrast-table"
-        aria-label="Contrast of text"
+        aria-label={t('embed.contrastOfText')}
         verticalSpacing={4}
         horizontalSpacing={4}
       >
         <Table.Thead>
           <Table.Tr>
-            <Table.Th scope="col">Contrast</Table.Th>
-            <Table.Th scope="col">Light</Table.Th>
-            <Table.Th scope="col">Dark</Table.Th>
+            <Table.Th scope="col">{t('embed.contrast')}</Table.Th>
+            <Table.Th scope="col">{t('embed.light')}</Table.Th>
+            <Table.Th scope="col">{t('embed.dark')}</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -50,7 +52,7 @@ export function ContrastReport({ colors }: { readonly colors: ThemeColors }) {
       </Table>
       <div aria-live="polite">
         {warnings.length === 0 ? null : (
-          <Alert color="yellow" p="xs" title="Low contrast">
+          <Alert color="yellow" p="xs" title={t('embed.lowContrast')}>
             {warnings.map((warning) => (
               <Text key={`${warning.part} ${warning.scheme}`} size="sm">
                 {describeWarning(warning)}

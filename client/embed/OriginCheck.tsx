@@ -1,4 +1,5 @@
 /** Shows an agent's allowed origins, and checks a page URL against them. */
+
 import { Alert, Code, Group, List, Stack, Text, TextInput, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -6,6 +7,7 @@ import { readDefinition } from '../agents/definition-text.ts'
 import { isRecord, valueAt } from '../agents/object-paths.ts'
 import type { AgentDetail } from '../api.ts'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 import { checkPage } from './origins.ts'
 
 interface OriginCheckProps {
@@ -18,17 +20,15 @@ export function OriginCheck({ agentId, agent }: OriginCheckProps) {
   const [address, setAddress] = useState('')
   const verdict = checkPage(address, origins, window.location.origin)
   return (
-    <Stack gap="sm" component="section" className="panel" p="md" aria-label="Allowed origins">
+    <Stack gap="sm" component="section" className="panel" p="md" aria-label={t('embed.origins')}>
       <Group justify="space-between">
-        <Title order={2}>Allowed origins</Title>
+        <Title order={2}>{t('embed.origins')}</Title>
         <Link to="/agents/$agentId" params={{ agentId }} className="text-link">
-          Edit origins
+          {t('embed.editOrigins')}
         </Link>
       </Group>
       {origins.length === 0 ? (
-        <Text size="sm">
-          Any site may embed this agent, because its definition does not list any origins.
-        </Text>
+        <Text size="sm">{t('embed.anySite')}</Text>
       ) : (
         <Group gap={6}>
           {origins.map((origin) => (
@@ -37,14 +37,10 @@ export function OriginCheck({ agentId, agent }: OriginCheckProps) {
         </Group>
       )}
       <TextInput
-        label="Check a page URL"
+        label={t('embed.checkUrl')}
         placeholder="https://www.example.com"
         value={address}
-        error={
-          address.trim() !== '' && verdict === undefined
-            ? 'Enter a page URL, such as https://www.example.com'
-            : undefined
-        }
+        error={address.trim() !== '' && verdict === undefined ? t('embed.enterUrl') : undefined}
         onChange={(event) => setAddress(event.currentTarget.value)}
       />
       <div aria-live="polite">
@@ -52,7 +48,7 @@ export function OriginCheck({ agentId, agent }: OriginCheckProps) {
           <Alert
             color={verdict.isShown ? 'green' : 'red'}
             icon={<Icon name={verdict.isShown ? 'check' : 'cross'} />}
-            title={verdict.isShown ? 'The chat is shown' : 'The chat is not shown'}
+            title={t(verdict.isShown ? 'embed.shown' : 'embed.notShown')}
           >
             <Text size="sm">{verdict.reason}</Text>
             {verdict.isShown ? <WhatIsSeen agent={agent} /> : null}
@@ -67,14 +63,18 @@ function WhatIsSeen({ agent }: { readonly agent: PublicAgent }) {
   const { title, greeting, starters, tools, pageTools } = agent
   return (
     <List size="sm" mt="xs" spacing={2}>
-      <List.Item>Title: {title}</List.Item>
-      <List.Item>Greeting: {greeting ?? 'none'}</List.Item>
-      {starters.length === 0 ? null : <List.Item>Starters: {starters.join(' · ')}</List.Item>}
-      <List.Item>Page tools: {pageTools}</List.Item>
-      {tools.length === 0 ? null : (
-        <List.Item>Server tools (names and schemas): {tools.join(', ')}</List.Item>
+      <List.Item>{t('embed.titleIs', { text: title })}</List.Item>
+      <List.Item>
+        {greeting === undefined ? t('embed.noGreeting') : t('embed.greetingIs', { text: greeting })}
+      </List.Item>
+      {starters.length === 0 ? null : (
+        <List.Item>{t('embed.startersAre', { list: starters.join(' · ') })}</List.Item>
       )}
-      <List.Item>Agent key, for chat only. The instructions are never sent to the page.</List.Item>
+      <List.Item>{pageTools}</List.Item>
+      {tools.length === 0 ? null : (
+        <List.Item>{t('embed.serverToolsAre', { list: tools.join(', ') })}</List.Item>
+      )}
+      <List.Item>{t('embed.keyOnly')}</List.Item>
     </List>
   )
 }
@@ -109,10 +109,10 @@ function textsAt(value: unknown, path: readonly string[]): string[] {
 }
 
 function describePageTools(policy: unknown): string {
-  if (!isRecord(policy)) return 'all'
+  if (!isRecord(policy)) return t('embed.pageToolsAll')
   const restricted = textsAt(policy, ['restricted'])
-  if (restricted.length > 0) return `only ${restricted.join(', ')}`
+  if (restricted.length > 0) return t('embed.pageToolsOnly', { list: restricted.join(', ') })
   const blocked = textsAt(policy, ['blocked'])
-  if (blocked.length > 0) return `all except ${blocked.join(', ')}`
-  return 'restricted' in policy ? 'none' : 'all'
+  if (blocked.length > 0) return t('embed.pageToolsExcept', { list: blocked.join(', ') })
+  return t('restricted' in policy ? 'embed.pageToolsNone' : 'embed.pageToolsAll')
 }

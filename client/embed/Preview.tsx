@@ -1,8 +1,10 @@
 /** Previews the widget at its actual size and position on a page, at desktop or phone width. */
+
 import { Alert, Group, SegmentedControl, Stack, TextInput, Title } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { MockNotice } from '../first-run/MockNotice.tsx'
+import { t } from '../strings/language.ts'
 import type { PageOptions } from './appearance.ts'
 import type { Options } from './embed-code.ts'
 import { toUrl } from './origins.ts'
@@ -24,15 +26,15 @@ export function Preview({ agentKey, version, options, page }: PreviewProps) {
   const pageUrl = settled === '' ? undefined : toUrl(settled)
   const isBlocked = pageUrl?.protocol === 'http:' && window.location.protocol === 'https:'
   return (
-    <Stack gap="sm" component="section" className="panel preview" p="md" aria-label="Preview">
+    <Stack gap="sm" component="section" className="panel preview" p="md" aria-label={t('embed.preview')}>
       <Group justify="space-between">
-        <Title order={2}>Preview</Title>
+        <Title order={2}>{t('embed.preview')}</Title>
         <SegmentedControl
-          aria-label="Device"
+          aria-label={t('embed.device')}
           size="xs"
           data={[
-            { value: 'desktop', label: 'Desktop' },
-            { value: 'phone', label: 'Phone' },
+            { value: 'desktop', label: t('embed.desktop') },
+            { value: 'phone', label: t('embed.phone') },
           ]}
           value={device}
           onChange={(next) => setDevice(next as Device)}
@@ -40,8 +42,8 @@ export function Preview({ agentKey, version, options, page }: PreviewProps) {
       </Group>
       <MockNotice />
       <TextInput
-        label="Page behind the widget"
-        description="Leave this empty to see a sample page."
+        label={t('embed.pageBehind')}
+        description={t('embed.pageBehindHelp')}
         placeholder="https://www.example.com"
         value={address}
         error={findAddressProblem(settled, pageUrl, isBlocked)}
@@ -49,8 +51,7 @@ export function Preview({ agentKey, version, options, page }: PreviewProps) {
       />
       {pageUrl === undefined || isBlocked ? null : (
         <Alert p="xs" color="gray">
-          If the page stays empty or shows an error, it does not allow other sites to show it. The widget
-          still works on it. Clear the field to see the sample page.
+          {t('embed.mayRefuse')}
         </Alert>
       )}
       <Stage
@@ -66,10 +67,8 @@ export function Preview({ agentKey, version, options, page }: PreviewProps) {
 }
 
 function findAddressProblem(text: string, url: URL | undefined, isBlocked: boolean): string | undefined {
-  if (text !== '' && url === undefined) return 'Enter a page URL, such as https://www.example.com'
-  return isBlocked
-    ? 'Enter an https:// URL. Browsers do not show http:// pages inside https:// pages.'
-    : undefined
+  if (text !== '' && url === undefined) return t('embed.enterUrl')
+  return isBlocked ? t('embed.enterHttps') : undefined
 }
 
 const PAUSE_MS = 250
@@ -106,12 +105,7 @@ function Stage({ agentKey, options, page, device, pageUrl }: StageProps) {
   }, [isReady, settled, agentKey, pageUrl])
   return (
     <div className="preview-stage" data-device={device}>
-      <iframe
-        ref={frame}
-        src="/embed/preview"
-        title="Preview of the widget on a page"
-        allow="clipboard-write"
-      />
+      <iframe ref={frame} src="/embed/preview" title={t('embed.previewFrame')} allow="clipboard-write" />
     </div>
   )
 }

@@ -1,16 +1,6 @@
 /** Edits the appearance of the widget: the fields of `embed.theme`, the texts, and options of the page. */
-import {
-  Accordion,
-  ColorInput,
-  SegmentedControl,
-  SimpleGrid,
-  Stack,
-  Switch,
-  Text,
-  TextInput,
-} from '@mantine/core'
+import { Accordion, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput } from '@mantine/core'
 import { type ReactNode, useId } from 'react'
-import { defaultAppearance } from '../../widget/appearance.ts'
 import {
   ChoiceField,
   FormProvider,
@@ -21,9 +11,20 @@ import {
 } from '../agents/edit/fields.tsx'
 import type { Check, Draft } from '../agents/edit/use-editor.ts'
 import { valueAt } from '../agents/object-paths.ts'
+import { t } from '../strings/language.ts'
 import type { PageOptions } from './appearance.ts'
 import { ContrastReport } from './ContrastReport.tsx'
 import type { ThemeColors } from './check-contrast.ts'
+import { ImageField } from './ImageField.tsx'
+import {
+  brandFields,
+  type Choices,
+  colorFields,
+  headerColor,
+  launcherFields,
+  type ThemeField,
+  windowFields,
+} from './theme-fields.ts'
 
 interface ThemeFormProps {
   readonly draft: Draft
@@ -33,30 +34,34 @@ interface ThemeFormProps {
 }
 
 const themePath = (field: string) => ['embed', 'theme', field]
+const pathsOf = (fields: readonly ThemeField[]) => fields.map(({ field }) => themePath(field).join('.'))
 
-/** The sections, with the fields of `embed` whose errors they show. */
+/** The sections, with the paths whose errors they show. */
 const sections = {
-  Brand: /^theme\.(colorScheme|primaryColor|avatar|logo|header\w+|font)$/,
-  Launcher: /^theme\.(launcher\w+|teaser\w*|position)$/,
-  Window: /^theme\.(radius|width|height|density)$/,
-  Text: /^(title|greeting)$/,
+  brand: pathsOf([...colorFields, headerColor, ...brandFields]),
+  launcher: pathsOf(launcherFields),
+  window: pathsOf(windowFields),
+  text: ['embed.title', 'embed.greeting'],
 } as const
 
 export function ThemeForm({ draft, check, page, onPageChange }: ThemeFormProps) {
   const colors = (valueAt(draft.value, ['embed', 'theme']) ?? {}) as ThemeColors
+  const hasHeaderColor = colors.headerStyle === 'solid' || colors.headerStyle === 'gradient'
   return (
     <FormProvider value={{ draft, check }}>
-      <Accordion multiple defaultValue={['Brand']} order={3} variant="separated" className="theme-form">
-        <Section name="Brand" check={check}>
-          <BrandFields colors={colors} />
+      <Accordion multiple defaultValue={['brand']} order={3} variant="separated" className="theme-form">
+        <Section name="brand" check={check}>
+          <Fields of={hasHeaderColor ? [...colorFields, headerColor] : colorFields} />
+          <ContrastReport colors={colors} />
+          <Fields of={brandFields} />
         </Section>
-        <Section name="Launcher" check={check}>
-          <LauncherFields />
+        <Section name="launcher" check={check}>
+          <Fields of={launcherFields} />
         </Section>
-        <Section name="Window" check={check}>
-          <WindowFields />
+        <Section name="window" check={check}>
+          <Fields of={windowFields} />
         </Section>
-        <Section name="Text" check={check}>
+        <Section name="text" check={check}>
           <TextFields page={page} onPageChange={onPageChange} />
         </Section>
       </Accordion>
@@ -72,16 +77,15 @@ interface SectionProps {
 
 /** A closed section shows the number of its errors. */
 function Section({ name, check, children }: SectionProps) {
-  const count = check.problems.filter(({ path }) =>
-    sections[name].test(path?.replace(/^embed\./, '') ?? ''),
-  ).length
+  const paths: readonly string[] = sections[name]
+  const count = check.problems.filter(({ path }) => path !== null && paths.includes(path)).length
   return (
     <Accordion.Item value={name}>
       <Accordion.Control>
-        {name}
+        {t(`embed.${name}`)}
         {count === 0 ? null : (
-          <Text span size="sm" c="var(--mantine-color-error)" ml="xs">
-            {count === 1 ? '1 error' : `${count} errors`}
+          <Text span size="sm" c="var(--mantine-color-error)" ms="xs">
+            {t('embed.errors', { count })}
           </Text>
         )}
       </Accordion.Control>
@@ -92,170 +96,66 @@ function Section({ name, check, children }: SectionProps) {
   )
 }
 
-function BrandFields({ colors }: { readonly colors: ThemeColors }) {
-  const hasHeaderColor = colors.headerStyle === 'solid' || colors.headerStyle === 'gradient'
-  return (
-    <>
-      <SegmentField
-        path={themePath('colorScheme')}
-        label="Color scheme"
-        choices={[
-          { value: 'auto', label: 'Auto' },
-          { value: 'light', label: 'Light' },
-          { value: 'dark', label: 'Dark' },
-        ]}
-      />
-      <ColorField
-        path={themePath('primaryColor')}
-        label="Accent color"
-        standard={defaultAppearance.primaryColor}
-      />
-      <SegmentField
-        path={themePath('headerStyle')}
-        label="Header"
-        choices={[
-          { value: 'plain', label: 'Plain' },
-          { value: 'solid', label: 'Solid' },
-          { value: 'gradient', label: 'Gradient' },
-        ]}
-      />
-      {hasHeaderColor ? (
+function Fields({ of: fields }: { readonly of: readonly ThemeField[] }) {
+  return fields.map((field) => <Field key={field.field} field={field} />)
+}
+
+function Field({ field }: { readonly field: ThemeField }) {
+  const shared = { path: themePath(field.field), label: t(field.label) }
+  const about = field.about === undefined ? {} : { about: t(field.about) }
+  switch (field.kind) {
+    case 'segments':
+      return <SegmentField {...shared} choices={toOptions(field.choices)} />
+    case 'choice':
+      return <ChoiceField {...shared} choices={toOptions(field.choices)} />
+    case 'color':
+      return (
         <ColorField
-          path={themePath('headerColor')}
-          label="Header color"
-          standard="Same as the accent color"
+          {...shared}
+          standard={typeof field.standard === 'string' ? field.standard : t(field.standard.text)}
         />
-      ) : null}
-      <ContrastReport colors={colors} />
-      <TextField
-        path={themePath('avatar')}
-        label="Avatar"
-        about="URL of an image next to the title and the answers"
-        placeholder="https://www.example.com/avatar.png"
-      />
-      <TextField
-        path={themePath('logo')}
-        label="Logo"
-        about="URL of an image instead of the title. Images from another site appear in the preview after you save."
-        placeholder="https://www.example.com/logo.svg"
-      />
-      <ChoiceField
-        path={themePath('font')}
-        label="Typeface"
-        choices={[
-          { value: 'inter', label: 'Inter' },
-          { value: 'system', label: 'System' },
-          { value: 'rounded', label: 'Rounded' },
-          { value: 'serif', label: 'Serif' },
-          { value: 'mono', label: 'Monospace' },
-        ]}
-      />
-    </>
-  )
+      )
+    case 'image':
+      return <ImageField {...shared} about={about.about ?? ''} example={field.example} />
+    case 'text':
+      return <TextField {...shared} {...about} placeholder={t('embed.noValue')} />
+    case 'number':
+      return <NumberField {...shared} placeholder={`${field.standard}`} min={field.min} max={field.max} />
+  }
 }
 
-function LauncherFields() {
-  return (
-    <>
-      <ChoiceField
-        path={themePath('launcherIcon')}
-        label="Icon"
-        choices={[
-          { value: 'chat', label: 'Chat bubble' },
-          { value: 'question', label: 'Question mark' },
-          { value: 'sparkles', label: 'Sparkles' },
-          { value: 'wave', label: 'Waving hand' },
-          { value: 'avatar', label: 'Avatar' },
-        ]}
-      />
-      <TextField path={themePath('launcherLabel')} label="Label" placeholder="None" />
-      <TextField
-        path={themePath('teaser')}
-        label="Teaser"
-        about="Text of a bubble above the closed button. The preview shows it immediately."
-        placeholder="None"
-      />
-      <NumberField
-        path={themePath('teaserDelay')}
-        label="Seconds until the teaser appears"
-        placeholder={`${defaultAppearance.teaserDelay}`}
-        min={0}
-        max={3600}
-      />
-      <SegmentField
-        path={themePath('position')}
-        label="Position"
-        choices={[
-          { value: 'bottom-right', label: 'Right' },
-          { value: 'bottom-left', label: 'Left' },
-        ]}
-      />
-    </>
-  )
-}
-
-function WindowFields() {
-  const { width, height, radius } = defaultAppearance
-  return (
-    <>
-      <SimpleGrid cols={2} spacing="sm">
-        <NumberField
-          path={themePath('width')}
-          label="Width (px)"
-          placeholder={`${width}`}
-          min={280}
-          max={800}
-        />
-        <NumberField
-          path={themePath('height')}
-          label="Height (px)"
-          placeholder={`${height}`}
-          min={320}
-          max={1200}
-        />
-      </SimpleGrid>
-      <NumberField
-        path={themePath('radius')}
-        label="Corner radius (px)"
-        placeholder={`${radius}`}
-        min={0}
-        max={24}
-      />
-      <SegmentField
-        path={themePath('density')}
-        label="Density"
-        choices={[
-          { value: 'comfortable', label: 'Comfortable' },
-          { value: 'compact', label: 'Compact' },
-        ]}
-      />
-    </>
-  )
+function toOptions(choices: Choices) {
+  return Object.entries(choices).map(([value, label]) => ({ value, label: t(label) }))
 }
 
 function TextFields({ page, onPageChange }: Pick<ThemeFormProps, 'page' | 'onPageChange'>) {
   const set = (changes: Partial<PageOptions>) => onPageChange({ ...page, ...changes })
   return (
     <>
-      <TextField path={['embed', 'title']} label="Title" placeholder="Agent name" />
-      <LongTextField path={['embed', 'greeting']} label="Greeting" placeholder="None" minRows={1} />
+      <TextField path={['embed', 'title']} label={t('embed.titleField')} placeholder={t('embed.agentName')} />
+      <LongTextField
+        path={['embed', 'greeting']}
+        label={t('embed.greeting')}
+        placeholder={t('embed.noValue')}
+        minRows={1}
+      />
       <Text size="xs" c="dimmed">
-        The following options are only part of the code. They are not saved to the agent.
+        {t('embed.onlyCode')}
       </Text>
       <TextInput
-        label="Welcome message"
-        placeholder="None (shown above an empty chat)"
+        label={t('embed.welcome')}
+        placeholder={t('embed.welcomeHelp')}
         value={page.welcomeMessage}
         onChange={(event) => set({ welcomeMessage: event.currentTarget.value })}
       />
       <TextInput
-        label="Placeholder"
-        placeholder="Type a message..."
+        label={t('embed.placeholder')}
+        placeholder={t('embed.placeholderHelp')}
         value={page.placeholder}
         onChange={(event) => set({ placeholder: event.currentTarget.value })}
       />
       <Switch
-        label="Open automatically"
+        label={t('embed.autoOpen')}
         checked={page.autoOpen}
         onChange={(event) => set({ autoOpen: event.currentTarget.checked })}
       />
@@ -283,7 +183,7 @@ function ColorField({ path, label, standard }: ColorFieldProps) {
       disabled={isDisabled}
       fixOnBlur={false}
       onChange={(color) => set(color === '' ? undefined : color)}
-      eyeDropperButtonProps={{ 'aria-label': 'Pick a color from the screen' }}
+      eyeDropperButtonProps={{ 'aria-label': t('embed.pickColor') }}
     />
   )
 }

@@ -1,4 +1,5 @@
 /** Measures the contrast of text in the widget's colors (WCAG 2.2, 1.4.3), as the widget draws them. */
+
 import { defaultAppearance } from '../../widget/appearance.ts'
 import {
   contrastOf,
@@ -8,6 +9,7 @@ import {
   TEXT_RATIO,
   textOn,
 } from '../../widget/frame/contrast.ts'
+import { t } from '../strings/language.ts'
 
 /** The fields of `embed.theme` that set colors. Invalid and absent colors count as their defaults. */
 export interface ThemeColors {
@@ -19,7 +21,8 @@ export interface ThemeColors {
 export type Scheme = 'light' | 'dark'
 
 export interface Measurement {
-  readonly part: 'Header' | 'Visitor’s messages' | 'Links'
+  /** Names the part of the widget. */
+  readonly part: string
   readonly scheme: Scheme
   /** The ratio of the text to its least favorable background, from 1 to 21. */
   readonly ratio: number
@@ -35,7 +38,7 @@ export function checkContrast(colors: ThemeColors): readonly Measurement[] {
   const accent = isColor(colors.primaryColor) ? colors.primaryColor : defaultAppearance.primaryColor
   return (['light', 'dark'] as const).flatMap((scheme) => [
     measureHeader(colors, accent, scheme),
-    measure('Visitor’s messages', scheme, textOn(accent), [accent]),
+    measure(t('embed.messages'), scheme, textOn(accent), [accent]),
     measureLinks(accent, scheme),
   ])
 }
@@ -46,14 +49,14 @@ function measureHeader(
   scheme: Scheme,
 ): Measurement {
   const color = isColor(headerColor) ? headerColor : accent
-  if (headerStyle === 'solid') return measure('Header', scheme, textOn(color), [color])
+  if (headerStyle === 'solid') return measure(t('embed.header'), scheme, textOn(color), [color])
   if (headerStyle === 'gradient')
-    return measure('Header', scheme, textOn(color), [color, mixHeaderEnd(color)])
-  return measure('Header', scheme, texts[scheme], surfaces[scheme].slice(0, 1))
+    return measure(t('embed.header'), scheme, textOn(color), [color, mixHeaderEnd(color)])
+  return measure(t('embed.header'), scheme, texts[scheme], surfaces[scheme].slice(0, 1))
 }
 
 function measureLinks(accent: string, scheme: Scheme): Measurement {
-  const measured = measure('Links', scheme, accent, surfaces[scheme])
+  const measured = measure(t('embed.links'), scheme, accent, surfaces[scheme])
   return { ...measured, replacement: isReadable(measured) ? undefined : readableOn(accent, surfaces[scheme]) }
 }
 
@@ -79,8 +82,14 @@ export function renderRatio(ratio: number): string {
 
 /** Describes a measurement below the limit. */
 export function describeWarning({ part, scheme, ratio, replacement }: Measurement): string {
-  const measured = `${part} in your color have a contrast of ${renderRatio(ratio)} in the ${scheme} scheme, but text needs ${TEXT_RATIO}:1.`
-  return replacement === undefined ? measured : `${measured} The widget uses ${replacement} there instead.`
+  const measured = t(scheme === 'light' ? 'embed.lowLight' : 'embed.lowDark', {
+    part,
+    ratio: renderRatio(ratio),
+    needed: `${TEXT_RATIO}:1`,
+  })
+  return replacement === undefined
+    ? measured
+    : `${measured} ${t('embed.usesInstead', { color: replacement })}`
 }
 
 /** Returns whether a value is a color of `embed.theme`. */

@@ -1,4 +1,5 @@
 /** Checks which pages may show an agent, with the rules by which browsers match its list of origins. */
+import { t } from '../strings/language.ts'
 
 interface Verdict {
   readonly isShown: boolean
@@ -17,15 +18,13 @@ export function checkPage(
 ): Verdict | undefined {
   const page = toUrl(address)
   if (page === undefined) return undefined
-  if (origins.length === 0)
-    return { isShown: true, reason: 'The agent does not list any origins, so any site may embed it.' }
-  if (page.origin === ownOrigin)
-    return { isShown: true, reason: 'The origin of this server is always allowed.' }
+  if (origins.length === 0) return { isShown: true, reason: t('embed.anyOrigin') }
+  if (page.origin === ownOrigin) return { isShown: true, reason: t('embed.ownOrigin') }
   const match = origins.find((origin) => matches(origin, page))
-  if (match !== undefined) return { isShown: true, reason: `The list includes ${match}.` }
+  if (match !== undefined) return { isShown: true, reason: t('embed.listIncludes', { origin: match }) }
   return {
     isShown: false,
-    reason: `${page.origin} is not in the list. The browser blocks the chat.`,
+    reason: t('embed.notInList', { origin: page.origin }),
   }
 }
 

@@ -15,6 +15,7 @@ import { Failed, Loading } from '../components/QueryStates.tsx'
 import { TextLink } from '../components/text.tsx'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
 import { t } from '../strings/language.ts'
+import { rich } from '../strings/rich.tsx'
 import { defaultPageOptions, listChanges, readOptions } from './appearance.ts'
 import { type Options, renderCurl, renderReact, renderScript } from './embed-code.ts'
 import { OriginCheck, readPublicAgent } from './OriginCheck.tsx'
@@ -58,8 +59,8 @@ function EmbedAgent({ agent, agentKey }: EmbedAgentProps) {
   return (
     <Stack gap="md">
       <div className="embed-layout">
-        <Stack gap="sm" component="section" className="panel" p="md" aria-label="Appearance">
-          <Title order={2}>Appearance</Title>
+        <Stack gap="sm" component="section" className="panel" p="md" aria-label={t('embed.appearance')}>
+          <Title order={2}>{t('embed.appearance')}</Title>
           <ThemeForm draft={draft} check={check} page={page} onPageChange={setPage} />
           <Actions draft={draft} saving={saving} canSave={check.isGood} />
         </Stack>
@@ -92,23 +93,23 @@ function Actions({ draft, saving, canSave }: ActionsProps) {
       )}
       <Group gap="xs">
         <Button disabled={!draft.isDirty || !canSave} loading={saving.isSaving} onClick={() => saving.save()}>
-          Save to the agent
+          {t('embed.saveToAgent')}
         </Button>
         <Button variant="default" disabled={!draft.isDirty} onClick={() => draft.setText(draft.saved.text)}>
-          Discard
+          {t('common.discard')}
         </Button>
         <Button
           variant="subtle"
           disabled={!hasTheme}
           onClick={() => draft.change(['embed', 'theme'], undefined)}
         >
-          Reset to defaults
+          {t('embed.reset')}
         </Button>
       </Group>
       <Text size="xs" c="dimmed" role="status">
         {draft.isDirty
-          ? `Changed since version ${draft.saved.version}`
-          : `Saved as version ${draft.saved.version}`}
+          ? t('embed.changedSince', { version: draft.saved.version })
+          : t('embed.savedAs', { version: draft.saved.version })}
       </Text>
     </Stack>
   )
@@ -128,45 +129,37 @@ function Snippets({ agentId, agentKey, options, isDirty }: SnippetsProps) {
   const onCopy = () => changeFirstRun({ isEmbedded: true })
   const embedding = { origin: window.location.origin, agentKey, options }
   return (
-    <Stack gap="sm" component="section" className="panel" p="md" aria-label="Code">
-      <Title order={2}>Code</Title>
+    <Stack gap="sm" component="section" className="panel" p="md" aria-label={t('embed.code')}>
+      <Title order={2}>{t('embed.code')}</Title>
       <Tabs
         value={as}
         keepMounted={false}
         onChange={(next) => void navigate({ search: { as: next as typeof as }, replace: true })}
       >
         <Tabs.List mb="sm">
-          <Tabs.Tab value="script">Script</Tabs.Tab>
-          <Tabs.Tab value="react">React</Tabs.Tab>
-          <Tabs.Tab value="api">API</Tabs.Tab>
+          <Tabs.Tab value="script">{t('embed.script')}</Tabs.Tab>
+          <Tabs.Tab value="react">{t('embed.react')}</Tabs.Tab>
+          <Tabs.Tab value="api">{t('conversations.api')}</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="script">
-          <CodeBlock
-            what="Script for the end of the page body"
-            code={renderScript(embedding)}
-            onCopy={onCopy}
-          />
+          <CodeBlock what={t('embed.scriptIs')} code={renderScript(embedding)} onCopy={onCopy} />
         </Tabs.Panel>
         <Tabs.Panel value="react">
-          <CodeBlock what="React component" code={renderReact(embedding)} onCopy={onCopy} />
+          <CodeBlock what={t('embed.reactIs')} code={renderReact(embedding)} onCopy={onCopy} />
         </Tabs.Panel>
         <Tabs.Panel value="api">
-          <CodeBlock what="API request" code={renderCurl(embedding)} onCopy={onCopy} />
+          <CodeBlock what={t('embed.apiIs')} code={renderCurl(embedding)} onCopy={onCopy} />
         </Tabs.Panel>
       </Tabs>
-      {isDirty ? (
-        <Text size="sm">
-          The code contains the changes that are not saved to the agent, as options. After you save, it does
-          not need them.
-        </Text>
-      ) : null}
+      {isDirty ? <Text size="sm">{t('embed.unsavedCode')}</Text> : null}
       <Text size="xs" c="dimmed">
-        The agent key may be public: it can only chat with this agent. To limit its use, set allowed origins
-        and a budget in the model policy, or{' '}
-        <TextLink to="/keys" search={{ tab: 'agent', agent: agentId }} underline="always" inherit>
-          rotate the key
-        </TextLink>
-        .
+        {rich('embed.publicKey', {
+          link: (
+            <TextLink to="/keys" search={{ tab: 'agent', agent: agentId }} underline="always" inherit>
+              {t('embed.rotateLink')}
+            </TextLink>
+          ),
+        })}
       </Text>
     </Stack>
   )

@@ -100,7 +100,7 @@ const filters = [
 
 const columns: readonly Column<StoredFile>[] = [
   {
-    name: t('files.name'),
+    name: 'files.name',
     isMain: true,
     sort: 'name',
     render: ({ filename }) => (
@@ -109,22 +109,22 @@ const columns: readonly Column<StoredFile>[] = [
       </Text>
     ),
   },
-  { name: t('files.purpose'), render: ({ purpose }) => purpose },
+  { name: 'files.purpose', render: ({ purpose }) => purpose },
   {
-    name: t('files.size'),
+    name: 'files.size',
     sort: 'size',
     firstOrder: 'desc',
     isNumber: true,
     render: ({ bytes }) => renderSize(bytes),
   },
   {
-    name: t('files.created'),
+    name: 'files.created',
     sort: 'created',
     firstOrder: 'desc',
     render: ({ created_at: at }) => <Ago seconds={at} />,
   },
   {
-    name: t('files.expires'),
+    name: 'files.expires',
     render: ({ expires_at: at }) => (at === undefined ? t('common.never') : <Ago seconds={at} />),
   },
 ]

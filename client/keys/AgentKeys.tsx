@@ -37,7 +37,7 @@ export function AgentKeys() {
     placeholderData: keepPreviousData,
   })
   const actions: Column<AgentListItem> = {
-    name: t('common.actions'),
+    name: 'common.actions',
     isBare: true,
     render: (one) => (
       <AgentKeyActions
@@ -49,7 +49,7 @@ export function AgentKeys() {
     ),
   }
   const key: Column<AgentListItem> = {
-    name: t('keys.key'),
+    name: 'keys.key',
     render: ({ id, agent_key: text }) => <KeyText text={text} isShown={shown.has(id)} />,
   }
   return (
@@ -90,7 +90,7 @@ export function AgentKeys() {
 }
 
 const nameColumn: Column<AgentListItem> = {
-  name: t('common.agent'),
+  name: 'common.agent',
   isMain: true,
   sort: 'name',
   render: ({ id, name }) => (
@@ -101,7 +101,7 @@ const nameColumn: Column<AgentListItem> = {
 }
 
 const createdColumn: Column<AgentListItem> = {
-  name: t('keys.created'),
+  name: 'keys.created',
   sort: 'created',
   firstOrder: 'desc',
   render: ({ created_at: at }) => <Ago seconds={at} />,

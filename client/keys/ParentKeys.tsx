@@ -78,9 +78,9 @@ function selectKeys(keys: readonly Key[], { q = '', sort = 'created', order = 'd
 }
 
 const columns: readonly Column<Key>[] = [
-  { name: t('keys.name'), isMain: true, sort: 'name', render: (key) => <KeyName {...key} /> },
+  { name: 'keys.name', isMain: true, sort: 'name', render: (key) => <KeyName {...key} /> },
   {
-    name: t('keys.key'),
+    name: 'keys.key',
     render: ({ key_hint }) => (
       <Text span ff="monospace" size="xs">
         {key_hint}
@@ -88,13 +88,13 @@ const columns: readonly Column<Key>[] = [
     ),
   },
   {
-    name: t('keys.created'),
+    name: 'keys.created',
     sort: 'created',
     firstOrder: 'desc',
     render: ({ created_at }) => <Ago seconds={created_at} />,
   },
   {
-    name: t('keys.lastUsed'),
+    name: 'keys.lastUsed',
     sort: 'last_used',
     firstOrder: 'desc',
     render: ({ last_used_at: at }) => (at === null ? t('common.never') : <Ago seconds={at} />),

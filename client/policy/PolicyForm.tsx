@@ -1,4 +1,5 @@
 /** Edits an agent's model policy. */
+
 import {
   ActionIcon,
   Alert,
@@ -12,8 +13,8 @@ import {
   Text,
 } from '@mantine/core'
 import type { ModelChoice, ModelPolicy } from '../api.ts'
-import { renderNumber } from '../format.ts'
 import { Icon } from '../shell/icons.tsx'
+import { t } from '../strings/language.ts'
 import type { PolicyDraft, PolicyEditing } from './use-policy.ts'
 import { fromValue, listOptions, toLabel, toValue } from './use-policy.ts'
 
@@ -26,7 +27,7 @@ interface PolicyFormProps {
 export function PolicyForm({ policy, editing, models }: PolicyFormProps) {
   const { draft, change, isDirty, isSaving, error, save, discard } = editing
   return (
-    <Stack gap="md" component="section" className="panel" p="md" aria-label="Model policy">
+    <Stack gap="md" component="section" className="panel" p="md" aria-label={t('policy.title')}>
       <DefaultField models={models} draft={draft} change={change} />
       <AllowedField models={models} draft={draft} change={change} />
       <FallbacksField
@@ -42,10 +43,10 @@ export function PolicyForm({ policy, editing, models }: PolicyFormProps) {
       )}
       <Group justify="flex-end" gap="xs">
         <Button variant="default" disabled={!isDirty} onClick={discard}>
-          Discard
+          {t('common.discard')}
         </Button>
         <Button disabled={!isDirty} loading={isSaving} onClick={save}>
-          Save
+          {t('common.save')}
         </Button>
       </Group>
     </Stack>
@@ -61,14 +62,14 @@ function DefaultField({ models, draft, change }: PartProps & Pick<PolicyFormProp
   const chosen = draft.default_model
   return (
     <Select
-      label="Default model"
-      description="Used if a request does not specify a model. If empty, the definition’s model is used, then the server’s default."
-      placeholder="None (use the definition’s model)"
+      label={t('policy.defaultModel')}
+      description={t('policy.defaultModelHelp')}
+      placeholder={t('policy.defaultModelNone')}
       data={listOptions(models, chosen == null ? [] : [chosen])}
       value={chosen == null ? null : toValue(chosen)}
       searchable
       clearable
-      clearButtonProps={{ 'aria-label': 'Clear default model' }}
+      clearButtonProps={{ 'aria-label': t('policy.clearDefault') }}
       onChange={(value) =>
         change({ default_model: value === null ? null : (fromValue(value) as typeof chosen) })
       }
@@ -81,9 +82,9 @@ function AllowedField({ models, draft, change }: PartProps & Pick<PolicyFormProp
   const providers = [...new Set(models.map(({ provider }) => provider))].map((provider) => ({ provider }))
   return (
     <MultiSelect
-      label="Allowed models"
-      description="Leave empty to allow all models."
-      placeholder={chosen.length === 0 ? 'All models' : undefined}
+      label={t('policy.allowedModels')}
+      description={t('policy.allowedHelp')}
+      placeholder={chosen.length === 0 ? t('usage.allModels') : undefined}
       data={listOptions([...providers, ...models], chosen)}
       value={chosen.map(toValue)}
       searchable
@@ -97,19 +98,19 @@ function Limits({ policy, draft, change }: PartProps & Pick<PolicyFormProps, 'po
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }}>
       <TokensField
-        label="Answer limit"
+        label={t('policy.answerLimit')}
         value={draft.max_output_tokens}
         onChange={(value) => change({ max_output_tokens: value })}
         used={null}
       />
       <TokensField
-        label="Daily budget"
+        label={t('policy.dailyBudget')}
         value={day}
         onChange={(value) => change({ budget: { day: value, month } })}
         used={policy.budget_used.day}
       />
       <TokensField
-        label="Monthly budget"
+        label={t('policy.monthlyBudget')}
         value={month}
         onChange={(value) => change({ budget: { day, month: value } })}
         used={policy.budget_used.month}
@@ -130,8 +131,8 @@ function TokensField({ label, value, used, onChange }: TokensFieldProps) {
     <div>
       <NumberInput
         label={label}
-        description="In tokens"
-        placeholder="No limit"
+        description={t('policy.inTokens')}
+        placeholder={t('admin.noLimit')}
         min={0}
         allowDecimal={false}
         thousandSeparator=" "
@@ -140,7 +141,7 @@ function TokensField({ label, value, used, onChange }: TokensFieldProps) {
       />
       {used === null ? null : (
         <Text size="xs" c="dimmed" mt={4}>
-          {renderNumber(used)} used
+          {t('policy.used', { number: used })}
         </Text>
       )}
     </div>
@@ -173,19 +174,19 @@ function FallbacksField({ models, value, onChange }: FallbacksFieldProps) {
           </Text>
           <Group gap={4} wrap="nowrap">
             <Move
-              name={`Move ${toLabel(one)} up`}
+              name={t('policy.moveUp', { name: toLabel(one) })}
               icon="up"
               isOff={index === 0}
               onClick={() => move(index, -1)}
             />
             <Move
-              name={`Move ${toLabel(one)} down`}
+              name={t('policy.moveDown', { name: toLabel(one) })}
               icon="down"
               isOff={index === value.length - 1}
               onClick={() => move(index, 1)}
             />
             <Move
-              name={`Remove ${toLabel(one)}`}
+              name={t('policy.remove', { name: toLabel(one) })}
               icon="cross"
               isOff={false}
               onClick={() => onChange(value.filter((other) => other !== one))}
@@ -194,9 +195,9 @@ function FallbacksField({ models, value, onChange }: FallbacksFieldProps) {
         </Group>
       ))}
       <Select
-        label="Fallback models"
-        description="Tried in this order if a model fails before its response starts."
-        placeholder={left.length === 0 ? 'All models added' : 'Add model'}
+        label={t('policy.fallbackModels')}
+        description={t('policy.fallbackHelp')}
+        placeholder={left.length === 0 ? t('policy.allAdded') : t('policy.addModel')}
         data={left}
         value={null}
         searchable

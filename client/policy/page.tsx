@@ -7,6 +7,7 @@ import { modelsQuery, policyQuery, useAgent } from '../agents/queries.ts'
 import type { ModelPolicy } from '../api.ts'
 import { LeaveGuard } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
+import type { PlainKey } from '../strings/catalogue.ts'
 import { t } from '../strings/language.ts'
 import { PolicyForm } from './PolicyForm.tsx'
 import { toLabel, usePolicy } from './use-policy.ts'
@@ -36,21 +37,19 @@ function Policy({ policy }: { readonly policy: ModelPolicy }) {
   )
 }
 
-const reasons: Readonly<Record<ModelPolicy['source'], string>> = {
-  policy: 'the policy sets it as the default',
-  yaml: 'the definition specifies it and the policy allows it',
-  none: 'neither the policy nor the definition specifies a model that the agent can use, so this is the server’s default or the first allowed model',
-}
+const reasons = {
+  policy: 'policy.becausePolicy',
+  yaml: 'policy.becauseYaml',
+  none: 'policy.becauseNone',
+} as const satisfies Readonly<Record<ModelPolicy['source'], PlainKey>>
 
 function Effective({ policy }: { readonly policy: ModelPolicy }) {
   const { effective_models: models, source, allowed_models: allowed } = policy
   const others = models.filter(({ role }) => role === 'allowed')
   return (
-    <Stack gap="sm" component="section" className="panel" p="md" aria-label="In effect now">
-      <Title order={2}>In effect now</Title>
-      {models.length === 0 ? (
-        <Text size="sm">No model is available. Allow a model that a provider lists.</Text>
-      ) : null}
+    <Stack gap="sm" component="section" className="panel" p="md" aria-label={t('policy.effective')}>
+      <Title order={2}>{t('policy.effective')}</Title>
+      {models.length === 0 ? <Text size="sm">{t('policy.noneAvailable')}</Text> : null}
       <List type="ordered" spacing="xs" size="sm" className="effective">
         {models
           .filter(({ role }) => role !== 'allowed')
@@ -61,22 +60,18 @@ function Effective({ policy }: { readonly policy: ModelPolicy }) {
                   {toLabel(model)}
                 </Text>
                 <Badge size="sm" variant="light" className="accent-badge">
-                  {model.role}
+                  {t(model.role === 'default' ? 'policy.default' : 'policy.fallback')}
                 </Badge>
               </Group>
               <Text size="xs" c="dimmed">
-                {model.role === 'default'
-                  ? `Used if a request does not specify a model: ${reasons[source]}.`
-                  : 'Tried if the models above fail before their response starts.'}
+                {model.role === 'default' ? t(reasons[source]) : t('policy.fallbackTried')}
               </Text>
             </List.Item>
           ))}
       </List>
       {others.length === 0 ? null : (
         <>
-          <Text size="sm">
-            Requests can also use {allowed.length === 0 ? 'any other model' : 'these allowed models'}:
-          </Text>
+          <Text size="sm">{t(allowed.length === 0 ? 'policy.otherAny' : 'policy.otherAllowed')}</Text>
           <Text size="sm" c="dimmed">
             {others.map(toLabel).join(', ')}
           </Text>

@@ -1,4 +1,5 @@
 /** Manages the edited model policy and saves it. */
+
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { policyQuery } from '../agents/queries.ts'
@@ -6,6 +7,7 @@ import type { Inputs, ModelPolicy } from '../api.ts'
 import { api } from '../api.ts'
 import { problemOf } from '../failure.ts'
 import { showDone } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
 
 type Body = Omit<Inputs['agents']['replaceModelPolicy'], 'agent_id'>
 
@@ -41,7 +43,7 @@ export function usePolicy(saved: ModelPolicy): PolicyEditing {
       setChanges({})
       queries.setQueryData(policyQuery(saved.agent_id).queryKey, policy)
       await queries.invalidateQueries({ queryKey: ['agents'] })
-      showDone('Model policy saved')
+      showDone(t('policy.saved'))
     },
   })
   return {
@@ -71,7 +73,7 @@ export function fromValue(value: string): { provider: string; model?: string } {
 }
 
 export function toLabel({ provider, model }: Named): string {
-  return model == null ? `All models of ${provider}` : `${provider}/${model}`
+  return model == null ? t('policy.allOf', { provider }) : `${provider}/${model}`
 }
 
 /** Returns the offered models, followed by chosen models that are no longer offered. */
@@ -80,6 +82,6 @@ export function listOptions(offered: readonly Named[], chosen: readonly Named[])
   const gone = chosen.filter((one) => !values.has(toValue(one)))
   return [
     ...offered.map((one) => ({ value: toValue(one), label: toLabel(one) })),
-    ...gone.map((one) => ({ value: toValue(one), label: `${toLabel(one)} (unavailable)` })),
+    ...gone.map((one) => ({ value: toValue(one), label: t('policy.unavailable', { name: toLabel(one) }) })),
   ]
 }

@@ -1,4 +1,5 @@
 /** The form that adds or changes a provider, and tests it before it is saved. */
+
 import {
   Alert,
   Anchor,
@@ -18,6 +19,8 @@ import { DialogForm } from '../components/Dialog.tsx'
 import { RequestId } from '../components/RequestId.tsx'
 import { problemOf, toFailure } from '../failure.ts'
 import { showDone } from '../shell/toast.tsx'
+import type { PlainKey } from '../strings/catalogue.ts'
+import { t } from '../strings/language.ts'
 import { otherServer } from './Presets.tsx'
 import { type Provider, type ProviderTestInput, useRefreshProviders } from './queries.ts'
 import { TestResult } from './TestResult.tsx'
@@ -53,27 +56,28 @@ export function ProviderForm({ preset, provider, takenNames, onClose }: Provider
       throw error
     }
     await refresh()
-    showDone(provider === undefined ? 'Provider added' : 'Provider saved')
+    showDone(provider === undefined ? t('providers.added') : t('providers.saved'))
     onClose()
   }
   const isReady = fields.name !== '' && fields.baseUrl !== ''
   const testProblem = problemOf(test.error)
+  const hint = hints[preset.id]
   return (
     <DialogForm
       onSubmit={save}
       onCancel={onClose}
-      action={provider === undefined ? 'Add provider' : 'Save'}
+      action={provider === undefined ? t('providers.add') : t('common.save')}
       isReady={isReady}
     >
-      {preset.hint === undefined ? null : (
+      {hint === undefined ? null : (
         <Text size="sm" c="dimmed">
-          {preset.hint}
+          {t(hint)}
         </Text>
       )}
       {provider === undefined ? (
         <TextInput
-          label="Name"
-          description={`Model ids start with it, such as ${fields.name || 'name'}/model`}
+          label={t('providers.name')}
+          description={t('providers.nameHelp', { example: `${fields.name || 'name'}/model` })}
           required
           maxLength={32}
           autoComplete="off"
@@ -84,8 +88,8 @@ export function ProviderForm({ preset, provider, takenNames, onClose }: Provider
         />
       ) : null}
       <TextInput
-        label="Base URL"
-        description={preset.id === otherServer.id ? 'Usually ends in /v1' : undefined}
+        label={t('providers.baseUrl')}
+        description={preset.id === otherServer.id ? t('providers.baseUrlHelp') : undefined}
         placeholder="https://api.example.com/v1"
         required
         type="url"
@@ -98,7 +102,7 @@ export function ProviderForm({ preset, provider, takenNames, onClose }: Provider
       />
       {preset.id === otherServer.id ? (
         <NativeSelect
-          label="Server"
+          label={t('providers.server')}
           data={kinds}
           value={fields.kind}
           onChange={({ currentTarget: { value } }) =>
@@ -115,10 +119,10 @@ export function ProviderForm({ preset, provider, takenNames, onClose }: Provider
       />
       <Group gap="sm">
         <Button variant="default" disabled={!isReady} loading={test.isPending} onClick={() => test.mutate()}>
-          Test
+          {t('providers.test')}
         </Button>
         <Text size="xs" c="dimmed">
-          Lists the models; uses no tokens
+          {t('providers.testHelp')}
         </Text>
       </Group>
       {testProblem === undefined ? null : (
@@ -132,9 +136,17 @@ export function ProviderForm({ preset, provider, takenNames, onClose }: Provider
   )
 }
 
+/** Advice for some presets. */
+const hints: Readonly<Record<string, PlainKey>> = {
+  openrouter: 'providers.openrouterHint',
+  ollama: 'providers.ollamaHint',
+  vllm: 'providers.apiKeyHint',
+  'llama-server': 'providers.apiKeyHint',
+}
+
 const kinds = [
-  { value: 'gateway', label: 'OpenAI-compatible API' },
-  { value: 'local', label: 'Ollama or llama-server' },
+  { value: 'gateway', label: t('providers.openAiApi') },
+  { value: 'local', label: t('providers.ollamaApi') },
 ]
 
 interface KeyFieldProps extends Pick<ProviderFormProps, 'preset' | 'provider'> {
@@ -146,12 +158,12 @@ interface KeyFieldProps extends Pick<ProviderFormProps, 'preset' | 'provider'> {
 function KeyField({ preset, provider, fields, isInvalid, change }: KeyFieldProps) {
   const hasStoredKey = provider?.has_key === true
   const { needsKey, keysUrl } = preset
-  const ofNewKey = needsKey ? undefined : 'Leave it empty if the server needs none'
+  const ofNewKey = needsKey ? undefined : t('providers.noKeyNeeded')
   return (
     <div>
       <PasswordInput
-        label="API key"
-        description={hasStoredKey ? `Leave it empty to keep the stored key${hintOf(provider)}` : ofNewKey}
+        label={t('providers.apiKey')}
+        description={hasStoredKey ? describeStoredKey(provider) : ofNewKey}
         required={needsKey && !hasStoredKey}
         disabled={fields.removesKey}
         data-autofocus={needsKey && provider === undefined ? true : undefined}
@@ -159,7 +171,7 @@ function KeyField({ preset, provider, fields, isInvalid, change }: KeyFieldProps
         // Prevents password managers from storing the key as the user's password.
         autoComplete="new-password"
         spellCheck={false}
-        visibilityToggleButtonProps={{ 'aria-label': 'Show API key' }}
+        visibilityToggleButtonProps={{ 'aria-label': t('providers.showKey') }}
         error={isInvalid}
         value={fields.apiKey}
         onChange={({ currentTarget: { value } }) => change(() => fields.setApiKey(value))}
@@ -167,7 +179,7 @@ function KeyField({ preset, provider, fields, isInvalid, change }: KeyFieldProps
       {keysUrl === undefined || provider !== undefined ? null : (
         <Text size="xs" mt={6}>
           <Anchor href={keysUrl} target="_blank" rel="noreferrer" inherit>
-            Create a key at {preset.title}
+            {t('providers.createKeyAt', { name: preset.title })}
           </Anchor>
         </Text>
       )}
@@ -175,7 +187,7 @@ function KeyField({ preset, provider, fields, isInvalid, change }: KeyFieldProps
         <Checkbox
           mt="xs"
           size="xs"
-          label="Remove the stored key"
+          label={t('providers.removeKey')}
           checked={fields.removesKey}
           onChange={({ currentTarget: { checked } }) => change(() => fields.setRemovesKey(checked))}
         />
@@ -184,8 +196,8 @@ function KeyField({ preset, provider, fields, isInvalid, change }: KeyFieldProps
   )
 }
 
-function hintOf({ key_hint: hint }: Provider): string {
-  return hint === null ? '' : ` (…${hint})`
+function describeStoredKey({ key_hint: hint }: Provider): string {
+  return hint === null ? t('providers.keepKey') : t('providers.keepKeyHint', { hint })
 }
 
 function useFields(preset: ProviderPreset, provider: Provider | undefined, takenNames: readonly string[]) {

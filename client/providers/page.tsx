@@ -1,4 +1,5 @@
 /** Shows all model providers, and lets administrators add, test, change and delete them. */
+import { t } from '../strings/language.ts'
 import './providers.css'
 import { ActionIcon, Badge, Button, Menu, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
@@ -10,6 +11,7 @@ import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Status, type Tone } from '../components/Status.tsx'
+import { renderMilliseconds } from '../format.ts'
 import { Icon } from '../shell/icons.tsx'
 import { showDone } from '../shell/toast.tsx'
 import { useMe } from '../shell/use-me.ts'
@@ -23,15 +25,13 @@ export function ProvidersPage() {
   if (isAdministrator) return <Providers />
   return (
     <>
-      <PageHeader title="Providers" />
-      <Empty icon="models" title="Administrators only">
-        Ask your administrator to connect a model.
+      <PageHeader title={t('shell.providers')} />
+      <Empty icon="models" title={t('admin.onlyAdministrators')}>
+        {t('providers.notYoursHelp')}
       </Empty>
     </>
   )
 }
-
-const ABOUT = 'The providers whose models your agents can use. Changes take effect immediately.'
 
 function Providers() {
   const { data, error, refetch } = useQuery(providersQuery)
@@ -40,10 +40,10 @@ function Providers() {
   const hasReal = data?.data.some(({ kind }) => kind !== 'mock') ?? false
   return (
     <>
-      <PageHeader title="Providers" about={ABOUT}>
+      <PageHeader title={t('shell.providers')} about={t('providers.about')}>
         {canAdd && hasReal ? (
           <Button leftSection={<Icon name="plus" size={16} />} onClick={() => openAdd('')}>
-            Add provider
+            {t('providers.add')}
           </Button>
         ) : null}
       </PageHeader>
@@ -57,12 +57,12 @@ function Providers() {
           <ProviderTable providers={data.data} />
           {data.allowed === 'off' ? (
             <Text size="sm" c="dimmed">
-              The operator allows only providers of the environment (PARLEY_CONSOLE_PROVIDERS=off).
+              {t('providers.off')}
             </Text>
           ) : null}
           {data.allowed === 'public' ? (
             <Text size="sm" c="dimmed">
-              Providers must have a public address (PARLEY_CONSOLE_PROVIDERS=public).
+              {t('providers.public')}
             </Text>
           ) : null}
           {canAdd ? <AddDialog takenNames={data.data.map(({ name }) => name)} /> : null}
@@ -85,10 +85,10 @@ function FirstProvider() {
   return (
     <section className="panel first-provider" aria-labelledby="first-provider">
       <Title order={2} id="first-provider">
-        Connect a model
+        {t('firstRun.connect')}
       </Title>
       <Text size="sm" c="dimmed" maw={640}>
-        Only the built-in mock model answers, and it only repeats messages. Choose where your models run.
+        {t('providers.firstHelp')}
       </Text>
       <Presets onChoose={({ id }) => openAdd(id)} />
     </section>
@@ -103,7 +103,7 @@ function AddDialog({ takenNames }: { readonly takenNames: readonly string[] }) {
   const isOther = preset === undefined || preset === otherServer
   return (
     <Dialog
-      title={isOther ? 'Add provider' : `Add ${preset.title}`}
+      title={isOther ? t('providers.add') : t('providers.addNamed', { name: preset.title })}
       isOpen={add !== undefined}
       onClose={close}
       size={preset === undefined ? 'lg' : 'md'}
@@ -122,14 +122,14 @@ type Doing = { readonly what: 'test' | 'edit' | 'delete'; readonly provider: Pro
 function ProviderTable({ providers }: { readonly providers: readonly Provider[] }) {
   const [doing, setDoing] = useState<Doing>()
   const actions: Column<Provider> = {
-    name: 'Actions',
+    name: 'common.actions',
     isBare: true,
     render: (provider) => <ProviderMenu provider={provider} setDoing={setDoing} />,
   }
   return (
     <>
       <DataTable
-        label="Model providers"
+        label={t('providers.table')}
         columns={[...columns, actions]}
         rows={providers}
         keyOf={({ name, source }) => `${source}/${name}`}
@@ -140,26 +140,30 @@ function ProviderTable({ providers }: { readonly providers: readonly Provider[] 
 }
 
 const columns: readonly Column<Provider>[] = [
-  { name: 'Provider', render: (provider) => <ProviderName {...provider} /> },
-  { name: 'Status', render: (provider) => <ProviderState {...provider} /> },
-  { name: 'Models', isNumber: true, render: ({ models }) => models },
+  { name: 'providers.provider', render: (provider) => <ProviderName {...provider} /> },
+  { name: 'providers.status', render: (provider) => <ProviderState {...provider} /> },
+  { name: 'providers.models', isNumber: true, render: ({ models }) => models },
   {
-    name: 'Latency',
+    name: 'usage.latency',
     isNumber: true,
     render: ({ latency_ms: latencyMs, kind }) =>
-      latencyMs === null || kind === 'mock' ? <span className="quiet">–</span> : `${latencyMs} ms`,
+      latencyMs === null || kind === 'mock' ? (
+        <span className="quiet">–</span>
+      ) : (
+        renderMilliseconds(latencyMs)
+      ),
   },
-  { name: 'API key', render: (provider) => <KeyHint {...provider} /> },
+  { name: 'providers.apiKey', render: (provider) => <KeyHint {...provider} /> },
   {
-    name: 'Source',
+    name: 'providers.source',
     render: ({ source }) =>
       source === 'console' ? (
         <Badge variant="light" className="badge-accent">
-          Console
+          {t('providers.ofConsole')}
         </Badge>
       ) : (
         <Badge variant="light" color="gray">
-          Environment
+          {t('providers.ofEnvironment')}
         </Badge>
       ),
   },
@@ -172,24 +176,23 @@ function ProviderName({ name, base_url: url, kind }: Provider) {
         {name}
       </Text>
       <Text span size="xs" c="dimmed" className="provider-url">
-        {url ?? (kind === 'mock' ? 'Built in; repeats messages' : "In the server's process")}
+        {url ?? t(kind === 'mock' ? 'providers.builtIn' : 'providers.inProcess')}
       </Text>
     </Stack>
   )
 }
 
-const states: Readonly<Record<Provider['status'], readonly [Tone, string]>> = {
-  up: ['good', 'Connected'],
-  down: ['bad', 'Failing'],
-  checking: ['active', 'Checking'],
-  unused: ['warn', 'Not used'],
+const states: Readonly<Record<Provider['status'], Tone>> = {
+  up: 'good',
+  down: 'bad',
+  checking: 'active',
+  unused: 'warn',
 }
 
 function ProviderState({ status, problem }: Provider) {
-  const [tone, label] = states[status]
   return (
     <Stack gap={2} className="provider-state">
-      <Status tone={tone}>{label}</Status>
+      <Status tone={states[status]}>{t(`providers.${status}`)}</Status>
       {problem === null ? null : (
         <Text span size="xs" c="dimmed">
           {problem}
@@ -200,8 +203,8 @@ function ProviderState({ status, problem }: Provider) {
 }
 
 function KeyHint({ has_key: hasKey, key_hint: hint }: Provider) {
-  if (!hasKey) return <span className="quiet">None</span>
-  return hint === null ? 'Set' : <code>…{hint}</code>
+  if (!hasKey) return <span className="quiet">{t('common.none')}</span>
+  return hint === null ? t('providers.keySet') : <code>…{hint}</code>
 }
 
 interface ProviderMenuProps {
@@ -216,21 +219,27 @@ function ProviderMenu({ provider, setDoing }: ProviderMenuProps) {
   return (
     <Menu position="bottom-end" width={200}>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Actions for ${name}`}>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={t('common.actionsFor', { name })}>
           <Icon name="dots" />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {isRemote ? <Menu.Item onClick={() => setDoing({ what: 'test', provider })}>Test</Menu.Item> : null}
-        {isOwn ? <Menu.Item onClick={() => setDoing({ what: 'edit', provider })}>Edit…</Menu.Item> : null}
+        {isRemote ? (
+          <Menu.Item onClick={() => setDoing({ what: 'test', provider })}>{t('providers.test')}</Menu.Item>
+        ) : null}
+        {isOwn ? (
+          <Menu.Item onClick={() => setDoing({ what: 'edit', provider })}>
+            {t('providers.editMenu')}
+          </Menu.Item>
+        ) : null}
         <Menu.Item
           renderRoot={(props) => <Link to="/admin" search={{ tab: 'audit', target: name }} {...props} />}
         >
-          View audit log
+          {t('admin.viewAuditLog')}
         </Menu.Item>
         {isOwn ? (
           <Menu.Item c="var(--bad)" onClick={() => setDoing({ what: 'delete', provider })}>
-            Delete…
+            {t('conversations.deleteMenu')}
           </Menu.Item>
         ) : null}
       </Menu.Dropdown>
@@ -245,28 +254,27 @@ function ProviderDialogs({ doing, onClose }: { doing: Doing | undefined; onClose
   const remove = async () => {
     await api.providers.remove.mutate({ name })
     await refresh()
-    showDone('Provider deleted')
+    showDone(t('providers.deleted'))
   }
   return (
     <>
-      <Dialog title={`Test ${name}`} isOpen={doing?.what === 'test'} onClose={onClose}>
+      <Dialog title={t('providers.testNamed', { name })} isOpen={doing?.what === 'test'} onClose={onClose}>
         <TestOfSaved name={name} />
       </Dialog>
-      <Dialog title={`Edit ${name}`} isOpen={doing?.what === 'edit'} onClose={onClose}>
+      <Dialog title={t('providers.editNamed', { name })} isOpen={doing?.what === 'edit'} onClose={onClose}>
         {provider === undefined ? null : (
           <ProviderForm preset={otherServer} provider={provider} takenNames={[]} onClose={onClose} />
         )}
       </Dialog>
       <ConfirmDialog
-        title={`Delete ${name}`}
+        title={t('providers.deleteNamed', { name })}
         isOpen={doing?.what === 'delete'}
         onClose={onClose}
         onConfirm={remove}
-        action="Delete provider"
+        action={t('providers.delete')}
         isDangerous
       >
-        Agents without another available default model fail, and so do requests that name one of its models.
-        The provider’s API key is deleted, too.
+        {t('providers.deleteLoss')}
       </ConfirmDialog>
     </>
   )
@@ -289,7 +297,7 @@ function TestOfSaved({ name }: { readonly name: string }) {
   return (
     <Stack gap="md">
       {isFetching ? (
-        <div role="status" aria-label={`Testing ${name}`} aria-busy="true">
+        <div role="status" aria-label={t('providers.testing', { name })} aria-busy="true">
           <Skeleton height={96} radius="md" />
         </div>
       ) : null}
@@ -299,7 +307,7 @@ function TestOfSaved({ name }: { readonly name: string }) {
       {!isFetching && data !== undefined ? <TestResult result={data} /> : null}
       <div>
         <Button variant="default" loading={isFetching} onClick={() => void refetch()}>
-          Test again
+          {t('providers.testAgain')}
         </Button>
       </div>
     </Stack>

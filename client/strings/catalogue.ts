@@ -32,6 +32,9 @@ type NamesIn<S> = S extends `${string}{${infer N}}${infer Rest}` ? N | NamesIn<R
 export type ParametersOf<K extends Key> =
   EnglishOf<K> extends infer E ? (E extends { other: infer O } ? NamesIn<O> | 'count' : NamesIn<E>) : never
 
+/** The key of a text without parameters. */
+export type PlainKey = { [K in Key]: [ParametersOf<K>] extends [never] ? K : never }[Key]
+
 export type Values<K extends Key> = [ParametersOf<K>] extends [never]
   ? []
   : [

@@ -6,11 +6,13 @@ import { api } from '../api.ts'
 import { ConfirmDialog, Dialog } from '../components/Dialog.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { problemOf } from '../failure.ts'
 import { renderSize } from '../format.ts'
-import { showDone } from '../shell/toast.tsx'
+import { showDone, showProblem } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
 import { rich } from '../strings/rich.tsx'
 import { State } from './ArtifactTable.tsx'
+import { binArtifact } from './artifact-bin.ts'
 import { type Artifact, addressOf, artifactQuery, kindNames, titleOf } from './artifacts.ts'
 
 interface ArtifactDialogProps {
@@ -96,6 +98,7 @@ function Facts({ artifact }: { readonly artifact: Artifact }) {
   )
 }
 
+/** Moves a finished upload to the bin, and deletes any other one after a confirmation. */
 function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () => void }) {
   const [isAsking, setIsAsking] = useState(false)
   const queries = useQueryClient()
@@ -104,6 +107,18 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
     onDone()
     await queries.invalidateQueries({ queryKey: ['artifacts'] })
     showDone(t('uploads.artifactDeleted'))
+  }
+  if (artifact.state === 'ready') {
+    const bin = () => binArtifact(queries, artifact.artifactId).then(onDone)
+    return (
+      <Button
+        variant="default"
+        c="var(--bad)"
+        onClick={() => void bin().catch((thrown) => showProblem(problemOf(thrown)))}
+      >
+        {t('common.delete')}
+      </Button>
+    )
   }
   return (
     <>

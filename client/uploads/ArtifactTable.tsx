@@ -33,27 +33,27 @@ export function ArtifactTable({
 }: ArtifactTableProps) {
   const columns: Column<Artifact>[] = [
     {
-      name: t('uploads.name'),
+      name: 'uploads.name',
       isMain: true,
       sort: 'name',
       render: (artifact) => <Name artifact={artifact} onOpen={onOpen} />,
     },
-    { name: t('uploads.kind'), render: ({ kind }) => (kind === undefined ? '–' : kindNames[kind]) },
-    { name: t('uploads.state'), render: (artifact) => <State artifact={artifact} /> },
+    { name: 'uploads.kind', render: ({ kind }) => (kind === undefined ? '–' : kindNames[kind]) },
+    { name: 'uploads.state', render: (artifact) => <State artifact={artifact} /> },
     {
-      name: t('uploads.size'),
+      name: 'uploads.size',
       sort: 'size',
       firstOrder: 'desc',
       isNumber: true,
       render: ({ size, bytesReceived }) => renderSize(size ?? bytesReceived ?? 0),
     },
     {
-      name: t('uploads.created'),
+      name: 'uploads.created',
       sort: 'created',
       firstOrder: 'desc',
       render: ({ createdAt }) => <Ago seconds={createdAt} />,
     },
-    { name: t('uploads.id'), isHidden: true, render: ({ artifactId }) => <Code>{artifactId}</Code> },
+    { name: 'uploads.id', isHidden: true, render: ({ artifactId }) => <Code>{artifactId}</Code> },
   ]
   return (
     <ListView

@@ -1,15 +1,17 @@
 /** Lists individual calls with their outcome, attempts and failures. */
+
 import { Text } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { agentNamesQuery } from '../agents/queries.ts'
 import { api, type Outputs } from '../api.ts'
 import type { Column } from '../components/DataTable.tsx'
-import type { Filter } from '../components/list/ListToolbar.tsx'
 import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { renderMilliseconds, renderNumber } from '../format.ts'
 import { changeSearch, type UsageSearch } from '../search.ts'
+import { t } from '../strings/language.ts'
+import { nameOutcome } from './outcomes.ts'
 import { daysOf, selectsAll, toAgentFilter } from './use-usage.ts'
 
 type Call = Outputs['usage']['calls']['data'][number]
@@ -38,7 +40,7 @@ export function CallList({ search, onSearch }: CallListProps) {
   )
   return (
     <ListView
-      label="Calls"
+      label={t('usage.calls')}
       items="calls"
       columns={columnsOf(names, isAll)}
       query={query}
@@ -47,12 +49,10 @@ export function CallList({ search, onSearch }: CallListProps) {
       search={{ after, ...{ status } }}
       onSearch={(changes) => onSearch(changeSearch(search, changes))}
       sorting={{ sort: 'created', order: 'desc' }}
-      filters={filters}
       onPhone="scroll"
       empty={
-        <Empty icon="usage" title="No calls in this period">
-          Choose another period or other filters. Individual calls are deleted after some time; their sums are
-          kept.
+        <Empty icon="usage" title={t('usage.noCalls')}>
+          {t('usage.noCallsHelp')}
         </Empty>
       }
     />
@@ -69,57 +69,39 @@ export function exportAddress(search: UsageSearch): string {
   return `/v1/manager/${isAll ? 'admin/' : ''}usage/calls.csv?${new URLSearchParams(pairs)}`
 }
 
-/** Outcomes that the server records; other failures are in the unfiltered list. */
-const outcomes = {
-  ok: 'Succeeded',
-  left: 'Client disconnected',
-  backend_error: 'Provider error',
-  backend_timeout: 'Provider timeout',
-  backend_unavailable: 'Provider unavailable',
-  insufficient_quota: 'Budget exceeded',
-} as const
-
-const filters: readonly Filter[] = [
-  {
-    name: 'status',
-    label: 'Outcome',
-    all: 'All outcomes',
-    options: Object.entries(outcomes).map(([value, label]) => ({ value, label })),
-  },
-]
-
 function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolean): readonly Column<Call>[] {
   const columns: Column<Call>[] = [
-    { name: 'Time', isMain: true, render: ({ created_at: at }) => <Ago seconds={at} /> },
+    { name: 'usage.time', isMain: true, render: ({ created_at: at }) => <Ago seconds={at} /> },
     {
-      name: 'Agent',
-      render: ({ agent }) => (agent === null ? 'No agent' : <bdi>{names?.get(agent) ?? agent}</bdi>),
+      name: 'usage.agent',
+      render: ({ agent }) =>
+        agent === null ? t('conversations.noAgent') : <bdi>{names?.get(agent) ?? agent}</bdi>,
     },
     {
-      name: 'Model',
+      name: 'usage.model',
       render: ({ model, provider }) => (model === provider ? model : `${model} (${provider})`),
     },
-    { name: 'Outcome', render: ({ status }) => <Outcome status={status} /> },
-    { name: 'Tokens', isNumber: true, render: renderTokens },
-    { name: 'Latency', isNumber: true, render: ({ latency_ms: time }) => renderMilliseconds(time) },
+    { name: 'usage.outcome', render: ({ status }) => <Outcome status={status} /> },
+    { name: 'usage.tokens', isNumber: true, render: renderTokens },
+    { name: 'usage.latency', isNumber: true, render: ({ latency_ms: time }) => renderMilliseconds(time) },
     {
-      name: 'First token',
+      name: 'usage.firstTokenShort',
       isNumber: true,
       render: ({ first_byte_ms: time }) => (time === null ? '–' : renderMilliseconds(time)),
     },
-    { name: 'Attempts', render: (call) => <Attempts call={call} /> },
-    { name: 'Key', isHidden: !isAll, render: ({ key }) => <code>{key}</code> },
-    { name: 'Request ID', isHidden: true, render: ({ request_id: id }) => <code>{id}</code> },
+    { name: 'usage.attempts', render: (call) => <Attempts call={call} /> },
+    { name: 'usage.key', isHidden: !isAll, render: ({ key }) => <code>{key}</code> },
+    { name: 'usage.requestId', isHidden: true, render: ({ request_id: id }) => <code>{id}</code> },
   ]
   return columns
 }
 
 function renderTokens({ total_tokens: tokens, estimated }: Call): string {
-  return estimated ? `${renderNumber(tokens)} (estimated)` : renderNumber(tokens)
+  return estimated ? t('usage.estimated', { number: tokens }) : renderNumber(tokens)
 }
 
 function Outcome({ status }: Pick<Call, 'status'>) {
-  const label = (outcomes as Readonly<Record<string, string>>)[status] ?? status
+  const label = nameOutcome(status)
   const isFailure = status !== 'ok' && status !== 'left'
   return isFailure ? <span className="danger-text">{label}</span> : label
 }

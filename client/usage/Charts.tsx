@@ -1,4 +1,5 @@
 /** Shows the usage charts; each has its data in a table below. */
+import { t } from '../strings/language.ts'
 import './usage.css'
 import { Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { type Column, DataTable } from '../components/DataTable.tsx'
@@ -11,22 +12,47 @@ import type { Line, ShownUsage } from './use-usage.ts'
 const MAX_BARS = 10
 
 const requests: readonly Series[] = [
-  { name: 'Succeeded', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
-  { name: 'Failed', color: 'var(--chart-bad)', read: (line) => line.errors },
+  { name: 'usage.succeeded', color: 'var(--chart-1)', read: (line) => line.requests - line.errors },
+  { name: 'usage.failed', color: 'var(--chart-bad)', read: (line) => line.errors },
 ]
 const tokens: readonly Series[] = [
-  { name: 'Prompt', color: 'var(--chart-1)', read: (line) => line.prompt_tokens },
-  { name: 'Completion', color: 'var(--chart-2)', read: (line) => line.completion_tokens },
+  { name: 'usage.prompt', color: 'var(--chart-1)', read: (line) => line.prompt_tokens },
+  { name: 'usage.completion', color: 'var(--chart-2)', read: (line) => line.completion_tokens },
 ]
 const latency = timesOf((line) => line.latency_ms)
 const firstToken = timesOf((line) => line.first_byte_ms)
 
 const charts = [
-  { title: 'Requests', series: requests, shape: 'bars', render: renderCompact },
-  { title: 'Tokens', series: tokens, shape: 'bars', render: renderCompact },
-  { title: 'Latency', series: latency, shape: 'lines', render: renderShortTime },
-  { title: 'Time to first token', series: firstToken, shape: 'lines', render: renderShortTime },
+  {
+    title: 'usage.requests',
+    data: 'usage.requestsData',
+    series: requests,
+    shape: 'bars',
+    render: renderCompact,
+  },
+  { title: 'usage.tokens', data: 'usage.tokensData', series: tokens, shape: 'bars', render: renderCompact },
+  {
+    title: 'usage.latency',
+    data: 'usage.latencyData',
+    series: latency,
+    shape: 'lines',
+    render: renderShortTime,
+  },
+  {
+    title: 'usage.firstToken',
+    data: 'usage.firstTokenData',
+    series: firstToken,
+    shape: 'lines',
+    render: renderShortTime,
+  },
 ] as const
+
+const byNames = {
+  day: 'usage.byDay',
+  agent: 'usage.byAgent',
+  model: 'usage.byModel',
+  key: 'usage.byKey',
+} as const
 
 interface ChartsProps extends Pick<ShownUsage, 'by' | 'lines'> {
   /** Lists the calls of a bar. */
@@ -38,12 +64,13 @@ export function Charts({ by, lines, onPick }: ChartsProps) {
   const isCut = shown.length < lines.length
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
-      {charts.map((chart) => (
+      {charts.map(({ title, data, ...chart }) => (
         <ChartPanel
-          key={chart.title}
+          key={title}
           {...chart}
-          label={`Chart of ${chart.title.toLowerCase()} by ${by}; the table below has the data`}
-          title={isCut ? `${chart.title} (top ${MAX_BARS} by tokens)` : chart.title}
+          label={t('usage.chartLabel', { title: t(title), by: t(byNames[by]) })}
+          title={isCut ? t('usage.chartTop', { title: t(title), number: MAX_BARS }) : t(title)}
+          dataLabel={t(data)}
           by={by}
           lines={shown}
           onPick={onPick}
@@ -55,9 +82,9 @@ export function Charts({ by, lines, onPick }: ChartsProps) {
 
 function timesOf(read: (line: Line) => Line['latency_ms']): readonly Series[] {
   return [
-    { name: 'p50', color: 'var(--chart-1)', read: (line) => read(line)?.p50 ?? null },
-    { name: 'p95', color: 'var(--chart-2)', read: (line) => read(line)?.p95 ?? null },
-    { name: 'p99', color: 'var(--chart-3)', read: (line) => read(line)?.p99 ?? null },
+    { name: 'usage.p50', color: 'var(--chart-1)', read: (line) => read(line)?.p50 ?? null },
+    { name: 'usage.p95', color: 'var(--chart-2)', read: (line) => read(line)?.p95 ?? null },
+    { name: 'usage.p99', color: 'var(--chart-3)', read: (line) => read(line)?.p99 ?? null },
   ]
 }
 
@@ -75,7 +102,7 @@ function ChartPanel(props: ChartPanelProps) {
         <Plot {...props} />
       ) : (
         <Text c="dimmed" size="sm" className="chart-nothing">
-          No data for this period
+          {t('usage.noData')}
         </Text>
       )}
       <ChartFigures {...props} />
@@ -90,7 +117,7 @@ function Legend({ series }: Pick<ChartPanelProps, 'series'>) {
         <Group key={name} gap={6}>
           <span className="chart-key" style={{ background: color }} />
           <Text size="xs" c="dimmed">
-            {name}
+            {t(name)}
           </Text>
         </Group>
       ))}
@@ -98,9 +125,9 @@ function Legend({ series }: Pick<ChartPanelProps, 'series'>) {
   )
 }
 
-function ChartFigures({ title, by, lines, series, render }: ChartPanelProps) {
+function ChartFigures({ dataLabel, by, lines, series, render }: ChartPanelProps) {
   const columns: Column<Line>[] = [
-    { name: `By ${by}`, render: ({ name }) => name },
+    { name: byNames[by], render: ({ name }) => name },
     ...series.map(({ name, read }) => ({
       name,
       isNumber: true,
@@ -112,9 +139,9 @@ function ChartFigures({ title, by, lines, series, render }: ChartPanelProps) {
   ]
   return (
     <details className="chart-figures">
-      <summary>Show data</summary>
+      <summary>{t('usage.showData')}</summary>
       <DataTable
-        label={`Data for ${title.toLowerCase()}`}
+        label={dataLabel}
         columns={columns}
         rows={lines.toReversed()}
         keyOf={({ id }) => id}

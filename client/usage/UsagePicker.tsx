@@ -1,7 +1,10 @@
 /** Selects the period, keys and grouping for the usage page. */
+
 import { Button, Group, NativeSelect, SegmentedControl, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { groupings, ranges, type UsageSearch } from '../search.ts'
+import { t } from '../strings/language.ts'
+import { nameOutcome, outcomes } from './outcomes.ts'
 import { daysOf, selectsAll, useCalled } from './use-usage.ts'
 
 interface UsagePickerProps {
@@ -13,8 +16,12 @@ interface UsagePickerProps {
   readonly children: ReactNode
 }
 
-const rangeNames = { '7': '7 days', '30': '30 days', '90': '90 days', '365': '1 year' } as const
-const groupingNames = { day: 'Day', agent: 'Agent', model: 'Model', key: 'Key' } as const
+const rangeNames = {
+  '7': 'usage.days7',
+  '30': 'usage.days30',
+  '90': 'usage.days90',
+  '365': 'usage.year',
+} as const
 
 export function UsagePicker({
   search,
@@ -35,30 +42,28 @@ export function UsagePicker({
   return (
     <Group gap="sm" align="flex-end">
       <SegmentedControl
-        aria-label="Period"
+        aria-label={t('usage.period')}
         value={isChoosing ? 'own' : range}
         data={[
-          ...ranges.map((value) => ({ value, label: rangeNames[value] })),
-          { value: 'own', label: 'Custom' },
+          ...ranges.map((value) => ({ value, label: t(rangeNames[value]) })),
+          { value: 'own', label: t('usage.custom') },
         ]}
         onChange={pickRange}
       />
       <SegmentedControl
-        aria-label="View"
+        aria-label={t('usage.view')}
         value={view ?? 'sums'}
         data={[
-          { value: 'sums', label: 'Summary' },
-          { value: 'calls', label: 'Calls' },
+          { value: 'sums', label: t('usage.summary') },
+          { value: 'calls', label: t('usage.calls') },
         ]}
-        onChange={(value) =>
-          onSearch({ ...search, view: value === 'calls' ? value : undefined, status: undefined })
-        }
+        onChange={(value) => onSearch({ ...search, view: value === 'calls' ? value : undefined })}
       />
       {view === 'calls' ? null : (
         <SegmentedControl
-          aria-label="Group by"
+          aria-label={t('usage.groupBy')}
           value={by}
-          data={offered.map((value) => ({ value, label: groupingNames[value] }))}
+          data={offered.map((value) => ({ value, label: t(`usage.${value}`) }))}
           onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
         />
       )}
@@ -67,6 +72,7 @@ export function UsagePicker({
       ) : null}
       <CalledFilter by="agent" search={search} onSearch={onSearch} />
       <CalledFilter by="model" search={search} onSearch={onSearch} />
+      <OutcomeFilter search={search} onSearch={onSearch} />
       <Group ms="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
     </Group>
@@ -90,16 +96,35 @@ function CalledFilter({ by, search, onSearch }: PartProps & { readonly by: 'agen
   const isListed = value === undefined || options.some((option) => option.value === value)
   return (
     <NativeSelect
-      aria-label={by === 'agent' ? 'Agent' : 'Model'}
+      aria-label={t(`usage.${by}`)}
       className="list-filter"
       data-set={value !== undefined || undefined}
       value={value ?? ''}
       data={[
-        { value: '', label: by === 'agent' ? 'All agents' : 'All models' },
+        { value: '', label: by === 'agent' ? t('common.allAgents') : t('usage.allModels') },
         ...(isListed ? [] : [{ value, label: value }]),
         ...options,
       ]}
       onChange={({ currentTarget }) => onSearch({ ...search, [by]: currentTarget.value || undefined })}
+    />
+  )
+}
+
+function OutcomeFilter({ search, onSearch }: PartProps) {
+  const { status } = search
+  const offered: readonly string[] = outcomes
+  const isListed = status === undefined || offered.includes(status)
+  return (
+    <NativeSelect
+      aria-label={t('usage.outcome')}
+      className="list-filter"
+      data-set={status !== undefined || undefined}
+      value={status ?? ''}
+      data={[
+        { value: '', label: t('usage.allOutcomes') },
+        ...(isListed ? offered : [...offered, status]).map((value) => ({ value, label: nameOutcome(value) })),
+      ]}
+      onChange={({ currentTarget }) => onSearch({ ...search, status: currentTarget.value || undefined })}
     />
   )
 }
@@ -112,8 +137,8 @@ interface WhoseProps extends PartProps {
 function Whose({ search, onSearch, isAll, isAllKeys }: WhoseProps) {
   const { key, by } = search
   const data = [
-    ...(isAllKeys ? [] : [{ value: 'own', label: 'This key' }]),
-    { value: 'all', label: 'All keys' },
+    ...(isAllKeys ? [] : [{ value: 'own', label: t('usage.thisKey') }]),
+    { value: 'all', label: t('usage.allKeys') },
     ...(key === undefined ? [] : [{ value: 'one', label: key }]),
   ]
   const pick = (value: string) =>
@@ -124,7 +149,14 @@ function Whose({ search, onSearch, isAll, isAllKeys }: WhoseProps) {
       by: value === 'own' && by === 'key' ? undefined : by,
     })
   const chosen = key === undefined ? 'all' : 'one'
-  return <SegmentedControl aria-label="Keys" value={isAll ? chosen : 'own'} data={data} onChange={pick} />
+  return (
+    <SegmentedControl
+      aria-label={t('keys.title')}
+      value={isAll ? chosen : 'own'}
+      data={data}
+      onChange={pick}
+    />
+  )
 }
 
 function OwnDays({ search, onSearch }: PartProps) {
@@ -143,7 +175,7 @@ function OwnDays({ search, onSearch }: PartProps) {
       <Group gap="xs" align="flex-end">
         <TextInput
           type="date"
-          label="From"
+          label={t('usage.from')}
           size="xs"
           value={from}
           max={to}
@@ -151,14 +183,14 @@ function OwnDays({ search, onSearch }: PartProps) {
         />
         <TextInput
           type="date"
-          label="To"
+          label={t('usage.to')}
           size="xs"
           value={to}
           min={from}
           onChange={(event) => setTo(event.currentTarget.value)}
         />
         <Button type="submit" size="xs" variant="default" disabled={!isRight}>
-          Show
+          {t('usage.show')}
         </Button>
       </Group>
     </form>

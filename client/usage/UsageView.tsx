@@ -1,10 +1,12 @@
 /** Shows usage as totals, charts and tables, for one key or for all keys. */
+
 import { Anchor, Button, SimpleGrid, Stack, Text } from '@mantine/core'
 import { lazy, Suspense } from 'react'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
-import { renderCount, renderMilliseconds, renderNumber } from '../format.ts'
+import { renderMilliseconds, renderNumber } from '../format.ts'
 import type { UsageSearch } from '../search.ts'
+import { locale, t } from '../strings/language.ts'
 import { CallList, exportAddress } from './CallList.tsx'
 import { saveText, toCsv } from './csv.ts'
 import { UsagePicker } from './UsagePicker.tsx'
@@ -35,7 +37,7 @@ export function UsageView(props: UsageViewProps) {
           href={exportAddress(props.search)}
           download="calls.csv"
         >
-          Download CSV
+          {t('usage.downloadCsv')}
         </Button>
       </UsagePicker>
       <CallList search={props.search} onSearch={props.onSearch} />
@@ -56,7 +58,7 @@ function UsageSums(props: UsageViewProps) {
           disabled={data === undefined || data.total.requests === 0}
           onClick={() => data && saveUsage(data)}
         >
-          Download CSV
+          {t('usage.downloadCsv')}
         </Button>
       </UsagePicker>
       {error !== null ? <Failed error={error} what="usage" retry={() => void refetch()} /> : null}
@@ -79,13 +81,18 @@ interface UsageContentProps {
 function UsageContent({ usage, onPick }: UsageContentProps) {
   if (usage.total.requests === 0) {
     return (
-      <Empty icon="usage" title="No calls in this period">
-        Requests, tokens and latency appear here after the first call. Choose another period, or try an agent.
+      <Empty icon="usage" title={t('usage.noCalls')}>
+        {t(usage.keptDays === undefined ? 'usage.noSumsHelp' : 'usage.noCallsHelp')}
       </Empty>
     )
   }
   return (
     <Stack gap="md">
+      {usage.keptDays === undefined ? null : (
+        <Text size="sm" c="dimmed" role="note">
+          {t('usage.fromCalls', { days: usage.keptDays })}
+        </Text>
+      )}
       <Figures {...usage} />
       <Suspense fallback={<Loading what="charts" rows={2} height={240} />}>
         <Charts {...usage} onPick={onPick} />
@@ -99,33 +106,43 @@ function saveUsage({ lines, by, days }: ShownUsage): void {
   saveText(toCsv(lines, by), `usage-by-${by}-${days.from}-${days.to}.csv`, 'text/csv')
 }
 
-const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 })
+const percent = new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: 1 })
 
 function Figures({ total, previous, days }: Pick<ShownUsage, 'total' | 'previous' | 'days'>) {
   const { requests, errors, latency_ms: latency, first_byte_ms: first } = total
   const failed =
-    errors === 0 ? 'none failed' : `${renderNumber(errors)} failed (${percent.format(errors / requests)})`
-  const tokens = `${renderNumber(total.prompt_tokens)} prompt, ${renderNumber(total.completion_tokens)} completion`
+    errors === 0
+      ? t('usage.noneFailed')
+      : t('usage.someFailed', { number: errors, share: percent.format(errors / requests) })
+  const tokens = t('usage.tokensSplit', { prompt: total.prompt_tokens, completion: total.completion_tokens })
   const estimated = total.estimated_requests
   const compare = (now: number | undefined, before: number | undefined) =>
     renderChange(now, before, countDays(days))
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" component="section" aria-label="Totals">
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" component="section" aria-label={t('usage.totals')}>
       <Figure
-        name="Requests"
+        name={t('usage.requests')}
         value={renderNumber(requests)}
         about={failed}
         change={compare(requests, previous.requests)}
       />
       <Figure
-        name="Tokens"
+        name={t('usage.tokens')}
         value={renderNumber(total.total_tokens)}
-        about={estimated === 0 ? tokens : `${tokens}; ${renderCount(estimated, 'call')} estimated`}
+        about={
+          estimated === 0
+            ? tokens
+            : t('usage.tokensEstimated', { tokens, calls: t('usage.estimatedCalls', { count: estimated }) })
+        }
         change={compare(total.total_tokens, previous.total_tokens)}
       />
-      <Times name="Latency" times={latency} change={compare(latency?.p50, previous.latency_ms?.p50)} />
       <Times
-        name="Time to first token"
+        name={t('usage.latency')}
+        times={latency}
+        change={compare(latency?.p50, previous.latency_ms?.p50)}
+      />
+      <Times
+        name={t('usage.firstToken')}
         times={first}
         change={compare(first?.p50, previous.first_byte_ms?.p50)}
       />
@@ -133,7 +150,7 @@ function Figures({ total, previous, days }: Pick<ShownUsage, 'total' | 'previous
   )
 }
 
-const signed = new Intl.NumberFormat(undefined, {
+const signed = new Intl.NumberFormat(locale(), {
   style: 'percent',
   maximumFractionDigits: 0,
   signDisplay: 'exceptZero',
@@ -141,9 +158,8 @@ const signed = new Intl.NumberFormat(undefined, {
 
 /** Compares a figure with that of the previous period. */
 function renderChange(now: number | undefined, before: number | undefined, days: number): string {
-  const period = days === 1 ? 'previous day' : `previous ${days} days`
-  if (now === undefined || before === undefined || before === 0) return `No data for the ${period}`
-  return `${signed.format((now - before) / before)} compared with the ${period}`
+  if (now === undefined || before === undefined || before === 0) return t('usage.noPrevious', { count: days })
+  return t('usage.compared', { change: signed.format((now - before) / before), count: days })
 }
 
 interface TimesProps {
@@ -153,7 +169,7 @@ interface TimesProps {
 }
 
 function Times({ name, times, change }: TimesProps) {
-  if (times === null) return <Figure name={name} value="–" about="No data" />
+  if (times === null) return <Figure name={name} value="–" about={t('usage.noTimes')} />
   const about = `p95 ${renderMilliseconds(times.p95)}, p99 ${renderMilliseconds(times.p99)}`
   return <Figure name={name} value={renderMilliseconds(times.p50)} about={about} change={change} />
 }
@@ -186,22 +202,37 @@ function Figure({ name, value, about, change }: FigureProps) {
   )
 }
 
-const heads = { day: 'Day', agent: 'Agent', model: 'Model', key: 'Key' } as const
+const heads = { day: 'usage.day', agent: 'usage.agent', model: 'usage.model', key: 'usage.key' } as const
+
+const labels = {
+  day: 'usage.usageByDay',
+  agent: 'usage.usageByAgent',
+  model: 'usage.usageByModel',
+  key: 'usage.usageByKey',
+} as const
 
 const figures: readonly Column<Line>[] = [
-  { name: 'Requests', isNumber: true, render: ({ requests }) => renderNumber(requests) },
-  { name: 'Errors', isNumber: true, render: ({ errors }) => renderNumber(errors) },
-  { name: 'Prompt tokens', isNumber: true, render: ({ prompt_tokens: tokens }) => renderNumber(tokens) },
+  { name: 'usage.requests', isNumber: true, render: ({ requests }) => renderNumber(requests) },
+  { name: 'usage.errors', isNumber: true, render: ({ errors }) => renderNumber(errors) },
+  { name: 'usage.promptTokens', isNumber: true, render: ({ prompt_tokens: tokens }) => renderNumber(tokens) },
   {
-    name: 'Completion tokens',
+    name: 'usage.completionTokens',
     isNumber: true,
     render: ({ completion_tokens: tokens }) => renderNumber(tokens),
   },
-  { name: 'Latency p50', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p50) },
-  { name: 'p95', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p95) },
-  { name: 'p99', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p99) },
-  { name: 'First token p50', isNumber: true, render: ({ first_byte_ms: times }) => renderTime(times?.p50) },
-  { name: 'First token p95', isNumber: true, render: ({ first_byte_ms: times }) => renderTime(times?.p95) },
+  { name: 'usage.latencyP50', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p50) },
+  { name: 'usage.p95', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p95) },
+  { name: 'usage.p99', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p99) },
+  {
+    name: 'usage.firstTokenP50',
+    isNumber: true,
+    render: ({ first_byte_ms: times }) => renderTime(times?.p50),
+  },
+  {
+    name: 'usage.firstTokenP95',
+    isNumber: true,
+    render: ({ first_byte_ms: times }) => renderTime(times?.p95),
+  },
 ]
 
 function UsageTable({ by, lines, total, onPick }: ShownUsage & Pick<UsageContentProps, 'onPick'>) {
@@ -220,7 +251,7 @@ function UsageTable({ by, lines, total, onPick }: ShownUsage & Pick<UsageContent
   const rows = by === 'day' ? lines.toReversed() : lines
   return (
     <DataTable
-      label={`Usage by ${by}`}
+      label={t(labels[by])}
       columns={[name, ...figures]}
       rows={rows}
       keyOf={({ id }) => id}

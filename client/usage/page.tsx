@@ -1,7 +1,9 @@
 /** Shows the usage page. */
+
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { useMe } from '../shell/use-me.ts'
+import { t } from '../strings/language.ts'
 import { UsageView } from './UsageView.tsx'
 
 export function UsagePage() {
@@ -10,7 +12,7 @@ export function UsagePage() {
   const { is_administrator: isAdministrator } = useMe()
   return (
     <>
-      <PageHeader title="Usage" about="Each call counts for the UTC day on which it started." />
+      <PageHeader title={t('shell.usage')} about={t('usage.about')} />
       <UsageView
         search={search}
         onSearch={(next) => void navigate({ to: '/usage', search: next })}

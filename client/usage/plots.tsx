@@ -1,12 +1,15 @@
 /** Draws the charts as SVG in the theme's colors, with tooltips. */
+
 import { useElementSize } from '@mantine/hooks'
 import { type ReactNode, useState } from 'react'
 import type { Grouping } from '../search.ts'
+import type { PlainKey } from '../strings/catalogue.ts'
+import { t } from '../strings/language.ts'
 import { breakLabel, listLabelled, listTicks } from './scale.ts'
 import { type Line, renderShortDay } from './use-usage.ts'
 
 export interface Series {
-  readonly name: string
+  readonly name: PlainKey
   /** A CSS color. */
   readonly color: string
   /** Returns null if there is no measurement. */
@@ -17,6 +20,8 @@ export interface ChartPanelProps {
   readonly title: string
   /** The accessible name of the drawing. */
   readonly label: string
+  /** The accessible name of the table with the data. */
+  readonly dataLabel: string
   readonly by: Grouping
   readonly lines: readonly Line[]
   readonly series: readonly Series[]
@@ -341,7 +346,7 @@ function Tooltip({ line, label, series, render, x, y, width }: TooltipProps) {
         return (
           <span key={name}>
             <span className="chart-key" style={{ background: color }} />
-            {name}
+            {t(name)}
             <b>{value === null ? '–' : render(value)}</b>
           </span>
         )

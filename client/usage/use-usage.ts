@@ -1,8 +1,10 @@
 /** Loads the usage selected in the address, and replaces ids with names. */
+
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import type { Grouping, UsageSearch } from '../search.ts'
+import { locale, t } from '../strings/language.ts'
 
 export interface ShownUsage {
   readonly by: Grouping
@@ -11,21 +13,23 @@ export interface ShownUsage {
   readonly total: Line
   /** Sums of the period of the same length before. */
   readonly previous: Sums
+  /** If only one outcome is counted: the days after which the server deletes calls. */
+  readonly keptDays: number | undefined
 }
 
 export function useUsage(search: UsageSearch) {
-  const { by = 'day', key, agent, model } = search
+  const { by = 'day', key, agent, model, status } = search
   const isAll = selectsAll(search)
   const days = daysOf(search)
   return useQuery({
-    queryKey: ['usage', isAll, key, agent, model, by, days],
+    queryKey: ['usage', isAll, key, agent, model, status, by, days],
     queryFn: async (): Promise<ShownUsage> => {
-      const [{ data, total }, { total: previous }] = await Promise.all([
+      const [{ data, total, kept_days: keptDays }, { total: previous }] = await Promise.all([
         readUsage(search, days),
         readUsage({ ...search, by: 'day' }, previousDays(days)),
       ])
       const names = await readNames(by, data)
-      return { by, days, lines: toLines(data, by, days, names), total: toTotal(total), previous }
+      return { by, days, lines: toLines(data, by, days, names), total: toTotal(total), previous, keptDays }
     },
     placeholderData: keepPreviousData,
   })
@@ -52,8 +56,8 @@ export function selectsAll({ whose, key }: UsageSearch): boolean {
 }
 
 function readUsage(search: UsageSearch, { from, to }: Days) {
-  const { by = 'day', key, model } = search
-  const shared = { from, to, agent: toAgentFilter(search.agent), model }
+  const { by = 'day', key, model, status } = search
+  const shared = { from, to, agent: toAgentFilter(search.agent), model, status }
   if (selectsAll(search)) return api.admin.usage.query({ ...shared, group_by: by, key })
   return api.usage.list.query({ ...shared, group_by: by === 'key' ? 'day' : by })
 }
@@ -128,7 +132,7 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
       return {
         ...entry,
         id: agent ?? '',
-        name: agent == null ? 'No agent' : (names.get(agent) ?? agent),
+        name: agent == null ? t('conversations.noAgent') : (names.get(agent) ?? agent),
         narrowed: { agent: agent ?? NO_AGENT },
       }
     }
@@ -150,7 +154,7 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
 
 /** Returns the totals as the table's last line. */
 function toTotal(total: Sums): Line {
-  return { ...total, id: 'total', name: 'Total', narrowed: {} }
+  return { ...total, id: 'total', name: t('usage.total'), narrowed: {} }
 }
 
 const DAY_MS = 86_400_000
@@ -181,8 +185,8 @@ function listDays(days: Days): string[] {
   return Array.from({ length: countDays(days) }, (_, index) => toDay(first + index * DAY_MS))
 }
 
-const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })
-const long = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
+const short = new Intl.DateTimeFormat(locale(), { day: 'numeric', month: 'short', timeZone: 'UTC' })
+const long = new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeZone: 'UTC' })
 
 /** Renders a day for an axis, such as `3 Nov`. */
 export function renderShortDay(day: string): string {

@@ -12,6 +12,7 @@ import type { Release } from '../replicas/limits.ts'
 import type { UsageRecord } from '../usage/tracker.ts'
 import { askForStream } from './answer-stream.ts'
 import type { Dependencies } from './dependencies.ts'
+import { TurnDiagnostics } from './diagnostics/turn-diagnostics.ts'
 import { askForCompletion, type ModelAnswer, newNames } from './model-answer.ts'
 import { limitForProvider } from './output-limit.ts'
 import { TurnTrace } from './playground/trace.ts'
@@ -79,7 +80,7 @@ export async function* runTurn(
   client: AbortSignal,
   reports?: TurnReports,
 ): Pieces {
-  const run = new TurnRun(context, turn)
+  const run = new TurnRun(context, turn, reports)
   const { loop, attempts, trace } = run
   let failure: unknown
   try {
@@ -97,8 +98,10 @@ export async function* runTurn(
           yield piece
         }
         isWhole = true
+        run.diagnostics?.answered()
       } catch (thrown) {
         attempts.recordInterruption(thrown)
+        run.diagnostics?.interrupted(thrown)
         answer.fail(thrown)
         throw thrown
       } finally {
@@ -133,6 +136,7 @@ export async function* runTurn(
     if (trace !== undefined) yield* trace.take()
     throw failure
   } finally {
+    run.explain(reports)
     const releasing = run.release(failure, client)
     if (releasing !== undefined) await releasing
   }
@@ -141,6 +145,8 @@ export async function* runTurn(
 class TurnRun {
   readonly attempts: Attempts
   readonly loop: ToolLoop
+  /** Undefined for a turn that is not stored. */
+  readonly diagnostics: TurnDiagnostics | undefined
   /** Undefined unless the playground asked for the steps. */
   readonly trace: TurnTrace | undefined
   hasBegun = false
@@ -152,11 +158,18 @@ class TurnRun {
   private usage: UsageRecord | undefined
   private answer: ModelAnswer | undefined
 
-  constructor(context: Context, turn: Turn) {
+  constructor(context: Context, turn: Turn, reports: TurnReports | undefined) {
     this.context = context
     this.turn = turn
-    this.attempts = new Attempts(context.deps, turn.routes, beginChatCalls(turn.span, turn.request))
-    this.loop = new ToolLoop(turn.request, turn.tools)
+    const diagnostics = reports && new TurnDiagnostics(context.deps.clock, turn)
+    this.diagnostics = diagnostics
+    this.attempts = new Attempts(
+      context.deps,
+      turn.routes,
+      beginChatCalls(turn.span, turn.request),
+      diagnostics && ((route) => diagnostics.skipped(route)),
+    )
+    this.loop = new ToolLoop(turn.request, turn.tools, diagnostics && ((tool) => diagnostics.beginTool(tool)))
     this.trace = turn.isTraced ? new TurnTrace(context.deps.clock, turn.routes) : undefined
   }
 
@@ -188,6 +201,7 @@ class TurnRun {
     const { turn, context, loop, trace, attempts } = this
     const { deps } = context
     const ask = turn.isStream ? askForStream : askForCompletion
+    this.diagnostics?.beginRound()
     this.answer = await attempts.run(deadline, async (route, span, signal) => {
       const { backend, model } = route
       const granted = await usage.reserve(loop.request)
@@ -198,6 +212,7 @@ class TurnRun {
       const request = limitForProvider(loop.request, granted, backend)
       const body = backendBody(request, model, turn.isStream)
       const endAttempt = trace?.beginAttempt(route, attempts.isFallback)
+      const endDiagnosed = this.diagnostics?.beginAttempt(route)
       try {
         const answer = await ask(backend, { body, signal }, span, {
           choices: turn.request.n ?? 1,
@@ -208,9 +223,11 @@ class TurnRun {
           newCallId: () => newId('call_', 24, deps.random),
         })
         endAttempt?.()
+        endDiagnosed?.()
         return answer
       } catch (thrown) {
         endAttempt?.(thrown)
+        endDiagnosed?.(thrown)
         usage.failCall(toFailedCall(thrown, turn.isStream))
         if (thrown instanceof BackendFailure)
           usage.addFailedAttempt({ provider: backend.name, model, reason: nameFailure(thrown) })
@@ -233,6 +250,13 @@ class TurnRun {
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))
+  }
+
+  /** Reports the diagnostics of a stored turn. */
+  explain(reports: TurnReports | undefined): void {
+    const { route, isFallback } = this.attempts
+    const diagnostics = this.diagnostics?.render(route, isFallback, this.usage?.budget)
+    if (diagnostics !== undefined) reports?.explained(diagnostics)
   }
 
   /** Releases the turn's resources. If a usage record is still open, the client has disconnected. */

@@ -9,8 +9,9 @@ import {
   toolName,
 } from '../agents/definition.ts'
 import type { AttachmentType } from '../agents/definition-parts.ts'
+import type { History } from '../conversations/reader.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
-import { chooseRoutes, openPolicy } from '../models/policy.ts'
+import { chooseRoutes, explainRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import { chargeRequest, DEFINITION_BYTES_PER_REQUEST } from '../operations/access.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
@@ -22,6 +23,7 @@ import { runTool } from '../tools/run.ts'
 import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
 import { checkMessages } from './attachments/attachments.ts'
 import type { Dependencies } from './dependencies.ts'
+import { listPolicyEffects, type TurnReasons } from './diagnostics/turn-diagnostics.ts'
 import { capOutput } from './output-limit.ts'
 import { toPublicRequest } from './public-request.ts'
 import type { PlaygroundOptions } from './schema.ts'
@@ -46,6 +48,10 @@ export interface Turn {
   readonly tools: TurnTools | undefined
   readonly span: TraceSpan | undefined
   readonly endSpan: (failure: unknown) => void
+  /** The stored items that come before the turn's input in the request. */
+  readonly history?: History
+  /** Explains the route, and the agent's rules that changed the request. */
+  readonly explain: () => TurnReasons
 }
 
 /**
@@ -103,12 +109,10 @@ function createTurn(
   { saved, agent, options }: TurnSource,
 ): Turn {
   const { deps } = context
+  const wishes = { policy: agent?.policy ?? openPolicy, ownModel: agent?.definition.model }
+  const named = options?.model ?? (request.model?.startsWith(AGENT_PREFIX) ? undefined : request.model)
   const turn = {
-    routes: chooseRoutes(
-      deps.models,
-      { policy: agent?.policy ?? openPolicy, ownModel: agent?.definition.model },
-      options?.model ?? (request.model?.startsWith(AGENT_PREFIX) ? undefined : request.model),
-    ),
+    routes: chooseRoutes(deps.models, wishes, named),
     agentId: saved?.row.id,
     agentVersion: saved?.row.version,
     conversations: options?.draft === undefined ? saved?.definition.conversations : undefined,
@@ -116,22 +120,28 @@ function createTurn(
     isTraced: options?.is_traced ?? false,
   }
   const { span } = context.metadata.instrumentation
-  if (agent === undefined) return { ...turn, request, tools: undefined, span, endSpan: ignore }
+  const explainRoute = () => explainRoutes(deps.models, wishes, named)
+  if (agent === undefined) {
+    const explain = () => ({ route: explainRoute(), policy: [] })
+    return { ...turn, request, tools: undefined, span, endSpan: ignore, explain }
+  }
   const { request: agentRequest, toolNames } = toAgentRequest(
     agent,
     withCheckedAttachments(deps, agent, turn.routes[0], request),
     deps.tools,
   )
   const agentSpan = span && beginAgentSpan(span, agent)
+  const capped = capOutput(agentRequest, agent.policy.max_output_tokens)
   return {
     ...turn,
-    request: capOutput(agentRequest, agent.policy.max_output_tokens),
+    request: capped,
     tools: { ...toolNames, run: createToolRunner(context, agent.row.id, agentSpan) },
     span: agentSpan,
     endSpan(failure) {
       if (failure !== undefined) agentSpan?.fail(toServiceError(failure).reason)
       agentSpan?.end()
     },
+    explain: () => ({ route: explainRoute(), policy: listPolicyEffects(request, capped) }),
   }
 }
 
@@ -154,7 +164,7 @@ function createToolRunner(
   agentId: string,
   agentSpan: TraceSpan | undefined,
 ): TurnTools['run'] {
-  return async ({ tool, agentSchema }, call, signal) => {
+  return async ({ tool, agentSchema }, call, signal, onOutcome) => {
     const span = agentSpan?.begin(`execute_tool ${tool.name}`, 'internal', {
       'gen_ai.operation.name': 'execute_tool',
       'gen_ai.tool.name': tool.name,
@@ -166,7 +176,11 @@ function createToolRunner(
     const ids = { agentId, tenantId: caller.tenantId, requestId: metadata.requestId }
     const { line } = metadata.instrumentation
     try {
-      return await runTool(deps, { tool, argumentsText, agentSchema, span, line }, { ...ids, signal })
+      return await runTool(
+        deps,
+        { tool, argumentsText, agentSchema, span, line, onOutcome },
+        { ...ids, signal },
+      )
     } finally {
       span?.end()
     }

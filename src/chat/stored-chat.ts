@@ -1,6 +1,7 @@
 /** Answers chat requests with stored turns, whose streams can be resumed. */
 import { toSeconds } from '../agents/definition-parts.ts'
 import {
+  countResume,
   digestOf,
   type LogEntry,
   type RunModel,
@@ -118,8 +119,16 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
     })
   nameTurn(context, turn.id, turn.conversation_id)
   deps.metrics.conversations.streamResumed('chat')
+  noteResume(context, turn)
   const batches = withinStreamLimit(context, deps.conversations.followRuns(turn, 0, client))
   return toStream(toChatStream(batches, { capability: id.capability, after: id.number }))
+}
+
+/** Counts a resumed stream without delaying it; a failure must not end the stream. */
+export function noteResume({ deps, metadata }: Context, turn: TurnRow): void {
+  countResume(deps.conversations, turn.id).catch((error) =>
+    deps.log.warn({ err: error, requestId: metadata.requestId }, 'could not count a resumed stream'),
+  )
 }
 
 /** Agent keys are public, so they can read their agent's turns for only a day, and never a visitor's. */

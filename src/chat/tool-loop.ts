@@ -2,6 +2,7 @@
 import { isJsonObject, parseJson } from '../lib/formats/json.ts'
 import type { JsonSchema } from '../lib/formats/json-schema.ts'
 import type { ChatMessage, ChatRequest, Usage } from '../providers/chat-api.ts'
+import type { ToolOutcome } from '../tools/run.ts'
 import type { ServerTool } from '../tools/tools.ts'
 import type { TurnStep } from './schema.ts'
 
@@ -27,8 +28,23 @@ export interface ToolNames {
 
 export interface TurnTools extends ToolNames {
   /** Runs a tool; rejects only when the signal is aborted. */
-  readonly run: (own: OwnTool, call: ToolCall, signal: AbortSignal) => Promise<string>
+  readonly run: (
+    own: OwnTool,
+    call: ToolCall,
+    signal: AbortSignal,
+    onOutcome: (outcome: ToolOutcome) => void,
+  ) => Promise<string>
 }
+
+export interface CalledTool {
+  readonly call_id: string
+  readonly name: string
+  /** The source that defines the tool; null for a tool that does not exist. */
+  readonly origin: ServerTool['origin'] | null
+}
+
+/** Records the start of a call. The loop calls the returned function when the call has ended. */
+export type OnToolCall = (tool: CalledTool) => (outcome: ToolOutcome | 'unknown_tool') => void
 
 /** The model's answer as a message: its text, and provider fields that the next request must repeat. */
 export interface SaidMessage {
@@ -45,10 +61,12 @@ export class ToolLoop {
   /** The tools that the model may call; undefined without an agent, which allows all tools in the request. */
   readonly tools: TurnTools | undefined
   private modelCalls = 1
+  private readonly onCall: OnToolCall | undefined
 
-  constructor(request: ChatRequest, tools: TurnTools | undefined) {
+  constructor(request: ChatRequest, tools: TurnTools | undefined, onCall?: OnToolCall) {
     this.request = request
     this.tools = tools
+    this.onCall = onCall
   }
 
   get isFirst(): boolean {
@@ -120,9 +138,13 @@ export class ToolLoop {
 
   private async answer(call: ToolCall, signal: AbortSignal): Promise<string> {
     const own = this.tools?.own.get(nameOf(call))
-    if (this.tools === undefined || own === undefined)
+    const called = { call_id: call.id, name: nameOf(call), origin: own?.tool.origin ?? null }
+    const end = this.onCall?.(called)
+    if (this.tools === undefined || own === undefined) {
+      end?.('unknown_tool')
       return `Error: there is no tool '${nameOf(call)}' here. Answer without it.`
-    return this.tools.run(own, call, signal)
+    }
+    return this.tools.run(own, call, signal, (outcome) => end?.(outcome))
   }
 
   private addResults(said: SaidMessage, results: readonly { call: ToolCall; content: string }[]): void {

@@ -34,6 +34,7 @@ function createProgram(): Command {
   addConversationsCommands(
     program.command('conversations').description('list, show, export, delete and prune stored conversations'),
   )
+  addVisitorsCommands(program.command('visitors').description('find, export and erase visitors'))
   addWebhooksCommands(program.command('webhooks').description('list, create, test and delete webhooks'))
   addDataCommands(program)
   program
@@ -178,6 +179,22 @@ function addProvidersCommands(providers: Command): void {
   withJson(providers.command('test <name>'))
     .description('list the models of a provider; fail if it does not answer')
     .action(async (name, { json }) => (await load()).test(name, json))
+}
+
+function addVisitorsCommands(visitors: Command): void {
+  const load = () => import('./commands/conversations/visitors.ts')
+  withJson(visitors.command('find <text>'))
+    .description('list the visitors whose id, subject, e-mail address or name contains the text')
+    .option('--key <key>', 'only those of this parent key, given as the key or its id')
+    .action(async (text, options) => (await load()).find(text, options))
+  withJson(visitors.command('export <id>'))
+    .description('print a visitor and their turns as JSON Lines, with or without --json')
+    .action(async (id) => (await load()).exportOne(id))
+  withJson(visitors.command('erase [id]'))
+    .description('delete all data of a visitor and print a receipt; this cannot be undone')
+    .option('--receipts <file>', 'erase the visitors in these receipts again, such as after a restore')
+    .option('--yes', 'confirm the deletion')
+    .action(async (id, options) => (await load()).erase(id, options))
 }
 
 function addWebhooksCommands(webhooks: Command): void {

@@ -183,7 +183,17 @@ const AuditEvent = z
         "The key's public id, the user's email address, the id of the token's artifact, or the operating-system user who ran the command.",
     }),
     action: z.string().meta({ examples: ['key.revoke'] }),
-    target_kind: z.enum(['key', 'agent', 'file', 'artifact', 'conversation', 'user', 'provider', 'webhook']),
+    target_kind: z.enum([
+      'key',
+      'agent',
+      'file',
+      'artifact',
+      'conversation',
+      'user',
+      'provider',
+      'webhook',
+      'visitor',
+    ]),
     target_id: z.string(),
     tenant: keyId.nullable().meta({
       description: 'The target if it is a parent key, otherwise the parent key that owns the target.',

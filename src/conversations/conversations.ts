@@ -43,7 +43,7 @@ export {
   type FindAgentRetention,
   maintainConversations,
 } from './retention/maintenance.ts'
-export type { TurnRow } from './store.ts'
+export { countResume, type TurnRow } from './store.ts'
 export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
 export type { RunModel, TurnReports } from './turns/running-turn.ts'
 export type { LogEntry, LogRun } from './turns/segments.ts'
@@ -294,7 +294,7 @@ export class Conversations {
     return { running: this.running.size, waiting, isStoreUp: this.storeHealth.isUp }
   }
 
-  /** Ends the turns whose process has stopped. At the start of a single server, these are all running turns. */
+  /** Ends the turns whose process has stopped. When a single server starts, these are all running turns. */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
     if (this.isClosed) return

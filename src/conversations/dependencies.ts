@@ -27,6 +27,8 @@ export interface Dependencies {
   readonly nextPosition: () => number
   /** Whether no other server uses the database, so that every running turn in it is abandoned at the start. */
   readonly isOnlyServer: boolean
-  /** The longest time in milliseconds that `close` waits for turns to end, and again for the store; 10 seconds by default. */
+  /**
+   * Maximum milliseconds that `close` waits for turns to end, and then for the store; 10 seconds by default.
+   */
   readonly closeMs?: number
 }

@@ -30,8 +30,8 @@ export function parseEventId(text: string): EventId | undefined {
 }
 
 /**
- * Renders a chat stream: adds ids, which count from 0, to the events after number `after`, and ends like
- * every chat stream. Without a capability, the events have no ids. Waits for the capability before it reads.
+ * Renders the events after number `after` as a chat stream with ids, which count from 0. Without a
+ * capability, the events have no ids. Waits for the capability before it reads.
  * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was
  * stopped
  */
@@ -80,7 +80,7 @@ function isInterruption(run: LogRun): boolean {
   return [...entriesOf(run)].some((entry) => endOf(entry)?.interruption !== undefined)
 }
 
-/** Adds ids to events, and joins those of a batch, because each write to a client is expensive. */
+/** Adds ids to events, and joins the events of a batch, because each write to a client is expensive. */
 class EventNumbering {
   /** The number of the next event. */
   number = 0

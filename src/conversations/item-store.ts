@@ -5,7 +5,7 @@ import { type DataPlace, markDeletedData, type NewData, toDataRow } from './inli
 import type { PageOptions } from './store.ts'
 
 const TITLE_LENGTH = 80
-/** Only the start of a text is read, because splitting megabytes into characters takes long. */
+/** Only the start of a text is read, because splitting megabytes into characters takes a long time. */
 const TITLE_SOURCE_LENGTH = 1_000
 
 export type ItemRow = Selectable<ItemTable>
@@ -41,7 +41,7 @@ export function encodeItem({ dataBytes = 0, ...item }: NewItem): EncodedItem {
   return { ...item, body, name: called, bytes: Buffer.byteLength(body) + dataBytes }
 }
 
-/** Items as their rows contain them, and the blobs with their data. */
+/** Items in the form of their rows, and the blobs with their data. */
 export interface EncodedItems {
   readonly items: readonly EncodedItem[]
   readonly data: readonly NewData[]
@@ -109,7 +109,10 @@ export async function insertDataRows(
   for (const one of data) await insertRow(db, 'item_data', toDataRow(one, place))
 }
 
-/** Inserts rows for data of a turn's output. Skips known rows, because a batch whose answer was lost is repeated. */
+/**
+ * Inserts rows for the data in a turn's output. Skips existing rows, because a batch is repeated if its
+ * answer is lost.
+ */
 export async function insertTurnData(
   db: ConversationDb,
   turnId: string,

@@ -1,4 +1,4 @@
-/** Converts between the messages of a chat and the items of a conversation, which have the form of OpenAI's API. */
+/** Converts between chat messages and conversation items, which have the format of OpenAI's API. */
 import { newId, type Random } from '../lib/ids.ts'
 import type { ChatMessage } from '../providers/chat-api.ts'
 import type { ItemRow, NewItem } from './item-store.ts'

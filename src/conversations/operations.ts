@@ -1,4 +1,4 @@
-/** Defines the operations of the Conversations API, which has the form of OpenAI's. */
+/** Defines the operations of the Conversations API, which is compatible with OpenAI's. */
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { actorOf } from '../identity/audit.ts'
@@ -90,7 +90,8 @@ export const conversationsOperations = {
     http: { method: 'GET', path: '/v1/conversations' },
     docs: {
       summary: 'List your conversations, newest first',
-      description: 'The filters apply together. Those of turns and ratings must apply to the same turn.',
+      description:
+        'A conversation must match all filters. One turn must match all filters of turns and ratings.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationListQuery,
@@ -105,7 +106,7 @@ export const conversationsOperations = {
     docs: {
       summary: 'Export conversations as JSON Lines, oldest first',
       description:
-        'Sends one line for each turn, with its items, ratings, diagnostics and conversation, while it reads them. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
+        'Streams one line for each turn, with its items, ratings, diagnostics and conversation. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationExportQuery,
@@ -117,7 +118,7 @@ export const conversationsOperations = {
   ratings: query({
     http: { method: 'GET', path: '/v1/conversations/ratings' },
     docs: {
-      summary: 'Sum the ratings by day, agent or version',
+      summary: 'Count ratings by day, agent or version',
       description: 'A rating counts on the UTC day on which it was first given.',
     },
     input: RatingsQuery,
@@ -147,7 +148,7 @@ export const conversationsOperations = {
   delete: mutation({
     http: { method: 'DELETE', path: '/v1/conversations/{conversation_id}' },
     docs: {
-      summary: 'Delete a conversation with its items',
+      summary: 'Delete a conversation and its items',
       description: 'Cancels a running response of the conversation first.',
       failures: notFound,
     },
@@ -180,7 +181,7 @@ export const conversationsOperations = {
 
   getItem: query({
     http: { method: 'GET', path: '/v1/conversations/{conversation_id}/items/{item_id}' },
-    docs: { summary: 'Get an item of a conversation', failures: { 404: 'The item does not exist.' } },
+    docs: { summary: 'Get an item from a conversation', failures: { 404: 'The item does not exist.' } },
     input: ItemReference,
     output: ListedItem,
     run: async ({ context, input }) => {
@@ -191,7 +192,7 @@ export const conversationsOperations = {
 
   deleteItem: mutation({
     http: { method: 'DELETE', path: '/v1/conversations/{conversation_id}/items/{item_id}' },
-    docs: { summary: 'Delete an item of a conversation', failures: { 404: 'The item does not exist.' } },
+    docs: { summary: 'Delete an item from a conversation', failures: { 404: 'The item does not exist.' } },
     input: ItemReference,
     output: ConversationObject,
     run: ({ context: { deps, caller }, input }) => deleteItem(deps, caller.tenantId, input),
@@ -234,7 +235,7 @@ export const conversationsOperations = {
 
   deleteNote: mutation({
     http: { method: 'DELETE', path: '/v1/conversations/{conversation_id}/notes/{note_id}' },
-    docs: { summary: 'Delete a note of a conversation', failures: { 404: 'The note does not exist.' } },
+    docs: { summary: 'Delete a note from a conversation', failures: { 404: 'The note does not exist.' } },
     input: NoteReference,
     output: NoteDeleted,
     run: ({ context: { deps, caller }, input }) => deleteNote(deps, caller.tenantId, input),
@@ -266,7 +267,7 @@ export const conversationsOperations = {
     docs: {
       summary: 'Rate a turn',
       description:
-        'Replaces the earlier rating of the same source: the visitor, the users of the console, or clients with a parent key.',
+        'Replaces the earlier rating from the same source: the visitor, the users of the console, or clients with a parent key.',
       failures: {
         404: 'The turn does not exist.',
         409: 'The turn is still running (`turn_running`).',

@@ -1,4 +1,4 @@
-/** Lists, exports and deletes the conversations of all tenants for the operator's commands. */
+/** Lists, exports, deletes and erases the conversations of all tenants, for the operator's commands and erasures. */
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { type ConversationDatabase, createConversationStorage } from '../db/open.ts'
@@ -16,8 +16,25 @@ export { type ConversationFilter, findAnyConversation, listAnyConversations } fr
 export { readFilter } from './admin/log.ts'
 export { ItemData } from './inline-data/item-data.ts'
 export { renderConversations } from './requests.ts'
+export {
+  claimErasure,
+  deleteVisitor,
+  type ErasureCounts,
+  type ErasureRow,
+  eraseConversations,
+  findErasure,
+  findErasureOf,
+  finishErasure,
+  insertErasure,
+  isErased,
+  listConversationIds,
+  listUnfinishedErasures,
+  noCounts,
+} from './retention/erasure.ts'
+export { countConversations, findVisitor, listVisitorRows, type OwnedVisitor } from './retention/visitors.ts'
 export { rebuildIndex } from './search/index-rows.ts'
 export type { ConversationRow } from './store.ts'
+export { prepareDeletion } from './webhooks/events.ts'
 
 /** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */
 export async function deleteAnyConversation(

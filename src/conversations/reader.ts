@@ -9,14 +9,14 @@ import { conversationNotFound, IDEMPOTENCY_SECONDS } from './turns/acceptance.ts
 import { toStoreFailure } from './turns/failures.ts'
 import {
   findMainTurn,
+  type History,
   type HistoryLimits,
   readChain,
   readConversation,
   readVisitorConversation,
-  type StoredItem,
 } from './turns/history.ts'
 
-export type { HistoryLimits, StoredItem } from './turns/history.ts'
+export type { History, HistoryLimits, StoredItem } from './turns/history.ts'
 
 type ReaderDependencies = Pick<Dependencies, 'config' | 'storage' | 'clock'> & { readonly data: ItemData }
 
@@ -70,19 +70,20 @@ export class ConversationReader {
   async readHistory(
     from: { readonly previous: TurnRow } | { readonly conversationId: string },
     limits: HistoryLimits,
-  ): Promise<StoredItem[]> {
+  ): Promise<History> {
     const { read } = await this.deps.storage.open()
-    const items =
+    const history =
       'previous' in from
         ? await readChain(read, from.previous, limits)
         : await readConversation(read, from.conversationId, limits)
-    return this.deps.data.restoreItems(items)
+    return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 
   /** Returns the items of a visitor's conversation that the next turn sends to the model. */
-  async readVisitorHistory(conversationId: string, limits: HistoryLimits): Promise<StoredItem[]> {
+  async readVisitorHistory(conversationId: string, limits: HistoryLimits): Promise<History> {
     const { read } = await this.deps.storage.open()
-    return this.deps.data.restoreItems(await readVisitorConversation(read, conversationId, limits))
+    const history = await readVisitorConversation(read, conversationId, limits)
+    return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 
   async isOwned(tenantId: string, id: string): Promise<boolean> {

@@ -12,14 +12,14 @@ const ItemDetails = z.strictObject({
   created_at: z.int().meta({ description: 'Unix seconds.' }),
 })
 
-/** An item in the form of OpenAI's API; unknown parts are passed through. */
+/** An item in the format of OpenAI's API; unknown parts are passed through. */
 export const ListedItem = z
   .looseObject({
     id: z.string(),
     type: z.string(),
     status: z.string().optional(),
     parley: ItemDetails.optional().meta({
-      description: 'Fields of Parley in the items of a conversation; absent elsewhere.',
+      description: "Fields that only Parley has; present only in a conversation's items.",
     }),
   })
   .meta({ id: 'ConversationItem' })
@@ -101,7 +101,9 @@ const TurnStatus = z.enum(['queued', 'in_progress', 'completed', 'incomplete', '
 const VisitorDetails = z.strictObject({
   id: z.string(),
   kind: z.enum(['anonymous', 'verified', 'named']),
-  subject: z.string().meta({ description: 'Identifies the visitor; the `id` of an anonymous visitor.' }),
+  subject: z
+    .string()
+    .meta({ description: 'Identifies the visitor. For an anonymous visitor, it equals `id`.' }),
   name: z.string().nullable(),
 })
 
@@ -110,7 +112,7 @@ const Details = z.strictObject({
   visitor: VisitorDetails.nullable().meta({ description: 'Null for a conversation without a visitor.' }),
   channel: z.enum(['widget', 'api', 'console']),
   mode: z.enum(['model', 'waiting', 'person']),
-  assignee: z.string().nullable().meta({ description: 'The person who answers; null while the model does.' }),
+  assignee: z.string().nullable().meta({ description: 'Person who answers; null while the model answers.' }),
   title: z.string().nullable().meta({ description: 'The first 80 characters of the first message.' }),
   tags: z.array(z.string()),
   turns: z.int(),
@@ -120,7 +122,7 @@ const Details = z.strictObject({
   last_status: TurnStatus.nullable().meta({ description: 'Status of the last turn; null without turns.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
-  cost_micros: z.int().nullable().meta({ description: 'Millionths of the currency; null if not known.' }),
+  cost_micros: z.int().nullable().meta({ description: 'Millionths of the currency; null if unknown.' }),
   last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
   expires_at: z.int().meta({ description: 'Unix seconds at which the conversation is deleted.' }),
 })
@@ -131,7 +133,7 @@ export const ConversationObject = z
     object: z.literal('conversation'),
     created_at: z.int().meta({ description: 'Unix seconds.' }),
     metadata: z.record(z.string(), z.string()),
-    parley: Details.optional().meta({ description: 'Fields of Parley; absent for agent keys.' }),
+    parley: Details.optional().meta({ description: 'Fields that only Parley has; absent for agent keys.' }),
   })
   .meta({ id: 'Conversation' })
 export type ConversationObject = z.infer<typeof ConversationObject>
@@ -194,7 +196,7 @@ const turnFields = {
   first_event_ms: z.int().nullable(),
   duration_ms: z.int().nullable(),
   request_id: z.string(),
-  ratings: z.array(Rating).meta({ description: 'At most one of each source.' }),
+  ratings: z.array(Rating).meta({ description: 'At most one from each source.' }),
   created_at: z.int().meta({ description: 'Unix seconds.' }),
   ended_at: z.int().nullable().meta({ description: 'Unix seconds; null while the turn runs.' }),
 }
@@ -206,7 +208,8 @@ export const TurnDetails = z
   .strictObject({
     ...turnFields,
     diagnostics: z.record(z.string(), z.unknown()).meta({
-      description: 'What is stored about the run, such as `attempts`, the number of calls of the model.',
+      description:
+        'Explains the run: the route, the attempts, the fallback, policy, history, tools, budget, tokens, times and resumes (docs/conversations.md).',
     }),
   })
   .meta({ id: 'TurnDetails' })

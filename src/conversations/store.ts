@@ -1,6 +1,12 @@
 /** Reads and writes the rows of conversations, turns, items and events. */
 import { type Insertable, type Selectable, sql } from 'kysely'
-import { type ConversationDb, type ConversationTable, insertRow, type TurnTable } from '../db/open.ts'
+import {
+  type ConversationDb,
+  type ConversationStorage,
+  type ConversationTable,
+  insertRow,
+  type TurnTable,
+} from '../db/open.ts'
 import { markDeletedData } from './inline-data/data-rows.ts'
 import { sumRatings } from './ratings/rows.ts'
 import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segments.ts'
@@ -101,7 +107,7 @@ export async function insertSegments(db: ConversationDb, segments: readonly Turn
     await db
       .insertInto('turn_events')
       .values(rows.slice(at, at + ROWS_PER_STATEMENT))
-      // A transaction that was committed before its answer was lost is repeated.
+      // The transaction is repeated if its answer is lost after the commit.
       .onConflict((conflict) => conflict.doNothing())
       .execute()
 }
@@ -206,7 +212,10 @@ export async function sumTenantBytes(db: ConversationDb, tenant: string): Promis
   return Number(bytes)
 }
 
-/** Deletes a turn with its items and events. Its conversation stays, and later turns continue the turn before it. */
+/**
+ * Deletes a turn with its items and events. Its conversation remains, and later turns follow the turn before
+ * it.
+ */
 export async function deleteTurn(
   db: ConversationDb,
   { id, conversation_id, previous_id }: Pick<TurnRow, 'id' | 'conversation_id' | 'previous_id'>,
@@ -334,4 +343,18 @@ export async function requestCancel(db: ConversationDb, turnId: string): Promise
     .where('id', '=', turnId)
     .where('status', '=', 'in_progress')
     .execute()
+}
+
+/** Counts one resumption of a turn's stream. */
+export async function countResume({ storage }: ResumedStore, turnId: string): Promise<void> {
+  const { write } = await storage.open()
+  await write
+    .updateTable('turns')
+    .set((eb) => ({ resumes: eb('resumes', '+', 1) }))
+    .where('id', '=', turnId)
+    .execute()
+}
+
+interface ResumedStore {
+  readonly storage: ConversationStorage
 }

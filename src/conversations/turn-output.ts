@@ -1,4 +1,4 @@
-/** Renders the items that a turn produced from its log, always in the same way. */
+/** Builds a turn's items from its log; repeated calls return the same items. */
 import { createHash } from 'node:crypto'
 import { parseJson } from '../lib/formats/json.ts'
 import { newId, type Random } from '../lib/ids.ts'
@@ -70,7 +70,10 @@ export interface TurnOutput {
 
 const noEvents: OnEvent = () => {}
 
-/** The items of a turn: calls of server tools with their results, then the answer. `segments` are its whole log. */
+/**
+ * Returns a turn's items: server tool calls with their results, then the answer. `segments` contains the
+ * turn's whole log.
+ */
 export function renderOutput(turnId: string, segments: Iterable<Uint8Array>): TurnOutput {
   const reader = new OutputReader(turnId)
   for (const segment of segments) reader.take(segment)

@@ -14,6 +14,7 @@ export type {
   ConversationNoteTable,
   ConversationTable,
   ConversationTables,
+  ErasureTable,
   ItemDataTable,
   ItemTable,
   Procedure,

@@ -272,7 +272,16 @@ export interface AuditEventTable {
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string
-  target_kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider' | 'webhook'
+  target_kind:
+    | 'key'
+    | 'agent'
+    | 'file'
+    | 'artifact'
+    | 'conversation'
+    | 'user'
+    | 'provider'
+    | 'webhook'
+    | 'visitor'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */

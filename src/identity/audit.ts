@@ -38,6 +38,7 @@ export const auditActions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'visitor.erase',
   'webhook.create',
   'webhook.update',
   'webhook.delete',
@@ -49,7 +50,16 @@ export const auditActions = [
 export interface AuditEvent {
   readonly action: (typeof auditActions)[number]
   readonly target: {
-    readonly kind: 'key' | 'agent' | 'file' | 'artifact' | 'conversation' | 'user' | 'provider' | 'webhook'
+    readonly kind:
+      | 'key'
+      | 'agent'
+      | 'file'
+      | 'artifact'
+      | 'conversation'
+      | 'user'
+      | 'provider'
+      | 'webhook'
+      | 'visitor'
     readonly id: string
   }
   /** Public id of the parent key that is or owns the target; null if no key does. */

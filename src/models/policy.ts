@@ -62,6 +62,48 @@ export function findDefaultModel(
   return common === undefined ? undefined : { route: common, source: 'none' }
 }
 
+/** A model that a turn did not use, and why. */
+export interface SkippedModel {
+  /** Null for a model id whose provider is unknown. */
+  readonly provider: string | null
+  readonly model: string
+  readonly why: 'not_allowed' | 'not_available' | 'breaker_open'
+}
+
+export interface RouteReasons {
+  /** The model that the request names; null if it names none. */
+  readonly requested: string | null
+  /** The source of the model choice; `default` is the default of the providers or of the allowed models. */
+  readonly source: 'request' | 'policy' | 'definition' | 'default'
+  readonly skipped: readonly SkippedModel[]
+}
+
+/** Explains the choice of `chooseRoutes`. */
+export function explainRoutes(
+  models: ModelCatalogue,
+  wishes: ModelWishes,
+  named: string | null | undefined,
+): RouteReasons {
+  const { policy, ownModel } = wishes
+  const { default_model: byPolicy, fallback_models: fallbacks } = policy
+  const missing = fallbacks.filter(({ provider, model }) => models.findRoute(provider, model) === undefined)
+  const unusedFallbacks = missing.map((one) => ({ ...one, why: 'not_available' as const }))
+  if (named != null) return { requested: named, source: 'request', skipped: unusedFallbacks }
+  const source = sources[findDefaultModel(models, wishes)?.source ?? 'none']
+  const skipped: SkippedModel[] = []
+  if (source !== 'policy' && byPolicy !== null) skipped.push({ ...byPolicy, why: 'not_available' })
+  if (source === 'default' && ownModel !== undefined) skipped.push(explainOwn(models, ownModel))
+  return { requested: null, source, skipped: [...skipped, ...unusedFallbacks] }
+}
+
+const sources = { policy: 'policy', yaml: 'definition', none: 'default' } as const
+
+function explainOwn(models: ModelCatalogue, id: string): SkippedModel {
+  const route = models.resolve(id)
+  if (route === undefined) return { provider: null, model: id, why: 'not_available' }
+  return { provider: route.backend.name, model: route.model, why: 'not_allowed' }
+}
+
 /**
  * Returns the requested or default model, followed by the fallbacks. @throws ServiceError if the model does
  * not exist or is not allowed.

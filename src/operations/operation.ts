@@ -60,7 +60,7 @@ export interface RequestOptions<D = never, C extends AnyCaller = AnyCaller> {
 }
 
 interface ResponseOptions {
-  readonly status?: 201
+  readonly status?: 201 | 202
   /** Set for a response with a stored file; lists the media types for the OpenAPI document. */
   readonly download?: readonly string[]
   /** Set for a file that the server generates while sending it; states the media type. */

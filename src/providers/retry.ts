@@ -35,11 +35,19 @@ export class Attempts {
   private position = 0
   private isCommitted = false
   private retriesLeft: number
+  private readonly onSkipped: ((route: ModelRoute) => void) | undefined
 
-  constructor(deps: AttemptDeps, routes: Routes, beginCall: BeginCall) {
+  /** `onSkipped` is called for each model that gets no request because its circuit breaker is open. */
+  constructor(
+    deps: AttemptDeps,
+    routes: Routes,
+    beginCall: BeginCall,
+    onSkipped?: (route: ModelRoute) => void,
+  ) {
     this.deps = deps
     this.routes = routes
     this.beginCall = beginCall
+    this.onSkipped = onSkipped
     this.retriesLeft = deps.config.limits.backendAttempts - 1
   }
 
@@ -72,7 +80,7 @@ export class Attempts {
         } finally {
           share?.release()
         }
-      }
+      } else this.onSkipped?.(this.route)
       this.meter.fallbacks.inc()
       this.position += 1
     }

@@ -2,7 +2,7 @@
 import type { Dependencies } from '../chat/dependencies.ts'
 import { assertMayName, mayRead } from '../chat/stored-chat.ts'
 import { conversationLocked, type TurnPlan, type TurnRow } from '../conversations/conversations.ts'
-import type { HistoryLimits, StoredItem } from '../conversations/reader.ts'
+import type { History, HistoryLimits, StoredItem } from '../conversations/reader.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { CallContext, Caller } from '../operations/operation.ts'
 import { conversationIdOf } from './answer.ts'
@@ -15,10 +15,12 @@ type Input = NonNullable<ResponsesRequest['input']>
 export interface Preceding {
   readonly place: Pick<TurnPlan, 'conversationId' | 'previous' | 'revision'>
   /** The items before the input, oldest first. */
-  readonly history: readonly StoredItem[]
+  readonly history: History
   /** Whether the request has no input and continues an interrupted response. */
   readonly isContinuation: boolean
 }
+
+const noHistory: History = { items: [], leftOut: 0 }
 
 /**
  * Reads the response, conversation or `turn` that the request continues.
@@ -38,7 +40,7 @@ export async function findPreceding(
   const main = named === undefined ? undefined : await reader.findMainTurn(tenantId, named)
   const isContinuation = assertInput(request, previous ?? main?.turn)
   if (named === undefined || main === undefined)
-    return { place: { conversationId: undefined, previous: undefined }, history: [], isContinuation }
+    return { place: { conversationId: undefined, previous: undefined }, history: noHistory, isContinuation }
   // The rest of the newest answer belongs to the main line, like its start.
   const isMain = conversationId !== undefined || (isContinuation && previous?.id === main.turn?.id)
   const place = isMain

@@ -1,6 +1,6 @@
 /** Reads, replays, cancels and deletes stored responses. */
 import type { Dependencies } from '../chat/dependencies.ts'
-import { mayRead } from '../chat/stored-chat.ts'
+import { mayRead, noteResume } from '../chat/stored-chat.ts'
 import { withinStreamLimit } from '../chat/stream-quotas.ts'
 import type { TurnRow } from '../conversations/conversations.ts'
 import { isInput, toListedItem } from '../conversations/items.ts'
@@ -44,7 +44,10 @@ export async function getResponse(
     return isStream ? streamItems(view, turn, items) : renderItems(view, turn, items)
   }
   if (!isStream) return renderResponse(view, await conversations.readSoFar(turn))
-  if (startingAfter !== undefined) context.deps.metrics.conversations.streamResumed('responses')
+  if (startingAfter !== undefined) {
+    context.deps.metrics.conversations.streamResumed('responses')
+    noteResume(context, turn)
+  }
   const entries = withinStreamLimit(context, conversations.follow(turn, 0, client))
   return streamResponse(view, entries, startingAfter ?? -1)
 }

@@ -73,7 +73,7 @@ export async function respondStored(
   if (earlier !== undefined) return attach(context, earlier, request, client)
   for (let starts = 1; ; starts++) {
     const prepared = await prepare(context, request, agent, turn)
-    const chat = await prepareTurn(context, prepared.chat)
+    const chat = { ...(await prepareTurn(context, prepared.chat)), history: prepared.preceding.history }
     const plan = toPlan(context, request, { agent, storing, idempotency, prepared })
     const run: RunModel = (signal, reports) => runTurn(context, chat, signal, reports)
     const started = await startOrJoin(context, plan, run).catch((error: unknown) => {
@@ -109,7 +109,8 @@ async function prepare(
     limits: agent?.definition.conversations?.history ?? DEFAULT_HISTORY,
     turn,
   })
-  const { history, isContinuation } = preceding
+  const { isContinuation } = preceding
+  const { items: history } = preceding.history
   const given = await resolveReferences(context, request.input ?? [], history)
   const items = isContinuation ? [continuationItem(random)] : toInputItems(given, random)
   const input = isContinuation ? items.map(({ body }) => body) : given

@@ -19,6 +19,7 @@ import { responsesOperations } from '../responses/operations.ts'
 import { usageOperations } from '../usage/operations.ts'
 import { feedOperations, visitorOperations } from '../visitors/operations.ts'
 import { withVisitors } from '../visitors/own-conversations.ts'
+import { erasuresOperations, visitorsOperations } from '../visitors/owner-operations.ts'
 import { webhooksOperations } from '../webhooks/operations.ts'
 import type { Deps } from './dependencies.ts'
 
@@ -37,6 +38,8 @@ const api = {
   conversations: { ...withVisitors(conversationsOperations), ...feedOperations },
   usage: usageOperations,
   visitor: visitorOperations,
+  visitors: visitorsOperations,
+  erasures: erasuresOperations,
   webhooks: webhooksOperations,
 } satisfies Operations<Deps>
 

@@ -39,6 +39,7 @@ import type { HostTools } from '../tools/host-tools.ts'
 import { startMcpServers } from '../tools/mcp.ts'
 import { createToolbox, type Toolbox } from '../tools/tools.ts'
 import { createUsageTracker } from '../usage/tracker.ts'
+import { Erasures } from '../visitors/erasures.ts'
 import { Followers } from '../visitors/followers.ts'
 import { createVisitorTokens } from '../visitors/tokens.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
@@ -139,7 +140,10 @@ function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>)
 }
 
 function createConversations(
-  deps: Pick<Deps, 'config' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'> & {
+  deps: Pick<
+    Deps,
+    'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs'
+  > & {
     readonly bus: Bus
     readonly isOnlyServer: boolean
     readonly webhooks: WebhookService
@@ -155,7 +159,14 @@ function createConversations(
   })
   const onAgentDeleted: Deps['onAgentDeleted'] = (tenantId, agentId) =>
     conversations.deleteOfAgent(tenantId, agentId)
-  return { conversations, onAgentDeleted }
+  const erasures = new Erasures({
+    ...deps,
+    storage: deps.webhooks.storage,
+    dropDeleted: () => conversations.data.dropDeleted(),
+    cancelTurnsOf: (id) => conversations.cancelTurnsOf(id),
+    onErased: () => conversations.quota.forget(),
+  })
+  return { conversations, onAgentDeleted, erasures }
 }
 
 function createWebhooks(

@@ -156,6 +156,7 @@ async function startService(
     throw error
   })
   deps.webhooks.deliverer.start()
+  deps.erasures.start()
   const stopMaintenance = startMaintenance({ ...deps, db: opened.backgroundDb })
 
   async function stop(): Promise<void> {
@@ -164,6 +165,7 @@ async function startService(
     const stopped = deps.artifacts.processing.close()
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()
+    await deps.erasures.close()
     await deps.webhooks.deliverer.close()
     await deps.conversations.close()
     await closeSources(deps)

@@ -16,7 +16,11 @@ export interface ToolCallRequest {
   readonly agentSchema: JsonSchema | undefined
   readonly span: TraceSpan | undefined
   readonly line: object
+  /** Called with `ok`, or with the reason why the tool failed. */
+  readonly onOutcome?: (outcome: ToolOutcome) => void
 }
+
+export type ToolOutcome = 'ok' | 'invalid_arguments' | 'tool_error' | 'timeout' | 'cancelled' | 'tool_failed'
 
 interface Dependencies {
   readonly log: Logger
@@ -28,7 +32,7 @@ export async function runTool(
   request: ToolCallRequest,
   context: ToolCallContext,
 ): Promise<string> {
-  const { tool, argumentsText, agentSchema, span } = request
+  const { tool, argumentsText, agentSchema } = request
   context.signal.throwIfAborted()
   const rules = [
     ...(tool.inputSchema === undefined ? [] : [{ schema: tool.inputSchema, origin: tool.origin }]),
@@ -36,7 +40,7 @@ export async function runTool(
   ]
   const read = readArguments(argumentsText, rules)
   if ('problem' in read) {
-    span?.fail('invalid_arguments')
+    fail(request, 'invalid_arguments')
     return `Error: the arguments of '${tool.name}' are invalid: ${read.problem}`
   }
   const answer = await answerInTime(deps, request, read.args, context)
@@ -45,10 +49,11 @@ export async function runTool(
 
 async function answerInTime(
   { config, log }: Dependencies,
-  { tool, span, line }: ToolCallRequest,
+  request: ToolCallRequest,
   args: Readonly<Record<string, unknown>>,
   context: ToolCallContext,
 ): Promise<ToolAnswer> {
+  const { tool, line } = request
   const { toolMs } = config.timings
   const problem = `the tool '${tool.name}' did not respond within ${toolMs / 1000} seconds`
   const tooLate = new DOMException(problem, 'TimeoutError')
@@ -64,10 +69,11 @@ async function answerInTime(
   try {
     const running = tool.run(args, { ...context, signal })
     const answer = await Promise.race([running, ended])
-    if ('problem' in answer) span?.fail('tool_error')
+    if ('problem' in answer) fail(request, 'tool_error')
+    else request.onOutcome?.('ok')
     return answer
   } catch (thrown) {
-    span?.fail(thrown === tooLate ? 'timeout' : context.signal.aborted ? 'cancelled' : 'tool_failed')
+    fail(request, thrown === tooLate ? 'timeout' : context.signal.aborted ? 'cancelled' : 'tool_failed')
     if (thrown === tooLate) {
       log.warn(where, 'tool timed out')
       return { problem }
@@ -79,6 +85,11 @@ async function answerInTime(
     clearTimeout(timer)
     context.signal.removeEventListener('abort', leave)
   }
+}
+
+function fail({ span, onOutcome }: ToolCallRequest, outcome: ToolOutcome): void {
+  span?.fail(outcome)
+  onOutcome?.(outcome)
 }
 
 const MAX_RESULT_BYTES = 64 * 1024

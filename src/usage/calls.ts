@@ -1,4 +1,5 @@
 /** Lists and exports individual calls that are still within the retention time, newest first. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { toPage } from '../lib/page.ts'
@@ -10,7 +11,7 @@ import {
   type UsageCallQuery,
   type UsageExportQuery,
 } from './schema.ts'
-import { type CallRange, listCalls, type UsageCallRow } from './store.ts'
+import { type CallRange, listCalls, sumByDay, type UsageCallRow, type UsageDayRow } from './store.ts'
 import { firstCallIdAt, type UsageTracker } from './tracker.ts'
 
 const callId = /^\d{15}-\w{6}-[0-9a-z]{1,11}$/
@@ -74,6 +75,32 @@ function renderCall(row: UsageCallRow): UsageCall {
     failed_attempts:
       row.failed_attempts === null ? [] : z.array(FailedAttempt).parse(JSON.parse(row.failed_attempts)),
   }
+}
+
+/** Number of calls that a sum reads per query. */
+const SUM_SIZE = 1_000
+
+/** Sums a tenant's matching calls by day, agent and model, in parts, so that other requests run in between. */
+export async function* sumMatchingCalls(
+  db: Dependencies['db'],
+  tenantId: string,
+  { from, to, agent, model, status }: CallDays,
+): AsyncGenerator<UsageDayRow[]> {
+  const range = { tenantId, from: firstIdFrom(from), before: firstIdAfter(to) }
+  for (let after: string | undefined; ; ) {
+    const filter = { agent_id: agent, model, status }
+    const { rows, unreadAfter } = await listCalls(db, { ...range, after }, filter, SUM_SIZE)
+    yield sumByDay(rows)
+    after = rows.length === SUM_SIZE ? rows.at(-1)?.id : unreadAfter
+    if (after === undefined) return
+    await nextTurn()
+  }
+}
+
+/** First and last day (UTC), and filters. */
+interface CallDays extends Pick<UsageCallQuery, 'agent' | 'model' | 'status'> {
+  readonly from: string
+  readonly to: string
 }
 
 /** Number of calls that an export reads per query. */

@@ -29,6 +29,10 @@ export const UsageQuery = z.strictObject({
   model: modelId()
     .optional()
     .meta({ description: "The provider's model id; counts only calls to this model." }),
+  status: label().min(1).optional().meta({
+    description:
+      'Counts only calls with this outcome: `ok`, `left` (the client disconnected) or the reason of a failure. The sums then include only calls that `PARLEY_USAGE_RETENTION_DAYS` has not deleted.',
+  }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
 
@@ -174,6 +178,9 @@ export const UsageList = z
     to: z.iso.date(),
     data: z.array(UsageEntry),
     total: UsageSums,
+    kept_days: z.int().optional().meta({
+      description: 'Present with `status`: the server deletes calls after this number of days.',
+    }),
   })
   .meta({ id: 'UsageList' })
 export type UsageList = z.infer<typeof UsageList>

@@ -12,7 +12,7 @@ import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
 import { createBudgetEnforcer, type Reservation } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
-import { countAnswer, countFailure, isCount, type UsedTokens } from './grants.ts'
+import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from './grants.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 import type { Promptlike } from './token-bounds.ts'
@@ -148,6 +148,8 @@ export class UsageRecord implements AsyncDisposable {
   private reservation: Reservation | undefined
   private settling: Promise<void> = Promise.resolve()
   private isRejected = false
+  /** Tokens reserved and used in all budgets; undefined if no budget applies. */
+  budget: { reserved: number; settled: number } | undefined
   private hasBudget = false
 
   constructor(start: CallStart, options: RecordOptions) {
@@ -179,6 +181,10 @@ export class UsageRecord implements AsyncDisposable {
     }
     this.attempts += 1
     this.hasBudget ||= this.reservation !== undefined
+    if (this.reservation !== undefined) {
+      this.budget ??= { reserved: 0, settled: 0 }
+      this.budget.reserved += reservedTokens(this.reservation.grant)
+    }
     return this.reservation?.grant.outputTokens
   }
 
@@ -223,6 +229,7 @@ export class UsageRecord implements AsyncDisposable {
 
   private settle(reservation: Reservation, used: UsedTokens): void {
     this.add(used)
+    if (this.budget !== undefined) this.budget.settled += used.prompt + used.completion
     this.reservation = undefined
     const settled = reservation.settle(used.prompt + used.completion).catch(this.options.onUnsettled)
     this.settling = Promise.all([this.settling, settled]).then(() => {})

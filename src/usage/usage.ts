@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { addToCounter, listCounters } from './budget-store.ts'
+import { sumMatchingCalls } from './calls.ts'
 import { addDays, countDays, dayOf, startOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
@@ -25,7 +26,7 @@ export interface Entry extends UsageEntry {
  * days is invalid or too long.
  */
 export async function readUsage(
-  deps: Pick<Dependencies, 'db' | 'clock'> & { readonly usage: UsageTracker },
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock'> & { readonly usage: UsageTracker },
   tenantIds: readonly string[],
   query: Omit<UsageQuery, 'group_by'> & { readonly group_by: Grouping },
 ): Promise<Omit<UsageList, 'data'> & { data: Entry[] }> {
@@ -36,14 +37,31 @@ export async function readUsage(
   const groups = new Map<string, Group>()
   const total = new Sum()
   for (const tenantId of tenantIds) {
-    for (const row of await listDays(deps.db, tenantId, from, to, query)) {
-      groupFor(groups, row, query.group_by).sum.add(row)
-      total.add(row)
+    for await (const rows of listSums(deps.db, tenantId, from, to, query)) {
+      for (const row of rows) {
+        groupFor(groups, row, query.group_by).sum.add(row)
+        total.add(row)
+      }
     }
     // Yields to other requests between tenants.
     if (tenantIds.length > 1) await setImmediate()
   }
-  return { object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() }
+  return {
+    ...{ object: 'list', from, to, data: listEntries(groups, query.group_by), total: total.render() },
+    ...(query.status !== undefined && { kept_days: deps.config.usageRetentionDays }),
+  }
+}
+
+/** Reads daily sums; these do not contain outcomes, so sums of one outcome are computed from the calls. */
+async function* listSums(
+  db: Database,
+  tenantId: string,
+  from: string,
+  to: string,
+  { agent, model, status }: Pick<UsageQuery, 'agent' | 'model' | 'status'>,
+): AsyncGenerator<UsageDayRow[]> {
+  if (status === undefined) yield await listDays(db, tenantId, from, to, { agent, model })
+  else yield* sumMatchingCalls(db, tenantId, { from, to, agent, model, status })
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Accepts the attachments of visitors' messages, and returns them to their visitor. */
+/** Checks the attachments of visitors' messages, and returns stored ones. */
 import type { z } from 'zod'
 import type { Agent } from '../agents/cache.ts'
 import { attachmentBytesOf } from '../agents/definition-parts.ts'
@@ -27,7 +27,7 @@ export function assertAttachments(
   })
 }
 
-/** Creates the item of a visitor's message. */
+/** Converts a visitor's message to an item. */
 export function toMessageItem(
   { deps }: Context,
   { text, attachments = [], client_id: clientId }: Pick<SendInput, 'text' | 'attachments' | 'client_id'>,

@@ -1,6 +1,7 @@
 /** Lists the dependencies of the visitors module. */
 import type { Dependencies as ChatDependencies } from '../chat/dependencies.ts'
 import type { Database } from '../db/database.ts'
+import type { Erasures } from './erasures.ts'
 import type { Followers } from './followers.ts'
 import type { VisitorTokens } from './tokens.ts'
 
@@ -10,4 +11,5 @@ export interface Dependencies extends ChatDependencies {
   readonly nextPosition: () => number
   readonly visitorTokens: VisitorTokens
   readonly followers: Followers
+  readonly erasures: Erasures
 }

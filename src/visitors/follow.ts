@@ -12,7 +12,7 @@ import { type AgentCaller, type CallContext, type Caller, EventStream } from '..
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
-import { findOwnConversation } from './visitors.ts'
+import { assertNotErased, findOwnConversation } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -21,14 +21,14 @@ interface FollowQuery {
   readonly cursor?: string | undefined
 }
 
-/** Follows a conversation of the calling visitor. @throws ServiceError */
+/** Follows one of the calling visitor's conversations. @throws ServiceError */
 export async function followOwn(
   context: CallContext<AgentCaller, Dependencies>,
   query: FollowQuery,
   client: AbortSignal,
 ): Promise<AsyncGenerator<FeedEvent, void, void>> {
   await findOwnConversation(context, query.conversation)
-  // The feed of a visitor contains only items that visitors receive.
+  // A visitor's feed contains only items that visitors may see.
   const events = (await follow(context, query, client, true)) as AsyncGenerator<FeedEvent, void, void>
   return counted(context, events)
 }
@@ -40,9 +40,11 @@ export async function streamEvents(
   client: AbortSignal,
 ): Promise<EventStream> {
   const isVisitor = context.caller.kind === 'agent'
-  if (isVisitor)
-    await findOwnConversation(context as CallContext<AgentCaller, Dependencies>, query.conversation)
-  else await assertOwned(context, query.conversation)
+  if (isVisitor) {
+    const own = context as CallContext<AgentCaller, Dependencies>
+    await assertNotErased(own)
+    await findOwnConversation(own, query.conversation)
+  } else await assertOwned(context, query.conversation)
   const events = encode(await follow(context, query, client, isVisitor))
   return new EventStream(counted(context, events), (failure) =>
     Buffer.from(
@@ -63,7 +65,7 @@ async function follow(
   return followConversation({ conversations, conversationId, from, isVisitor, signal })
 }
 
-/** Counts a feed only once it is read, because a feed that is never read would never be released. */
+/** Counts a feed when its reading starts, because a feed that is never read would never be released. */
 async function* counted<Piece>(
   context: Context,
   pieces: AsyncGenerator<Piece, void, void>,
@@ -76,7 +78,7 @@ async function* counted<Piece>(
   }
 }
 
-/** Limits agent keys per client address as well, because they are public. */
+/** Also limits agent keys per client address, because these keys are public. */
 function quotasOf({ deps, caller, metadata }: Context): StreamQuota[] {
   const { followers } = deps.config.conversations
   if (caller.kind === 'parent') {
@@ -90,7 +92,7 @@ function quotasOf({ deps, caller, metadata }: Context): StreamQuota[] {
   ]
 }
 
-/** The position after everything that has happened so far, including the events of a running turn. */
+/** Returns the position after all events so far, including those of a running turn. */
 async function findNow({ deps }: Context, conversationId: string): Promise<Cursor> {
   const { reader, storage } = deps.conversations
   const { read } = await storage.open()

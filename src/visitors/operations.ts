@@ -30,11 +30,30 @@ import {
   ToolResultsInput,
 } from './schema.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
-import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
+import {
+  assertNotErased,
+  beginSession,
+  type Context,
+  deleteOwn,
+  listOwn,
+  openConversation,
+} from './visitors.ts'
 
 const { query, mutation } = operationsOf<Dependencies>()('Conversations', { callers: ['agent'] })
 
-/** Each needs an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`. */
+/** Rejects the tokens of erased visitors. */
+function live<Input, Output>(
+  run: (call: { readonly context: Context; readonly input: Input; readonly signal: AbortSignal }) => Output,
+) {
+  return async (call: Parameters<typeof run>[0]): Promise<Awaited<Output>> => {
+    await assertNotErased(call.context)
+    return await run(call)
+  }
+}
+
+/**
+ * Each operation requires an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`.
+ */
 export const visitorOperations = {
   session: mutation({
     input: z.strictObject({}),
@@ -45,66 +64,66 @@ export const visitorOperations = {
   conversations: query({
     input: ConversationsQuery,
     output: ConversationsResult,
-    run: ({ context, input }) => listOwn(context, input),
+    run: live(({ context, input }) => listOwn(context, input)),
   }),
 
   open: query({
     input: OpenQuery,
     output: OpenResult,
-    run: ({ context, input }) => openConversation(context, input.conversation),
+    run: live(({ context, input }) => openConversation(context, input.conversation)),
   }),
 
   send: mutation({
     input: SendInput,
     output: SendResult,
-    run: ({ context, input }) => send(context, input),
+    run: live(({ context, input }) => send(context, input)),
   }),
 
   attachment: query({
     input: AttachmentQuery,
     output: AttachmentResult,
-    run: ({ context, input }) => readAttachment(context, input),
+    run: live(({ context, input }) => readAttachment(context, input)),
   }),
 
   follow: query({
     input: FollowQuery,
     output: z.custom<AsyncIterable<FeedEvent>>(),
-    run: ({ context, input, signal }) => followOwn(context, input, signal),
+    run: live(({ context, input, signal }) => followOwn(context, input, signal)),
   }),
 
   cancel: mutation({
     input: CancelInput,
     output: CancelResult,
-    run: async ({ context, input }) => ({ turn: await cancelTurn(context, input.turn) }),
+    run: live(async ({ context, input }) => ({ turn: await cancelTurn(context, input.turn) })),
   }),
 
   continue: mutation({
     input: ContinueInput,
     output: StartedResult,
-    run: ({ context, input }) => continueTurn(context, input),
+    run: live(({ context, input }) => continueTurn(context, input)),
   }),
 
   toolResults: mutation({
     input: ToolResultsInput,
     output: StartedResult,
-    run: ({ context, input }) => sendToolResults(context, input),
+    run: live(({ context, input }) => sendToolResults(context, input)),
   }),
 
   rate: mutation({
     input: RateInput,
     output: RateResult,
-    run: async ({ context, input: { turn, value, ...more } }) => ({
+    run: live(async ({ context, input: { turn, value, ...more } }) => ({
       rating: await rateOwn(context, turn, value === null ? null : { ...more, value }),
-    }),
+    })),
   }),
 
   delete: mutation({
     input: DeleteInput,
     output: DeleteResult,
-    run: async ({ context, input }) => {
+    run: live(async ({ context, input }) => {
       await deleteOwn(context, input.conversation)
       return { deleted: true as const }
-    },
+    }),
   }),
 }
 
@@ -123,7 +142,7 @@ export const feedOperations = {
     docs: {
       summary: 'Follow a conversation',
       description:
-        'Streams what happens in the conversation from now on, or after the event that `Last-Event-ID` names. The stream does not end. An agent key needs the header `X-Parley-Visitor` and receives only what visitors see (docs/conversations.md).',
+        "Streams the conversation's events from now on, or those after the event in `Last-Event-ID`. The stream does not end on its own. With an agent key, the `X-Parley-Visitor` header is required, and the stream contains only what visitors see (docs/conversations.md).",
       failures: { 404: 'The conversation does not exist.' },
     },
     input: EventsQuery,

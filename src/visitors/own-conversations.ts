@@ -1,4 +1,6 @@
-/** Opens the Conversations API to agent keys with a visitor's token, for the conversations of that visitor only. */
+/**
+ * Gives agent keys with a visitor's token access to that visitor's conversations in the Conversations API.
+ */
 import type { z } from 'zod'
 import { toListedItem } from '../conversations/items.ts'
 import type { ConversationObject, ItemReference, ItemsQuery, ListedItem } from '../conversations/schema.ts'
@@ -13,7 +15,14 @@ import { readPage } from '../lib/page.ts'
 import type { AnyCaller, Call, Operation } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
 import { rateOwn } from './ratings.ts'
-import { type Context, deleteOwn, findOwnConversation, readOwnPage, requireVisitor } from './visitors.ts'
+import {
+  assertNotErased,
+  type Context,
+  deleteOwn,
+  findOwnConversation,
+  readOwnPage,
+  requireVisitor,
+} from './visitors.ts'
 
 type Handler = (context: Context, input: unknown) => Promise<unknown>
 
@@ -29,7 +38,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   getItem: (context, input) => getItem(context, input as z.output<typeof ItemReference>),
 }
 
-/** These accept the id of a response instead of a visitor's token. */
+/** These operations also accept a response id instead of a visitor's token. */
 const ratingHandlers: Readonly<Record<string, Handler>> = {
   rate: (context, input) => rateOwn(context, turnIn(input), input as NewRating),
   async unrate(context, input) {
@@ -40,7 +49,10 @@ const ratingHandlers: Readonly<Record<string, Handler>> = {
 
 type Operations = Readonly<Record<string, Operation<Dependencies>>>
 
-/** Returns the operations with access for visitors. An agent key without a visitor's token gets 403 `visitor_required`. */
+/**
+ * Lets visitors use these operations. All except ratings reject agent keys without a visitor's token (403
+ * `visitor_required`).
+ */
 export function withVisitors<T extends object>(operations: T): T {
   const opened = Object.entries(operations as Operations).map(([name, operation]) => [
     name,
@@ -55,9 +67,10 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
   return {
     ...operation,
     auth: { ...operation.auth, callers: ['parent', 'agent'] },
-    run(call: Call<Dependencies, AnyCaller, unknown>) {
+    async run(call: Call<Dependencies, AnyCaller, unknown>) {
       if (call.context.caller.kind !== 'agent') return operation.run(call as never)
       const context = call.context as unknown as Context
+      await assertNotErased(context)
       const rate = ratingHandlers[name]
       if (rate !== undefined) return rate(context, call.input)
       requireVisitor(context)
@@ -111,7 +124,7 @@ async function getItem(
   return (await context.deps.conversations.data.restore([item])).map(toListedItem)[0] as ListedItem
 }
 
-/** Omits the metadata and the statistics, which belong to the owner. */
+/** Omits the metadata and statistics, which only the owner receives. */
 function render({ id, created_at }: ConversationRow): ConversationObject {
   return { id, object: 'conversation', created_at, metadata: {} }
 }

@@ -25,8 +25,8 @@ export async function rateOwn(
 }
 
 /**
- * Returns a turn of the calling visitor. Without a visitor, the id of the response identifies the turn, as it does
- * for reading it: only clients that received the response know it.
+ * Returns one of the calling visitor's turns. Without a visitor, accepts only a response id, which is known
+ * only to clients that received the response.
  * @throws ServiceError
  */
 async function findOwnRated(context: Context, id: string): Promise<TurnRow> {

@@ -12,16 +12,16 @@ const MAX_ATTACHMENTS = 10
 
 const conversationId = reference().meta({ description: 'Conversation id: `conv_` and 24 characters.' })
 const turnId = reference().meta({ description: 'Turn id: `turn_` and 24 characters.' })
-const clientId = z
-  .uuid('must be a UUID')
-  .register(boundElsewhere, { by: 'the length of a UUID' })
-  .meta({ description: 'UUID that the client chooses; a request with the same one has the same result.' })
+const clientId = z.uuid('must be a UUID').register(boundElsewhere, { by: 'the length of a UUID' }).meta({
+  description:
+    'UUID that the client chooses. A repeated request with the same UUID does not start another turn.',
+})
 const cursor = z
   .string()
   .max(64)
   .meta({ description: 'Position in the feed of a conversation: the id of the last event received.' })
 
-/** The page's fields, which apply only to one turn and are not stored. */
+/** Fields that the page sends for one turn; they are not stored. */
 const turnFields = {
   context: z
     .string()
@@ -75,13 +75,13 @@ const itemFields = {
   output: z.string().optional(),
 }
 
-/** An item as visitors receive it: messages, and calls of page tools with their results. */
+/** An item that a visitor receives: a message, a page tool call or its result. */
 export const VisitorItem = z
   .strictObject({ ...itemFields, type: z.enum(['message', 'function_call', 'function_call_output']) })
   .meta({ id: 'VisitorItem' })
 export type VisitorItem = z.infer<typeof VisitorItem>
 
-/** An item in the feed of an owner, who also receives reasoning and the calls of server tools. */
+/** An item that an owner receives. Unlike visitors, owners also receive reasoning and server tool calls. */
 export const FeedItem = z
   .strictObject({
     ...itemFields,
@@ -119,7 +119,7 @@ const TurnDelta = z.strictObject({
 const TurnStarted = z.strictObject({ turn: VisitorTurn, client_id: z.string().nullable() })
 
 function feedOf<Item extends z.ZodType>(item: Item) {
-  const id = z.string().meta({ description: 'Cursor: continue after this event with it.' })
+  const id = z.string().meta({ description: 'Cursor for continuing after this event.' })
   return z.discriminatedUnion('event', [
     z.strictObject({ id, event: z.literal('conversation.item'), data: z.strictObject({ item }) }),
     z.strictObject({ id, event: z.literal('conversation.turn.started'), data: TurnStarted }),
@@ -132,20 +132,20 @@ function feedOf<Item extends z.ZodType>(item: Item) {
   ])
 }
 
-/** An event of a conversation's feed, for owners. */
+/** An event in an owner's feed. */
 export const OwnerFeedEvent = feedOf(FeedItem).meta({ id: 'ConversationEvent' })
 export type OwnerFeedEvent = z.infer<typeof OwnerFeedEvent>
 
-/** An event of a conversation's feed, for its visitor. */
+/** An event in a visitor's feed. */
 export const FeedEvent = feedOf(VisitorItem)
 export type FeedEvent = z.infer<typeof FeedEvent>
 
 export const SessionResult = z.strictObject({
-  token: z.string().meta({ description: 'Send it in the header `X-Parley-Visitor`.' }),
-  expires_at: z.int().meta({ description: 'Unix seconds; each call of `session` extends it.' }),
+  token: z.string().meta({ description: 'Send it in the `X-Parley-Visitor` header.' }),
+  expires_at: z.int().meta({ description: 'Unix seconds; each call to `session` extends it.' }),
   visitor: Visitor,
   conversation: VisitorConversation.nullable().meta({
-    description: 'The newest conversation, if it is younger than `visitor.resume`.',
+    description: "The visitor's latest conversation, if its last activity was within `visitor.resume`.",
   }),
 })
 export type SessionResult = z.infer<typeof SessionResult>
@@ -166,11 +166,13 @@ export const OpenResult = z.strictObject({
   conversation: VisitorConversation,
   items: z.array(VisitorItem).meta({ description: 'The newest 500 items, oldest first.' }),
   turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),
-  cursor: z.string().meta({ description: 'Continues after these items, with all deltas of a running turn.' }),
+  cursor: z.string().meta({
+    description: 'Cursor for continuing after these items; a running turn is repeated from its first delta.',
+  }),
 })
 export type OpenResult = z.infer<typeof OpenResult>
 
-/** The parts have the form of the chat API; a text part must begin with `[Attached file: <name>]`. */
+/** Parts have the format of the chat API. A text part must begin with `[Attached file: <name>]`. */
 const Attachment = z.discriminatedUnion(
   'type',
   [
@@ -209,7 +211,7 @@ export const SendInput = z
   })
 export type SendInput = z.infer<typeof SendInput>
 
-/** A turn that a visitor started; `cursor` continues after its `conversation.turn.started`. */
+/** A turn that a visitor started. `cursor` is the position after its `conversation.turn.started` event. */
 export const StartedResult = z.strictObject({ turn: VisitorTurn, cursor: z.string() })
 export type StartedResult = z.infer<typeof StartedResult>
 
@@ -219,7 +221,7 @@ export type SendResult = z.infer<typeof SendResult>
 export const AttachmentQuery = z.object({
   conversation: conversationId,
   item: reference(),
-  part: z.int().min(0).max(1000).meta({ description: '`part` of the attachment.' }),
+  part: z.int().min(0).max(1000).meta({ description: 'The `part` field of the attachment.' }),
 })
 export const AttachmentResult = z.strictObject({
   data: z.string().meta({ description: 'Data URL, or the text of a text file.' }),

@@ -7,7 +7,7 @@ import type { Sealer } from '../lib/sealer.ts'
 export interface VisitorTokens {
   newVisitorId(): string
   mint(agentId: string, visitorId: string): MintedToken
-  /** Returns the visitor; undefined if the token is invalid, expired, or belongs to another agent. */
+  /** Returns the visitor's id; undefined if the token is invalid or expired, or belongs to another agent. */
   find(agentId: string, token: string): string | undefined
 }
 
@@ -26,7 +26,10 @@ const KEY_PURPOSE = 'parley visitor token key'
 
 const layout = /^vst_([0-9A-Za-z]{24})\.(\d{1,12})\.([\w-]{43})$/
 
-/** Signs with HMAC-SHA256, using a secret derived from the installation's master key; accepts tokens of its former keys. */
+/**
+ * Tokens are signed with HMAC-SHA256 and a key derived from the master key. Tokens signed with earlier keys
+ * remain valid.
+ */
 export function createVisitorTokens({
   sealer,
   clock,
@@ -51,7 +54,7 @@ export function createVisitorTokens({
       if (id === undefined || Number(expiresAt) <= unixSeconds(clock)) return undefined
       const body = token.slice(0, -signature.length - 1)
       const given = Buffer.from(signature, 'base64url')
-      // The canonical encoding only: decoding ignores unused bits.
+      // Accepts only the canonical encoding, because decoding ignores unused bits.
       if (given.toString('base64url') !== signature) return undefined
       const isSigned = keys.some((key) => timingSafeEqual(sign(key, agentId, body), given))
       return isSigned ? `${VISITOR_PREFIX}${id}` : undefined

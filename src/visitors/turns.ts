@@ -11,7 +11,7 @@ import {
 } from '../conversations/conversations.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
-import type { StoredItem } from '../conversations/reader.ts'
+import type { History, StoredItem } from '../conversations/reader.ts'
 import {
   findClientItem,
   findClientItemOfTurn,
@@ -45,7 +45,7 @@ import {
   requireVisitor,
 } from './visitors.ts'
 
-/** Number of a log entry that no turn reaches; the largest value of the column in PostgreSQL. */
+/** A log entry number that no turn reaches; the largest value that the PostgreSQL column can store. */
 const AFTER_THE_LAST = 2_147_483_647
 const CANCEL_WAIT_MS = 2_000
 
@@ -148,7 +148,7 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   const { agent, storing } = await requireStoring(context)
   const { visitorId } = requireVisitor(context)
   const history = await readHistory(context, last, agent.definition.conversations?.history)
-  const turn = await prepareTurn(context, toRequest(page, history, items))
+  const turn = { ...(await prepareTurn(context, toRequest(page, history.items, items))), history }
   const plan: TurnPlan = {
     ...storing,
     tenantId: caller.tenantId,
@@ -180,7 +180,7 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   return 'read' in started ? findOwnTurn(context, started.id) : started
 }
 
-/** Returns the turn that the same request, sent at the same time, has started. @throws `error` otherwise */
+/** Returns the turn that an identical concurrent request has started. @throws `error` if no such request exists */
 async function joinWinner(
   context: Context,
   idempotency: TurnPlan['idempotency'],
@@ -198,8 +198,8 @@ async function readHistory(
   { deps }: Context,
   last: TurnRow | undefined,
   limits: { readonly turns: number; readonly tokens: number } | undefined,
-): Promise<StoredItem[]> {
-  if (last === undefined || limits === undefined) return []
+): Promise<History> {
+  if (last === undefined || limits === undefined) return { items: [], leftOut: 0 }
   return deps.conversations.reader.readVisitorHistory(last.conversation_id, limits)
 }
 
@@ -216,14 +216,14 @@ function toRequest(page: Page, history: readonly StoredItem[], items: readonly N
   }
 }
 
-/** Adds the page's text before the newest message of the visitor. The text is marked as untrusted later. */
+/** Adds the page's text before the visitor's newest message. A later step marks the text as untrusted. */
 function withContext(messages: readonly ChatMessage[], context: string | undefined): ChatMessage[] {
   if (context === undefined || context === '') return [...messages]
   const newest = messages.findLastIndex(({ role }) => role === 'user')
   return messages.toSpliced(Math.max(0, newest), 0, { role: 'system', content: context })
 }
 
-/** Returns outputs for the calls of page tools that the last turn made and that are not in `answered`. */
+/** Returns outputs for the last turn's page tool calls that are not in `answered`. */
 async function missingOutputs(
   context: Context,
   last: TurnRow | undefined,
@@ -247,7 +247,7 @@ function toOutputs(
   return toInputItems(sent, deps.random).map((item) => ({ ...item, author, isForVisitor: true }))
 }
 
-/** Lists the calls to page tools of a conversation's last turn. */
+/** Returns the ids of the completed page tool calls in this turn. */
 async function listPendingCalls({ deps }: Context, turn: TurnRow): Promise<string[]> {
   const items = await deps.conversations.reader.listTurnItems(turn.id)
   return items
@@ -277,7 +277,7 @@ async function findLatest(context: Context, id: string): Promise<TurnRow> {
 interface Repeatable {
   readonly clientId: string
   readonly conversationId: string | undefined
-  /** The client's message or results; a repeated request must contain the same. */
+  /** The client's message or tool results, which a repeated request must contain unchanged. */
   readonly content: string
 }
 

@@ -2,6 +2,7 @@
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import { toSeconds } from '../agents/definition-parts.ts'
 import { findStoring, type Storing } from '../chat/stored-chat.ts'
+import { isErased } from '../conversations/operator.ts'
 import {
   type ConversationRow,
   findLastPosition,
@@ -34,7 +35,9 @@ const OPENED_ITEMS = 500
 export async function beginSession(context: Context): Promise<SessionResult> {
   const { deps, caller } = context
   const { agent } = await requireStoring(context)
-  const visitorId = readVisitor(context) ?? deps.visitorTokens.newVisitorId()
+  const known = readVisitor(context)
+  const isKnown = known !== undefined && !(await isErasedVisitor(context, known))
+  const visitorId = isKnown ? known : deps.visitorTokens.newVisitorId()
   const { token, expiresAt } = deps.visitorTokens.mint(caller.agentId, visitorId)
   const opened = await deps.conversations.storage.find()
   const visitor = { ...keyOf(caller), visitorId }
@@ -118,15 +121,33 @@ export async function requireStoring(context: Context): Promise<{ agent: Agent; 
   })
 }
 
-/** Returns the visitor of the token in the header `X-Parley-Visitor`. @throws ServiceError `visitor_required` */
+/**
+ * Returns the visitor of the token in the `X-Parley-Visitor` header. @throws ServiceError `visitor_required`
+ */
 export function requireVisitor(context: Context): VisitorKey {
   const visitorId = readVisitor(context)
   if (visitorId !== undefined) return { ...keyOf(context.caller), visitorId }
-  throw new ServiceError(
+  throw visitorRequired()
+}
+
+/** The error for a token that is missing, invalid, or belongs to an erased visitor. */
+function visitorRequired(): ServiceError {
+  return new ServiceError(
     'insufficient_permissions',
     'X-Parley-Visitor: must be a valid visitor token; get one with visitor.session',
     { code: 'visitor_required' },
   )
+}
+
+/** @throws ServiceError `visitor_required` if the calling visitor was erased */
+export async function assertNotErased(context: Context): Promise<void> {
+  const visitorId = readVisitor(context)
+  if (visitorId !== undefined && (await isErasedVisitor(context, visitorId))) throw visitorRequired()
+}
+
+async function isErasedVisitor({ deps }: Context, visitorId: string): Promise<boolean> {
+  const opened = await deps.conversations.storage.find()
+  return opened !== undefined && isErased(opened.read, visitorId)
 }
 
 function readVisitor({ deps, caller, metadata }: Context): string | undefined {
@@ -138,7 +159,7 @@ function keyOf({ tenantId, agentId }: AgentCaller) {
   return { tenantId, agentId }
 }
 
-/** Returns a conversation of the calling visitor. @throws ServiceError */
+/** Returns one of the calling visitor's conversations. @throws ServiceError */
 export async function findOwnConversation(
   context: Context,
   id: string,
@@ -151,7 +172,7 @@ export async function findOwnConversation(
   return { read: opened.read, conversation }
 }
 
-/** Returns a turn of the calling visitor. @throws ServiceError */
+/** Returns one of the calling visitor's turns. @throws ServiceError */
 export async function findOwnTurn(context: Context, id: string): Promise<TurnRow> {
   const { tenantId, agentId, visitorId } = requireVisitor(context)
   const turn = await context.deps.conversations.reader.findTurn(tenantId, 'id', id)
@@ -174,7 +195,7 @@ export function renderConversation(row: ConversationRow): VisitorConversation {
   return { id, title, last_at, created_at, turns, mode }
 }
 
-/** Returns the position of the last item that a reader has after a turn, or before the output of a running turn. */
+/** Returns the position of the turn's last item or, while the turn is running, of its last input item. */
 async function findLastStored(
   read: ConversationDb,
   conversation: ConversationRow,

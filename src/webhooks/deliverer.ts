@@ -89,7 +89,7 @@ export class Deliverer {
     }
   }
 
-  /** Sends a test event, once. Returns the result. */
+  /** Sends a test event once, and returns the result. */
   async test(webhook: WebhookRow): Promise<DeliveryRow> {
     const { write } = await this.deps.storage.open()
     const test: NewDelivery = {
@@ -116,7 +116,7 @@ export class Deliverer {
 
   private poll(): void {
     this.claim().catch((error) =>
-      this.deps.log.warn({ err: error }, 'could not read the deliveries of webhooks; will retry'),
+      this.deps.log.warn({ err: error }, 'could not read webhook deliveries; will retry'),
     )
   }
 
@@ -140,7 +140,7 @@ export class Deliverer {
     const rows = await opened.write.transaction().execute((trx) => claimDeliveries(trx, claim))
     for (const row of rows) {
       const attempt = this.attempt(opened, row)
-        .catch((error) => this.deps.log.warn({ err: error }, 'could not record the delivery of a webhook'))
+        .catch((error) => this.deps.log.warn({ err: error }, 'could not record a webhook delivery'))
         .then(() => void this.running.delete(attempt))
         .then(() => this.poll())
       this.running.set(attempt, row.webhook_id)
@@ -198,7 +198,7 @@ export class Deliverer {
         if (count < BATCH) return
       }
     } catch (error) {
-      if (!this.isClosed) log.warn({ err: error }, 'could not delete old deliveries of webhooks')
+      if (!this.isClosed) log.warn({ err: error }, 'could not delete old webhook deliveries')
     }
   }
 }

@@ -10,8 +10,8 @@ export type DeliveryRow = Selectable<WebhookDeliveryTable>
 const ROWS_PER_STATEMENT = 1_000
 
 /**
- * Stores deliveries in the transaction of their change. `changed` adds fields to their data that are known only in the
- * transaction.
+ * Stores deliveries in the same transaction as the change that they report. `changed` adds data that is known
+ * only in that transaction.
  */
 export async function insertDeliveries(
   trx: ConversationDb,
@@ -34,7 +34,7 @@ export async function insertDeliveries(
     await trx
       .insertInto('webhook_deliveries')
       .values(rows.slice(at, at + ROWS_PER_STATEMENT))
-      // A transaction that was committed before its answer was lost is repeated.
+      // The transaction is repeated if its answer is lost after the commit.
       .onConflict((conflict) => conflict.doNothing())
       .execute()
 }
@@ -116,7 +116,7 @@ export async function recordAttempt(
   return numUpdatedRows > 0n
 }
 
-/** Ends all deliveries of a disabled webhook that are not delivered. */
+/** Marks a disabled webhook's pending deliveries as failed. */
 export async function failPending(db: ConversationDb, webhookId: string, error: string): Promise<void> {
   await db
     .updateTable('webhook_deliveries')
@@ -126,7 +126,7 @@ export async function failPending(db: ConversationDb, webhookId: string, error: 
     .execute()
 }
 
-/** Makes a delivery due again, with all its attempts. */
+/** Makes a delivery due now, and resets its number of attempts. */
 export function restartDelivery(
   db: ConversationDb,
   webhookId: string,
@@ -166,13 +166,13 @@ export function listDeliveryRows(
   return pageOf(rows, { by: sql.ref('created_at'), order: 'desc', after: place, limit }).execute()
 }
 
-/** Deletes all deliveries of webhooks. */
+/** Deletes all deliveries of these webhooks. */
 export async function deleteDeliveriesOf(db: ConversationDb, webhookIds: readonly string[]): Promise<void> {
   if (webhookIds.length === 0) return
   await db.deleteFrom('webhook_deliveries').where('webhook_id', 'in', webhookIds).execute()
 }
 
-/** Deletes the deliveries that contain text of these conversations. */
+/** Deletes the deliveries that contain text from these conversations. */
 export async function deleteTextsOf(trx: ConversationDb, conversationIds: readonly string[]): Promise<void> {
   await trx
     .deleteFrom('webhook_deliveries')

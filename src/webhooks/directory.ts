@@ -10,7 +10,7 @@ import { deleteDeliveriesOf } from './deliveries.ts'
 import { type Subscriber, Subscribers } from './events.ts'
 import { deleteWebhookRows, listAllWebhookRows, type WebhookRow } from './store.ts'
 
-/** Also applies changes that the bus did not report, such as those of the CLI. */
+/** Also applies changes that the bus did not report, such as those made by the CLI. */
 const KEEP_MS = 10_000
 
 export interface WebhookDirectory {

@@ -1,4 +1,4 @@
-/** Defines the events of webhooks, and selects the webhooks that receive an event. */
+/** Defines webhook events, and selects the webhooks that receive each event. */
 import type { Clock } from '../lib/clock.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { newId, type Random } from '../lib/ids.ts'

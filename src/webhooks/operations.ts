@@ -87,7 +87,7 @@ export const webhooksOperations = {
 
   delete: mutation({
     http: { method: 'DELETE', path: '/v1/webhooks/{webhook_id}' },
-    docs: { summary: 'Delete a webhook with its deliveries', failures: notFound },
+    docs: { summary: 'Delete a webhook and its deliveries', failures: notFound },
     input: WebhookReference,
     output: WebhookDeleted,
     run: async ({ context, input: { webhook_id: id } }) => {
@@ -117,7 +117,7 @@ export const webhooksOperations = {
     docs: {
       summary: 'Send a test event',
       description:
-        'Sends an event of the type `webhook.test` once, and returns the result within 15 seconds. A failure of the receiver is a result, not an error.',
+        'Sends a `webhook.test` event once, and returns the result within 15 seconds. If the receiver fails, the request still succeeds, and the result describes the failure.',
       failures: notFound,
     },
     input: WebhookReference,

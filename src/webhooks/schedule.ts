@@ -3,13 +3,13 @@ import type { Random } from '../lib/ids.ts'
 
 const MINUTE = 60
 const HOUR = 3600
-/** The wait before each attempt, in seconds after the attempt before it. */
+/** Seconds to wait before each attempt, counted from the previous one. */
 const waits = [0, 5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
 
 const DAY = 24 * HOUR
-/** A webhook is disabled after it has failed for this time, in seconds. */
+/** A webhook is disabled after it has failed for this many seconds. */
 export const FAILING_SECONDS = 5 * DAY
-/** Adds up to a tenth, so that deliveries that failed at the same time are not repeated at the same time. */
+/** Adds up to a tenth to each wait, so that deliveries that failed together are not repeated together. */
 const JITTER = 0.1
 const LONGEST_RETRY_AFTER = DAY
 

@@ -27,7 +27,7 @@ const fields = {
   include_text: z
     .boolean()
     .default(false)
-    .meta({ description: 'Whether the events contain text of conversations.' }),
+    .meta({ description: 'Whether the events contain conversation text.' }),
 }
 
 const enabled = z
@@ -94,7 +94,7 @@ export const DeliveryReference = WebhookReference.extend({
 
 export const WebhookDelivery = z
   .strictObject({
-    id: z.string().meta({ description: 'The `webhook-id` of each attempt.' }),
+    id: z.string().meta({ description: 'The `webhook-id` header of each attempt.' }),
     object: z.literal('webhook.delivery'),
     webhook_id: z.string(),
     type: z.string().meta({ description: 'Event type, or `webhook.test`.' }),
@@ -105,7 +105,7 @@ export const WebhookDelivery = z
     last_status: z
       .int()
       .nullable()
-      .meta({ description: 'HTTP status of the last attempt; null without one.' }),
+      .meta({ description: 'HTTP status of the last attempt; null if there was no response.' }),
     last_error: z.string().nullable(),
     body: z.string().meta({ description: 'Body of the request (JSON).' }),
     created_at: seconds,

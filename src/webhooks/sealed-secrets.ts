@@ -17,7 +17,7 @@ export function sealSecret(sealer: Pick<Sealer, 'seal'>, webhookId: string, secr
 }
 
 /**
- * Returns the secrets that sign at a time (Unix seconds), newest first.
+ * Returns the secrets that are valid at `nowSeconds`, newest first.
  * @throws Error if a secret was encrypted with another master key
  */
 export function openSecrets(sealer: Pick<Sealer, 'open'>, row: WebhookRow, nowSeconds: number): string[] {

@@ -43,7 +43,10 @@ export async function deleteWebhookRows(db: Database, ids: readonly string[]): P
   await db.deleteFrom('webhooks').where('id', 'in', ids).execute()
 }
 
-/** Records that a webhook has failed at a time, unless it was already failing. Returns when the failures began. */
+/**
+ * Records `at` as the start of a webhook's failures, unless it is already failing. Returns the recorded
+ * start.
+ */
 export async function markFailing(db: Database, id: string, at: number): Promise<number> {
   const row = await db
     .updateTable('webhooks')

@@ -82,7 +82,7 @@ export async function createWebhook(
   return { row, secret }
 }
 
-/** Replaces the fields; `enabled` ends or begins the deliveries. @throws ServiceError */
+/** Replaces the fields; `enabled` starts or stops deliveries. @throws ServiceError */
 export async function updateWebhook(
   deps: Dependencies,
   actor: Actor,
@@ -174,7 +174,9 @@ export async function listDeliveries(
   })
 }
 
-/** Makes a delivery due now, with all its attempts. @throws ServiceError `not_found`, `conflict` */
+/**
+ * Makes a delivery due now, and resets its number of attempts. @throws ServiceError `not_found`, `conflict`
+ */
 export async function retryDelivery(
   deps: Dependencies,
   tenantId: string,

@@ -1,6 +1,7 @@
 /** Defines the benchmark's rows: the requests to both servers, and the goals. */
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
+import { measureConversationLog } from './conversation-log.ts'
 import { measureConversations } from './conversations.ts'
 import { measureCopy } from './copy.ts'
 import { measureSlowStreams, measureStart } from './footprint.ts'
@@ -42,6 +43,7 @@ export const groups: Readonly<Record<string, (setup: BenchSetup) => Promise<Row[
   scale: measureScale,
   copy: measureCopy,
   conversations: measureConversations,
+  'conversation-log': measureConversationLog,
   'slow-sync': measureSlowSync,
   'stored-memory': measureStoredMemory,
   'replica-lag': measureReplicaLag,

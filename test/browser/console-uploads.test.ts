@@ -91,7 +91,7 @@ describe('an upload in the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('of an image or of captions can be viewed, downloaded and deleted', async () => {
+  test('of an image or of captions can be viewed, downloaded, moved to the bin and deleted forever', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/uploads')
     const captions = join(folder, 'speech.vtt')
@@ -114,10 +114,20 @@ describe('an upload in the console', () => {
     const downloading = page.waitForEvent('download')
     await page.getByRole('link', { name: 'Download' }).click()
     expect((await downloading).suggestedFilename()).toBe('still.jpg')
-    await page.getByRole('button', { name: 'Delete…' }).click()
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
     await rowOf(page, 'still.jpg').waitFor({ state: 'detached' })
     expect(await rowOf(page, 'speech.vtt').count()).toBe(1)
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await rowOf(page, 'still.jpg').getByRole('button', { name: 'still.jpg', exact: true }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await rowOf(page, 'still.jpg').waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Bin', exact: true }).click()
+    await page.getByRole('tab', { name: 'Uploads' }).click()
+    await page.getByRole('button', { name: 'Actions for still.jpg' }).click()
+    await page.getByRole('menuitem', { name: 'Delete forever…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete forever' }).click()
+    await page.getByText('The bin is empty').waitFor()
+    expect((await app.call('GET', '/v1/bin/artifacts')).body.data).toEqual([])
     expect(complaints).toEqual([])
   })
 

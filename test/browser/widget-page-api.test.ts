@@ -105,14 +105,14 @@ describe('the chat window', () => {
     const opened = await open()
     await opened.launcher.click()
     await opened.frame.getByRole('button', { name: 'Close chat' }).waitFor()
-    // The page receives the frame's message that it is ready after the frame has rendered.
+    // The frame reports that it is ready only after it has rendered.
     await opened.launcher.waitFor({ state: 'hidden' })
     expect(await opened.page.getByRole('button', { name: 'Close chat' }).count()).toBe(0)
     await opened.page.close()
   })
 })
 
-describe("the texts of the visitor's language", () => {
+describe("the widget's texts in the visitor's language", () => {
   const openIn = async (locale: string, isBlocked = false) => {
     const context = await harness.browser.newContext({ locale })
     const page = await context.newPage()
@@ -137,12 +137,12 @@ describe("the texts of the visitor's language", () => {
     return { placeholder, count: chunks.length }
   }
 
-  test('are one more script, except in English', async () => {
+  test('are loaded in one more script, except for English', async () => {
     expect(await openIn('de-DE')).toEqual({ placeholder: 'Nachricht eingeben …', count: 1 })
     expect(await openIn('en-US')).toEqual({ placeholder: 'Type a message...', count: 0 })
   })
 
-  test('are in English if that script cannot be loaded', async () => {
+  test('are replaced by English texts if that script cannot be loaded', async () => {
     expect(await openIn('ja-JP', true)).toEqual({ placeholder: 'Type a message...', count: 1 })
   })
 })
@@ -247,12 +247,12 @@ describe('in the page API', () => {
   })
 })
 
-describe('an unread answer', () => {
+describe('a new answer', () => {
   const countTones =
     '<script>tones = 0; const { start } = OscillatorNode.prototype; OscillatorNode.prototype.start = function () { tones++; start.call(this) }</script>'
 
   test.each([
-    ['plays one tone if the `sound` option is set', { sound: true }, 1],
+    ['plays one tone in a closed window if the `sound` option is set', { sound: true }, 1],
     ['plays no tone by default', { titleBadge: true }, 0],
   ])('%s', async (_what, options, tones) => {
     const opened = await open(options, countTones)
@@ -299,7 +299,7 @@ describe('proactive rules', () => {
     await opened.page.close()
   })
 
-  test('open the chat when the pointer leaves through the top of the page, but not through its side', async () => {
+  test('open the chat when the pointer leaves the page at the top, but not at the side', async () => {
     const opened = await open({
       rules: [
         { after: 0, teaser: 'Rules apply' },

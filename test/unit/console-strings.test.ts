@@ -83,8 +83,8 @@ test("numbers are formatted for the locale's region", async () => {
   expect(renderNumber(100_000)).toBe('1,00,000')
 })
 
-/** Folders to skip: the catalogues themselves, and areas whose texts the catalogues do not contain. */
-const outside = ['strings', 'admin', 'agents', 'design', 'embed', 'policy', 'providers', 'usage']
+/** The folder of the catalogues, and the page for developers, which is in English. */
+const outside = ['strings', 'design']
 
 const client = fileURLToPath(new URL('../../client/', import.meta.url))
 const translated = readdirSync(client, { recursive: true, encoding: 'utf8' })
@@ -124,7 +124,7 @@ const isTitle = /^\p{Lu}\w/u
 /** Elements that contain code, which is the same in all languages. */
 const codeElements = ['Code', 'Kbd', 'code', 'pre']
 /** Product names, and parts of code. */
-const allowed = ['Parley', 'Ctrl K', '/console/sign-in#…', '{ keep: 30d }']
+const allowed = ['Parley', 'Ctrl K', '/console/sign-in#…', '{ keep: 30d }', 'tool_', 'postMessage_']
 const messages = ['showDone', 'showUndo', 'showProblem', 'useTitle']
 
 /** Returns the literal texts of a file that users see. */

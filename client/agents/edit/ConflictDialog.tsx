@@ -1,7 +1,9 @@
 /** Resolves a save that conflicts with a newer version of the agent. */
+
 import { Button, Group, Stack, Text } from '@mantine/core'
 import { DiffView } from '../../components/code/lazy-code.tsx'
 import { Dialog } from '../../components/Dialog.tsx'
+import { t } from '../../strings/language.ts'
 import type { Draft, Saving } from './use-editor.ts'
 
 interface ConflictDialogProps {
@@ -12,19 +14,13 @@ interface ConflictDialogProps {
 export function ConflictDialog({ draft, saving }: ConflictDialogProps) {
   const { conflict, endConflict } = saving
   return (
-    <Dialog
-      title="This agent has a newer version"
-      isOpen={conflict !== undefined}
-      onClose={endConflict}
-      size="xl"
-    >
+    <Dialog title={t('editor.conflictTitle')} isOpen={conflict !== undefined} onClose={endConflict} size="xl">
       {conflict === undefined ? null : (
         <Stack gap="md">
           <Text size="sm">
-            You started from version {draft.saved.version}, but version {conflict.version} has been saved
-            since. Your draft would change it as follows:
+            {t('editor.conflictAbout', { from: draft.saved.version, to: conflict.version })}
           </Text>
-          <DiffView before={conflict.text} after={draft.text} label="Changes in your draft" />
+          <DiffView before={conflict.text} after={draft.text} label={t('editor.draftChanges')} />
           <Group justify="flex-end" gap="xs">
             <Button
               variant="default"
@@ -33,10 +29,10 @@ export function ConflictDialog({ draft, saving }: ConflictDialogProps) {
                 endConflict()
               }}
             >
-              Discard my changes
+              {t('editor.discardMine')}
             </Button>
             <Button loading={saving.isSaving} onClick={() => saving.save(conflict.version)}>
-              Save my version
+              {t('editor.saveMine')}
             </Button>
           </Group>
         </Stack>

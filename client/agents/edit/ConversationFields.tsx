@@ -1,6 +1,8 @@
 /** Shows the fields that state which conversations an agent stores, and for how long. */
+
 import { Alert, SimpleGrid, Stack, Switch, Text } from '@mantine/core'
 import { useMe } from '../../shell/use-me.ts'
+import { t } from '../../strings/language.ts'
 import { ChoiceField, NumberField, TextField, useField } from './fields.tsx'
 
 const DEFAULT_KEEP = '30d'
@@ -13,8 +15,8 @@ export function ConversationFields() {
     <Stack gap="sm">
       <Switch
         {...attributes}
-        label="Store conversations"
-        description="Stores messages, answers and tool calls. Without this setting, nothing is stored."
+        label={t('conversations.storeConversations')}
+        description={t('editor.storeAbout')}
         checked={isOn}
         error={error}
         disabled={isDisabled}
@@ -22,10 +24,7 @@ export function ConversationFields() {
       />
       {isOn && !isAllowed ? (
         <Alert color="yellow">
-          <Text size="sm">
-            This server does not store conversations. These settings have no effect until its operator allows
-            it (PARLEY_CONVERSATIONS).
-          </Text>
+          <Text size="sm">{t('editor.storeForbidden')}</Text>
         </Alert>
       ) : null}
       {isOn ? <StoredFields /> : null}
@@ -34,13 +33,13 @@ export function ConversationFields() {
 }
 
 const disconnects = [
-  { value: 'cancel', label: 'Stop the answer' },
-  { value: 'continue', label: 'Finish the answer' },
+  { value: 'cancel', label: t('editor.stopAnswer') },
+  { value: 'continue', label: t('editor.finishAnswer') },
 ]
 
 const toolData = [
-  { value: 'full', label: 'Store arguments and results' },
-  { value: 'names', label: 'Store only tool names' },
+  { value: 'full', label: t('editor.storeFull') },
+  { value: 'names', label: t('editor.storeNames') },
 ]
 
 function StoredFields() {
@@ -49,35 +48,35 @@ function StoredFields() {
     <>
       <TextField
         path={['conversations', 'keep']}
-        label="Delete after"
-        about={`Time without activity, such as 12d or 720h. At least 1 day; this server stores at most ${maxDays} days.`}
+        label={t('editor.deleteAfter')}
+        about={t('editor.deleteAfterAbout', { days: maxDays })}
         isRequired
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <ChoiceField
           path={['conversations', 'onDisconnect']}
-          label="If the client disconnects"
-          about="A stopped answer can be continued later."
+          label={t('editor.ifDisconnects')}
+          about={t('editor.ifDisconnectsAbout')}
           choices={disconnects}
         />
         <ChoiceField
           path={['conversations', 'toolData']}
-          label="Tool data"
-          about="Without tool data, later turns cannot refer to the results of tools."
+          label={t('editor.toolData')}
+          about={t('editor.toolDataAbout')}
           choices={toolData}
         />
         <NumberField
           path={['conversations', 'history', 'turns']}
-          label="History in turns"
-          about="Newest turns that the model receives (1 to 200)."
+          label={t('editor.historyTurns')}
+          about={t('editor.historyTurnsAbout')}
           placeholder="40"
           min={1}
           max={200}
         />
         <NumberField
           path={['conversations', 'history', 'tokens']}
-          label="History in tokens"
-          about="The most tokens of history that the model receives, estimated (500 to 1,000,000)."
+          label={t('editor.historyTokens')}
+          about={t('editor.historyTokensAbout')}
           placeholder="16000"
           min={500}
           max={1_000_000}
@@ -85,22 +84,22 @@ function StoredFields() {
         />
         <TextField
           path={['conversations', 'visitor', 'resume']}
-          label="Resume conversations for"
-          about="How long after the last message the widget reopens a conversation, such as 24h."
+          label={t('editor.resume')}
+          about={t('editor.resumeAbout')}
           placeholder="24h"
         />
       </SimpleGrid>
-      <RightSwitch right="list" label="Visitors can open their earlier conversations" />
-      <RightSwitch right="delete" label="Visitors can delete their conversations" />
+      <RightSwitch right="list" label={t('editor.rightList')} />
+      <RightSwitch right="delete" label={t('editor.rightDelete')} />
       <TextField
         path={['conversations', 'notice', 'text']}
-        label="Notice"
-        about="What the widget says about storage, up to 500 characters. Without a text, it states the number of days."
+        label={t('editor.notice')}
+        about={t('editor.noticeAbout')}
       />
       <TextField
         path={['conversations', 'notice', 'url']}
-        label="Privacy page"
-        about="URL that the notice links to. Fill in the notice first."
+        label={t('editor.privacyPage')}
+        about={t('editor.privacyPageAbout')}
         placeholder="https://www.example.org/privacy"
       />
     </>

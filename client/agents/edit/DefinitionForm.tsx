@@ -1,11 +1,13 @@
 /** Shows the definition as a form, which edits the same text as the code editor. */
+
 import { Alert, Autocomplete, SimpleGrid, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
+import { t } from '../../strings/language.ts'
 import { modelsQuery } from '../queries.ts'
 import { ConversationFields } from './ConversationFields.tsx'
 import { FormProvider, LinesField, LongTextField, NumberField, TextField, useField } from './fields.tsx'
-import { type SectionTitle, sectionId } from './SectionList.tsx'
+import { type SectionName, sectionId } from './SectionList.tsx'
 import { PageToolsField, ToolsField } from './ToolsField.tsx'
 import type { Check, Draft } from './use-editor.ts'
 
@@ -19,30 +21,34 @@ export function DefinitionForm({ draft, check }: DefinitionFormProps) {
     <FormProvider value={{ draft, check }}>
       <Stack gap="lg" p="md">
         {draft.isReadable ? null : (
-          <Alert color="yellow" title="The definition is not valid YAML">
-            Fix the YAML to use this form. Until then it shows the last valid definition.
+          <Alert color="yellow" title={t('editor.invalidYaml')}>
+            {t('editor.invalidYamlAbout')}
           </Alert>
         )}
         <Basics />
-        <Section title="Behavior">
+        <Section name="behavior">
           <SimpleGrid cols={{ base: 1, xs: 2 }}>
-            <TextField path={['behavior', 'tone']} label="Tone" placeholder="friendly and calm" />
+            <TextField
+              path={['behavior', 'tone']}
+              label={t('editor.tone')}
+              placeholder={t('editor.toneHint')}
+            />
             <TextField
               path={['behavior', 'language']}
-              label="Language"
-              placeholder="the visitor’s language"
+              label={t('editor.language')}
+              placeholder={t('editor.languageHint')}
             />
           </SimpleGrid>
-          <LinesField path={['behavior', 'rules']} label="Rules" about="One per line" />
+          <LinesField path={['behavior', 'rules']} label={t('editor.rules')} about={t('editor.onePerLine')} />
         </Section>
-        <Section title="Server tools">
+        <Section name="serverTools">
           <ToolsField />
         </Section>
-        <Section title="Page tools">
+        <Section name="pageTools">
           <PageToolsField />
         </Section>
         <ChatWindow />
-        <Section title="Conversations">
+        <Section name="conversations">
           <ConversationFields />
         </Section>
       </Stack>
@@ -50,9 +56,10 @@ export function DefinitionForm({ draft, check }: DefinitionFormProps) {
   )
 }
 
-function Section({ title, children }: { readonly title: SectionTitle; readonly children: ReactNode }) {
+function Section({ name, children }: { readonly name: SectionName; readonly children: ReactNode }) {
+  const title = t(`editor.${name}`)
   return (
-    <Stack component="section" gap="sm" aria-label={title} id={sectionId(title)} className="form-section">
+    <Stack component="section" gap="sm" aria-label={title} id={sectionId(name)} className="form-section">
       <Title order={2}>{title}</Title>
       {children}
     </Stack>
@@ -61,14 +68,14 @@ function Section({ title, children }: { readonly title: SectionTitle; readonly c
 
 function Basics() {
   return (
-    <Section title="Basics">
-      <TextField path={['name']} label="Name" isRequired />
+    <Section name="basics">
+      <TextField path={['name']} label={t('editor.name')} isRequired />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <ModelField />
         <NumberField
           path={['temperature']}
-          label="Temperature"
-          about="Lower is more predictable, higher is more varied (0 to 2)."
+          label={t('editor.temperature')}
+          about={t('editor.temperatureAbout')}
           placeholder="0.7"
           min={0}
           max={2}
@@ -76,7 +83,7 @@ function Basics() {
           decimals={2}
         />
       </SimpleGrid>
-      <LongTextField path={['instructions']} label="Instructions" isRequired minRows={6} />
+      <LongTextField path={['instructions']} label={t('editor.instructions')} isRequired minRows={6} />
     </Section>
   )
 }
@@ -87,9 +94,9 @@ function ModelField() {
   return (
     <Autocomplete
       {...attributes}
-      label="Model"
-      description="Leave empty to use the default model."
-      placeholder="Default model"
+      label={t('editor.model')}
+      description={t('editor.modelAbout')}
+      placeholder={t('policy.defaultModel')}
       data={models.map(({ id }) => id)}
       value={text}
       error={error}
@@ -101,18 +108,22 @@ function ModelField() {
 
 function ChatWindow() {
   return (
-    <Section title="Chat window">
-      <TextField path={['embed', 'title']} label="Title" placeholder="Agent name" />
+    <Section name="chatWindow">
+      <TextField path={['embed', 'title']} label={t('editor.title')} placeholder={t('embed.agentName')} />
       <LongTextField
         path={['embed', 'greeting']}
-        label="Greeting"
-        about="Shown as the first message, but not sent to the model."
+        label={t('editor.greeting')}
+        about={t('editor.greetingAbout')}
       />
-      <LinesField path={['embed', 'starters']} label="Starters" about="Suggested questions, one per line" />
+      <LinesField
+        path={['embed', 'starters']}
+        label={t('editor.starters')}
+        about={t('editor.startersAbout')}
+      />
       <LinesField
         path={['embed', 'origins']}
-        label="Allowed origins"
-        about="Sites that may embed the chat, one per line. Leave empty to allow any site."
+        label={t('embed.origins')}
+        about={t('editor.originsAbout')}
         placeholder="https://www.example.com"
       />
     </Section>

@@ -40,11 +40,11 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
       >
         {draft.isDirty ? (
           <Button variant="default" size="xs" onClick={() => draft.setText(draft.saved.text)}>
-            Discard
+            {t('common.discard')}
           </Button>
         ) : null}
         <Button size="xs" disabled={!canSave} loading={saving.isSaving} onClick={save}>
-          Save
+          {t('common.save')}
         </Button>
       </Editor>
       <ConflictDialog draft={draft} saving={saving} />

@@ -1,4 +1,5 @@
 /** Shows a draft as a form, as text and in the playground. */
+
 import { Alert, Button, Group, SegmentedControl, Text } from '@mantine/core'
 import { useHotkeys, useViewportSize } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
@@ -7,6 +8,8 @@ import { type ReactNode, useMemo } from 'react'
 import { CodeEditor } from '../../components/code/lazy-code.tsx'
 import { Ago } from '../../components/text.tsx'
 import { Icon } from '../../shell/icons.tsx'
+import { t } from '../../strings/language.ts'
+import { rich } from '../../strings/rich.tsx'
 import { completeDefinition } from '../complete-definition.ts'
 import { PlaygroundPanel } from '../playground/Playground.tsx'
 import { definitionSchemaQuery, modelsQuery } from '../queries.ts'
@@ -72,7 +75,7 @@ export function Editor({ draft, check, agentId, trialId, error, offer, onSave, c
                 key={trialId}
                 trialId={trialId}
                 subject={{ agentId, text: draft.text, format: draft.format, savedText: draft.saved.text }}
-                obstacle={problems.length === 0 ? undefined : 'Fix the error in the definition to try it.'}
+                obstacle={problems.length === 0 ? undefined : t('editor.fixFirst')}
                 widen={panes.isPhone ? undefined : { isWide: panes.view === 'try', toggle: panes.toggleWide }}
               />
             </div>
@@ -96,7 +99,7 @@ function TextPane({ draft, problem, onSave }: TextPaneProps) {
       <CodeEditor
         value={draft.text}
         onChange={draft.setText}
-        label={draft.format === 'yaml' ? 'Definition as YAML' : 'Definition as Markdown'}
+        label={t(draft.format === 'yaml' ? 'editor.asYaml' : 'editor.asMarkdown')}
         problem={problem === undefined || problem.line === null ? null : problem}
         complete={complete}
         onSave={onSave}
@@ -107,17 +110,15 @@ function TextPane({ draft, problem, onSave }: TextPaneProps) {
 
 function DraftNotice({ offer }: { readonly offer: DraftOffer }) {
   return (
-    <Alert mb="sm" role="region" aria-label="Unsaved changes">
+    <Alert mb="sm" role="region" aria-label={t('editor.unsaved')}>
       <Group justify="space-between" gap="xs">
-        <Text size="sm">
-          You have unsaved changes from <Ago seconds={offer.savedAt} />.
-        </Text>
+        <Text size="sm">{rich('editor.unsavedAbout', { when: <Ago seconds={offer.savedAt} /> })}</Text>
         <Group gap="xs">
-          <Button size="xs" variant="default" aria-label="Discard unsaved changes" onClick={offer.discard}>
-            Discard
+          <Button size="xs" variant="default" aria-label={t('editor.discardUnsaved')} onClick={offer.discard}>
+            {t('common.discard')}
           </Button>
           <Button size="xs" variant="default" onClick={offer.restore}>
-            Restore unsaved changes
+            {t('editor.restoreUnsaved')}
           </Button>
         </Group>
       </Group>
@@ -144,7 +145,7 @@ function EditorBar({ draft, check, panes, error, children }: EditorBarProps) {
     <Group justify="space-between" gap="xs" mb="sm" className="editor-bar">
       <Group gap="xs">
         <SegmentedControl
-          aria-label="View"
+          aria-label={t('usage.view')}
           size="xs"
           data={panes.choices}
           value={panes.view}
@@ -158,7 +159,7 @@ function EditorBar({ draft, check, panes, error, children }: EditorBarProps) {
             aria-pressed={panes.isTrying}
             onClick={panes.toggleTry}
           >
-            Try it
+            {t('editor.try')}
           </Button>
         )}
       </Group>
@@ -188,12 +189,14 @@ function Status({ draft, check, error }: Pick<EditorBarProps, 'draft' | 'check' 
 
 function renderStatus({ line, message }: Problem): string {
   const words = message.replace(/ \(line \d+, column \d+\)$/, '')
-  return line === null ? words : `Line ${line}: ${words}`
+  return line === null ? words : t('editor.line', { line, message: words })
 }
 
 function stateOf({ isDirty, saved }: Draft): string {
-  if (saved.version === 0) return 'Not created yet'
-  return isDirty ? `Changed since version ${saved.version}` : `Saved as version ${saved.version}`
+  if (saved.version === 0) return t('editor.notCreated')
+  return isDirty
+    ? t('embed.changedSince', { version: saved.version })
+    : t('embed.savedAs', { version: saved.version })
 }
 
 /** Window widths in pixels: one pane below `PHONE`, the list of sections from `LISTED`, three panes from `WIDE`. */
@@ -217,8 +220,6 @@ interface Panes {
   toggleWide(): void
 }
 
-const labels: Readonly<Record<View, string>> = { both: 'Both', form: 'Form', yaml: 'YAML', try: 'Try it' }
-
 function usePanes(): Panes {
   const search: { view?: View; try?: boolean } = useSearch({ strict: false })
   const navigate = useNavigate()
@@ -234,7 +235,7 @@ function usePanes(): Panes {
   return {
     view,
     isListed: hasForm && width >= LISTED && !(view === 'both' && isTrying),
-    choices: choices.map((value) => ({ value, label: labels[value] })),
+    choices: choices.map((value) => ({ value, label: t(`editor.${value}`) })),
     isPhone,
     isTrying,
     shows: {

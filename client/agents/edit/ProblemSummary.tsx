@@ -1,22 +1,25 @@
 /** Lists every error in the definition; a click on an error focuses its field. */
+
 import { Alert, Anchor, Text } from '@mantine/core'
+import type { PlainKey } from '../../strings/catalogue.ts'
+import { t } from '../../strings/language.ts'
 import { describeProblem, type Problem } from './list-problems.ts'
 
-const labels: Readonly<Record<string, string>> = {
-  name: 'Name',
-  model: 'Model',
-  temperature: 'Temperature',
-  instructions: 'Instructions',
-  tools: 'Server tools',
-  pageTools: 'Page tools',
-  'behavior.tone': 'Tone',
-  'behavior.language': 'Language',
-  'behavior.rules': 'Rules',
-  'embed.title': 'Title',
-  'embed.greeting': 'Greeting',
-  'embed.starters': 'Starters',
-  'embed.origins': 'Allowed origins',
-  'conversations.keep': 'Delete after',
+const labels: Readonly<Record<string, PlainKey>> = {
+  name: 'editor.name',
+  model: 'editor.model',
+  temperature: 'editor.temperature',
+  instructions: 'editor.instructions',
+  tools: 'editor.serverTools',
+  pageTools: 'editor.pageTools',
+  'behavior.tone': 'editor.tone',
+  'behavior.language': 'editor.language',
+  'behavior.rules': 'editor.rules',
+  'embed.title': 'editor.title',
+  'embed.greeting': 'editor.greeting',
+  'embed.starters': 'editor.starters',
+  'embed.origins': 'embed.origins',
+  'conversations.keep': 'editor.deleteAfter',
 }
 
 interface ProblemSummaryProps {
@@ -27,9 +30,9 @@ interface ProblemSummaryProps {
 export function ProblemSummary({ problems, onChoose }: ProblemSummaryProps) {
   if (problems.length === 0) return null
   return (
-    <Alert color="red" mb="sm" role="region" aria-label="Errors">
+    <Alert color="red" mb="sm" role="region" aria-label={t('editor.errors')}>
       <Text size="sm" fw={600} mb={4} c="var(--bad)">
-        {problems.length === 1 ? '1 error' : `${problems.length} errors`}
+        {t('embed.errors', { count: problems.length })}
       </Text>
       <ul className="problem-list">
         {problems.map((problem) => (
@@ -55,8 +58,9 @@ export function ProblemSummary({ problems, onChoose }: ProblemSummaryProps) {
 function renderProblem(problem: Problem): string {
   const { path, line } = problem
   const words = describeProblem(problem)
-  if (path !== null) return `${labels[path.replace(/\[\d+\]$/, '')] ?? path}: ${words}`
-  return line === null ? words : `Line ${line}: ${words}`
+  if (path === null) return line === null ? words : t('editor.line', { line, message: words })
+  const label = labels[path.replace(/\[\d+\]$/, '')]
+  return `${label === undefined ? path : t(label)}: ${words}`
 }
 
 /** Number of frames in which a field may appear, for example after its tool has been opened. */

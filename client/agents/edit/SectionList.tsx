@@ -1,27 +1,29 @@
 /** Lists the form's sections and marks the one at the top of the window. */
+
 import { Stack, UnstyledButton } from '@mantine/core'
 import { useEffect, useRef, useState } from 'react'
+import { t } from '../../strings/language.ts'
 
-const titles = ['Basics', 'Behavior', 'Server tools', 'Page tools', 'Chat window', 'Conversations'] as const
+const names = ['basics', 'behavior', 'serverTools', 'pageTools', 'chatWindow', 'conversations'] as const
 
-export type SectionTitle = (typeof titles)[number]
+export type SectionName = (typeof names)[number]
 
-export function sectionId(title: SectionTitle): string {
-  return `section-${title.toLowerCase().replaceAll(' ', '-')}`
+export function sectionId(name: SectionName): string {
+  return `section-${name}`
 }
 
 export function SectionList() {
   const { current, choose } = useCurrentSection()
   return (
-    <Stack component="nav" gap={2} aria-label="Sections" className="section-list">
-      {titles.map((title) => (
+    <Stack component="nav" gap={2} aria-label={t('editor.sections')} className="section-list">
+      {names.map((name) => (
         <UnstyledButton
-          key={title}
+          key={name}
           className="section-link"
-          aria-current={title === current ? 'location' : undefined}
-          onClick={() => choose(title)}
+          aria-current={name === current ? 'location' : undefined}
+          onClick={() => choose(name)}
         >
-          {title}
+          {t(`editor.${name}`)}
         </UnstyledButton>
       ))}
     </Stack>
@@ -35,8 +37,8 @@ const THRESHOLD = 160
 const userScrolls = ['wheel', 'touchmove', 'keydown', 'pointerdown'] as const
 
 function useCurrentSection() {
-  const [current, setCurrent] = useState<SectionTitle>(titles[0])
-  const chosen = useRef<SectionTitle>(undefined)
+  const [current, setCurrent] = useState<SectionName>(names[0])
+  const chosen = useRef<SectionName>(undefined)
   useEffect(() => {
     const update = () => setCurrent(chosen.current ?? findCurrent())
     const release = () => {
@@ -52,21 +54,21 @@ function useCurrentSection() {
   return {
     current,
     /** Keeps the section marked even if it is too far down the page to reach the window's top. */
-    choose: (title: SectionTitle) => {
-      chosen.current = title
-      setCurrent(title)
-      document.getElementById(sectionId(title))?.scrollIntoView({ block: 'start' })
+    choose: (name: SectionName) => {
+      chosen.current = name
+      setCurrent(name)
+      document.getElementById(sectionId(name))?.scrollIntoView({ block: 'start' })
     },
   }
 }
 
-function findCurrent(): SectionTitle {
+function findCurrent(): SectionName {
   const { scrollHeight } = document.documentElement
-  if (window.scrollY > 0 && window.scrollY + window.innerHeight >= scrollHeight - 2) return 'Conversations'
+  if (window.scrollY > 0 && window.scrollY + window.innerHeight >= scrollHeight - 2) return 'conversations'
   return (
-    titles.findLast((title) => {
-      const top = document.getElementById(sectionId(title))?.getBoundingClientRect().top
+    names.findLast((name) => {
+      const top = document.getElementById(sectionId(name))?.getBoundingClientRect().top
       return top !== undefined && top <= THRESHOLD
-    }) ?? titles[0]
+    }) ?? names[0]
   )
 }

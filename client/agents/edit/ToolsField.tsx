@@ -1,7 +1,9 @@
 /** Edits an agent's server tools and the policy for page tools. */
+
 import { Accordion, Button, Group, SegmentedControl, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import { Icon } from '../../shell/icons.tsx'
+import { t } from '../../strings/language.ts'
 import { isRecord, isSame } from '../object-paths.ts'
 import { LinesField, useField } from './fields.tsx'
 
@@ -19,7 +21,7 @@ export function ToolsField() {
     <Stack gap="xs">
       {tools.length === 0 ? (
         <Text size="sm" c="dimmed">
-          No tools yet. Tools run on the server (in its hooks module or on an MCP server) or in the client.
+          {t('editor.noTools')}
         </Text>
       ) : (
         <Accordion variant="separated" value={open} onChange={setOpen}>
@@ -46,7 +48,7 @@ export function ToolsField() {
             setOpen(String(tools.length))
           }}
         >
-          Add tool
+          {t('editor.addTool')}
         </Button>
       </Group>
     </Stack>
@@ -61,7 +63,7 @@ function ToolItem({ index }: { readonly index: number }) {
     <Accordion.Item value={String(index)}>
       <Accordion.Control data-path={`tools[${index}]`} icon={<Icon name="tool" size={16} />}>
         <Text size="sm" ff="monospace" fw={500}>
-          {name === '' ? 'Unnamed tool' : name}
+          {name === '' ? t('editor.unnamedTool') : name}
         </Text>
         {description === '' ? null : (
           <Text size="xs" c="dimmed" truncate>
@@ -85,7 +87,7 @@ function ToolFields({ index }: { readonly index: number }) {
   return (
     <Stack gap="xs">
       <TextInput
-        label="Name"
+        label={t('editor.name')}
         {...(isName ? {} : name.attributes)}
         withAsterisk
         ff="monospace"
@@ -95,9 +97,9 @@ function ToolFields({ index }: { readonly index: number }) {
         onChange={(event) => (isName ? whole : name).set(event.currentTarget.value)}
       />
       <TextInput
-        label="Description"
+        label={t('editor.description')}
         {...description.attributes}
-        description="Describe when the model should call this tool."
+        description={t('editor.toolAbout')}
         value={isName ? '' : description.text}
         error={description.error}
         disabled={whole.isDisabled}
@@ -117,14 +119,12 @@ function ToolFields({ index }: { readonly index: number }) {
           disabled={whole.isDisabled}
           onClick={() => whole.set(undefined)}
         >
-          Remove tool
+          {t('editor.removeTool')}
         </Button>
       </Group>
     </Stack>
   )
 }
-
-const INVALID_JSON = 'Enter valid JSON.'
 
 /** Preserves the text as typed, and updates the definition whenever the text is valid JSON. */
 function SchemaField({ index }: { readonly index: number }) {
@@ -136,20 +136,20 @@ function SchemaField({ index }: { readonly index: number }) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: `report` depends only on the tool's position
   useEffect(() => {
     if (!isInvalid) return
-    report(INVALID_JSON)
+    report(t('editor.invalidJson'))
     return () => report(undefined)
   }, [isInvalid, index])
   return (
     <Textarea
       {...attributes}
-      label="Arguments (JSON Schema)"
+      label={t('editor.argumentsSchema')}
       classNames={{ input: 'code-input' }}
       spellCheck={false}
       autosize
       minRows={4}
       maxRows={16}
       value={isCurrent ? typed : render(value)}
-      error={isInvalid ? INVALID_JSON : error}
+      error={isInvalid ? t('editor.invalidJson') : error}
       disabled={isDisabled}
       onChange={(event) => {
         setTyped(event.currentTarget.value)
@@ -175,18 +175,12 @@ function parse(text: string): { value: unknown } | undefined {
 }
 
 const choices = [
-  { value: 'all', label: 'All' },
-  { value: 'restricted', label: 'Only these' },
-  { value: 'blocked', label: 'All except these' },
+  { value: 'all', label: 'editor.all' },
+  { value: 'restricted', label: 'editor.onlyThese' },
+  { value: 'blocked', label: 'editor.allExcept' },
 ] as const
 
 type Choice = (typeof choices)[number]['value']
-
-const explanations: Readonly<Record<Choice, string>> = {
-  all: 'The agent may call any tool that the page offers.',
-  restricted: 'The agent may call only these page tools.',
-  blocked: 'The agent may call any page tool except these.',
-}
 
 export function PageToolsField() {
   const { value, error, isDisabled, attributes, set } = useField(['pageTools'])
@@ -195,21 +189,21 @@ export function PageToolsField() {
     <Stack gap="xs">
       <SegmentedControl
         {...attributes}
-        aria-label="Page tools"
-        data={[...choices]}
+        aria-label={t('editor.pageTools')}
+        data={choices.map(({ value, label }) => ({ value, label: t(label) }))}
         value={choice}
         disabled={isDisabled}
         onChange={(next) => set(toPolicy(next as Choice, namesOf(value)))}
       />
       <Text size="sm" c={error === undefined ? 'dimmed' : 'var(--mantine-color-error)'}>
-        {error ?? explanations[choice]}
+        {error ?? t(`editor.${choice}About`)}
       </Text>
       {choice === 'all' ? null : (
         <LinesField
           key={choice}
           path={['pageTools', choice]}
-          label="Names"
-          about="Names as the page registers them, one per line"
+          label={t('editor.names')}
+          about={t('editor.namesAbout')}
           placeholder="open_page"
         />
       )}

@@ -1,4 +1,5 @@
 /** Shows one chat of a trial: the widget's frame, the choice of the model, and forms for the results of page tools. */
+
 import { ActionIcon, Button, Group, Select, Text, Textarea, useComputedColorScheme } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
@@ -7,6 +8,7 @@ import type { MockTool } from '../../../widget/frame/trial/messages.ts'
 import type { FrameOptions } from '../../../widget/options.ts'
 import { api, type DefinitionFormat, type Outputs } from '../../api.ts'
 import { Icon } from '../../shell/icons.tsx'
+import { t } from '../../strings/language.ts'
 import { modelsQuery } from '../queries.ts'
 import { type LaneRequest, LaneSession } from './lane-session.ts'
 import type { Choice, Lane, PendingCall, Trial } from './trial.ts'
@@ -33,10 +35,19 @@ export function LaneView({ trial, lane, subject, tools, isOnly }: LaneProps) {
   const { frame, session, isReady } = useSession({ trial, lane, subject, tools })
   const name = nameOf(lane.choice)
   return (
-    <section className="lane" aria-label={`Chat with ${name}`} onFocus={() => trial.showTrace(lane.id)}>
+    <section
+      className="lane"
+      aria-label={t('trial.chatWith', { name })}
+      onFocus={() => trial.showTrace(lane.id)}
+    >
       <LaneHead trial={trial} lane={lane} subject={subject} isOnly={isOnly} />
       <div className="lane-stage" data-ready={isReady}>
-        <iframe ref={frame} src="/embed/trial" title={`Chat with ${name}`} allow="clipboard-write" />
+        <iframe
+          ref={frame}
+          src="/embed/trial"
+          title={t('trial.chatWith', { name })}
+          allow="clipboard-write"
+        />
       </div>
       {lane.pending.map((call) => (
         <ToolAnswer
@@ -51,22 +62,22 @@ export function LaneView({ trial, lane, subject, tools, isOnly }: LaneProps) {
 
 /** Returns the choice as users read it, such as `the draft`. */
 function nameOf(choice: Choice): string {
-  if (choice === 'draft') return 'the draft'
-  return choice === 'saved' ? 'the saved version' : choice.slice('model:'.length)
+  if (choice === 'draft') return t('trial.theDraft')
+  return choice === 'saved' ? t('trial.theSaved') : choice.slice('model:'.length)
 }
 
 function LaneHead({ trial, lane, subject, isOnly }: Omit<LaneProps, 'tools'>) {
   const { data: models } = useQuery(modelsQuery)
   const data = [
     {
-      group: 'Definition',
+      group: t('trial.definition'),
       items: [
-        { value: 'draft', label: 'Draft' },
-        ...(subject.agentId === undefined ? [] : [{ value: 'saved', label: 'Saved version' }]),
+        { value: 'draft', label: t('trial.draft') },
+        ...(subject.agentId === undefined ? [] : [{ value: 'saved', label: t('trial.saved') }]),
       ],
     },
     {
-      group: 'Draft with another model',
+      group: t('trial.otherModel'),
       items: (models ?? []).map(({ id, provider, model }) => ({
         value: `model:${id}`,
         label: `${provider}/${model}`,
@@ -76,7 +87,7 @@ function LaneHead({ trial, lane, subject, isOnly }: Omit<LaneProps, 'tools'>) {
   return (
     <Group gap={4} wrap="nowrap" className="lane-head">
       <Select
-        aria-label="Version or model"
+        aria-label={t('trial.what')}
         size="xs"
         flex={1}
         allowDeselect={false}
@@ -88,7 +99,7 @@ function LaneHead({ trial, lane, subject, isOnly }: Omit<LaneProps, 'tools'>) {
         <ActionIcon
           variant="subtle"
           color="gray"
-          aria-label={`Remove the chat with ${nameOf(lane.choice)}`}
+          aria-label={t('trial.removeChat', { name: nameOf(lane.choice) })}
           onClick={() => trial.removeLane(lane.id)}
         >
           <Icon name="cross" size={14} />
@@ -112,17 +123,17 @@ function ToolAnswer({ call: { name, argumentsText }, onAnswer }: ToolAnswerProps
     onAnswer(text)
   }
   return (
-    <form className="tool-answer" aria-label={`Call of ${title}`} onSubmit={submit}>
+    <form className="tool-answer" aria-label={t('trial.callOf', { name: title })} onSubmit={submit}>
       <Group gap={6} wrap="nowrap">
         <Icon name="tool" size={14} />
         <Text size="xs" fw={500}>
-          The agent calls {title}
+          {t('trial.agentCalls', { name: title })}
         </Text>
       </Group>
       {argumentsText === '{}' ? null : <pre>{argumentsText}</pre>}
       <Group gap="xs" align="flex-end" wrap="nowrap">
         <Textarea
-          label={`Result of ${title}`}
+          label={t('trial.resultOf', { name: title })}
           size="xs"
           flex={1}
           autosize
@@ -134,7 +145,7 @@ function ToolAnswer({ call: { name, argumentsText }, onAnswer }: ToolAnswerProps
           onChange={(event) => setText(event.currentTarget.value)}
         />
         <Button type="submit" size="xs">
-          Send result
+          {t('trial.sendResult')}
         </Button>
       </Group>
     </form>

@@ -1,8 +1,10 @@
 /** Edits the page tools that a trial offers to the agent; the tester answers their calls. */
+
 import { Button, Checkbox, Group, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { MockTool } from '../../../widget/frame/trial/messages.ts'
 import { Dialog } from '../../components/Dialog.tsx'
+import { t } from '../../strings/language.ts'
 import { isRecord } from '../object-paths.ts'
 import type { WrittenTool } from './stored-tests.ts'
 
@@ -18,14 +20,11 @@ export function PageToolsButton({ tools, onChange }: PageToolsProps) {
   return (
     <>
       <Button variant="subtle" color="gray" size="compact-sm" onClick={() => setIsOpen(true)}>
-        {tools.length === 0 ? 'Page tools' : `Page tools (${tools.length})`}
+        {tools.length === 0 ? t('editor.pageTools') : t('trial.pageToolsCount', { number: tools.length })}
       </Button>
-      <Dialog title="Page tools" isOpen={isOpen} onClose={() => setIsOpen(false)} size="lg">
+      <Dialog title={t('editor.pageTools')} isOpen={isOpen} onClose={() => setIsOpen(false)} size="lg">
         <Stack gap="md">
-          <Text size="sm">
-            Pages can offer tools to the agent. Add the tools of your page here to see when the agent calls
-            them. You enter the result of each call.
-          </Text>
+          <Text size="sm">{t('trial.pageToolsAbout')}</Text>
           {tools.map((tool, index) => (
             <ToolForm
               // biome-ignore lint/suspicious/noArrayIndexKey: a tool has no other identity while its name changes
@@ -37,10 +36,10 @@ export function PageToolsButton({ tools, onChange }: PageToolsProps) {
           ))}
           <Group justify="space-between">
             <Button variant="default" size="xs" onClick={() => onChange([...tools, newTool])}>
-              Add page tool
+              {t('trial.addPageTool')}
             </Button>
             <Button size="xs" onClick={() => setIsOpen(false)}>
-              Done
+              {t('common.done')}
             </Button>
           </Group>
         </Stack>
@@ -60,37 +59,37 @@ const toolName = /^[A-Za-z0-9_-]{1,52}$/
 function ToolForm({ tool, onChange, onRemove }: ToolFormProps) {
   const { name, description, parameters, isAsked } = tool
   return (
-    <Stack gap="xs" className="panel" p="sm" component="section" aria-label={`Page tool ${name}`}>
+    <Stack gap="xs" className="panel" p="sm" component="section" aria-label={t('trial.pageTool', { name })}>
       <TextInput
-        label="Tool name"
+        label={t('trial.toolName')}
         placeholder="add_to_cart"
         value={name}
-        error={name === '' || toolName.test(name) ? undefined : 'Use 1 to 52 letters, digits, _ and -'}
+        error={name === '' || toolName.test(name) ? undefined : t('trial.toolNameRule')}
         onChange={(event) => onChange({ ...tool, name: event.currentTarget.value })}
       />
       <TextInput
-        label="Description"
+        label={t('editor.description')}
         value={description}
         onChange={(event) => onChange({ ...tool, description: event.currentTarget.value })}
       />
       <Textarea
-        label="Parameters as JSON Schema"
+        label={t('trial.parameters')}
         autosize
         minRows={2}
         maxRows={10}
         classNames={{ input: 'code-input' }}
         value={parameters}
-        error={readSchema(parameters) === undefined ? 'Enter a JSON object with "type": "object"' : undefined}
+        error={readSchema(parameters) === undefined ? t('trial.parametersRule') : undefined}
         onChange={(event) => onChange({ ...tool, parameters: event.currentTarget.value })}
       />
       <Group justify="space-between">
         <Checkbox
-          label="The visitor must allow each call"
+          label={t('trial.mustAllow')}
           checked={isAsked}
           onChange={(event) => onChange({ ...tool, isAsked: event.currentTarget.checked })}
         />
         <Button variant="subtle" color="red" size="xs" onClick={onRemove}>
-          Remove
+          {t('trial.remove')}
         </Button>
       </Group>
     </Stack>

@@ -1,9 +1,11 @@
 /** Tries a definition in the widget, alone or next to other models, with a trace of each answer. */
+
 import { ActionIcon, Button, Group, SegmentedControl, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import { MockNotice } from '../../first-run/MockNotice.tsx'
 import { Icon } from '../../shell/icons.tsx'
+import { t } from '../../strings/language.ts'
 import { modelsQuery } from '../queries.ts'
 import './playground.css'
 import { LaneView, type TrialSubject } from './LaneView.tsx'
@@ -31,7 +33,7 @@ export function PlaygroundPanel({ trialId, subject, obstacle, widen }: Playgroun
   // The models decide whether the notice appears; chats shown before it would move down.
   const { isPending } = useQuery(modelsQuery)
   return (
-    <section className="playground-panel" aria-label="Try it">
+    <section className="playground-panel" aria-label={t('editor.try')}>
       <PanelHead {...parts} widen={widen} />
       <div className="playground-notice">
         <MockNotice />
@@ -85,7 +87,7 @@ function PanelHead({
 }: PartProps & Pick<PlaygroundPanelProps, 'widen'>) {
   return (
     <Group justify="space-between" gap={4} className="playground-head">
-      <Title order={2}>Try it</Title>
+      <Title order={2}>{t('editor.try')}</Title>
       <Group gap={4}>
         <TestQuestions
           questions={tests.questions}
@@ -101,14 +103,14 @@ function PanelHead({
           disabled={lanes.length === MAX_LANES}
           onClick={() => trial.addLane('draft')}
         >
-          Compare
+          {t('trial.compare')}
         </Button>
         {widen === undefined ? null : (
           <ActionIcon
             variant="subtle"
             color="gray"
-            aria-label={widen.isWide ? 'Show next to the form' : 'Show on the whole page'}
-            title={widen.isWide ? 'Show next to the form' : 'Show on the whole page'}
+            aria-label={t(widen.isWide ? 'trial.showNext' : 'trial.showWhole')}
+            title={t(widen.isWide ? 'trial.showNext' : 'trial.showWhole')}
             onClick={widen.toggle}
           >
             <Icon name={widen.isWide ? 'shrink' : 'expand'} size={16} />
@@ -128,16 +130,19 @@ function Trace({ trial, state, tests, changeTests, toggle }: TraceProps) {
   const turns = lanes.find(({ id }) => id === tracedLane)?.turns ?? []
   const last = turns.at(-1)
   return (
-    <aside className="trace" aria-label="Trace">
+    <aside className="trace" aria-label={t('trial.trace')}>
       <Group justify="space-between" wrap="nowrap" className="trace-head">
         <Title order={3} size="h5">
-          Trace
+          {t('trial.trace')}
         </Title>
         {lanes.length === 1 ? null : (
           <SegmentedControl
-            aria-label="Chat of the trace"
+            aria-label={t('trial.chatOfTrace')}
             size="xs"
-            data={lanes.map(({ id }, index) => ({ value: id, label: `Chat ${index + 1}` }))}
+            data={lanes.map(({ id }, index) => ({
+              value: id,
+              label: t('trial.chatNumber', { number: index + 1 }),
+            }))}
             value={tracedLane}
             onChange={(id) => trial.showTrace(id)}
           />
@@ -148,15 +153,15 @@ function Trace({ trial, state, tests, changeTests, toggle }: TraceProps) {
           variant="subtle"
           color="gray"
           size="compact-xs"
-          aria-label={toggle.isOpen ? 'Hide the trace' : 'Show the trace'}
+          aria-label={t(toggle.isOpen ? 'trial.hideTrace' : 'trial.showTrace')}
           aria-expanded={toggle.isOpen}
           onClick={() => toggle.set(!toggle.isOpen)}
         >
-          {toggle.isOpen ? 'Hide' : 'Show'}
+          {t(toggle.isOpen ? 'keys.hide' : 'usage.show')}
         </Button>
       </Group>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
-      <section className="trace-body" tabIndex={0} aria-label="Steps of each answer">
+      <section className="trace-body" tabIndex={0} aria-label={t('trial.steps')}>
         <TraceView
           turns={turns}
           onResend={(text, position) => trial.ask(text, position)}

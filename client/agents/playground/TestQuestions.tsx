@@ -1,7 +1,9 @@
 /** Lists the saved test questions of an agent, and sends one on click. */
+
 import { ActionIcon, Button, Group, Popover, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import { Icon } from '../../shell/icons.tsx'
+import { t } from '../../strings/language.ts'
 
 interface TestQuestionsProps {
   readonly questions: readonly string[]
@@ -22,14 +24,14 @@ export function TestQuestions({ questions, onChange, onAsk }: TestQuestionsProps
     <Popover opened={isOpen} onChange={setIsOpen} position="bottom-end" width={340} trapFocus withinPortal>
       <Popover.Target>
         <Button variant="subtle" color="gray" size="compact-sm" onClick={() => setIsOpen(!isOpen)}>
-          Test questions
+          {t('trial.questions')}
         </Button>
       </Popover.Target>
-      <Popover.Dropdown aria-label="Test questions" p="sm">
+      <Popover.Dropdown aria-label={t('trial.questions')} p="sm">
         <Stack gap="xs">
           {questions.length === 0 ? (
             <Text size="xs" c="dimmed">
-              Save questions that you ask again after each change. This browser stores them.
+              {t('trial.questionsAbout')}
             </Text>
           ) : null}
           {questions.map((question) => (
@@ -50,7 +52,7 @@ export function TestQuestions({ questions, onChange, onAsk }: TestQuestionsProps
               <ActionIcon
                 variant="subtle"
                 color="gray"
-                aria-label={`Delete “${question}”`}
+                aria-label={t('trial.deleteQuestion', { question })}
                 onClick={() => onChange(questions.filter((one) => one !== question))}
               >
                 <Icon name="trash" size={14} />
@@ -60,15 +62,15 @@ export function TestQuestions({ questions, onChange, onAsk }: TestQuestionsProps
           <form onSubmit={add}>
             <Group gap="xs" wrap="nowrap">
               <TextInput
-                aria-label="New test question"
-                placeholder="New question"
+                aria-label={t('trial.newTestQuestion')}
+                placeholder={t('trial.newQuestion')}
                 size="xs"
                 flex={1}
                 value={text}
                 onChange={(event) => setText(event.currentTarget.value)}
               />
               <Button type="submit" size="xs" variant="default">
-                Add
+                {t('trial.add')}
               </Button>
             </Group>
           </form>

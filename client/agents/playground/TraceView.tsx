@@ -1,8 +1,10 @@
 /** Shows the trace of a chat: for each message the models, attempts, fallbacks, tools, tokens and times. */
+
 import { ActionIcon, Alert, Badge, Button, Code, Group, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { renderCount, renderMilliseconds, renderNumber } from '../../format.ts'
+import { renderMilliseconds } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
+import { t } from '../../strings/language.ts'
 import type { TraceItem, TraceTurn } from './trace.ts'
 
 interface TraceProps {
@@ -22,7 +24,7 @@ export function TraceView({ turns, ...actions }: TraceProps) {
   if (turns.length === 0) {
     return (
       <Text size="xs" c="dimmed" p="sm">
-        Send a message to see the models, tools, tokens and times of its answer.
+        {t('trial.empty')}
       </Text>
     )
   }
@@ -45,7 +47,7 @@ function TurnView({ turn, position, onResend, onSave, isSaved }: TurnProps) {
   const [isEdited, setIsEdited] = useState(false)
   const { question, items, problem, requestId } = turn
   return (
-    <section aria-label={`Trace of “${question}”`}>
+    <section aria-label={t('trial.traceOf', { question })}>
       {isEdited ? (
         <EditQuestion
           question={question}
@@ -64,8 +66,8 @@ function TurnView({ turn, position, onResend, onSave, isSaved }: TurnProps) {
             variant="subtle"
             color="gray"
             size="sm"
-            aria-label="Edit and resend"
-            title="Edit and resend"
+            aria-label={t('trial.resendMenu')}
+            title={t('trial.resendMenu')}
             onClick={() => setIsEdited(true)}
           >
             <Icon name="edit" size={14} />
@@ -74,8 +76,8 @@ function TurnView({ turn, position, onResend, onSave, isSaved }: TurnProps) {
             variant="subtle"
             color="gray"
             size="sm"
-            aria-label="Save as a test question"
-            title="Save as a test question"
+            aria-label={t('trial.saveQuestion')}
+            title={t('trial.saveQuestion')}
             disabled={isSaved(question)}
             onClick={() => onSave(question)}
           >
@@ -97,7 +99,7 @@ function TurnView({ turn, position, onResend, onSave, isSaved }: TurnProps) {
           {problem}
           {requestId === undefined ? null : (
             <Text size="xs" c="dimmed">
-              Request id: {requestId}
+              {t('trial.requestId', { id: requestId })}
             </Text>
           )}
         </Alert>
@@ -122,8 +124,8 @@ function EditQuestion({ question, onSend, onCancel }: EditQuestionProps) {
   return (
     <form onSubmit={send}>
       <Textarea
-        label="Edit the message"
-        description="Later messages of this chat are removed."
+        label={t('trial.editMessage')}
+        description={t('trial.editMessageAbout')}
         size="xs"
         autosize
         minRows={1}
@@ -134,38 +136,29 @@ function EditQuestion({ question, onSend, onCancel }: EditQuestionProps) {
       />
       <Group gap="xs" mt={6} mb={4} justify="flex-end">
         <Button size="compact-xs" variant="default" onClick={onCancel}>
-          Cancel
+          {t('common.cancel')}
         </Button>
         <Button size="compact-xs" type="submit">
-          Resend
+          {t('trial.resend')}
         </Button>
       </Group>
     </form>
   )
 }
 
-const statusLabels = {
-  running: 'Answering',
-  waiting: 'Waits for a result',
-  done: undefined,
-  stopped: 'Stopped',
-  failed: 'Failed',
-} as const
-
 /** Shows the model, the tokens and the times of an answer. */
 export function Facts({ turn }: { readonly turn: TraceTurn }) {
   const { status, model, isFallback } = turn
-  const label = statusLabels[status]
   return (
-    <Group gap={6} aria-label="Answer details" role="group">
-      {label === undefined ? null : (
+    <Group gap={6} aria-label={t('trial.details')} role="group">
+      {status === 'done' ? null : (
         <Badge color={status === 'failed' ? 'red' : 'gray'} variant="default" size="sm">
-          {label}
+          {t(`trial.${status}`)}
         </Badge>
       )}
       {isFallback ? (
         <Badge variant="default" size="sm">
-          Fallback
+          {t('trial.fallback')}
         </Badge>
       ) : null}
       <Text size="xs" c="dimmed">
@@ -187,10 +180,10 @@ function listFigures({
   return [
     ...(promptTokens + completionTokens === 0
       ? []
-      : [`${renderNumber(promptTokens)} + ${renderNumber(completionTokens)} tokens`]),
-    ...(firstTextMs === undefined ? [] : [`first text ${renderMilliseconds(firstTextMs)}`]),
-    `${renderMilliseconds(totalMs)} total`,
-    ...(attempts > 1 ? [renderCount(attempts, 'attempt')] : []),
+      : [t('conversations.tokensSum', { input: promptTokens, output: completionTokens })]),
+    ...(firstTextMs === undefined ? [] : [t('trial.firstText', { time: renderMilliseconds(firstTextMs) })]),
+    t('trial.totalTime', { time: renderMilliseconds(totalMs) }),
+    ...(attempts > 1 ? [t('trial.attempts', { count: attempts })] : []),
   ]
 }
 
@@ -207,8 +200,9 @@ function RouteItem({ models: [first, ...fallbacks] }: { readonly models: readonl
   return (
     <li>
       <Text size="xs">
-        Route: {first}
-        {fallbacks.length === 0 ? '' : `, then ${fallbacks.join(', then ')}`}
+        {t('trial.route', {
+          models: [first, ...fallbacks.map((model) => t('trial.thenModel', { model }))].join(''),
+        })}
       </Text>
     </li>
   )
@@ -217,17 +211,19 @@ function RouteItem({ models: [first, ...fallbacks] }: { readonly models: readonl
 function ModelItem({ item, totalMs }: { readonly item: ModelCall; readonly totalMs: number }) {
   const { model, startMs, firstMs, endMs, isFallback, failure, promptTokens = 0, completionTokens = 0 } = item
   const facts = [
-    isFallback ? 'fallback' : undefined,
-    firstMs === undefined ? undefined : `first output ${renderMilliseconds(firstMs - startMs)}`,
+    isFallback ? t('trial.asFallback') : undefined,
+    firstMs === undefined
+      ? undefined
+      : t('trial.firstOutput', { time: renderMilliseconds(firstMs - startMs) }),
     promptTokens + completionTokens === 0
       ? undefined
-      : `${renderNumber(promptTokens)} + ${renderNumber(completionTokens)} tokens`,
+      : t('conversations.tokensSum', { input: promptTokens, output: completionTokens }),
   ].filter((fact) => fact !== undefined)
   return (
     <li data-failed={failure !== undefined}>
       <Timed name={model} icon="agents" item={item} totalMs={totalMs} />
       <Text size="xs" c={failure === undefined ? 'dimmed' : 'var(--mantine-color-error)'}>
-        {failure === undefined ? facts.join(' · ') : `Failed: ${failure}`}
+        {failure === undefined ? facts.join(' · ') : t('trial.failedWith', { reason: failure })}
       </Text>
       {endMs === undefined && failure === undefined ? <span className="trace-running" /> : null}
     </li>
@@ -244,12 +240,14 @@ function ToolItem({ item, totalMs }: { readonly item: ToolCall; readonly totalMs
     <li>
       <Timed name={title} icon="tool" item={item} totalMs={totalMs} />
       <Text size="xs" c="dimmed">
-        {place === 'server' ? 'Tool on the server' : 'Tool of the page'}
+        {t(place === 'server' ? 'trial.serverTool' : 'trial.ofPage')}
       </Text>
       <details className="trace-data">
-        <summary>Arguments and result</summary>
-        <Data label={`Arguments of ${title}`} text={prettify(argumentsText)} />
-        {result === undefined ? null : <Data label={`Result of ${title}`} text={prettify(result)} />}
+        <summary>{t('trial.argumentsAndResult')}</summary>
+        <Data label={t('conversations.argumentsOf', { name: title })} text={prettify(argumentsText)} />
+        {result === undefined ? null : (
+          <Data label={t('trial.resultOf', { name: title })} text={prettify(result)} />
+        )}
       </details>
     </li>
   )
@@ -291,8 +289,8 @@ function Timed({ name, icon, item: { startMs, endMs }, totalMs }: TimedProps) {
 function RawData({ turn: { raw } }: { readonly turn: TraceTurn }) {
   return (
     <details className="trace-data">
-      <summary>Raw data ({renderCount(raw.length, 'request')})</summary>
-      <Data label="Raw data" text={JSON.stringify(raw, null, 2)} />
+      <summary>{t('trial.rawDataOf', { count: raw.length })}</summary>
+      <Data label={t('trial.rawData')} text={JSON.stringify(raw, null, 2)} />
     </details>
   )
 }

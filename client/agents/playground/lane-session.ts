@@ -1,10 +1,12 @@
 /** Runs one chat of a trial: connects its frame, calls the model for it, and records the trace. */
+
 import type { TrialCommand, TrialEvent } from '../../../widget/frame/trial/messages.ts'
 import type { PageMessage } from '../../../widget/messages.ts'
 import { PROTOCOL } from '../../../widget/messages.ts'
 import { api, type Inputs } from '../../api.ts'
 import { toFailure } from '../../failure.ts'
 import { reportCall } from '../../first-run/first-run.ts'
+import { t } from '../../strings/language.ts'
 import {
   addChunks,
   addRequest,
@@ -96,7 +98,7 @@ export class LaneSession {
     else if (event.type === 'chat-stopped') this.running.get(event.id)?.abort()
     else if (event.type === 'tool-call') this.beginCall(event)
     else if (event.type === 'tool-stopped') {
-      this.endCall(event.id, 'Stopped')
+      this.endCall(event.id, t('trial.stopped'))
       this.changeTurn((turn) => endTurn(turn, 'stopped', this.nowMs()))
     } else if (event.type === 'asked') trial.ask(event.text, event.position, laneId)
     else {

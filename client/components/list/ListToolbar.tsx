@@ -129,7 +129,7 @@ function ColumnMenu<T>({ columns, choice }: { columns: readonly Column<T>[]; cho
             checked={choice.isShown(column)}
             onChange={() => choice.toggle(column)}
           >
-            {column.name}
+            {t(column.name)}
           </Menu.CheckboxItem>
         ))}
       </Menu.Dropdown>

@@ -68,9 +68,9 @@ interface ListViewProps<T> {
 const paging = ['sort', 'order', 'after', 'tab']
 
 export function ListView<T>(props: ListViewProps<T>) {
-  const { label, items, columns, query, search, onSearch, filters = [], toolbar, placeholder } = props
+  const { items, columns, query, search, onSearch, filters = [], toolbar, placeholder } = props
   const { data, error, refetch, isPlaceholderData = false } = query
-  const choice = useColumnChoice(label, columns)
+  const choice = useColumnChoice(items, columns)
   const selection = useSelection(JSON.stringify(search))
   const isFiltered = Object.entries(search).some(
     ([name, value]) => value !== undefined && !paging.includes(name),
@@ -128,7 +128,7 @@ function ListTable<T>(props: ListTableProps<T>) {
       : [
           ...shown,
           {
-            name: t('common.actions'),
+            name: 'common.actions',
             isBare: true,
             render: (row) => (
               <RowMenu label={t('common.actionsFor', { name: nameOf(row) })}>{menu(row)}</RowMenu>

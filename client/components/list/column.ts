@@ -1,5 +1,6 @@
 /** Defines the columns, the order and the selection of tables. */
 import type { ReactNode } from 'react'
+import type { PlainKey } from '../../strings/catalogue.ts'
 
 export type Order = 'asc' | 'desc'
 
@@ -16,7 +17,7 @@ export interface Selection {
 
 export interface Column<T> {
   /** Column header; unique within the table. */
-  readonly name: string
+  readonly name: PlainKey
   readonly render: (row: T) => ReactNode
   readonly isNumber?: boolean
   /** Shows the header only to screen readers. */

@@ -1,6 +1,7 @@
 /** Keeps what a list remembers: its hidden columns in this browser, its selected rows, and its pages. */
 import { useLocalStorage } from '@mantine/hooks'
 import { useState } from 'react'
+import type { Thing } from '../../strings/catalogue.ts'
 import type { Column, Order, Selection } from './column.ts'
 
 /** The part of a page's address that every list has. */
@@ -19,10 +20,10 @@ export interface ColumnChoice<T> {
   readonly toggle: (column: Column<T>) => void
 }
 
-/** Returns the columns to show, and stores the user's choice under the table's name. */
-export function useColumnChoice<T>(table: string, columns: readonly Column<T>[]): ColumnChoice<T> {
+/** Returns the columns to show, and stores the user's choice for the table by the columns' keys. */
+export function useColumnChoice<T>(table: Thing, columns: readonly Column<T>[]): ColumnChoice<T> {
   const [choices, setChoices] = useLocalStorage<Readonly<Record<string, boolean>>>({
-    key: `parley-columns-${table}`,
+    key: `parley-shown-columns-${table}`,
     defaultValue: {},
     getInitialValueInEffect: false,
   })

@@ -21,4 +21,13 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: 'استُعيد الوكلاء',
   deletedOne: 'حُذف الوكيل نهائيًا',
   deletedMany: 'حُذف الوكلاء نهائيًا',
+  aboutUploads: 'تبقى عمليات الرفع المحذوفة هنا 30 يومًا، وتُحتسب من حصة التخزين حتى تُحذف نهائيًا.',
+  emptyHelpUploads: 'تظهر عمليات الرفع التي تحذفها هنا لمدة 30 يومًا.',
+  lossUpload: 'سيُحذف {name}. لا يمكن التراجع عن ذلك.',
+  lossUploads: 'ستُحذف عمليات الرفع المحددة. لا يمكن التراجع عن ذلك.',
+  movedUpload: 'نُقل العنصر إلى سلة المحذوفات',
+  restoredUpload: 'استُعيد العنصر',
+  restoredUploads: 'استُعيدت العناصر',
+  deletedUpload: 'حُذف العنصر نهائيًا',
+  deletedUploads: 'حُذفت العناصر نهائيًا',
 }

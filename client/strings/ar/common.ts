@@ -63,4 +63,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: 'أنت غير متصل',
   willLoad: 'سيُحمَّل عند عودة الاتصال: {thing}.',
   pageWillLoad: 'ستُحمَّل هذه الصفحة عند عودة الاتصال.',
+  save: 'حفظ',
+  discard: 'تجاهل التغييرات',
+  none: 'لا يوجد',
 }

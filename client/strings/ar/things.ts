@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: 'مفاتيح الوكلاء',
   artifact: 'العنصر',
   binned: 'الوكلاء في سلة المحذوفات',
+  binnedUploads: 'عمليات الرفع في سلة المحذوفات',
   charts: 'الرسوم البيانية',
   console: 'وحدة التحكم',
   conversation: 'المحادثة',

@@ -24,4 +24,14 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: 'Agenten wiederhergestellt',
   deletedOne: 'Agent endgültig gelöscht',
   deletedMany: 'Agenten endgültig gelöscht',
+  aboutUploads:
+    'Gelöschte Uploads bleiben 30 Tage hier. Sie zählen zum Speicherkontingent, bis sie endgültig gelöscht werden.',
+  emptyHelpUploads: 'Uploads, die Sie löschen, erscheinen hier 30 Tage lang.',
+  lossUpload: '{name} wird gelöscht. Das kann nicht rückgängig gemacht werden.',
+  lossUploads: 'Die ausgewählten Uploads werden gelöscht. Das kann nicht rückgängig gemacht werden.',
+  movedUpload: 'Upload in den Papierkorb verschoben',
+  restoredUpload: 'Upload wiederhergestellt',
+  restoredUploads: 'Uploads wiederhergestellt',
+  deletedUpload: 'Upload endgültig gelöscht',
+  deletedUploads: 'Uploads endgültig gelöscht',
 }

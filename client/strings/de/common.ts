@@ -56,4 +56,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: 'Sie sind offline',
   willLoad: 'Wird geladen, sobald die Verbindung wieder besteht: {thing}.',
   pageWillLoad: 'Diese Seite wird geladen, sobald die Verbindung wieder besteht.',
+  save: 'Speichern',
+  discard: 'Verwerfen',
+  none: 'Keine',
 }

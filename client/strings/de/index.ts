@@ -1,13 +1,41 @@
 /** Contains the console's German strings, by area. */
 import type { Translation } from '../catalogue.ts'
+import { admin } from './admin.ts'
+import { agents } from './agents.ts'
+import { audit } from './audit.ts'
 import { bin } from './bin.ts'
 import { common } from './common.ts'
 import { conversations } from './conversations.ts'
+import { editor } from './editor.ts'
+import { embed } from './embed.ts'
 import { files } from './files.ts'
 import { firstRun } from './first-run.ts'
 import { keys } from './keys.ts'
+import { policy } from './policy.ts'
+import { providers } from './providers.ts'
 import { shell } from './shell.ts'
 import { things } from './things.ts'
+import { trial } from './trial.ts'
 import { uploads } from './uploads.ts'
+import { usage } from './usage.ts'
 
-export const de: Translation = { common, things, shell, firstRun, keys, conversations, bin, uploads, files }
+export const de: Translation = {
+  common,
+  things,
+  shell,
+  firstRun,
+  keys,
+  conversations,
+  bin,
+  uploads,
+  files,
+  usage,
+  admin,
+  audit,
+  policy,
+  providers,
+  embed,
+  agents,
+  editor,
+  trial,
+}

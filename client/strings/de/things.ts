@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: 'Agentenschlüssel',
   artifact: 'Artefakt',
   binned: 'Agenten im Papierkorb',
+  binnedUploads: 'Uploads im Papierkorb',
   charts: 'Diagramme',
   console: 'Konsole',
   conversation: 'Unterhaltung',

@@ -19,4 +19,14 @@ export const bin = {
   restoredMany: 'Agents restored',
   deletedOne: 'Agent deleted forever',
   deletedMany: 'Agents deleted forever',
+  aboutUploads:
+    'Deleted uploads stay here for 30 days. They count toward the storage quota until they are deleted forever.',
+  emptyHelpUploads: 'Uploads that you delete appear here for 30 days.',
+  lossUpload: '{name} will be deleted. This cannot be undone.',
+  lossUploads: 'The selected uploads will be deleted. This cannot be undone.',
+  movedUpload: 'Upload moved to the bin',
+  restoredUpload: 'Upload restored',
+  restoredUploads: 'Uploads restored',
+  deletedUpload: 'Upload deleted forever',
+  deletedUploads: 'Uploads deleted forever',
 } as const

@@ -53,4 +53,7 @@ export const common = {
   offline: 'You are offline',
   willLoad: 'The {thing} will load when the connection is back.',
   pageWillLoad: 'This page will load when the connection is back.',
+  save: 'Save',
+  discard: 'Discard',
+  none: 'None',
 } as const

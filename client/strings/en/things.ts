@@ -6,6 +6,7 @@ export const things = {
   agentKeys: 'agent keys',
   artifact: 'artifact',
   binned: 'agents in the bin',
+  binnedUploads: 'uploads in the bin',
   charts: 'charts',
   console: 'console',
   conversation: 'conversation',

@@ -23,4 +23,14 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: 'Agentes restaurados',
   deletedOne: 'Agente eliminado definitivamente',
   deletedMany: 'Agentes eliminados definitivamente',
+  aboutUploads:
+    'Las subidas eliminadas permanecen aquí 30 días. Cuentan para la cuota de almacenamiento hasta que se eliminan definitivamente.',
+  emptyHelpUploads: 'Las subidas que elimine aparecerán aquí durante 30 días.',
+  lossUpload: 'Se eliminará {name}. Esta acción no se puede deshacer.',
+  lossUploads: 'Se eliminarán las subidas seleccionadas. Esta acción no se puede deshacer.',
+  movedUpload: 'Subida movida a la papelera',
+  restoredUpload: 'Subida restaurada',
+  restoredUploads: 'Subidas restauradas',
+  deletedUpload: 'Subida eliminada definitivamente',
+  deletedUploads: 'Subidas eliminadas definitivamente',
 }

@@ -56,4 +56,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: 'No tiene conexión',
   willLoad: 'Se cargará cuando vuelva la conexión: {thing}.',
   pageWillLoad: 'Esta página se cargará cuando vuelva la conexión.',
+  save: 'Guardar',
+  discard: 'Descartar',
+  none: 'Ninguno',
 }

@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: 'claves de agente',
   artifact: 'artefacto',
   binned: 'agentes en la papelera',
+  binnedUploads: 'subidas en la papelera',
   charts: 'gráficos',
   console: 'consola',
   conversation: 'conversación',

@@ -24,4 +24,14 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: 'Agents restaurés',
   deletedOne: 'Agent supprimé définitivement',
   deletedMany: 'Agents supprimés définitivement',
+  aboutUploads:
+    'Les envois supprimés restent ici 30 jours. Ils comptent dans le quota de stockage jusqu’à leur suppression définitive.',
+  emptyHelpUploads: 'Les envois que vous supprimez apparaissent ici pendant 30 jours.',
+  lossUpload: '{name} sera supprimé. Cette action est irréversible.',
+  lossUploads: 'Les envois sélectionnés seront supprimés. Cette action est irréversible.',
+  movedUpload: 'Envoi placé dans la corbeille',
+  restoredUpload: 'Envoi restauré',
+  restoredUploads: 'Envois restaurés',
+  deletedUpload: 'Envoi supprimé définitivement',
+  deletedUploads: 'Envois supprimés définitivement',
 }

@@ -56,4 +56,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: 'Vous êtes hors ligne',
   willLoad: 'Chargement au retour de la connexion : {thing}.',
   pageWillLoad: 'Cette page se chargera au retour de la connexion.',
+  save: 'Enregistrer',
+  discard: 'Annuler les modifications',
+  none: 'Aucun',
 }

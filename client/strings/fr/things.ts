@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: 'clés d’agent',
   artifact: 'artefact',
   binned: 'agents dans la corbeille',
+  binnedUploads: 'envois dans la corbeille',
   charts: 'graphiques',
   console: 'console',
   conversation: 'conversation',

@@ -24,4 +24,14 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: 'Agenti ripristinati',
   deletedOne: 'Agente eliminato per sempre',
   deletedMany: 'Agenti eliminati per sempre',
+  aboutUploads:
+    'I caricamenti eliminati restano qui per 30 giorni. Contano nella quota di archiviazione finché non sono eliminati per sempre.',
+  emptyHelpUploads: 'I caricamenti che elimina compaiono qui per 30 giorni.',
+  lossUpload: '{name} sarà eliminato. L’operazione non può essere annullata.',
+  lossUploads: 'I caricamenti selezionati saranno eliminati. L’operazione non può essere annullata.',
+  movedUpload: 'Caricamento spostato nel cestino',
+  restoredUpload: 'Caricamento ripristinato',
+  restoredUploads: 'Caricamenti ripristinati',
+  deletedUpload: 'Caricamento eliminato per sempre',
+  deletedUploads: 'Caricamenti eliminati per sempre',
 }

@@ -56,4 +56,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: 'È offline',
   willLoad: 'Si caricherà al ritorno della connessione: {thing}.',
   pageWillLoad: 'Questa pagina si caricherà al ritorno della connessione.',
+  save: 'Salva',
+  discard: 'Annulla modifiche',
+  none: 'Nessuno',
 }

@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: 'chiavi degli agenti',
   artifact: 'artefatto',
   binned: 'agenti nel cestino',
+  binnedUploads: 'caricamenti nel cestino',
   charts: 'grafici',
   console: 'console',
   conversation: 'conversazione',

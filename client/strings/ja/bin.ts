@@ -22,4 +22,14 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: 'エージェントを復元しました',
   deletedOne: 'エージェントを完全に削除しました',
   deletedMany: 'エージェントを完全に削除しました',
+  aboutUploads:
+    '削除したアップロードは 30 日間ここに残ります。完全に削除するまで、保存容量の上限に含まれます。',
+  emptyHelpUploads: '削除したアップロードは 30 日間ここに表示されます。',
+  lossUpload: '{name} が削除されます。この操作は元に戻せません。',
+  lossUploads: '選択したアップロードが削除されます。この操作は元に戻せません。',
+  movedUpload: 'アップロードをごみ箱に移動しました',
+  restoredUpload: 'アップロードを復元しました',
+  restoredUploads: 'アップロードを復元しました',
+  deletedUpload: 'アップロードを完全に削除しました',
+  deletedUploads: 'アップロードを完全に削除しました',
 }

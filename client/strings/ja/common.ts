@@ -56,4 +56,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: 'オフラインです',
   willLoad: '接続が回復すると読み込まれます: {thing}。',
   pageWillLoad: '接続が回復すると、このページが読み込まれます。',
+  save: '保存',
+  discard: '破棄',
+  none: 'なし',
 }

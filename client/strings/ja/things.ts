@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: 'エージェントキー',
   artifact: 'アーティファクト',
   binned: 'ごみ箱のエージェント',
+  binnedUploads: 'ごみ箱のアップロード',
   charts: 'グラフ',
   console: 'コンソール',
   conversation: '会話',

@@ -22,4 +22,14 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: 'Agentes restaurados',
   deletedOne: 'Agente excluído para sempre',
   deletedMany: 'Agentes excluídos para sempre',
+  aboutUploads:
+    'Os envios excluídos ficam aqui por 30 dias. Eles contam para a cota de armazenamento até serem excluídos para sempre.',
+  emptyHelpUploads: 'Os envios que você excluir aparecem aqui por 30 dias.',
+  lossUpload: '{name} será excluído. Isso não pode ser desfeito.',
+  lossUploads: 'Os envios selecionados serão excluídos. Isso não pode ser desfeito.',
+  movedUpload: 'Envio movido para a lixeira',
+  restoredUpload: 'Envio restaurado',
+  restoredUploads: 'Envios restaurados',
+  deletedUpload: 'Envio excluído para sempre',
+  deletedUploads: 'Envios excluídos para sempre',
 }

@@ -56,4 +56,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: 'Você está offline',
   willLoad: 'Será carregado quando a conexão voltar: {thing}.',
   pageWillLoad: 'Esta página será carregada quando a conexão voltar.',
+  save: 'Salvar',
+  discard: 'Descartar',
+  none: 'Nenhum',
 }

@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: 'chaves de agente',
   artifact: 'artefato',
   binned: 'agentes na lixeira',
+  binnedUploads: 'envios na lixeira',
   charts: 'gráficos',
   console: 'console',
   conversation: 'conversa',

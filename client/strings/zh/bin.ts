@@ -21,4 +21,13 @@ export const bin: AreaTranslation<typeof english> = {
   restoredMany: '智能体已恢复',
   deletedOne: '智能体已永久删除',
   deletedMany: '智能体已永久删除',
+  aboutUploads: '已删除的上传会在此保留 30 天。永久删除之前，它们会计入存储配额。',
+  emptyHelpUploads: '您删除的上传会在此显示 30 天。',
+  lossUpload: '{name} 将被删除。此操作无法撤销。',
+  lossUploads: '所选上传将被删除。此操作无法撤销。',
+  movedUpload: '上传已移至回收站',
+  restoredUpload: '上传已恢复',
+  restoredUploads: '上传已恢复',
+  deletedUpload: '上传已永久删除',
+  deletedUploads: '上传已永久删除',
 }

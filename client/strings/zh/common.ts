@@ -56,4 +56,7 @@ export const common: AreaTranslation<typeof english> = {
   offline: '您已离线',
   willLoad: '连接恢复后将加载：{thing}。',
   pageWillLoad: '连接恢复后将加载此页面。',
+  save: '保存',
+  discard: '放弃更改',
+  none: '无',
 }

@@ -9,6 +9,7 @@ export const things: AreaTranslation<typeof english> = {
   agentKeys: '智能体密钥',
   artifact: '制品',
   binned: '回收站中的智能体',
+  binnedUploads: '回收站中的上传',
   charts: '图表',
   console: '控制台',
   conversation: '对话',

@@ -36,7 +36,7 @@ export async function replaceTags(
   return true
 }
 
-/** Makes changes to a conversation wait for each other. Returns false if it does not exist. */
+/** Locks a conversation, so that changes to it run one after another. Returns false if it does not exist. */
 async function lockConversation(trx: ConversationDb, id: string): Promise<boolean> {
   const { numUpdatedRows } = await trx
     .updateTable('conversations')

@@ -14,7 +14,10 @@ import {
 } from './annotation-rows.ts'
 import type { Note } from './schema.ts'
 
-/** Replaces all tags. Tags that differ only in their form of Unicode are one tag. @throws ServiceError `not_found` */
+/**
+ * Replaces all tags. Tags that differ only in their Unicode normalization count as one. @throws ServiceError
+ * `not_found`
+ */
 export async function setTags(
   deps: OperationsDependencies,
   tenantId: string,

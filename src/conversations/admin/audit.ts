@@ -4,7 +4,7 @@ import { type Actor, type AuditDeps, findLastEvent, recordAudit } from '../../id
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 
 const READ_AGAIN_SECONDS = 3_600
-/** Number of readers and conversations that a process remembers; others are looked up in the audit log. */
+/** Number of reads that a process remembers; others are looked up in the audit log. */
 const MAX_KNOWN = 10_000
 
 /** Records the expired conversations of a maintenance run, one event for each tenant. */

@@ -36,7 +36,7 @@ export type ExportLine =
     }
   | { readonly object: 'export.end'; readonly turns: number }
 
-/** The rows, and the data in their items. */
+/** The rows of an export, and the data that their items refer to. */
 export interface ExportSource {
   readonly database: ConversationDatabase
   readonly data: ItemData

@@ -16,7 +16,7 @@ export const turnStatuses = [
   'cancelled',
 ] as const satisfies TurnRow['status'][]
 
-/** The filters apply together; those of turns and ratings must apply to the same turn. */
+/** A conversation must match all filters. One turn must match all filters of turns and ratings. */
 export interface ConversationFilter {
   /** Undefined for all tenants. */
   readonly tenantId?: string | undefined
@@ -47,7 +47,7 @@ type Builder = ExpressionBuilder<ConversationTables, 'conversations'>
 
 const MICROSECONDS = 1_000_000
 
-/** Applies the filters that indexes of conversations serve. */
+/** Applies the filters that can use an index of conversations. */
 export function whereIndexed<Output>(
   query: Query<Output>,
   { tenantId, agentId, visitorId, from, to }: ConversationFilter,

@@ -1,4 +1,4 @@
-/** Lists and exports the conversations of an owner. */
+/** Lists and exports an owner's conversations. */
 import type { ConversationDatabase } from '../../db/open.ts'
 import { type Actor, recordAudit } from '../../identity/audit.ts'
 import { ServiceError } from '../../lib/errors.ts'

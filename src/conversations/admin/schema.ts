@@ -1,4 +1,4 @@
-/** Defines the schemas of the log of conversations: its filters, hits, tags and notes. */
+/** Defines the schemas of the conversation log: filters, hits, tags and notes. */
 import { z } from 'zod'
 import { label, modelId, reference, searchText } from '../../lib/schema-bounds.ts'
 import { ratingReasons } from '../ratings/schema.ts'
@@ -16,28 +16,32 @@ const filters = {
   agent: reference().optional().meta({ description: 'Id of an agent.' }),
   q: searchText().optional().meta({
     description:
-      'Words that one message contains: `late refund`, `"late arrival"` (a phrase), `-hotel` (not this word), `book*` (the beginning of a word).',
+      'Words that one message must contain: `late refund`, `"late arrival"` (a phrase), `-hotel` (not this word), `book*` (the beginning of a word).',
   }),
   from: second().optional().meta({ description: 'Created at this time or later (Unix seconds).' }),
   to: second().optional().meta({ description: 'Created before this time (Unix seconds).' }),
   channel: z.enum(['widget', 'api', 'console']).optional(),
   mode: z.enum(['model', 'waiting', 'person']).optional(),
   visitor: reference().optional().meta({ description: 'Id of a visitor.' }),
-  tag: label().optional().meta({ description: 'One of the tags.' }),
-  rating: z.enum(['up', 'down']).optional().meta({ description: 'A turn has this rating.' }),
+  tag: label().optional().meta({ description: 'Tag of the conversation.' }),
+  rating: z.enum(['up', 'down']).optional().meta({ description: 'Rating of a turn.' }),
   reason: z
     .enum([...ratingReasons, ...turnReasons])
     .optional()
-    .meta({ description: 'The reason of a rating, or the reason of an incomplete turn.' }),
+    .meta({ description: 'Reason for a rating, or why a turn is incomplete.' }),
   status: z
     .enum([...turnStatuses, 'unanswered'])
     .optional()
-    .meta({ description: 'The status of a turn, or `unanswered`: the last turn ended without an answer.' }),
-  error: label().optional().meta({ description: 'The error code of a turn.' }),
-  tool: label().optional().meta({ description: 'The name of a tool that a turn called.' }),
-  model: modelId().optional().meta({ description: 'The model of a turn: `model` or `provider/model`.' }),
-  version: z.int().min(1).optional().meta({ description: "The agent's version in a turn." }),
-  min_tokens: z.int().min(0).optional().meta({ description: 'Minimum number of tokens of all turns.' }),
+    .meta({ description: 'Status of a turn; `unanswered` if the last turn ended without an answer.' }),
+  error: label().optional().meta({ description: 'Error code of a turn.' }),
+  tool: label().optional().meta({ description: 'Name of a tool that a turn called.' }),
+  model: modelId().optional().meta({ description: 'Model of a turn: `model` or `provider/model`.' }),
+  version: z.int().min(1).optional().meta({ description: 'Agent version of a turn.' }),
+  min_tokens: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: 'Minimum number of tokens in all turns together.' }),
 }
 
 export const ConversationListQuery = z.object({

@@ -23,7 +23,7 @@ import {
 } from './rows.ts'
 
 /**
- * A position in the feed. Everything before it stays the same, so a reader can continue without gaps or
+ * A position in the feed. Everything before it never changes, so a reader can continue without gaps or
  * duplicates.
  */
 export interface Cursor {
@@ -51,7 +51,7 @@ export type FeedEvent<Type extends ItemRow['type'] = ItemRow['type']> = { readon
 /** Polling interval of an idle conversation; a poll finds changes whose notification was lost. */
 const IDLE_POLL_MS = 10_000
 const ITEMS_AT_ONCE = 100
-/** The largest value of the column in PostgreSQL. */
+/** The largest value that the PostgreSQL column can store. */
 const MAX_POSITION = 2_147_483_647
 
 export function renderCursor({ position, turn, next }: Cursor): string {

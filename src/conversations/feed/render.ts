@@ -1,4 +1,4 @@
-/** Renders items, turns and log entries as the feed of a conversation shows them. */
+/** Renders items, turns and log entries for a conversation's feed. */
 import { isJsonObject } from '../../lib/formats/json.ts'
 import { callsOf, partsOf } from '../chat-piece.ts'
 import type { ItemRow } from '../item-store.ts'
@@ -8,7 +8,7 @@ import type { LogEntry } from '../turns/segments.ts'
 
 type VisibleType = 'message' | 'function_call' | 'function_call_output'
 
-/** An item as a visitor receives it, or with the type `reasoning` as an owner receives it. */
+/** An item that a visitor receives. Owners also receive items of the type `reasoning`. */
 export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
   readonly id: string
   readonly turn_id: string | null
@@ -40,7 +40,7 @@ export interface ShownTurn {
   readonly error_code: string | null
 }
 
-/** Text and calls of page tools that one log entry adds to an answer. */
+/** Text and page tool calls that one log entry adds to an answer. */
 export interface ShownDelta {
   readonly text?: string
   readonly calls?: { index: number; call_id?: string; name?: string; arguments?: string }[]
@@ -100,7 +100,10 @@ function toAttachment(part: unknown, index: number): ShownAttachment | undefined
   return name === undefined ? undefined : { type: 'text', name, part: index }
 }
 
-/** Joins the texts of a message's parts; a model's parts form one continuous text. */
+/**
+ * Joins the text of a message's parts. A model's parts form one continuous text and are joined without the
+ * separator.
+ */
 function textOf(content: unknown, separator: string): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -114,7 +117,7 @@ export function toShownTurn({ id, status, reason, error_code }: TurnRow): ShownT
   return { id, status, reason, error_code }
 }
 
-/** Renders a turn as at its start, even if it has ended since, so that a replay has the same events. */
+/** Renders a turn as running, even if it has ended, so that a replay has the same events. */
 export function toStartedTurn({ id }: TurnRow): ShownTurn {
   return { id, status: 'in_progress', reason: null, error_code: null }
 }

@@ -1,10 +1,10 @@
-/** Reads and writes rows on behalf of visitors, and reads those from which the feed of a conversation is built. */
+/** Reads and writes rows for visitors, and reads the rows from which feeds are built. */
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
-/** Creates the row of an anonymous visitor with their first turn, and updates the time of their last turn. */
+/** Creates an anonymous visitor's row on their first turn, and updates the time of their last turn. */
 export async function recordVisitor(
   db: ConversationDb,
   { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
@@ -95,7 +95,7 @@ export async function findRevision(db: ConversationDb, conversationId: string): 
   return row && Number(row.revision)
 }
 
-/** Returns the first turn of a conversation whose number is at least `number`. */
+/** Returns the conversation's first turn numbered `number` or higher. */
 export function findTurnFrom(
   db: ConversationDb,
   conversationId: string,
@@ -128,7 +128,7 @@ export function listItemsBetween(
     .execute()
 }
 
-/** Returns the position of the last item of a turn, or of its input; 0 without one. */
+/** Returns the position of a turn's last item, or of the last item of its input; 0 without items. */
 export async function findLastPosition(
   db: ConversationDb,
   turnId: string,
@@ -181,7 +181,7 @@ export async function listNewestVisible(
   return rows.reverse()
 }
 
-/** Finds the item that a client added with this id. */
+/** Finds the item that a client added with this client id. */
 export function findClientItem(
   db: ConversationDb,
   conversationId: string,
@@ -195,7 +195,7 @@ export function findClientItem(
     .executeTakeFirst()
 }
 
-/** Finds the item of a turn that has an id of the client. */
+/** Finds the item of a turn that has a client id. */
 export function findClientItemOfTurn(db: ConversationDb, turnId: string): Promise<ItemRow | undefined> {
   return db
     .selectFrom('items')

@@ -1,4 +1,4 @@
-/** Reads and writes the rows that name the blobs of items. */
+/** Reads and writes the rows that list the blobs of items. */
 import type { Insertable } from 'kysely'
 import type { ConversationDb, ItemDataTable } from '../../db/open.ts'
 
@@ -31,7 +31,7 @@ export async function markDeletedData(
   await db.updateTable('item_data').set({ is_deleted: 1 }).where(by, 'in', ids).execute()
 }
 
-/** Finds the names of the blobs that rows refer to. */
+/** Returns which of these blobs have rows. */
 export async function listDataBlobs(db: ConversationDb, names: readonly string[]): Promise<Set<string>> {
   const rows = await db.selectFrom('item_data').select('name').where('name', 'in', names).execute()
   return new Set(rows.map(({ name }) => name))

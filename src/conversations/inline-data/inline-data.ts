@@ -1,20 +1,20 @@
 /** Finds the images, audio, files and results of tools that an item contains as text. */
 import { isJsonObject } from '../../lib/formats/json.ts'
 
-/** Longer texts are stored as blobs, because rows with them would slow down every list. */
+/** Longer strings are stored as blobs, because large rows would slow down every list. */
 export const MAX_INLINE_LENGTH = 32 * 1024
 
 /** The fields of OpenAI's items that contain a data URL or base64. */
 const dataFields: ReadonlySet<string> = new Set(['image_url', 'url', 'file_data', 'data'])
 
-/** Returns the item with each text in such a field replaced; the same object if none changes. */
+/** Returns the item with each string in these fields replaced; returns the same object if nothing changes. */
 export function mapData<Item extends object>(item: Item, replace: (text: string) => string): Item {
   const mapped = mapValue(item, undefined, replace) as Item & {
     readonly type?: unknown
     readonly output?: unknown
   }
   if (mapped.type !== 'function_call_output' || typeof mapped.output !== 'string') return mapped
-  // The result of a tool can contain data in any form, such as JSON with base64.
+  // A tool's result can contain data in any form, such as JSON with base64.
   const output = replace(mapped.output)
   return output === mapped.output ? mapped : { ...mapped, output }
 }

@@ -8,7 +8,10 @@ import { type EncodedItem, type EncodedItems, encodeItem, type ItemRow, type New
 import { listDataBlobs, type NewData } from './data-rows.ts'
 import { MAX_INLINE_LENGTH, mapData } from './inline-data.ts'
 
-/** Marks a text that is stored as a blob; the blob's name follows. Only names of the item's own rows are replaced. */
+/**
+ * Replaces a string that is stored as a blob; the blob's name follows. Only the names in the item's own rows
+ * are resolved.
+ */
 const MARK = 'parley-data:'
 const DROPPED_AT_ONCE = 100
 
@@ -71,8 +74,8 @@ export class ItemData {
   }
 
   /**
-   * Deletes blobs whose rows were not stored. Skips blobs that have rows, because a transaction can be committed
-   * without an answer. Never rejects, because the sweep of orphans deletes what remains.
+   * Deletes blobs whose rows were not stored. Skips blobs that have rows, because a transaction may be
+   * committed even if its answer is lost. Never rejects, because the sweep of orphans deletes what remains.
    */
   async discard(data: readonly NewData[]): Promise<void> {
     if (data.length === 0) return
@@ -146,7 +149,7 @@ export class ItemData {
     if (whole.bytes <= MAX_INLINE_LENGTH) return whole
     const found: { readonly name: string; readonly bytes: Buffer }[] = []
     const body = mapData(item.body, (text) => {
-      // A text that is not well-formed has no exact form in UTF-8.
+      // A string that is not well-formed cannot be encoded exactly in UTF-8.
       if (text.length <= MAX_INLINE_LENGTH || !text.isWellFormed()) return text
       const name = randomUUID()
       found.push({ name, bytes: Buffer.from(text) })

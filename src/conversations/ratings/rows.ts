@@ -9,7 +9,9 @@ interface RatedTurn {
   readonly conversation_id: string
 }
 
-/** Stores a rating in place of the source's earlier one. Returns undefined if the turn has been deleted. */
+/**
+ * Stores a rating, which replaces the source's earlier one. Returns undefined if the turn has been deleted.
+ */
 export async function storeRating(
   trx: ConversationDb,
   turn: RatedTurn,

@@ -17,7 +17,7 @@ export const ratingFields = {
     .string()
     .max(MAX_COMMENT, `must be at most ${MAX_COMMENT} characters`)
     .nullish()
-    .meta({ description: 'A text for the owner of the agent.' }),
+    .meta({ description: 'Comment for the owner of the agent.' }),
 }
 
 const NewRating = z.strictObject(ratingFields)

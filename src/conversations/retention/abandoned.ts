@@ -11,7 +11,7 @@ interface Sweeper {
   readonly nowSeconds: number
 }
 
-/** Ends abandoned turns with what they have stored. Calls `onEnded` after each. */
+/** Ends abandoned turns, using the events that they have stored. Calls `onEnded` after each. */
 export async function endAbandonedTurns(
   storage: ConversationStorage,
   { owner, isOnly, nowSeconds }: Sweeper,

@@ -1,4 +1,4 @@
-/** Deletes expired data, and applies changes to agents to their conversations. */
+/** Deletes expired data, and updates conversations after changes to their agents. */
 import type { ConversationDatabase, ConversationDb, ConversationStorage } from '../../db/open.ts'
 import { createDeletionTime } from '../../lib/clock.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -174,9 +174,9 @@ class Batches {
 }
 
 /**
- * Moves conversations to the tenant that their agent now belongs to, applies its retention time, and deletes
- * those of deleted agents. Returns the number of deleted conversations. With SQLite, agents are stored in another
- * file, so a process may stop between the two changes.
+ * Moves conversations to their agent's current tenant, applies the agent's retention time, and deletes the
+ * conversations of deleted agents. Returns the number of deleted conversations. With SQLite, agents are
+ * stored in another file, so a process may stop between the two changes.
  */
 async function applyAgents(
   { config, findAgentRetention }: MaintenanceDependencies,

@@ -163,6 +163,8 @@ export async function moveConversations(
     .where('tenant', '=', from)
     .$if(agentId !== undefined, (query) => query.where('issuer', '=', agentId as string))
     .execute()
+  if (agentId === undefined)
+    await trx.updateTable('erasures').set({ tenant: to }).where('tenant', '=', from).execute()
   return Number(moved.numUpdatedRows)
 }
 
@@ -187,7 +189,7 @@ export async function applyKeepTime(
   return Number(numUpdatedRows)
 }
 
-/** Lists the agents that have conversations, in order, after `after`. */
+/** Lists the agents that have conversations, ordered, starting after `after`. */
 export function listAgentsOfConversations(
   db: ConversationDb,
   after: { readonly tenant: string; readonly agent_id: string } | undefined,

@@ -3,7 +3,10 @@ import { type Expression, PostgresAdapter, type SqlBool, sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 import type { SearchTerm } from './query.ts'
 
-/** Number of items above which SQLite compares the texts of conversations instead of reading all hits of its index. */
+/**
+ * Number of hits above which SQLite compares the text of each conversation instead of reading all hits from
+ * its index.
+ */
 const MANY_HITS = 5_000
 
 export function isPostgres(db: ConversationDb): boolean {
@@ -14,7 +17,10 @@ export function isPostgres(db: ConversationDb): boolean {
 export interface SearchPlan {
   /** A condition on `conversations`. */
   readonly condition: Expression<SqlBool>
-  /** Whether the condition compares the texts of each conversation, so that it must not apply to many at once. */
+  /**
+   * Whether the condition compares the text of each conversation; if so, it must be applied to only a few at
+   * a time.
+   */
   readonly comparesTexts: boolean
 }
 
@@ -45,7 +51,7 @@ export function matchesText(db: ConversationDb, terms: readonly SearchTerm[]): E
   )}`
 }
 
-/** The conditions that the index does not check: it does not store the order of words. */
+/** Conditions that the index cannot check, because it does not store the order of words. */
 function rest(db: ConversationDb, terms: readonly SearchTerm[]): Expression<unknown> {
   const unchecked = terms.filter(({ words, isExcluded }) => isExcluded || words.length > 1)
   return unchecked.length === 0 ? sql`true` : matchesText(db, unchecked)

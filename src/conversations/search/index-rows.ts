@@ -16,7 +16,7 @@ export async function indexTurn(trx: ConversationDb, turnId: string): Promise<vo
   await insertTexts(trx, rows)
 }
 
-/** Indexes the items of a conversation from a position on. */
+/** Indexes a conversation's items, starting at a position. */
 export async function indexItemsFrom(
   trx: ConversationDb,
   conversationId: string,
@@ -68,7 +68,7 @@ async function indexBatch(
   return { items: await insertTexts(trx, ended), last }
 }
 
-/** Returns the number of items that contain words that a person or the model has said. */
+/** Indexes the words of people and the model. Returns the number of items that contain any. */
 async function insertTexts(trx: ConversationDb, rows: readonly ItemRow[]): Promise<number> {
   let count = 0
   for (const row of rows) {
@@ -85,7 +85,7 @@ async function insertTexts(trx: ConversationDb, rows: readonly ItemRow[]): Promi
   return count
 }
 
-/** Whether a person or the model has said the item, rather than the page, a tool or the service. */
+/** Whether an item comes from a person or the model, rather than from the page, a tool or the service. */
 function isSaid({ type, role, author }: ItemRow): boolean {
   return type === 'message' && (role === 'user' || role === 'assistant') && author !== 'service'
 }

@@ -1,4 +1,4 @@
-/** Finds the items of conversations that a search has found. */
+/** Finds the first matching item of each conversation that a search has found. */
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 import { toShownItem } from '../feed/render.ts'

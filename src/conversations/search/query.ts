@@ -1,10 +1,10 @@
-/** Reads search texts such as `refund "late arrival" -hotel book*`. */
+/** Parses searches such as `refund "late arrival" -hotel book*`. */
 import { ServiceError } from '../../lib/errors.ts'
 import { placeWords, toWords } from './words.ts'
 
 const MAX_TERMS = 16
 const SNIPPET_LENGTH = 160
-/** Characters of the text before the first found word. */
+/** Number of characters that a snippet shows before the first match. */
 const SNIPPET_BEFORE = 40
 
 /** Words that an item must contain, or must not contain, next to each other. */
@@ -66,10 +66,13 @@ function matchesAt(
   })
 }
 
-/** Returns the beginning of the word at `from`, so that a snippet does not begin in a word, but not after `latest`. */
+/**
+ * Returns the start of the first whole word between `from` and `latest`; `from` if there is no space between
+ * them.
+ */
 function startOfWord(text: string, from: number, latest: number): number {
   const space = text.slice(from, latest).search(/\s/)
   const start = space === -1 ? from : from + space + 1
-  // A character outside of the basic plane consists of two units.
+  // A character outside the basic plane consists of two units.
   return /[\uDC00-\uDFFF]/.test(text[start] ?? '') ? start + 1 : start
 }

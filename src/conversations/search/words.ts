@@ -1,4 +1,4 @@
-/** Splits texts into the words by which conversations are searched, in the same way for both databases (ADR 0069). */
+/** Splits text into searchable words, in the same way for both databases (ADR 0069). */
 
 /** Words beyond this number of characters in a text are not searchable. */
 const MAX_TEXT = 200_000
@@ -31,7 +31,7 @@ export interface PlacedWord {
   readonly to: number
 }
 
-/** Returns the same words as `toWords`, with their places in the text. */
+/** Returns the same words as `toWords`, with their offsets in the text. */
 export function placeWords(text: string): PlacedWord[] {
   const placed: PlacedWord[] = []
   let word = ''
@@ -60,7 +60,7 @@ export function placeWords(text: string): PlacedWord[] {
 }
 
 function fold(text: string): string {
-  // The lower case of Σ depends on its place in the word.
+  // The lower case of Σ depends on its position in the word.
   return text
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')

@@ -86,7 +86,7 @@ export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedA
   await deps.assertQuota(plan.tenantId)
   const encoded = await deps.data.encode(input)
   const rejection = await storeRows(deps, plan, as, encoded).catch(async (error) => {
-    // A transaction can be committed without an answer, for example if the connection is lost.
+    // A transaction may be committed even if its answer is lost, for example with the connection.
     if (await hasTurn(deps, plan, as)) return undefined
     await deps.data.discard(encoded.data)
     throw error
@@ -138,7 +138,7 @@ async function storeRows(
   })
 }
 
-/** Returns false if the store is unavailable, because the turn then cannot be stored further. */
+/** Returns false if the store is unavailable, because then nothing more of the turn can be stored. */
 async function hasTurn(
   { storage }: AcceptDeps,
   { tenantId }: TurnPlan,
@@ -303,7 +303,7 @@ export function inputSizeOf({ input }: Pick<TurnPlan, 'input'>): number {
   return sizesOf(input).reduce((total, size) => total + size, 0)
 }
 
-/** Makes requests with the same idempotency key that arrive at the same time start one turn in this process. */
+/** Lets concurrent requests with the same idempotency key start only one turn in this process. */
 export class KeyedStarts {
   private readonly starting = new Map<string, Promise<unknown>>()
 

@@ -26,13 +26,13 @@ export function announceReader(
       const { write } = await storage.open()
       await markRead(write, turn.id, unixSeconds(clock))
     } catch (error) {
-      log.warn({ err: error }, 'could not store that a turn is read')
+      log.warn({ err: error }, 'could not record that a client is reading a turn')
     }
   }
   function announce(): void {
     bus.publish('read-turn', turn.id)
-    // Uses the database too if the bus has delivered nothing since the last time, because it may be
-    // unavailable.
+    // Also records it in the database if the bus has delivered nothing since the last announcement, because
+    // the bus may be unavailable.
     if (!hasHeard) void store()
     hasHeard = false
   }

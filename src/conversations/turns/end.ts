@@ -18,6 +18,8 @@ export interface StoredEnd {
   readonly stopped: StopReason | undefined
   readonly route?: TurnRoute | undefined
   readonly usage?: Usage | undefined
+  /** Explains how the turn ran; undefined if the turn's process has stopped. */
+  readonly diagnostics?: object | undefined
   readonly firstEventMs?: number | undefined
   readonly durationMs?: number
   /** Seconds after which the conversation expires. */
@@ -50,11 +52,11 @@ export async function storeEnd(
     last_seq: count - 1,
     provider: end.route?.provider ?? null,
     model: end.route?.model ?? null,
-    diagnostics: JSON.stringify(end.route === undefined ? {} : { attempts: end.route.attempts }),
+    diagnostics: renderDiagnostics(end, details),
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
-    first_event_ms: end.firstEventMs === undefined ? null : Math.round(end.firstEventMs),
-    duration_ms: end.durationMs === undefined ? null : Math.round(end.durationMs),
+    first_event_ms: toWhole(end.firstEventMs),
+    duration_ms: toWhole(end.durationMs),
     cached_tokens: details?.input_tokens_details.cached_tokens ?? 0,
     reasoning_tokens: details?.output_tokens_details.reasoning_tokens ?? 0,
     ended_at: endedAt ?? nowSeconds,
@@ -78,6 +80,27 @@ export async function storeEnd(
     await insertDeliveries(trx, end.deliveries ?? [], { status: outcome.status, mode, revision })
   }
   return outcome.status
+}
+
+const MAX_DIAGNOSTICS_BYTES = 32 * 1024
+
+/** Adds tokens and times to the diagnostics of a run. If the result exceeds 32 KiB, omits the lists. */
+function renderDiagnostics(
+  { diagnostics, stopped, firstEventMs, durationMs }: StoredEnd,
+  usage: ReturnType<typeof toResponseUsage> | undefined,
+): string {
+  const rest = {
+    stopped: stopped ?? null,
+    tokens: usage ?? null,
+    timings: { first_event_ms: toWhole(firstEventMs), duration_ms: toWhole(durationMs) },
+  }
+  const text = JSON.stringify({ ...diagnostics, ...rest })
+  if (Buffer.byteLength(text) <= MAX_DIAGNOSTICS_BYTES) return text
+  return JSON.stringify({ ...diagnostics, attempts: [], policy: [], tools: [], is_truncated: true, ...rest })
+}
+
+function toWhole(milliseconds: number | undefined): number | null {
+  return milliseconds === undefined ? null : Math.round(milliseconds)
 }
 
 function outcomeOf(

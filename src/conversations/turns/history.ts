@@ -16,6 +16,7 @@ import {
   listMainItemHeads,
 } from '../item-store.ts'
 import type { TurnRow } from '../store.ts'
+import { MAX_TURNS } from './statements.ts'
 
 /** The maximum size of the history that a model receives; it always contains whole turns. */
 export interface HistoryLimits {
@@ -29,6 +30,13 @@ const BYTES_PER_TOKEN = 4
 const TOKENS_PER_BLOB = 1_000
 const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stopped while the tool was running.'
 
+/** The items that precede a turn's input. */
+export interface History {
+  readonly items: readonly StoredItem[]
+  /** Number of older items that are not sent. */
+  readonly leftOut: number
+}
+
 export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string }
 
 /**
@@ -39,8 +47,8 @@ export async function readChain(
   db: ConversationDb,
   previous: TurnRow,
   limits: HistoryLimits,
-): Promise<StoredItem[]> {
-  const chain = await listChain(db, previous.id, limits.turns)
+): Promise<History> {
+  const chain = await listChain(db, previous.id)
   const main = chain.filter((turn) => turn.is_branch === 0)
   const heads = await listItemHeadsOfTurns(db, toIds(chain))
   const others = await listItemHeadsOutsideTurns(db, previous.conversation_id, toIds(main))
@@ -53,7 +61,7 @@ export async function readConversation(
   db: ConversationDb,
   conversationId: string,
   limits: HistoryLimits,
-): Promise<StoredItem[]> {
+): Promise<History> {
   return select(db, await listMainItemHeads(db, conversationId), limits)
 }
 
@@ -66,7 +74,7 @@ export async function readVisitorConversation(
   db: ConversationDb,
   conversationId: string,
   limits: HistoryLimits,
-): Promise<StoredItem[]> {
+): Promise<History> {
   const failed = new Set(await listFailedTurns(db, conversationId))
   const heads = await listMainItemHeads(db, conversationId)
   const isUseful = ({ turn_id: turnId, type }: ItemHead) =>
@@ -83,11 +91,12 @@ async function select(
   db: ConversationDb,
   rows: readonly ItemHead[],
   { turns, tokens }: HistoryLimits,
-): Promise<StoredItem[]> {
+): Promise<History> {
   // The arguments of an interrupted call are not valid JSON, so providers would reject them.
   const isUsable = (row: ItemHead) =>
     row.for_model === 1 && !(row.type === 'function_call' && row.status === 'incomplete')
-  const groups = groupByTurn(rows.filter(isUsable))
+  const usable = rows.filter(isUsable)
+  const groups = groupByTurn(usable)
   const dataBytes = await sumDataBytes(db, rows)
   const chosen: ItemHead[][] = []
   let leftBytes = tokens * BYTES_PER_TOKEN
@@ -96,12 +105,14 @@ async function select(
     if (chosen.length === turns || (leftBytes < 0 && chosen.length > 0)) break
     chosen.push(group)
   }
-  return withOutcomes(await listItems(db, chosen.reverse().flat()))
+  const sent = chosen.reverse().flat()
+  const items = withOutcomes(await listItems(db, sent))
+  return { items, leftOut: usable.length - sent.length }
 }
 
-/** Maps an item's number to the bytes of its data above the estimate. */
+/** Maps items to the number of bytes by which their data exceeds the estimate. */
 async function sumDataBytes(db: ConversationDb, rows: readonly ItemHead[]): Promise<Map<number, number>> {
-  // The model receives the result of a tool as text, so all of its bytes count.
+  // The model receives a tool's result as text, so all of its bytes count.
   const isMedia = ({ bytes, type }: ItemHead) => bytes > MAX_INLINE_LENGTH && type !== 'function_call_output'
   const large = rows.filter(isMedia).map(({ n }) => n)
   if (large.length === 0) return new Map()
@@ -153,17 +164,13 @@ function withOutcomes(rows: readonly ItemRow[]): StoredItem[] {
 }
 
 /** Lists a turn and the turns before it in its chain, newest first. */
-async function listChain(
-  db: ConversationDb,
-  turnId: string,
-  most: number,
-): Promise<{ id: string; is_branch: number }[]> {
+async function listChain(db: ConversationDb, turnId: string): Promise<{ id: string; is_branch: number }[]> {
   const { rows } = await sql<{ id: string; is_branch: number }>`
     with recursive chain (id, previous_id, is_branch, depth) as (
       select id, previous_id, is_branch, 1 from turns where id = ${turnId}
       union all
       select turns.id, turns.previous_id, turns.is_branch, chain.depth + 1
-      from chain join turns on turns.id = chain.previous_id where chain.depth < ${most}
+      from chain join turns on turns.id = chain.previous_id where chain.depth < ${MAX_TURNS}
     ) select id, is_branch from chain order by depth`.execute(db)
   return rows
 }

@@ -13,6 +13,7 @@ import type { NewDelivery } from '../../webhooks/events.ts'
 import { recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, insertDataRows, insertItemRows, insertTurnData } from '../item-store.ts'
+import { isErased } from '../retention/erasure.ts'
 import {
   expireIdempotencyKey,
   findConversation,
@@ -49,15 +50,18 @@ interface NewTurn {
   readonly data: readonly NewData[]
 }
 
-/** Why a conversation does not admit a turn; `changed` if its history must be read again. */
+/** Why a conversation rejects a turn; `changed` if its history must be read again. */
 export type Rejection = 'missing' | 'locked' | 'changed' | 'full'
 
-/** Stores a turn and its input. Returns why its conversation does not admit it; then nothing is stored. */
+/**
+ * Stores a turn and its input. If the conversation rejects the turn, stores nothing and returns the reason.
+ */
 export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   file,
   name: 'storeNewTurn',
   async run(trx, input) {
     const { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items, data } = input
+    if (visitor !== undefined && (await isErased(trx, visitor.id))) return 'missing'
     if (expiredKey !== undefined) await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
     let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
     if (conversation !== undefined) await insertRow(trx, 'conversations', conversation)
@@ -156,14 +160,14 @@ interface Abandoned {
 }
 
 /**
- * Ends a turn whose process has stopped, with what it has stored. Returns false if the process has renewed its lease
- * or another one has ended the turn.
+ * Ends a turn whose process has stopped, using its stored events. Returns false if the process has renewed
+ * its lease or another one has ended the turn.
  */
 export const endAbandoned: Procedure<Abandoned, boolean> = {
   file,
   name: 'endAbandoned',
   async run(trx, { turn, owner, nowSeconds }) {
-    // Locks the row, so that its process stores no event after these are read.
+    // Locks the turn's row, so that its process cannot store more events after these are read.
     if (!(await takeOver(trx, turn, owner))) return false
     const conversation = await findConversation(trx, turn.tenant, turn.conversation_id)
     const keepSeconds = (conversation?.expires_at ?? 0) - (conversation?.last_at ?? 0)

@@ -71,7 +71,10 @@ export function renderTurn(row: TurnRow, ratings: Rating[]): TurnObject {
   }
 }
 
-/** Returns what is stored about a turn's run; clients can resume its stream even after its end. */
+/**
+ * Returns the diagnostics of a turn's run. `resumes` is stored separately, because clients can resume a
+ * stream even after the turn has ended.
+ */
 export function readDiagnostics({ diagnostics, resumes }: TurnRow): Record<string, unknown> {
   return { ...JSON.parse(diagnostics), resumes }
 }

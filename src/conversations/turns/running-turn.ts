@@ -23,6 +23,8 @@ export interface TurnReports {
   begun(route: TurnRoute): void
   /** Called after each model call with the usage so far, which a stream may not contain. */
   used(usage: Usage | undefined): void
+  /** Called at the end of the run with its diagnostics, as plain data. */
+  explained(diagnostics: object): void
   /** Stores a step. A tool must start only after its call is stored. */
   step(step: LoggedStep): Promise<void>
 }
@@ -78,6 +80,7 @@ export interface TurnEnd {
   readonly stopped: StopReason | undefined
   readonly route: TurnRoute | undefined
   readonly usage: Usage | undefined
+  readonly diagnostics: object | undefined
   readonly firstEventMs: number | undefined
   readonly durationMs: number
 }
@@ -122,6 +125,7 @@ export class RunningTurn {
     let firstEventMs: number | undefined
     let route: TurnEnd['route']
     let usage: Usage | undefined
+    let diagnostics: object | undefined
     let failure: ServiceError | undefined
     if (this.readers === 0) this.stopLater(FIRST_READER_MS)
     try {
@@ -131,6 +135,9 @@ export class RunningTurn {
         },
         used: (sum) => {
           usage = sum
+        },
+        explained: (given) => {
+          diagnostics = given
         },
         step: (step) => this.addStep(step),
       })
@@ -149,7 +156,7 @@ export class RunningTurn {
     clearTimeout(this.reconnectTimer)
     if (this.failure === undefined) this.log.append(toRun(this.toEnd(failure)))
     const durationMs = clock.monotonic() - startedMs
-    const end = { failure, stopped: this.stopped, route, usage, firstEventMs, durationMs }
+    const end = { failure, stopped: this.stopped, route, usage, diagnostics, firstEventMs, durationMs }
     this.finished.resolve(end)
     return end
   }
@@ -212,6 +219,7 @@ export class RunningTurn {
       stopped: this.stopped,
       route: undefined,
       usage: undefined,
+      diagnostics: undefined,
       firstEventMs: undefined,
       durationMs: 0,
     })

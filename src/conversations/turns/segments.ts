@@ -1,8 +1,9 @@
 /** Groups a turn's events into runs, and encodes them for storage without the bytes that repeat the previous event (ADR 0049). */
 
 /**
- * `chat` is a server-sent event of the chat API, `completion` a whole answer, and `failure` the event that ends a
- * broken stream; a client may receive these. `step` is a call of a server tool or its result, which only the log has.
+ * `chat` is a server-sent event of the chat API, `completion` a whole answer, and `failure` the event that
+ * ends a broken stream; a client may receive these. `step` is a server tool call or its result, which clients
+ * never receive in this form.
  */
 export type LogKind = 'chat' | 'completion' | 'failure' | 'step'
 
@@ -11,7 +12,7 @@ export interface LogEntry {
   readonly bytes: Buffer
 }
 
-/** Consecutive entries of the same kind, which cost less than separate objects. */
+/** Consecutive entries of the same kind in one object, which costs less than an object for each. */
 export interface LogRun {
   readonly kind: LogKind
   readonly bytes: Uint8Array
@@ -34,7 +35,7 @@ export function toBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, length)
 }
 
-/** Returns the run of these complete server-sent events. */
+/** Converts complete server-sent events to a run. */
 export function toChatRun(bytes: Uint8Array): LogRun {
   const ends: number[] = []
   for (let at = bytes.indexOf(LF); at !== -1; ) {
@@ -49,7 +50,7 @@ export function toRun({ kind, bytes }: LogEntry): LogRun {
   return { kind, bytes, ends: [bytes.length] }
 }
 
-/** Returns one run of entries of the same kind. */
+/** Joins entries of one kind into a run. */
 export function joinEntries(kind: LogKind, entries: readonly Uint8Array[]): LogRun {
   let end = 0
   const ends = entries.map(({ length }) => {
@@ -96,8 +97,8 @@ export function encodeSegment(runs: readonly LogRun[]): Uint8Array {
 }
 
 /**
- * Encodes entries as they arrive. An encoded entry has its kind, the lengths of the shared start, of the shared end
- * and of the remaining bytes, and the remaining bytes.
+ * Encodes entries as they arrive. An encoded entry consists of its kind, the lengths of the shared start, the
+ * shared end and the rest, and the rest itself.
  */
 export class SegmentEncoder {
   count = 0

@@ -135,7 +135,7 @@ export interface Released {
   readonly bytes: number
 }
 
-/** Releases a conversation's lock, and adds up what its turn has used and produced. */
+/** Releases a conversation's lock, and adds the usage and output of its turn. */
 export const releaseConversation = prepare<
   Released,
   Pick<Selectable<ConversationTable>, 'items' | 'revision' | 'mode'>

@@ -53,7 +53,7 @@ export class StoreHealth {
     this.probedAtMs = nowMs
     try {
       const { write } = await this.deps.storage.open()
-      // Changes no row, but takes the lock of the database.
+      // Matches no row. With SQLite, the statement still has to acquire the write lock.
       await write.updateTable('turns').set({ owner: null }).where('id', '=', '').execute()
       this.hasFailed = false
     } catch {

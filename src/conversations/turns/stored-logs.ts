@@ -47,7 +47,7 @@ export class StoredLogs {
     let next = from
     try {
       for (let current: TurnRow | undefined = turn; ; ) {
-        // Checked before the events are read: an ended turn has no later events.
+        // Checks this before it reads the events, because an ended turn gets no more events.
         const isEnded = current?.status !== 'in_progress'
         const change = this.waitForChange(turn.id, signal)
         try {

@@ -1,4 +1,4 @@
-/** Removes the arguments and results of tools from what is stored of a turn, for agents with `toolData: names`. */
+/** Removes tool arguments and results from stored turns, for agents with `toolData: names`. */
 import { isJsonObject, type JsonObject, listObjects, parseJson } from '../../lib/formats/json.ts'
 import type { NewItem } from '../item-store.ts'
 import type { LoggedEnd, LoggedStep } from '../turn-output.ts'
@@ -15,15 +15,14 @@ export function withoutToolData(item: NewItem): NewItem {
 }
 
 /**
- * Rewrites the entries of a turn to the form in which they are stored. A stored entry results in the same number of
- * events as the entry itself, so that event numbers stay the same: the first part of the arguments becomes `{}`, others
- * a space.
+ * Rewrites a turn's entries for storage. A stored entry renders as many events as the original, so that event
+ * numbers stay the same: the first part of the arguments becomes `{}`, and each other part becomes a space.
  */
 export class ToolDataFilter {
   /** The calls whose arguments have begun. */
   private readonly begun = new Set<string>()
 
-  /** Returns the entries in the form in which they are stored. */
+  /** Returns the entries as they are stored. */
   apply(run: LogRun): LogRun {
     const entries = [...entriesOf(run)]
     const texts = entries.map((entry) => this.rewrite(entry))
@@ -69,7 +68,7 @@ function rewriteStep(step: LoggedStep | LoggedEnd): string | undefined {
 
 type Rewrite = (call: JsonObject, sent: string) => string
 
-/** Changes the arguments in a message or a delta, in each form that the chat API has for calls. */
+/** Changes the arguments in a message or delta, for each call format of the chat API. */
 function rewriteCalls(message: unknown, rewrite: Rewrite): void {
   if (!isJsonObject(message)) return
   for (const call of listObjects(message.tool_calls)) {

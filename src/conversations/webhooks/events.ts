@@ -1,4 +1,4 @@
-/** Describes the changes of conversations to webhooks. */
+/** Prepares webhook events for changes to conversations. */
 import type { ConversationDb } from '../../db/open.ts'
 import { deleteTextsOf, insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { EventPublisher } from '../../webhooks/dependencies.ts'
@@ -40,6 +40,24 @@ export async function prepareFailed(
   const subscribers = await publisher?.find()
   const data = { turn_id: turnId, error_code: failure.code }
   return subscribers?.prepare({ type: 'turn.failed', tenantId, agentId, conversationId, data }) ?? []
+}
+
+/** Reports a rating in the transaction that stores it, after the conversation's revision has changed. */
+export async function recordRated(
+  trx: ConversationDb,
+  subscribers: Subscribers | undefined,
+  conversationId: string,
+  rating: Readonly<Record<'turn_id' | 'source' | 'value', string>> & { readonly reason: string | null },
+): Promise<void> {
+  if (subscribers === undefined || subscribers.isEmpty) return
+  const { tenant, agent_id, mode, revision } = await trx
+    .selectFrom('conversations')
+    .select(['tenant', 'agent_id', 'mode', 'revision'])
+    .where('id', '=', conversationId)
+    .executeTakeFirstOrThrow()
+  const about = { tenantId: tenant, agentId: agent_id, conversationId }
+  const data = { mode, revision, ...rating }
+  await insertDeliveries(trx, subscribers.prepare({ type: 'conversation.rated', ...about, data }))
 }
 
 export type DeletionReason = 'deleted' | 'expired' | 'agent_deleted' | 'visitor_erased'

@@ -298,6 +298,28 @@ async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
   )
 }
 
+/** Lists erased visitors. Without a foreign key, because the rows remain as receipts; they contain no personal data. */
+async function createErasures(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('erasures')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('tenant', 'text', (column) => column.notNull())
+    .addColumn('visitor_id', 'text', (column) => column.notNull())
+    .addColumn('agent_id', 'text', (column) => column.notNull())
+    .addColumn('requested_by', 'text', (column) => column.notNull())
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('counts', 'text', (column) => column.notNull())
+    .addColumn('conversations', 'text', (column) => column.notNull())
+    .addColumn('digest', 'text')
+    .addColumn('lease_until', 'bigint')
+    .addColumn('started_at', 'bigint', (column) => column.notNull())
+    .addColumn('finished_at', 'bigint')
+    .execute()
+  await createIndex(db, 'erasures', 'visitor', ['visitor_id'])
+  await sql`create index erasures_running on erasures (lease_until) where lease_until is not null`.execute(db)
+  await createIndex(db, 'visitors', 'tenant', ['tenant', 'seen_at', 'id'])
+}
+
 /** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -307,4 +329,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1005_create_item_data': { up: createItemData },
   '1006_create_log': { up: createLog },
   '1007_create_webhook_deliveries': { up: createWebhookDeliveries },
+  '1008_create_erasures': { up: createErasures },
 }

@@ -164,6 +164,28 @@ export interface ItemDataTable {
   is_deleted: number
 }
 
+/** The deletion of all data of a visitor. The rows remain, and contain no personal data. */
+export interface ErasureTable {
+  id: string
+  tenant: string
+  visitor_id: string
+  /** The visitor's agent; empty for a visitor who is not bound to an agent. */
+  agent_id: string
+  /** The name of the actor in the audit log. */
+  requested_by: string
+  status: 'running' | 'done'
+  /** JSON: the number of deleted rows, by kind. */
+  counts: string
+  /** JSON: the ids of the deleted conversations; empty after the end. */
+  conversations: string
+  /** SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null until the end. */
+  digest: string | null
+  /** When another process may continue the erasure; null after the end. */
+  lease_until: number | null
+  started_at: number
+  finished_at: number | null
+}
+
 /** The events that webhooks receive; a row for each event and webhook. */
 export interface WebhookDeliveryTable {
   id: string
@@ -217,6 +239,7 @@ export type ConversationTables = {
   conversation_notes: ConversationNoteTable
   visitors: VisitorTable
   webhook_deliveries: WebhookDeliveryTable
+  erasures: ErasureTable
 }
 
 /** The tables with the data of conversations, which can become large. */

@@ -1,4 +1,4 @@
-/** Tests the bin of uploads, from which they can be restored for 30 days. */
+/** Tests the bin, from which uploads can be restored for 30 days. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
@@ -82,7 +82,7 @@ describe('an upload in the bin', () => {
     expect((await read(view, '/status')).body).toMatchObject({ state: 'ready' })
   })
 
-  test('is reported to clients that watch its status, also when it is restored', async () => {
+  test('is reported as deleted, and as ready after a restore, to clients that watch its status', async () => {
     const app = await startApp()
     const { id } = await upload(app)
     const watching = await createTypedClient(app).artifacts.watch.query({ artifact_id: id })
@@ -95,7 +95,7 @@ describe('an upload in the bin', () => {
     await statuses.return?.()
   })
 
-  test('is listed in the bin with the time of its deletion', async () => {
+  test('is listed with the time it was binned and the time it will be permanently deleted', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { id } = await upload(app)
     await toBin(app, id)
@@ -137,7 +137,7 @@ describe('an upload in the bin', () => {
     expect((await restore(app, id)).status).toBe(404)
   })
 
-  test('counts toward the quota, and its id cannot be used again', async () => {
+  test('counts toward the quota, and its id cannot be used for another upload', async () => {
     const app = await startApp()
     const { id } = await upload(app)
     const used = await readUsed(app)

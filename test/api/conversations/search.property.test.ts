@@ -47,7 +47,7 @@ const unspaced = ['Han', 'Hiragana', 'Katakana', 'Thai', 'Lao', 'Khmer', 'Myanma
   (name) => new RegExp(`\\p{Script_Extensions=${name}}`, 'u'),
 )
 
-/** Splits a text character by character, unlike the service, which splits it with one expression. */
+/** Splits a text character by character, unlike the service, which uses a regular expression. */
 function split(text: string): string[] {
   const words: string[] = []
   let isOpen = false

@@ -34,7 +34,7 @@ describe('a turn', () => {
       background: false,
       provider: 'mock',
       model: 'mock',
-      diagnostics: { attempts: 1 },
+      diagnostics: { attempts: [{ outcome: 'ok' }] },
     })
     expect(body.prompt_tokens).toBeGreaterThan(0)
     expect(body.completion_tokens).toBeGreaterThan(0)

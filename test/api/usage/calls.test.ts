@@ -269,3 +269,23 @@ describe('the authorization of GET /v1/usage/calls', () => {
     expect((await app.call('GET', '/v1/usage/calls', { key: agent_key })).status).toBe(403)
   })
 })
+
+test('sums with an outcome count only the calls with this outcome', async () => {
+  const app = await startApp({ PARLEY_USAGE_RETENTION_DAYS: '40' }, { clock: createFakeClock(AFTERNOON) })
+  await insertCalls(app, 2_501, (at) => ({
+    status: at % 5 === 0 ? 'backend_error' : 'ok',
+    model: at % 2 === 0 ? 'even' : 'odd',
+  }))
+  const read = async (query: string) => (await app.call('GET', `/v1/usage?${query}`)).body
+  const failed = await read('status=backend_error')
+  expect(failed).toMatchObject({
+    kept_days: 40,
+    total: { requests: 501, errors: 501, prompt_tokens: 501, completion_tokens: 1_002 },
+    data: [{ day: '2027-01-15', requests: 501, latency_ms: { p50: 5 } }],
+  })
+  expect((await read('status=ok')).total).toMatchObject({ requests: 2_000, errors: 0 })
+  const byModel = await read('status=backend_error&group_by=model&model=odd')
+  expect(byModel.data).toMatchObject([{ model: 'odd', requests: 250 }])
+  expect((await read('status=ok&from=2027-01-01&to=2027-01-14')).data).toEqual([])
+  expect(await read('')).not.toHaveProperty('kept_days')
+})

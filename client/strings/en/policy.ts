@@ -1,0 +1,38 @@
+/** Contains the English strings of the page Models of an agent. */
+export const policy = {
+  title: 'Model policy',
+  defaultModel: 'Default model',
+  defaultModelHelp:
+    'Used if a request does not specify a model. If empty, the definition’s model is used, then the server’s default.',
+  defaultModelNone: 'None (use the definition’s model)',
+  clearDefault: 'Clear default model',
+  allowedModels: 'Allowed models',
+  allowedHelp: 'Leave empty to allow all models.',
+  answerLimit: 'Answer limit',
+  dailyBudget: 'Daily budget',
+  monthlyBudget: 'Monthly budget',
+  inTokens: 'In tokens',
+  used: '{number} used',
+  moveUp: 'Move {name} up',
+  moveDown: 'Move {name} down',
+  remove: 'Remove {name}',
+  fallbackModels: 'Fallback models',
+  fallbackHelp: 'Tried in this order if a model fails before its response starts.',
+  allAdded: 'All models added',
+  addModel: 'Add model',
+  saved: 'Model policy saved',
+  allOf: 'All models of {provider}',
+  unavailable: '{name} (unavailable)',
+  effective: 'In effect now',
+  noneAvailable: 'No model is available. Allow a model that a provider lists.',
+  default: 'default',
+  fallback: 'fallback',
+  becausePolicy: 'Used if a request does not specify a model: the policy sets it as the default.',
+  becauseYaml:
+    'Used if a request does not specify a model: the definition specifies it and the policy allows it.',
+  becauseNone:
+    'Used if a request does not specify a model: neither the policy nor the definition specifies a model that the agent can use, so this is the server’s default or the first allowed model.',
+  fallbackTried: 'Tried if the models above fail before their response starts.',
+  otherAny: 'Requests can also use any other model:',
+  otherAllowed: 'Requests can also use these allowed models:',
+} as const

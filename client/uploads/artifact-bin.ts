@@ -1,0 +1,35 @@
+/** Moves uploads to the bin, offers to undo it, and restores and deletes uploads in the bin. */
+import type { QueryClient } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { problemOf } from '../failure.ts'
+import { showDone, showProblem, showUndo } from '../shell/toast.tsx'
+import { t } from '../strings/language.ts'
+
+type Ids = readonly string[]
+
+/** Reloads everything about uploads, because some of them may be moved even if another one fails. */
+function refresh(queries: QueryClient): Promise<void> {
+  return queries.invalidateQueries({ queryKey: ['artifacts'] })
+}
+
+/** Moves a finished upload to the bin, and shows a message with a button that restores it. */
+export async function binArtifact(queries: QueryClient, id: string): Promise<void> {
+  await api.artifacts.bin.mutate({ artifact_id: id }).finally(() => refresh(queries))
+  showUndo(t('bin.movedUpload'), () =>
+    restoreArtifacts(queries, [id]).catch((thrown) => showProblem(problemOf(thrown))),
+  )
+}
+
+export async function restoreArtifacts(queries: QueryClient, ids: Ids): Promise<void> {
+  await Promise.all(ids.map((id) => api.artifacts.restoreFromBin.mutate({ artifact_id: id }))).finally(() =>
+    refresh(queries),
+  )
+  showDone(ids.length === 1 ? t('bin.restoredUpload') : t('bin.restoredUploads'))
+}
+
+export async function deleteArtifactsForever(queries: QueryClient, ids: Ids): Promise<void> {
+  await Promise.all(ids.map((id) => api.artifacts.deleteFromBin.mutate({ artifact_id: id }))).finally(() =>
+    refresh(queries),
+  )
+  showDone(ids.length === 1 ? t('bin.deletedUpload') : t('bin.deletedUploads'))
+}

@@ -1,0 +1,56 @@
+/** Reads visitors on behalf of their owner. */
+import { type Selectable, sql } from 'kysely'
+import type { ConversationDb, VisitorTable } from '../../db/open.ts'
+import { contains, pageOf } from '../../lib/page.ts'
+
+export type OwnedVisitor = Selectable<VisitorTable>
+
+interface VisitorFilter {
+  /** Undefined for all tenants. */
+  readonly tenantId?: string | undefined
+  readonly subject?: string | undefined
+  readonly email?: string | undefined
+  /** A part of the id, the subject, the e-mail address or the name. */
+  readonly q?: string | undefined
+}
+
+/** Finds a visitor of a tenant, or of any tenant. */
+export function findVisitor(
+  db: ConversationDb,
+  id: string,
+  tenantId?: string,
+): Promise<OwnedVisitor | undefined> {
+  let query = db.selectFrom('visitors').selectAll().where('id', '=', id)
+  if (tenantId !== undefined) query = query.where('tenant', '=', tenantId)
+  return query.executeTakeFirst()
+}
+
+/** Lists visitors, last seen first. */
+export function listVisitorRows(
+  db: ConversationDb,
+  { tenantId, subject, email, q }: VisitorFilter,
+  { limit, after }: { readonly limit: number; readonly after: OwnedVisitor | undefined },
+): Promise<OwnedVisitor[]> {
+  let query = db.selectFrom('visitors').selectAll()
+  if (tenantId !== undefined) query = query.where('tenant', '=', tenantId)
+  if (subject !== undefined) query = query.where('subject', '=', subject)
+  if (email !== undefined) query = query.where('email', '=', email)
+  if (q !== undefined) query = query.where(contains(['id', 'subject', 'email', 'name'], q))
+  const place = after === undefined ? undefined : { key: after.seen_at, id: after.id }
+  return pageOf(query, { by: sql.ref('seen_at'), order: 'desc', after: place, limit }).execute()
+}
+
+/** Counts the conversations of visitors. */
+export async function countConversations(
+  db: ConversationDb,
+  visitorIds: readonly string[],
+): Promise<Map<string, number>> {
+  if (visitorIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('conversations')
+    .select(({ fn }) => ['visitor_id', fn.countAll<number>().as('count')])
+    .where('visitor_id', 'in', visitorIds)
+    .groupBy('visitor_id')
+    .execute()
+  return new Map(rows.map(({ visitor_id: id, count }) => [id ?? '', Number(count)]))
+}

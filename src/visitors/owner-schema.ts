@@ -1,0 +1,94 @@
+/** Defines the schemas of visitors and erasures for the owner of an agent, and renders them. */
+import { z } from 'zod'
+import type { ErasureRow, OwnedVisitor } from '../conversations/operator.ts'
+import { jsonObject, label, reference, searchText } from '../lib/schema-bounds.ts'
+
+const seconds = z.int().meta({ description: 'Unix seconds.' })
+const visitorId = reference().meta({ description: 'Visitor id: `vis_` and 24 characters.' })
+
+export const VisitorReference = z.strictObject({ visitor_id: visitorId })
+
+export const ErasureReference = z.strictObject({
+  erasure_id: reference().meta({ description: 'Erasure id: `erase_` and 24 characters.' }),
+})
+
+export const VisitorsQuery = z.strictObject({
+  limit: z.coerce
+    .number('must be a number')
+    .int('must be a whole number')
+    .min(1, 'must be at least 1')
+    .max(100, 'must be at most 100')
+    .default(20)
+    .meta({ description: 'Maximum number of visitors.' }),
+  after: reference().optional().meta({ description: 'Id of the last visitor of the previous page.' }),
+  subject: label().optional().meta({ description: 'Only visitors with this subject.' }),
+  email: label().optional().meta({ description: 'Only visitors with this e-mail address.' }),
+  q: searchText()
+    .optional()
+    .meta({ description: 'Text in the id, the subject, the e-mail address or the name.' }),
+})
+
+export const Visitor = z
+  .strictObject({
+    id: z.string(),
+    object: z.literal('visitor'),
+    kind: z.enum(['anonymous', 'verified', 'named']),
+    issuer: z.string().meta({ description: 'Who identifies the visitor; the agent for anonymous visitors.' }),
+    subject: z.string().meta({ description: 'The id at the issuer; the visitor id for anonymous visitors.' }),
+    email: z.string().nullable(),
+    name: z.string().nullable(),
+    claims: jsonObject(),
+    conversations: z.int().meta({ description: 'Number of stored conversations.' }),
+    created_at: seconds,
+    seen_at: seconds.meta({ description: 'Time of the last message, in Unix seconds.' }),
+  })
+  .meta({ id: 'Visitor' })
+export type Visitor = z.output<typeof Visitor>
+
+export const VisitorList = z
+  .strictObject({ object: z.literal('list'), data: z.array(Visitor), has_more: z.boolean() })
+  .meta({ id: 'VisitorList' })
+
+const count = z.int()
+
+export const Erasure = z
+  .strictObject({
+    id: z.string(),
+    object: z.literal('erasure'),
+    status: z.enum(['running', 'done']),
+    visitor_id: z.string(),
+    counts: z
+      .strictObject({
+        ...{ conversations: count, turns: count, items: count, events: count, search: count },
+        ...{ blobs: count, ratings: count, notes: count, deliveries: count },
+      })
+      .meta({ description: 'Number of deleted rows and blobs.' }),
+    started_at: seconds,
+    finished_at: seconds.nullable(),
+    remains: z.array(z.string()).meta({ description: 'What the erasure does not delete.' }),
+    digest: z.string().nullable().meta({
+      description:
+        'SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null while it runs.',
+    }),
+  })
+  .meta({ id: 'Erasure' })
+export type Erasure = z.output<typeof Erasure>
+
+export function renderVisitor(row: OwnedVisitor, conversations: number): Visitor {
+  const { id, kind, issuer, subject, email, name, claims, created_at, seen_at } = row
+  return {
+    ...{ id, object: 'visitor', kind, issuer, subject, email, name, claims: JSON.parse(claims) },
+    ...{ conversations, created_at, seen_at },
+  }
+}
+
+export function renderErasure(row: ErasureRow, database: 'sqlite' | 'postgres'): Erasure {
+  const { id, status, visitor_id, counts, started_at, finished_at, digest } = row
+  const startedAt = new Date(started_at * 1000).toISOString().replace('.000Z', 'Z')
+  const remains = ['audit and usage rows without text', `backups made before ${startedAt}`]
+  if (database === 'postgres') remains.push('free space in pages of PostgreSQL, and archived WAL files')
+  return {
+    ...{ id, object: 'erasure', status, visitor_id, counts: JSON.parse(counts) },
+    ...{ started_at, finished_at, remains, digest },
+  }
+}

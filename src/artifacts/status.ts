@@ -24,8 +24,8 @@ const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
 /**
- * Returns `unknown` if the tenant has no such artifact, or if it is in the bin. An upload token can only read why an artifact is
- * `unknown`. @throws ServiceError `insufficient_permissions`
+ * Returns `unknown` if the tenant has no such artifact, or if it is in the bin. With an upload token, only
+ * the reason for `unknown` can be read. @throws ServiceError `insufficient_permissions`
  */
 export async function readStatus(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,

@@ -48,9 +48,9 @@ export interface Turn {
   readonly tools: TurnTools | undefined
   readonly span: TraceSpan | undefined
   readonly endSpan: (failure: unknown) => void
-  /** The stored items that the request contains before the turn's input. */
+  /** The stored items that come before the turn's input in the request. */
   readonly history?: History
-  /** Explains the route, and the rules of the agent that changed the request. */
+  /** Explains the route, and the agent's rules that changed the request. */
   readonly explain: () => TurnReasons
 }
 

@@ -39,11 +39,11 @@ export interface TurnTools extends ToolNames {
 export interface CalledTool {
   readonly call_id: string
   readonly name: string
-  /** The place that defines the tool; null for a tool that does not exist. */
+  /** The source that defines the tool; null for a tool that does not exist. */
   readonly origin: ServerTool['origin'] | null
 }
 
-/** Records the start of a call; the loop calls the result when the call has ended. */
+/** Records the start of a call. The loop calls the returned function when the call has ended. */
 export type OnToolCall = (tool: CalledTool) => (outcome: ToolOutcome | 'unknown_tool') => void
 
 /** The model's answer as a message: its text, and provider fields that the next request must repeat. */

@@ -345,7 +345,7 @@ export async function requestCancel(db: ConversationDb, turnId: string): Promise
     .execute()
 }
 
-/** Counts that a client has continued a turn's stream. */
+/** Counts one resumption of a turn's stream. */
 export async function countResume({ storage }: ResumedStore, turnId: string): Promise<void> {
   const { write } = await storage.open()
   await write

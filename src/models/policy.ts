@@ -64,7 +64,7 @@ export function findDefaultModel(
 
 /** A model that a turn did not use, and why. */
 export interface SkippedModel {
-  /** Null for a model id of which no provider is known. */
+  /** Null for a model id whose provider is unknown. */
   readonly provider: string | null
   readonly model: string
   readonly why: 'not_allowed' | 'not_available' | 'breaker_open'
@@ -73,7 +73,7 @@ export interface SkippedModel {
 export interface RouteReasons {
   /** The model that the request names; null if it names none. */
   readonly requested: string | null
-  /** The place that names the chosen model; `default` is the default of the providers or of the allowed models. */
+  /** The source of the model choice; `default` is the default of the providers or of the allowed models. */
   readonly source: 'request' | 'policy' | 'definition' | 'default'
   readonly skipped: readonly SkippedModel[]
 }

@@ -37,7 +37,7 @@ export class Attempts {
   private retriesLeft: number
   private readonly onSkipped: ((route: ModelRoute) => void) | undefined
 
-  /** `onSkipped` is called with each model that gets no request because its breaker is open. */
+  /** `onSkipped` is called for each model that gets no request because its circuit breaker is open. */
   constructor(
     deps: AttemptDeps,
     routes: Routes,

@@ -148,7 +148,7 @@ export class UsageRecord implements AsyncDisposable {
   private reservation: Reservation | undefined
   private settling: Promise<void> = Promise.resolve()
   private isRejected = false
-  /** The tokens reserved and used in all budgets; undefined if no budget applies. */
+  /** Tokens reserved and used in all budgets; undefined if no budget applies. */
   budget: { reserved: number; settled: number } | undefined
   private hasBudget = false
 

@@ -11,6 +11,7 @@ import type { KeyDirectory } from '../identity/authenticate.ts'
 import { readSessionDigest } from '../identity/sessions.ts'
 import { parsePublicKey } from '../lib/api-key.ts'
 import { escapeAttribute } from '../lib/html.ts'
+import { foreignOriginOf } from '../operations/access.ts'
 import { commonHeaders, type Headers, type Page, writePage } from './page.ts'
 import {
   crossOriginHeaders,
@@ -179,7 +180,8 @@ function themePage(deps: Dependencies): Page {
     const key = keyOf(request)
     const embed = await findEmbed(deps, key)
     const { origins = [] } = embed ?? {}
-    const { origin } = request.headers
+    // Some browsers send `Origin` also if the page is on this server, such as the console's preview.
+    const origin = foreignOriginOf(request.headers, deps.config.server.publicUrl)
     if (
       origin !== undefined &&
       origins.length > 0 &&

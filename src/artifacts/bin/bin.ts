@@ -18,7 +18,8 @@ const PURGE_BATCH = 50
 type BinDeps = Parameters<typeof removeUpload>[0]
 
 /**
- * Moves a finished upload to the bin. From now on, clients see it as deleted; its bytes still count toward the quota.
+ * Moves a finished upload to the bin. Clients then see it as deleted, but its bytes still count toward the
+ * quota.
  * @throws ServiceError `not_found`; `conflict` if the upload is not finished.
  */
 export async function binArtifact(
@@ -50,11 +51,11 @@ async function whyNotBinned(
   if (row === undefined || !isUpload(row)) return artifactNotFound()
   return new ServiceError(
     'conflict',
-    `Only artifacts in the state ready can be moved to the bin (this one is ${row.state}); delete it instead.`,
+    `Only ready artifacts can be moved to the bin (this one is ${row.state}); delete it instead.`,
   )
 }
 
-/** Lists the uploads in a tenant's bin. @throws ServiceError `invalid_value` if `after` is not in the bin. */
+/** Lists the uploads in a tenant's bin. @throws ServiceError `invalid_value` if `after` is not in the bin */
 export async function listBinnedArtifacts(
   { db }: Pick<Dependencies, 'db'>,
   tenantId: string,
@@ -67,7 +68,7 @@ export async function listBinnedArtifacts(
   return toPage(found as BinnedUpload[], limit)
 }
 
-/** @throws ServiceError `not_found` if the upload is not in the bin. */
+/** @throws ServiceError `not_found` if the upload is not in the bin */
 export async function restoreBinnedArtifact(
   deps: BinDeps,
   actor: Actor,
@@ -84,7 +85,7 @@ export async function restoreBinnedArtifact(
   deps.artifacts.changes.publish(id)
 }
 
-/** Deletes an upload in the bin with its bytes. @throws ServiceError `not_found` if it is not in the bin. */
+/** Deletes an upload in the bin and its bytes. @throws ServiceError `not_found` if it is not in the bin */
 export async function deleteBinnedArtifact(
   deps: BinDeps,
   actor: Actor,

@@ -1,4 +1,4 @@
-/** Defines the API operations on the bin of artifacts. */
+/** Defines the API operations of the artifact bin. */
 import { z } from 'zod'
 import { actorOf } from '../../identity/audit.ts'
 import type { Page } from '../../lib/page.ts'
@@ -39,7 +39,7 @@ const ArtifactBinItem = z
   .strictObject({
     artifactId,
     kind: z.enum(artifactKinds),
-    name: z.string().optional().meta({ description: 'The name in the metadata of the upload.' }),
+    name: z.string().optional().meta({ description: "The `name` field of the upload's metadata." }),
     filename: z.string(),
     size: z.int().meta({ description: 'Number of bytes that still count toward the quota.' }),
     createdAt: z.int().meta({ description: 'Unix seconds.' }),
@@ -74,7 +74,7 @@ export const artifactBinOperations = {
     docs: {
       summary: 'Move an artifact to the bin',
       description:
-        'Requests for the artifact get the same responses as after its deletion. It can be restored for 30 days; then the server deletes it. Until then, its bytes count toward the quota, and its id cannot be used again.',
+        'Requests for the artifact then get the same responses as for a deleted one. The artifact can be restored for 30 days, after which the server deletes it. Until its deletion, its bytes count toward the quota, and its id cannot be used again.',
       failures: { 404: 'Artifact not found.', 409: 'The artifact is not in the state `ready`.' },
     },
     input: ArtifactReference,

@@ -1,4 +1,4 @@
-/** Records why a stored turn came out as it did: its route, attempts, policy, tools and budget. */
+/** Records how a stored turn ran: its route, attempts, policy, tools and budget. */
 import type { History } from '../../conversations/reader.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
@@ -13,13 +13,15 @@ import type { CalledTool, OnToolCall } from '../tool-loop.ts'
 const MAX_ENTRIES = 64
 
 interface Attempt {
-  /** The model call of the turn, from 1. */
+  /** Number of the model call in the turn, from 1. */
   readonly round: number
   readonly provider: string
   readonly model: string
-  /** `ok`, the error code of the failure, or `stopped`. */
+  /** `ok`, an error code, or `stopped`. */
   outcome: string
-  /** The provider's failure: `status_5xx`, `timeout`, `unreachable` or `protocol`; null without one. */
+  /**
+   * Why the provider failed: `status_5xx`, `timeout`, `unreachable` or `protocol`; null if it did not fail.
+   */
   cause: string | null
   http_status: number | null
   /** Milliseconds since the start of the turn. */
@@ -30,7 +32,7 @@ interface Attempt {
 interface RanTool extends CalledTool {
   readonly outcome: Parameters<ReturnType<OnToolCall>>[0]
   readonly duration_ms: number
-  /** The answer of a person who was asked before the call; null, because server tools run without a question. */
+  /** Null, because server tools run without asking a person for approval. */
   readonly approval: null
 }
 
@@ -40,7 +42,7 @@ export interface PolicyEffect {
   readonly name: string
 }
 
-/** The reasons of a turn's route, and the rules that changed its request. */
+/** Why a turn used its route, and the rules that changed its request. */
 export interface TurnReasons {
   readonly route: RouteReasons
   readonly policy: readonly PolicyEffect[]
@@ -53,7 +55,7 @@ interface ExplainedTurn {
   readonly history?: History
 }
 
-/** Collects the diagnostics of one turn. They contain no texts, keys, headers or addresses. */
+/** Collects the diagnostics of one turn. They contain no message text, keys, headers or addresses. */
 export class TurnDiagnostics {
   private readonly clock: Pick<Clock, 'monotonic'>
   private readonly turn: ExplainedTurn
@@ -78,7 +80,10 @@ export class TurnDiagnostics {
     if (this.opened.length < MAX_ENTRIES) this.opened.push(route)
   }
 
-  /** Records a request to a model; the caller must call the result when it has begun to answer or failed. */
+  /**
+   * Records a request to a model. The caller must call the returned function when the model begins to answer
+   * or fails.
+   */
   beginAttempt({ backend, model }: ModelRoute): (thrown?: unknown) => void {
     const startedMs = this.nowMs()
     return (thrown) => {
@@ -141,7 +146,7 @@ export class TurnDiagnostics {
 const success = { outcome: 'ok', cause: null, http_status: null }
 
 function describe(thrown: unknown, reported: unknown): Pick<Attempt, 'outcome' | 'cause' | 'http_status'> {
-  // The provider may choose the code.
+  // The provider may choose the code, so its length is limited.
   const outcome = reported instanceof ServiceError ? reported.code.slice(0, 100) : 'stopped'
   if (!(thrown instanceof BackendFailure)) return { outcome, cause: null, http_status: null }
   return { outcome, cause: nameFailure(thrown), http_status: thrown.status ?? null }

@@ -2,8 +2,10 @@
 import type { ConversationDatabase } from '../../db/open.ts'
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import type { EventPublisher } from '../../webhooks/dependencies.ts'
 import type { Conversations } from '../conversations.ts'
 import type { TurnRow } from '../store.ts'
+import { recordRated } from '../webhooks/events.ts'
 import {
   countRatings,
   deleteRating,
@@ -20,6 +22,7 @@ const DEFAULT_DAYS = 30
 export interface RatingDependencies {
   readonly conversations: Conversations
   readonly clock: Clock
+  readonly webhooks?: Pick<EventPublisher, 'find'>
 }
 
 /** Finds a turn by its id or by the id of its response. @throws ServiceError `not_found` */
@@ -40,7 +43,7 @@ export function turnNotFound(id: string): ServiceError {
 
 /** Rates a turn, and replaces the earlier rating from the same source. @throws ServiceError */
 export async function rateTurn(
-  { conversations, clock }: RatingDependencies,
+  { conversations, clock, webhooks }: RatingDependencies,
   turn: TurnRow,
   source: RatingRow['source'],
   { value, reason, comment }: NewRating,
@@ -55,7 +58,13 @@ export async function rateTurn(
     ...{ source, reason: reason ?? null, comment: toComment(comment) },
     ...{ value: value === 'up' ? 1 : -1, created_at: nowSeconds, updated_at: nowSeconds },
   }
-  const stored = await write.transaction().execute((trx) => storeRating(trx, turn, rating))
+  const subscribers = await webhooks?.find()
+  const stored = await write.transaction().execute(async (trx) => {
+    const row = await storeRating(trx, turn, rating)
+    const rated = { turn_id: turn.id, source, value, reason: rating.reason }
+    if (row !== undefined) await recordRated(trx, subscribers, turn.conversation_id, rated)
+    return row
+  })
   if (stored === undefined) throw turnNotFound(turn.id)
   conversations.notify(turn.conversation_id)
   return renderRating(stored)

@@ -18,7 +18,7 @@ export interface StoredEnd {
   readonly stopped: StopReason | undefined
   readonly route?: TurnRoute | undefined
   readonly usage?: Usage | undefined
-  /** The reasons for the result; undefined if the process of the turn has stopped. */
+  /** Explains how the turn ran; undefined if the turn's process has stopped. */
   readonly diagnostics?: object | undefined
   readonly firstEventMs?: number | undefined
   readonly durationMs?: number
@@ -84,7 +84,7 @@ export async function storeEnd(
 
 const MAX_DIAGNOSTICS_BYTES = 32 * 1024
 
-/** Adds tokens and times to the diagnostics of a run. Lists that are too long are left out. */
+/** Adds tokens and times to the diagnostics of a run. If the result exceeds 32 KiB, omits the lists. */
 function renderDiagnostics(
   { diagnostics, stopped, firstEventMs, durationMs }: StoredEnd,
   usage: ReturnType<typeof toResponseUsage> | undefined,

@@ -33,7 +33,7 @@ const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stoppe
 /** The items that precede a turn's input. */
 export interface History {
   readonly items: readonly StoredItem[]
-  /** The number of items that are too old to be sent. */
+  /** Number of older items that are not sent. */
   readonly leftOut: number
 }
 

@@ -23,7 +23,7 @@ export interface TurnReports {
   begun(route: TurnRoute): void
   /** Called after each model call with the usage so far, which a stream may not contain. */
   used(usage: Usage | undefined): void
-  /** Called at the end of the run with what explains it, as plain data. */
+  /** Called at the end of the run with its diagnostics, as plain data. */
   explained(diagnostics: object): void
   /** Stores a step. A tool must start only after its call is stored. */
   step(step: LoggedStep): Promise<void>

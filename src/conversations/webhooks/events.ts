@@ -42,6 +42,24 @@ export async function prepareFailed(
   return subscribers?.prepare({ type: 'turn.failed', tenantId, agentId, conversationId, data }) ?? []
 }
 
+/** Reports a rating in the transaction that stores it, after the conversation's revision has changed. */
+export async function recordRated(
+  trx: ConversationDb,
+  subscribers: Subscribers | undefined,
+  conversationId: string,
+  rating: Readonly<Record<'turn_id' | 'source' | 'value', string>> & { readonly reason: string | null },
+): Promise<void> {
+  if (subscribers === undefined || subscribers.isEmpty) return
+  const { tenant, agent_id, mode, revision } = await trx
+    .selectFrom('conversations')
+    .select(['tenant', 'agent_id', 'mode', 'revision'])
+    .where('id', '=', conversationId)
+    .executeTakeFirstOrThrow()
+  const about = { tenantId: tenant, agentId: agent_id, conversationId }
+  const data = { mode, revision, ...rating }
+  await insertDeliveries(trx, subscribers.prepare({ type: 'conversation.rated', ...about, data }))
+}
+
 export type DeletionReason = 'deleted' | 'expired' | 'agent_deleted' | 'visitor_erased'
 
 /** Reports deleted conversations in the transaction that deletes them. */

@@ -244,6 +244,7 @@ describe("an agent's theme", () => {
     const other = await read({ Origin: 'https://other.example' })
     expect([other.status, other.headers.get('cache-control')]).toEqual([403, 'no-store'])
     expect((await read({})).status).toBe(200)
+    expect((await read({ Origin: app.url })).status).toBe(200)
   })
 
   test('lets the frame load its images but no others', async () => {

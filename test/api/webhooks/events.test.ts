@@ -122,3 +122,20 @@ describe('deleting a conversation', () => {
     expect(JSON.stringify(rest)).not.toContain('a canary')
   })
 })
+
+test('`conversation.rated` is sent for each rating, without the comment', async () => {
+  const { app, receiver, agentId } = await startWithWebhook({ events: ['conversation.rated'] })
+  const id = await storeChat(app, agentId, 'Hello')
+  const { body: turns } = await app.call('GET', `/v1/conversations/${id}/turns`)
+  const turn = turns.data[0].id
+  const body = { value: 'down', reason: 'incorrect', comment: 'a canary' }
+  expect((await app.call('PUT', `/v1/turns/${turn}/rating`, { body })).status).toBe(200)
+  await deliverDue(app)
+  expect(receiver.received.map((one) => one.body)).toMatchObject([
+    {
+      type: 'conversation.rated',
+      data: { conversation_id: id, turn_id: turn, source: 'api', value: 'down', reason: 'incorrect' },
+    },
+  ])
+  expect(receiver.received[0]?.text).not.toContain('canary')
+})

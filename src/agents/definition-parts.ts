@@ -279,7 +279,9 @@ export const StorageView = z.strictObject({
   rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
   resume_seconds: z
     .int()
-    .meta({ description: 'Maximum seconds since the last activity in a conversation that the widget continues.' }),
+    .meta({
+      description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
+    }),
   handover: z.strictObject({
     button: z.boolean().meta({ description: 'Whether visitors may ask for a person.' }),
   }),

@@ -116,7 +116,10 @@ export async function createDeps(
     onUploadComplete: hooks.onUploadComplete,
     ...{ converter, fileBlobs, webhooks },
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
-    ...createConversations({ ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs, agents, webhooks }, sealer),
+    ...createConversations(
+      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs, agents, webhooks },
+      sealer,
+    ),
     artifacts: createArtifactService({
       ...{ ...jobDeps, store, workFolder, converter, bus },
       onUploadComplete: hooks.onUploadComplete,

@@ -6,6 +6,7 @@ import type { NewDelivery } from '../../webhooks/events.ts'
 import { findClientItem, recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
 import { type EncodedItem, type ItemRow, insertItems, insertTurnData } from '../item-store.ts'
+import { indexItemsFrom } from '../search/index-rows.ts'
 import {
   type ConversationRow,
   insertSegments,
@@ -13,7 +14,6 @@ import {
   readSegments,
   type TurnRow,
 } from '../store.ts'
-import { indexItemsFrom } from '../search/index-rows.ts'
 import { toEndEntry } from '../turn-output.ts'
 import { type StoredEnd, storeEnd } from '../turns/end.ts'
 import type { LogSegment } from '../turns/log.ts'

@@ -277,11 +277,9 @@ export const StorageView = z.strictObject({
   list: z.boolean().meta({ description: 'Whether visitors may list their conversations.' }),
   delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
   rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
-  resume_seconds: z
-    .int()
-    .meta({
-      description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
-    }),
+  resume_seconds: z.int().meta({
+    description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
+  }),
   handover: z.strictObject({
     button: z.boolean().meta({ description: 'Whether visitors may ask for a person.' }),
   }),

@@ -68,7 +68,8 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
   const isTheirs =
-    /^\/v1\/(agents|files|usage\/calls\.csv)(\/|$)/.test(http.path) && auth.callers.includes('parent')
+    /^\/v1\/(agents|bin\/agents|files|usage\/calls\.csv)(\/|$)/.test(http.path) &&
+    auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
 }
 

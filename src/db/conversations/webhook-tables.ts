@@ -22,14 +22,3 @@ export interface WebhookTable {
   created_at: number
   updated_at: number
 }
-
-/** The secrets with which pages sign the identity of an agent's visitors. */
-export interface VisitorSecretTable {
-  agent_id: string
-  /** Encrypted with the installation's master key. */
-  secret_sealed: string
-  /** The secret before the last rotation, which is accepted until `previous_until`. */
-  previous_sealed: string | null
-  previous_until: number | null
-  created_at: number
-}

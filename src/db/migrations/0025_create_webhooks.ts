@@ -1,4 +1,4 @@
-/** Creates webhooks, and the secrets with which pages sign the identity of visitors. */
+/** Creates webhooks. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -22,19 +22,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('updated_at', 'bigint', (column) => column.notNull())
     .execute()
   await db.schema.createIndex('webhooks_by_tenant').on('webhooks').columns(['tenant', 'created_at']).execute()
-  await db.schema
-    .createTable('visitor_secrets')
-    .addColumn('agent_id', 'text', (column) =>
-      column.primaryKey().references('agents.id').onDelete('cascade'),
-    )
-    .addColumn('secret_sealed', 'text', (column) => column.notNull())
-    .addColumn('previous_sealed', 'text')
-    .addColumn('previous_until', 'bigint')
-    .addColumn('created_at', 'bigint', (column) => column.notNull())
-    .execute()
 }
 
 export async function down(db: Kysely<unknown>): Promise<void> {
-  await db.schema.dropTable('visitor_secrets').execute()
   await db.schema.dropTable('webhooks').execute()
 }

@@ -189,7 +189,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
   connection.exec(`
     drop index artifacts_by_binned_at; drop index artifacts_in_bin;
     alter table artifacts drop column binned_at;
-    drop table visitor_secrets; drop table webhooks;
+    drop table webhooks;
     drop index usage_days_by_agent;
     alter table usage_calls drop column failed_attempts; alter table usage_calls drop column attempts;
     drop index agents_in_bin;

@@ -1,4 +1,4 @@
-/** Defines the tables of webhooks and visitor secrets, which are in the main database. Times are Unix seconds. */
+/** Defines the table of webhooks, which is in the main database. Times are Unix seconds. */
 
 export interface WebhookTable {
   id: string

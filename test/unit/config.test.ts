@@ -70,6 +70,7 @@ describe('without environment variables', () => {
           searchPath: '/usr/local/bin:/usr/bin:/bin',
           tries: 3,
         },
+        webhooks: { allow: [], isAllowed: true },
         widget: { connectOrigins: [], isProviderKeyAllowed: false },
         uploads: { isSynced: true, expirySeconds: 86_400 },
         conversations: {

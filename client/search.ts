@@ -72,7 +72,7 @@ export function parseUsageSearch(raw: RawSearch): UsageSearch {
 
 const orders = ['asc', 'desc'] as const
 
-/** The part of the address that every list has; the server checks `sort`. */
+/** The search parameters that all lists share. */
 interface RawList<Sort extends string> {
   readonly q?: string | undefined
   readonly sort?: Sort | undefined

@@ -20,7 +20,7 @@ export interface FirstRun {
 interface Stored {
   /** The embed code of one of the key's agents was copied in this browser. */
   readonly isEmbedded?: boolean
-  /** The user has hidden the checklist on the page Agents. */
+  /** The user has hidden the checklist on the Agents page. */
   readonly isHidden?: boolean
   /** Whether all steps were complete when the checklist was last loaded. */
   readonly isComplete?: boolean

@@ -1,4 +1,4 @@
-/** Shows the checklist on its own page, where it stays after the user has hidden it on the page Agents. */
+/** Shows the checklist on its own page, where it stays after the user has hidden it on the Agents page. */
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { t } from '../strings/language.ts'

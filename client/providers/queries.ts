@@ -1,4 +1,4 @@
-/** Defines the queries of the page Providers, and reloads everything that depends on the providers. */
+/** Defines the queries of the Providers page, and reloads everything that depends on the providers. */
 import { queryOptions, useQueryClient } from '@tanstack/react-query'
 import { api, type Inputs, type Outputs } from '../api.ts'
 

@@ -179,7 +179,7 @@ export const originList = () =>
 export const addressBlockList = () =>
   list('address ranges separated by commas, such as 10.0.0.0/8,fd00::/8,192.0.2.7', parseAddressBlock)
 
-/** A host name in lower case, or a range of addresses. */
+/** A list of address ranges and host names; converts host names to lower case. */
 export const egressTargetList = () =>
   list('host names or address ranges separated by commas, such as hooks.internal,10.0.0.0/8', (text) => {
     const isName = /^(?!-)[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i.test(text) && !/^[\d.]+$/.test(text)

@@ -81,7 +81,8 @@ export async function readOwnPage(
 /** Returns a conversation as its visitor sees it, with the position from which to follow it. @throws ServiceError */
 export async function openConversation(context: Context, id: string): Promise<OpenResult> {
   const { read, conversation } = await findOwnConversation(context, id)
-  // Reads the turn before the items, so that the feed does not repeat items of a turn that ends in between.
+  // Reads the turn before the items: in the other order, items stored in between could be missing from both the
+  // items and the feed.
   const turn = await context.deps.conversations.reader.findLastTurn(id)
   const all = await listNewestVisible(read, id, OPENED_ITEMS)
   const isRunning = turn?.status === 'in_progress'

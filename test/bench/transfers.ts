@@ -1,4 +1,4 @@
-/** Measures the upload and the download of a large file, and compares all its bytes. */
+/** Measures the upload and download of a large file, and verifies every downloaded byte. */
 import { BenchFailure, type Sink } from './connection.ts'
 import { runLoops } from './load.ts'
 import type { Server } from './processes.ts'

@@ -1,7 +1,4 @@
-/**
- * Creates an agent that stores conversations; returns its model name, and OpenAI clients with the parent key
- * and with the agent key.
- */
+/** Creates agents that store conversations, fills their conversations, and runs the maintenance. */
 import type { APIError } from 'openai'
 import { listRetention } from '../../src/agents/agents.ts'
 import { maintainConversations } from '../../src/conversations/conversations.ts'

@@ -23,9 +23,10 @@ export async function reopen(
   return openVisible(harness, { beside: opened, ...more })
 }
 
-/** The text of a message whose answer takes a few seconds, the message and its answer. */
-export const words = 'one two three four five six seven eight nine ten eleven twelve'
+const words = 'one two three four five six seven eight nine ten eleven twelve'
+/** A message whose answer takes a few seconds: the mock model waits 200 ms before each chunk. */
 export const slow = `[[delay:200]] ${words} the end`
+/** The complete answer to `slow`. */
 export const whole = `You said: ${words} the end`
 
 /** Waits for the beginning of the slow answer. */

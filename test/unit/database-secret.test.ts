@@ -44,7 +44,7 @@ describe("a data directory's secret", () => {
     expect(existsSync(':memory:')).toBe(false)
   })
 
-  test('is rejected with its path if it cannot be read', async () => {
+  test('causes an error that names its path if it cannot be read', async () => {
     await mkdir(join(dataDir, 'secret'))
     expect(await startupErrorOf(loadOrCreateSecret(dataDir, randomBytes))).toContain(
       `The file ${join(dataDir, 'secret')} is not usable by`,

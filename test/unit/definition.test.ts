@@ -10,7 +10,7 @@ import {
 } from '../support/definition.ts'
 
 describe('reading a definition', () => {
-  test('returns every field, and each tool in the notation of the definition', () => {
+  test('returns every field, and each tool as it is written, as a name or an object', () => {
     expect(parseDefinition(fullDefinition, 'yaml')).toEqual({
       name: 'Guide',
       instructions: 'Be kind.\n\nUse find_room for rooms.\n',

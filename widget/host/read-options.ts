@@ -57,7 +57,7 @@ const color: Read = (value) => {
   return /current/i.test(value as string) || /a\(|\//.test(`${context.fillStyle}`) ? undefined : value
 }
 
-/** Readers for options whose name and default do not determine how to read them. */
+/** Readers for options that are not flags, callbacks or plain text. */
 const readers: Readonly<Record<string, Read>> = {
   endpoint: webAddress,
   primaryColor: color,

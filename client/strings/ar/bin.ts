@@ -1,4 +1,4 @@
-/** Contains the Arabic strings of the page Bin. */
+/** Contains the Arabic strings of the Bin page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { bin as english } from '../en/bin.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the German strings of the page Keys. */
+/** Contains the German strings of the Keys page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 

@@ -30,7 +30,7 @@ export const editor = {
   rightDelete: 'Visitors can delete their conversations',
   notice: 'Notice',
   noticeAbout:
-    'What the widget says about storage, up to 500 characters. Without a text, it states the number of days.',
+    'What the widget says about storage, up to 500 characters. If empty, the widget shows a default notice with the number of days.',
   privacyPage: 'Privacy page',
   privacyPageAbout: 'URL that the notice links to. Fill in the notice first.',
   invalidYaml: 'The definition is not valid YAML',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the page Embed. */
+/** Contains the English strings of the Embed page. */
 export const embed = {
   appearance: 'Appearance',
   saveToAgent: 'Save to the agent',

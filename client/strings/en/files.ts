@@ -1,4 +1,4 @@
-/** Contains the English strings of the page Files. */
+/** Contains the English strings of the Files page. */
 export const files = {
   title: 'Files',
   about: 'Files stored through the files API with your active key.',

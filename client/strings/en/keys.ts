@@ -1,4 +1,4 @@
-/** Contains the English strings of the page Keys. */
+/** Contains the English strings of the Keys page. */
 export const keys = {
   title: 'Keys',
   about:

@@ -1,4 +1,4 @@
-/** Contains the English strings of the page Models of an agent. */
+/** Contains the English strings of an agent's Models page. */
 export const policy = {
   title: 'Model policy',
   defaultModel: 'Default model',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the page Providers. */
+/** Contains the English strings of the Providers page. */
 export const providers = {
   about: 'The providers whose models your agents can use. Changes take effect immediately.',
   notYoursHelp: 'Ask your administrator to connect a model.',

@@ -1,4 +1,4 @@
-/** Contains the Italian strings of the page Files. */
+/** Contains the Italian strings of the Files page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { files as english } from '../en/files.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the page Files. */
+/** Contains the Japanese strings of the Files page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { files as english } from '../en/files.ts'
 

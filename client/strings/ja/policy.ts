@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the page Models of an agent. */
+/** Contains the Japanese strings of an agent's Models page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { policy as english } from '../en/policy.ts'
 

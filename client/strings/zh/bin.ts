@@ -1,4 +1,4 @@
-/** Contains the Chinese strings of the page Bin. */
+/** Contains the Chinese strings of the Bin page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { bin as english } from '../en/bin.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Chinese strings of the page Embed. */
+/** Contains the Chinese strings of the Embed page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { embed as english } from '../en/embed.ts'
 

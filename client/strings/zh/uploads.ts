@@ -1,4 +1,4 @@
-/** Contains the Chinese strings of the page Uploads. */
+/** Contains the Chinese strings of the Uploads page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { uploads as english } from '../en/uploads.ts'
 

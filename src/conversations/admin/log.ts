@@ -16,7 +16,7 @@ import { ConversationExportQuery, type ConversationList, type ConversationListQu
 const JSON_LINES = 'application/jsonl'
 const conversationId = /^conv_[0-9A-Za-z]{24}$/
 
-/** @throws ServiceError `invalid_value` if `after` is not the id of one of the tenant's conversations, or for `q` */
+/** @throws ServiceError `invalid_value` if `after` is not the id of one of the tenant's conversations, or if `q` is invalid */
 export async function listConversations(
   deps: OperationsDependencies,
   tenantId: string,
@@ -87,7 +87,7 @@ async function renderHits(
   })
 }
 
-/** Exports the conversations that match the filters; records the export first. @throws ServiceError for `q` */
+/** Exports the conversations that match the filters; records the export first. @throws ServiceError if `q` is invalid */
 export async function exportConversations(
   deps: OperationsDependencies,
   actor: Actor,

@@ -7,7 +7,10 @@ export const MAX_INLINE_LENGTH = 32 * 1024
 /** The fields of OpenAI's items that contain a data URL or base64. */
 const dataFields: ReadonlySet<string> = new Set(['image_url', 'url', 'file_data', 'data'])
 
-/** Returns the item with each string in these fields replaced; returns the same object if nothing changes. */
+/**
+ * Replaces each string in a data field, and the text output of a tool call. Returns the same object if nothing
+ * changes.
+ */
 export function mapData<Item extends object>(item: Item, replace: (text: string) => string): Item {
   const mapped = mapValue(item, undefined, replace) as Item & {
     readonly type?: unknown

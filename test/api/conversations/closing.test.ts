@@ -89,5 +89,5 @@ test('closing the conversation store completes even if another process locks the
   await new Promise((resolve) => setImmediate(resolve))
   await conversations.close()
   other.exec('rollback')
-  expect(warnings).toContain('conversations were not closed in time')
+  expect(warnings).toContain('the conversation store did not shut down in time')
 })

@@ -25,7 +25,7 @@ async function openLargeDatabase(): Promise<Kysely<Tables>> {
   return db
 }
 
-test('queries for keys, agents and policies use an index', async () => {
+test('queries for keys and agents use an index', async () => {
   const db = await openLargeDatabase()
   const [tenant, agent] = [rowNames.tenant(7), rowNames.agent(1_007)]
   const lookUps: Record<string, (on: Kysely<Tables>) => Promise<unknown>> = {

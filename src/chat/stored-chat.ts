@@ -311,7 +311,7 @@ export async function startOrJoin(
   for (;;) {
     try {
       const started = await conversations.keyedStarts.run(idempotency.digest, start)
-      // The other turn's key is free again if the turn has failed before its first event.
+      // Nothing is found if the concurrent turn failed before its first event; its key is free again, so this retries.
       const found = started ?? (await findEarlier(context, idempotency, field))
       if (found !== undefined) return found
     } catch (error) {

@@ -1,4 +1,4 @@
-/** Defines the settings for limits, uploads and timeouts. */
+/** Defines the settings for limits, uploads, timeouts and conversations. */
 import { egressTargetList, flag, integer, oneOf, seconds } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)

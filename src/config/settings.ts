@@ -133,7 +133,7 @@ const data = {
 const bucket = {
   S3_BUCKET: matching(
     /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/i,
-    'a bucket name: 3 to 63 letters, digits, dots, hyphens and underscores',
+    'a bucket name: 3 to 63 letters, digits, dots, hyphens and underscores, with a letter or digit at both ends',
   )
     .optional()
     .describe(

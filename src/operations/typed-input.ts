@@ -71,7 +71,7 @@ function applyType({ holder, key, value }: Place, type: unknown): void {
  */
 function assertWritten(json: unknown, equalities: unknown, budget: Budget): void {
   if (equalities === undefined) return
-  // In a list, the paths refer to the input itself, so the input is circular.
+  // If this is a list, its paths refer to the whole input, so the input is circular.
   if (!isObject(equalities) || Array.isArray(equalities)) throw refuse('must not contain circular references')
   for (const original in equalities) {
     findPlace(json, original, budget)

@@ -179,7 +179,8 @@ export const UsageList = z
     data: z.array(UsageEntry),
     total: UsageSums,
     kept_days: z.int().optional().meta({
-      description: 'Present with `status`: the server deletes calls after this number of days.',
+      description:
+        'Number of days after which the server deletes calls. Present only if the request filters by `status`.',
     }),
   })
   .meta({ id: 'UsageList' })

@@ -275,7 +275,7 @@ function toOutputs(
   return toInputItems(sent, deps.random).map((item) => ({ ...item, author, isForVisitor: true }))
 }
 
-/** Returns the ids of the completed page tool calls in this turn. */
+/** Returns the ids of the page tool calls that the model has written completely in this turn. */
 async function listPendingCalls({ deps }: Context, turn: TurnRow): Promise<string[]> {
   const items = await deps.conversations.reader.listTurnItems(turn.id)
   return items

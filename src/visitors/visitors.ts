@@ -103,7 +103,7 @@ export async function deleteOwn(context: Context, id: string): Promise<void> {
   const { deps, metadata } = context
   const { requestId, clientAddress } = metadata
   const actor = { kind: 'token', name: conversation.visitor_id ?? '', requestId, clientAddress } as const
-  // Recorded first, because with SQLite the audit log is in another file.
+  // Records the deletion first: with SQLite, the audit log is in another file, so no transaction can include both.
   await recordAudit(deps, actor, {
     action: 'conversation.delete',
     target: { kind: 'conversation', id },

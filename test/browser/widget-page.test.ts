@@ -238,7 +238,7 @@ describe('an agent restricted to certain origins', () => {
     await (await openLocked(harness.origin)).launcher.waitFor()
   })
 
-  test('shows only a hint for developers on other origins', async () => {
+  test('shows only a developer hint on other origins', async () => {
     const opened = await openLocked('https://elsewhere.example')
     expect(await opened.event('error')).toMatchObject({ code: 'frame_unreachable' })
     const hint = opened.page.getByRole('alert')

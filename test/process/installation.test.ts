@@ -119,14 +119,14 @@ describe('a database without tables in a directory with stored files', () => {
     expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toContain('such as parley.db-wal')
     expect(await readFile(join(dataDir, 'parley.db-wal'), 'utf8')).toBe('rows')
   })
+})
 
-  test('that a killed first start left behind is used by the next start', async () => {
-    const dataDir = join(await makeFolder(), 'data')
-    await mkdir(dataDir)
-    for (const name of ['parley.db', '.lock']) await writeFile(join(dataDir, name), '')
-    await start(dataDir)
-    expect(await readMarks(dataDir)).toHaveLength(2)
-  })
+test('a database without tables that a killed first start left behind is used by the next start', async () => {
+  const dataDir = join(await makeFolder(), 'data')
+  await mkdir(dataDir)
+  for (const name of ['parley.db', '.lock']) await writeFile(join(dataDir, name), '')
+  await start(dataDir)
+  expect(await readMarks(dataDir)).toHaveLength(2)
 })
 
 describe('the database of another installation', () => {

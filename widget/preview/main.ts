@@ -34,7 +34,7 @@ function show({ options, pageUrl }: PreviewRequest): void {
 const page = document.createElement('div')
 page.className = 'page'
 
-/** Shows the user's page without access to this one, or the sample page. */
+/** Shows the user's page in a sandboxed frame that cannot access this page, or the sample page without a URL. */
 function showPage(pageUrl: string | null): void {
   if (page.dataset.url === String(pageUrl)) return
   page.dataset.url = String(pageUrl)

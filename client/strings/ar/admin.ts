@@ -1,4 +1,4 @@
-/** Contains the Arabic strings of the administration. */
+/** Contains the Arabic strings for the administration pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { admin as english } from '../en/admin.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Arabic strings of the agent list, the templates and the pages of an agent. */
+/** Contains the Arabic strings for the agent list, the templates and the pages of an agent. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { agents as english } from '../en/agents.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Arabic strings of the Bin page. */
+/** Contains the Arabic strings for the Bin page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { bin as english } from '../en/bin.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Arabic strings of the agent editor. */
+/** Contains the Arabic strings for the agent editor. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { editor as english } from '../en/editor.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Arabic strings of the Providers page. */
+/** Contains the Arabic strings for the Providers page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { providers as english } from '../en/providers.ts'
 

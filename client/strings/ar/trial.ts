@@ -1,4 +1,4 @@
-/** Contains the Arabic strings of the trial of an agent. */
+/** Contains the Arabic strings for the trial of an agent. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { trial as english } from '../en/trial.ts'
 

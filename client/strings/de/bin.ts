@@ -1,4 +1,4 @@
-/** Contains the German strings of the Bin page. */
+/** Contains the German strings for the Bin page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { bin as english } from '../en/bin.ts'
 

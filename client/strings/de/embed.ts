@@ -1,4 +1,4 @@
-/** Contains the German strings of the Embed page. */
+/** Contains the German strings for the Embed page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { embed as english } from '../en/embed.ts'
 

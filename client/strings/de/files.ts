@@ -1,4 +1,4 @@
-/** Contains the German strings of the Files page. */
+/** Contains the German strings for the Files page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { files as english } from '../en/files.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the German strings of the Keys page. */
+/** Contains the German strings for the Keys page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 

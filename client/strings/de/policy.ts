@@ -1,4 +1,4 @@
-/** Contains the German strings of an agent's Models page. */
+/** Contains the German strings for an agent's Models page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { policy as english } from '../en/policy.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the German strings of the Uploads page. */
+/** Contains the German strings for the Uploads page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { uploads as english } from '../en/uploads.ts'
 

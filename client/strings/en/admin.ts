@@ -1,4 +1,4 @@
-/** Contains the English strings of the administration. */
+/** Contains the English strings for the administration pages. */
 export const admin = {
   users: 'Users',
   auditLog: 'Audit log',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the agent list, the templates and the pages of an agent. */
+/** Contains the English strings for the agent list, the templates and the pages of an agent. */
 export const agents = {
   about: 'Each agent has a name, instructions, tools and its own key.',
   noAgents: 'No agents yet',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the audit log. */
+/** Contains the English strings for the audit log. */
 export const audit = {
   'key.create': 'Parent key created',
   'key.register': 'Parent key registered',

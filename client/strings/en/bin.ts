@@ -1,4 +1,4 @@
-/** Contains the English strings of the Bin page. */
+/** Contains the English strings for the Bin page. */
 export const bin = {
   title: 'Bin',
   about: 'Deleted agents stay here for 30 days. Their keys do not work until you restore them.',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the conversation pages. */
+/** Contains the English strings for the conversation pages. */
 export const conversations = {
   title: 'Conversations',
   about: 'What visitors and clients said to your agents, and what the agents answered.',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the agent editor. */
+/** Contains the English strings for the agent editor. */
 export const editor = {
   conflictTitle: 'This agent has a newer version',
   conflictAbout:

@@ -1,4 +1,4 @@
-/** Contains the English strings of the Embed page. */
+/** Contains the English strings for the Embed page. */
 export const embed = {
   appearance: 'Appearance',
   saveToAgent: 'Save to the agent',

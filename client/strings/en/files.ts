@@ -1,4 +1,4 @@
-/** Contains the English strings of the Files page. */
+/** Contains the English strings for the Files page. */
 export const files = {
   title: 'Files',
   about: 'Files stored through the files API with your active key.',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the Keys page. */
+/** Contains the English strings for the Keys page. */
 export const keys = {
   title: 'Keys',
   about:

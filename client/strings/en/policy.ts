@@ -1,4 +1,4 @@
-/** Contains the English strings of an agent's Models page. */
+/** Contains the English strings for an agent's Models page. */
 export const policy = {
   title: 'Model policy',
   defaultModel: 'Default model',

@@ -1,4 +1,4 @@
-/** Contains the English strings of the Providers page. */
+/** Contains the English strings for the Providers page. */
 export const providers = {
   about: 'The providers whose models your agents can use. Changes take effect immediately.',
   notYoursHelp: 'Ask your administrator to connect a model.',
@@ -7,7 +7,7 @@ export const providers = {
   off: 'The operator allows only providers of the environment (PARLEY_CONSOLE_PROVIDERS=off).',
   public: 'Providers must have a public address (PARLEY_CONSOLE_PROVIDERS=public).',
   firstHelp:
-    'Only the built-in mock model answers, and it only repeats messages. Choose where your models run.',
+    'Only the built-in mock model is available, and it just repeats messages. Choose where your models run.',
   toAdd: 'Providers to add',
   otherServer: 'Other server',
   otherAbout: 'Any OpenAI-compatible server',

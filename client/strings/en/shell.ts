@@ -1,4 +1,4 @@
-/** Contains the English strings of the navigation, sign-in and the command palette. */
+/** Contains the English strings for the navigation, sign-in and the command palette. */
 export const shell = {
   skip: 'Skip to content',
   pages: 'Pages',

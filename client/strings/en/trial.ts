@@ -1,4 +1,4 @@
-/** Contains the English strings of the trial of an agent. */
+/** Contains the English strings for the trial of an agent. */
 export const trial = {
   chatWith: 'Chat with {name}',
   removeChat: 'Remove the chat with {name}',

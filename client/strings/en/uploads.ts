@@ -1,4 +1,4 @@
-/** Contains the English strings of the Uploads page. */
+/** Contains the English strings for the Uploads page. */
 export const uploads = {
   title: 'Uploads',
   about: 'Upload videos, images, captions and projects. Interrupted uploads resume where they stopped.',

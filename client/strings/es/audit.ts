@@ -1,4 +1,4 @@
-/** Contains the Spanish strings of the audit log. */
+/** Contains the Spanish strings for the audit log. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { audit as english } from '../en/audit.ts'
 

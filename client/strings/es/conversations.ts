@@ -1,4 +1,4 @@
-/** Contains the Spanish strings of the conversation pages. */
+/** Contains the Spanish strings for the conversation pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { conversations as english } from '../en/conversations.ts'
 

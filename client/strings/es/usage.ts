@@ -1,4 +1,4 @@
-/** Contains the Spanish strings of the usage page. */
+/** Contains the Spanish strings for the usage page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { usage as english } from '../en/usage.ts'
 

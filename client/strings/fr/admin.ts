@@ -1,4 +1,4 @@
-/** Contains the French strings of the administration. */
+/** Contains the French strings for the administration pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { admin as english } from '../en/admin.ts'
 

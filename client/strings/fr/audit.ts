@@ -1,4 +1,4 @@
-/** Contains the French strings of the audit log. */
+/** Contains the French strings for the audit log. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { audit as english } from '../en/audit.ts'
 

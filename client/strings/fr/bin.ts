@@ -1,4 +1,4 @@
-/** Contains the French strings of the Bin page. */
+/** Contains the French strings for the Bin page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { bin as english } from '../en/bin.ts'
 

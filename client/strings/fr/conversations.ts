@@ -1,4 +1,4 @@
-/** Contains the French strings of the conversation pages. */
+/** Contains the French strings for the conversation pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { conversations as english } from '../en/conversations.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the French strings of the trial of an agent. */
+/** Contains the French strings for the trial of an agent. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { trial as english } from '../en/trial.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the French strings of the Uploads page. */
+/** Contains the French strings for the Uploads page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { uploads as english } from '../en/uploads.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Italian strings of the Keys page. */
+/** Contains the Italian strings for the Keys page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 

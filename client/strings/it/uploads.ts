@@ -1,4 +1,4 @@
-/** Contains the Italian strings of the Uploads page. */
+/** Contains the Italian strings for the Uploads page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { uploads as english } from '../en/uploads.ts'
 

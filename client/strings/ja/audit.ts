@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the audit log. */
+/** Contains the Japanese strings for the audit log. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { audit as english } from '../en/audit.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the Bin page. */
+/** Contains the Japanese strings for the Bin page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { bin as english } from '../en/bin.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the agent editor. */
+/** Contains the Japanese strings for the agent editor. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { editor as english } from '../en/editor.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the Embed page. */
+/** Contains the Japanese strings for the Embed page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { embed as english } from '../en/embed.ts'
 

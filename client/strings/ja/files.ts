@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the Files page. */
+/** Contains the Japanese strings for the Files page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { files as english } from '../en/files.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of an agent's Models page. */
+/** Contains the Japanese strings for an agent's Models page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { policy as english } from '../en/policy.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Japanese strings of the navigation, sign-in and the command palette. */
+/** Contains the Japanese strings for the navigation, sign-in and the command palette. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { shell as english } from '../en/shell.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Portuguese strings of the administration. */
+/** Contains the Portuguese strings for the administration pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { admin as english } from '../en/admin.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Portuguese strings of the agent editor. */
+/** Contains the Portuguese strings for the agent editor. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { editor as english } from '../en/editor.ts'
 

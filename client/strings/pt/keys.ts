@@ -1,4 +1,4 @@
-/** Contains the Portuguese strings of the Keys page. */
+/** Contains the Portuguese strings for the Keys page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { keys as english } from '../en/keys.ts'
 

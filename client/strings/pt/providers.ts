@@ -1,4 +1,4 @@
-/** Contains the Portuguese strings of the Providers page. */
+/** Contains the Portuguese strings for the Providers page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { providers as english } from '../en/providers.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Portuguese strings of the navigation, sign-in and the command palette. */
+/** Contains the Portuguese strings for the navigation, sign-in and the command palette. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { shell as english } from '../en/shell.ts'
 

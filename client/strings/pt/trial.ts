@@ -1,4 +1,4 @@
-/** Contains the Portuguese strings of the trial of an agent. */
+/** Contains the Portuguese strings for the trial of an agent. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { trial as english } from '../en/trial.ts'
 

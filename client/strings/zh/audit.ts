@@ -1,4 +1,4 @@
-/** Contains the Chinese strings of the audit log. */
+/** Contains the Chinese strings for the audit log. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { audit as english } from '../en/audit.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Chinese strings of the conversation pages. */
+/** Contains the Chinese strings for the conversation pages. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { conversations as english } from '../en/conversations.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Chinese strings of an agent's Models page. */
+/** Contains the Chinese strings for an agent's Models page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { policy as english } from '../en/policy.ts'
 

@@ -1,4 +1,4 @@
-/** Contains the Chinese strings of the Providers page. */
+/** Contains the Chinese strings for the Providers page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { providers as english } from '../en/providers.ts'
 

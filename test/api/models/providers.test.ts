@@ -119,7 +119,7 @@ describe('the default model', () => {
     expect(await listAsked(far, '/v1/embeddings')).toEqual(['up-embedding'])
   })
 
-  test('may include a provider prefix if an agent sets it', async () => {
+  test('can be set by an agent, with a provider prefix', async () => {
     const app = await start()
     const { agent_key: key } = await app.createAgent('name: A\ninstructions: B\nmodel: far/up-small\n')
     const { headers, body } = await app.call('POST', CHAT, {

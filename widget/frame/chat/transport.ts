@@ -74,7 +74,7 @@ export interface StoredConversations {
 }
 
 export interface Transport {
-  /** Whether `system` is sent as a system message, because no agent adds instructions. */
+  /** True if no agent adds instructions; `system` is then sent as a system message. */
   readonly takesSystem: boolean
   /** Yields a response's chunks in batches. @throws ChatFailure */
   stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>

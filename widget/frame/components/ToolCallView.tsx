@@ -1,4 +1,4 @@
-/** Shows a tool call in the visitor's words: what it does, with which values, and its status. */
+/** Shows a tool call to the visitor: its title, purpose, arguments and status. */
 
 import { useEffect, useId, useRef } from 'react'
 import type { ToolCall } from '../conversation.ts'

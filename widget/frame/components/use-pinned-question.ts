@@ -30,7 +30,7 @@ export function usePinnedQuestion(question: string | undefined): PinnedQuestion 
   const content = useRef<HTMLDivElement>(null)
   const spacer = useRef<HTMLDivElement>(null)
   const isFollowing = useRef(true)
-  /** True until the visitor scrolls: changes above the question do not move it. */
+  /** True from a new question until the visitor scrolls; the question then keeps its place if content above it changes. */
   const isPinned = useRef(false)
   const shown = useRef<string>(undefined)
   const [isEndHidden, setIsEndHidden] = useState(false)

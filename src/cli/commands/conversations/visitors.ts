@@ -116,7 +116,10 @@ async function readReceipts(path: string): Promise<string[]> {
   throw new StartupError(`${path} must contain receipts of erasures, one JSON object in each line.`)
 }
 
-/** Finds the tenant of a visitor, whose row may be missing, by the visitor's conversations. */
+/**
+ * Finds a visitor's tenant and agent from the visitor's row or, if it is missing, from one of the visitor's
+ * conversations.
+ */
 async function findData(storage: ConversationStorage, visitorId: string) {
   const opened = await storage.find()
   if (opened === undefined) return undefined

@@ -21,7 +21,7 @@ import {
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 
 describe('creating a parent key with a parent key', () => {
-  test('returns a key of a new tenant with the key's metadata, and only this answer contains the secret', async () => {
+  test("returns a key of a new tenant with the key's metadata, and only this answer contains the secret", async () => {
     const { app } = await startWithManager()
     const answer = await app.call('POST', '/v1/keys', { body: { name: ' Shop ' } })
     const { key, ...rest } = answer.body

@@ -23,7 +23,7 @@ export async function reopen(
   return openVisible(harness, { beside: opened, ...more })
 }
 
-const words = 'one two three four five six seven eight nine ten eleven twelve'
+export const words = 'one two three four five six seven eight nine ten eleven twelve'
 /** A message whose answer takes a few seconds: the mock model waits 200 ms before each chunk. */
 export const slow = `[[delay:200]] ${words} the end`
 /** The complete answer to `slow`. */

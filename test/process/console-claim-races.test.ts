@@ -24,6 +24,7 @@ describe('two processes', () => {
     import { createKeyDirectory } from ${source('identity/authenticate.ts')}
     import { systemClock as clock } from ${source('lib/clock.ts')}
     import { createUsageTracker } from ${source('usage/tracker.ts')}
+    import { createWebhookDirectory } from ${source('webhooks/directory.ts')}
     const { db } = await openDatabase({ dataDir: ${JSON.stringify(`${folder}/data`)}, role: 'command' })
     const { config } = await parseConfig({})
     const random = randomBytes
@@ -36,7 +37,8 @@ describe('two processes', () => {
       config, clock, random, nextPosition, storage, log, bus, isOnlyServer: false, capabilityKey: random(32),
     })
     const agents = createAgentDirectory(db, clock)
-    const deps = { db, clock, random, nextPosition, keys, usage, agents, conversations, log }
+    const webhooks = createWebhookDirectory({ config, db, clock, random, storage, onPrepared() {} })
+    const deps = { db, clock, random, nextPosition, keys, usage, agents, conversations, webhooks, log }
     const email = 'there@example.org'
     const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
     const { id } = await findOrCreateUser(deps, { email, name: email, username: undefined, groups: [] }, trace)

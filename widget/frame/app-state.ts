@@ -16,7 +16,7 @@ export interface AppState {
   readonly language: Language
   /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
-  /** Where the conversation is stored. The agent determines this, so it is unknown until the server has responded. */
+  /** The place that stores the conversation. The agent determines it, so it is unknown until the server has responded. */
   readonly home: 'unknown' | 'browser' | 'server'
   readonly conversation: Conversation
   /** Id of the shown conversation if the server stores it; undefined before its first message. */

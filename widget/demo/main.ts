@@ -149,7 +149,7 @@ const tools: readonly PageTool[] = [
     type: 'function',
     function: {
       name: 'clear_note',
-      description: 'Permanently clears the note of the page.',
+      description: 'Permanently clears the note on the page.',
       parameters: empty,
       annotations: { destructiveHint: true },
     },

@@ -27,7 +27,7 @@ export function drawPage(): Page {
       'main',
       {},
       page.heading,
-      make('p', {}, 'This page embeds the chat widget like any other website.'),
+      make('p', {}, 'This page embeds the chat widget the way any other website would.'),
       section(
         '1. An agent',
         label('Choose an agent', page.agents),

@@ -1,4 +1,4 @@
-/** Maps the design tokens (`design/tokens.css`) to the UI library's theme. */
+/** Maps the design tokens (`src/design/tokens.css`) to the UI library's theme. */
 import {
   Badge,
   Button,

@@ -47,7 +47,7 @@ interface Part {
   readonly [field: string]: unknown
 }
 
-/** Returns the text of a content or an output; images and files are named, because they are not loaded. */
+/** Returns the text of an item's content or output; images and files are named, because they are not loaded. */
 export function textOf(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''

@@ -34,7 +34,7 @@ export interface ChartPanelProps {
 
 const HEIGHT = 200
 const ROW_HEIGHT = 34
-/** Width of the space for the axis labels left of a chart by day, in pixels. */
+/** Width of the space for the axis labels to the left of a chart by day, in pixels. */
 const LEFT = 56
 const RIGHT = 8
 const TOP = 8

@@ -114,7 +114,7 @@ export function mountWidget(
     if (isLocal(location.hostname)) withExtras(({ showHint }) => showHint(layout, text))
   }
 
-  /** Shows the launcher. The frame loads later, when the visitor needs it. */
+  /** Shows the launcher. Loads the frame immediately only if the window must be open; otherwise when the page is idle or the visitor needs it. */
   function setReady(): void {
     if (ended.signal.aborted) return
     waitForFrame(false)

@@ -25,7 +25,7 @@ export async function listProblems(
   let path = first.path
   for (let checks = 1; checks < MAX_CHECKS && path !== null && rest !== undefined; checks++) {
     rest = repair(rest, parsePath(path))
-    // JSON is valid YAML.
+    // Sends JSON, which is valid YAML.
     const { problem } = await api.agents.check.mutate({ yaml: JSON.stringify(rest) }, { signal })
     if (problem === null || problem.path === null) break
     if (problems.some((one) => one.path === problem.path)) break

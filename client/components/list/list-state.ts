@@ -20,7 +20,7 @@ export interface ColumnChoice<T> {
   readonly toggle: (column: Column<T>) => void
 }
 
-/** Returns the columns to show, and stores the user's choice for the table by the columns' keys. */
+/** Returns the columns to show, and stores the user's choice for each column of the table in this browser. */
 export function useColumnChoice<T>(table: Thing, columns: readonly Column<T>[]): ColumnChoice<T> {
   const [choices, setChoices] = useLocalStorage<Readonly<Record<string, boolean>>>({
     key: `parley-shown-columns-${table}`,

@@ -75,7 +75,7 @@ function start(): void {
   if ('session' in document.documentElement.dataset) void offerAgents(key === '')
 }
 
-/** Offers the agents of the console session, and starts the chat with the first one if there is no key. */
+/** Offers the console session's agents. If `starts` is true, starts the chat with the first one. */
 async function offerAgents(starts: boolean): Promise<void> {
   const agents = await listAgents()
   const [first] = agents
@@ -98,7 +98,7 @@ async function listAgents(): Promise<readonly Agent[]> {
 const name = 'parley-demo-key'
 
 /**
- * Returns the key from `?key=` and removes it from the address, or else the stored key, or an empty string.
+ * Returns the key in `?key=` and removes it from the address. Without it, returns the stored key or an empty string.
  */
 function readKey(): string {
   const address = new URL(location.href)

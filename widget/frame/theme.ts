@@ -31,7 +31,7 @@ export function readAgentTheme(root: HTMLElement): AgentTheme {
   }
 }
 
-/** Merges the page's options, the agent's theme and the defaults, in that order. */
+/** Returns the theme: the page's options override the agent's theme, which overrides the defaults. */
 export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): Theme {
   const { colorScheme, ...agent } = agentTheme
   const chosen = { ...defaultAppearance, ...agent, ...withoutAbsent(options) }

@@ -52,7 +52,7 @@ export interface FrameLink {
   readonly update: (takesFocus?: boolean) => void
   /** Notifies the frame that the page's tools have changed. */
   readonly publishTools: () => void
-  /** The frame loads another document. */
+  /** Must be called when the frame loads another document. */
   readonly disconnect: () => void
 }
 

@@ -10,7 +10,7 @@ export type Problem = NonNullable<Outputs['agents']['check']['problem']>
 const MAX_CHECKS = 12
 
 /**
- * Checks the text, then repeatedly replaces the value with the error and checks the rest. Only the first problem
+ * Checks the text, then repeatedly repairs the value that has the error and checks the result. Only the first problem
  * has a line and a column. Returns an empty list for a valid definition.
  */
 export async function listProblems(

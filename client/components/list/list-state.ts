@@ -1,10 +1,10 @@
-/** Keeps what a list remembers: its hidden columns in this browser, its selected rows, and its pages. */
+/** Holds a list's state: the columns shown in this browser, the selected rows, and the earlier pages. */
 import { useLocalStorage } from '@mantine/hooks'
 import { useState } from 'react'
 import type { Thing } from '../../strings/catalogue.ts'
 import type { Column, Order, Selection } from './column.ts'
 
-/** The part of a page's address that every list has. */
+/** The search parameters that all lists share. */
 export interface ListSearch {
   /** Search text. */
   readonly q?: string | undefined
@@ -56,7 +56,7 @@ export function useSelection(scope: string): Selection {
   }
 }
 
-/** The page before each page that this tab has shown, by the id that the page starts after. */
+/** Maps the start of each page that this tab has shown to the start of the page before it. A start is the id of the last item before the page. */
 const previousPages = new Map<string, string | undefined>()
 
 export function rememberPage(after: string | undefined, next: string): void {

@@ -27,7 +27,7 @@ export interface ToolAnnotations {
 export interface ProactiveRule {
   /** Seconds after the widget has started. */
   readonly after?: number
-  /** Scroll position in percent of the page. */
+  /** Scroll position, as a percentage of the distance that the page can scroll. */
   readonly scroll?: number
   /** Applies the rule when the pointer leaves through the top of the page. */
   readonly exitIntent?: boolean

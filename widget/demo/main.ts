@@ -84,7 +84,7 @@ async function offerAgents(starts: boolean): Promise<void> {
   if (starts) mount(first.agent_key)
 }
 
-/** Lists the agents of the console session; empty if the session has ended. */
+/** Returns the console session's agents, or an empty list if the session has ended. */
 async function listAgents(): Promise<readonly Agent[]> {
   const input = encodeURIComponent(JSON.stringify({ json: { limit: 100 } }))
   const answer = await fetch(`/trpc/agents.list?input=${input}`, {

@@ -110,7 +110,7 @@ function drawKeyHelp(keyForm: HTMLFormElement): HTMLElement {
   )
 }
 
-/** Offers the agents of the console session instead of the form for a key. */
+/** Offers the console session's agents, and collapses the form for a key. */
 export function showAgents({ agents }: Page, list: readonly Agent[]): void {
   agents.replaceChildren(...list.map(({ name, agent_key }) => make('option', { value: agent_key }, name)))
   agents.parentElement?.classList.add('known')

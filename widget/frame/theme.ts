@@ -44,7 +44,7 @@ export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): The
     font: chosen.font,
     radius: chosen.radius,
     density: chosen.density,
-    // An empty option of the page removes the agent's image.
+    // An empty text in the page's options removes the agent's image.
     avatar: (options.avatar ?? agent.avatar) || undefined,
     logo: (options.logo ?? agent.logo) || undefined,
   }

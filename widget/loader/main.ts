@@ -42,7 +42,7 @@ declare global {
 
 /** Runs once per page; a second copy of the script has no effect. */
 function installApi({ api, autoMount }: CreatedApi): ParleyChat {
-  // Undefined if `window.ParleyChat` is an element with the id `ParleyChat` instead of the page's queue.
+  // Undefined if `window.ParleyChat` is not the page's queue, but an element with the id `ParleyChat`.
   const queue: unknown = window.ParleyChat?.q
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>

@@ -56,7 +56,7 @@ export function useSelection(scope: string): Selection {
   }
 }
 
-/** Maps the start of each page that this tab has shown to the start of the page before it. A start is the id of the last item before the page. */
+/** Maps a page's `after` to the `after` of the page before it, for the pages that this tab has shown. */
 const previousPages = new Map<string, string | undefined>()
 
 export function rememberPage(after: string | undefined, next: string): void {

@@ -64,7 +64,7 @@ export function usePinnedQuestion(question: string | undefined): PinnedQuestion 
     function onScroll({ timeStamp }: Event): void {
       const moved = box.scrollTop - top
       top = box.scrollTop
-      // The browser also scrolls by itself, for example when content above the view changes.
+      // Ignores scrolling by the browser, for example when content above the view changes.
       const isByVisitor = timeStamp - inputAt < INPUT_MS
       if (isByVisitor && moved !== 0) isPinned.current = false
       if (isByVisitor && moved < 0) isFollowing.current = false

@@ -112,7 +112,7 @@ function CodeBlock({ node }: ExtraProps) {
   )
 }
 
-/** Renders a part of code: text, or an element with the classes of its color. */
+/** Renders a part of colored code: text, or an element whose class sets the color. */
 function renderColored(part: ElementContent, index: number): ReactNode {
   if (part.type === 'text') return part.value
   if (part.type !== 'element') return null

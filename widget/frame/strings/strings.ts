@@ -1,7 +1,7 @@
-/** Selects the texts for the visitor's language. */
+/** Loads and selects the strings for the visitor's language. */
 import { en, type Plurals, type Strings } from './en.ts'
 
-/** Loads the texts of one language, each in its own script. */
+/** Functions that load each language's strings from a separate script. */
 const loaders: Readonly<Record<string, () => Promise<Strings>>> = {
   ar: async () => (await import('./ar.ts')).ar,
   de: async () => (await import('./de.ts')).de,

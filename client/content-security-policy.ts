@@ -7,7 +7,7 @@ interface TrustedTypes {
 /** The page's nonce for style elements. */
 export const pageNonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? ''
 
-/** Lets the UI library write style text as HTML, but rejects any text that contains a tag. */
+/** Lets the UI library write style text as HTML, but rejects any text that contains `<`. */
 export function guardPage(): void {
   // The scroll lock in dialogs creates a style element and reads the nonce from this global.
   Object.assign(globalThis, { __webpack_nonce__: pageNonce })

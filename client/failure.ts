@@ -6,7 +6,7 @@ import { t } from './strings/language.ts'
 export interface Failure {
   /** Message for the user. */
   readonly message: string
-  /** The server's error code; `offline` without a response; `unknown` for any other error. */
+  /** The server's error code; `offline` if there was no response; `unknown` for any other error. */
   readonly code: string
   /** The invalid field, if there is one. */
   readonly param: string | undefined

@@ -19,7 +19,7 @@ takeLink()
 guardPage()
 void startLanguage().then(render)
 
-/** Runs when the language is loaded, because texts never change afterwards. */
+/** Must be called after the language has loaded, because the rendered texts do not change afterwards. */
 function render(): void {
   const router = createConsoleRouter()
   createRoot(document.querySelector('#root') as HTMLElement).render(

@@ -3,7 +3,7 @@ import { actions } from './admin/audit-labels.ts'
 
 type RawSearch = Readonly<Record<string, unknown>>
 
-/** Reads text; converts numbers back, because the router parses digits as a number. */
+/** Returns non-empty text, or undefined. Converts numbers back to text, because the router parses digits as a number. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' ? value : undefined
@@ -93,7 +93,7 @@ function parseList<Sort extends string>(
   })
 }
 
-/** Applies changes to an address; undefined removes a value. */
+/** Returns the search parameters with the changes applied; undefined removes a parameter. */
 export function changeSearch<T extends object>(
   search: T,
   changes: Readonly<Record<string, string | undefined>>,

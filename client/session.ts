@@ -2,7 +2,7 @@
 
 let hasEnded = false
 const listeners = new Set<() => void>()
-/** Connects this browser's tabs. */
+/** Informs the browser's other tabs of sign-ins. */
 const tabs = new BroadcastChannel('parley-session')
 const signInListeners = new Set<() => void>()
 

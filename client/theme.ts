@@ -1,4 +1,4 @@
-/** Maps the design tokens (`design/tokens.css`) to the UI library's theme. */
+/** Maps the design tokens (`src/design/tokens.css`) to the UI library's theme. */
 import {
   Badge,
   Button,
@@ -65,7 +65,7 @@ export const theme = createTheme({
   lineHeights: { xs: '1.4', sm: '1.45', md: '1.5', lg: '1.5', xl: '1.4' },
   components: {
     Badge: Badge.extend({ defaultProps: { tt: 'none', fw: 500, radius: 'sm' } }),
-    // The one size of controls; only rows and table cells use the smaller size `xs`.
+    // Gives all controls one size, except the smaller `xs` controls in rows and table cells.
     Button: Button.extend({
       defaultProps: { fw: 500 },
       vars: (_theme, { size }) => ({

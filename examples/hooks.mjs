@@ -12,7 +12,7 @@ const inputSchema = {
 
 /** The model reads the description and the schema; the handler receives arguments that match the schema. */
 const find_room = {
-  description: 'Lists the rooms that are free from a date (YYYY-MM-DD) on.',
+  description: 'Lists the rooms that are free from a given date (YYYY-MM-DD).',
   inputSchema,
   handler: ({ from, beds = 1 }) =>
     rooms.filter((room) => room.beds >= beds && room.bookedUntil <= from).map(({ name }) => name),

@@ -33,7 +33,7 @@ const server = createServer(async (request, response) => {
       to: MAIL_TO,
       subject: `${type} ${data.conversation_id ?? ''}`.trim(),
       text: lines.join('\n') || type,
-      // The same id for each attempt, so that mail programs can hide repeated messages.
+      // Uses the same id for each attempt, so that mail programs can hide repeated messages.
       messageId: `<${request.headers['webhook-id']}@parley>`,
     })
     response.writeHead(204).end()

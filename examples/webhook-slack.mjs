@@ -28,7 +28,7 @@ const server = createServer(async (request, response) => {
     response.writeHead(401).end()
     return
   }
-  // Without a success, Parley sends the event again later.
+  // If Slack does not accept the message, Parley sends the event again later.
   const answer = await fetch(SLACK_WEBHOOK_URL, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },

@@ -6,7 +6,7 @@ export interface Appearance {
   readonly primaryColor?: string
   /** Round image next to the title and the answers: a `data:` URL, or a URL that the agent's theme allows. */
   readonly avatar?: string
-  /** Image in the header instead of the title. */
+  /** Image that replaces the title in the header. */
   readonly logo?: string
   readonly headerStyle?: 'plain' | 'solid' | 'gradient'
   /** Default: the primary color. */

@@ -63,7 +63,7 @@ export type PageMessage =
   | { readonly type: 'send'; readonly text: string }
   /** Puts text into the input. */
   | { readonly type: 'prefill'; readonly text: string }
-  /** The visitor starts again; the frame shows an empty conversation. */
+  /** Shows an empty conversation. */
   | { readonly type: 'newConversation' }
   /** The response to `share`: whether the page has received the text. */
   | { readonly type: 'share'; readonly isReceived: boolean }

@@ -23,13 +23,13 @@ export interface ToolAnnotations {
   readonly requiresApproval?: boolean
 }
 
-/** Opens the chat or shows a teaser once, when its condition is met. */
+/** Opens the chat or shows a teaser once, when the first of its conditions is met. */
 export interface ProactiveRule {
   /** Seconds after the widget has started. */
   readonly after?: number
-  /** Scroll position in percent of the page. */
+  /** Scroll position, as a percentage of the distance that the page can scroll. */
   readonly scroll?: number
-  /** When the pointer leaves through the top of the page. */
+  /** Applies the rule when the pointer leaves through the top of the page. */
   readonly exitIntent?: boolean
   /** Paths on which the rule applies; `/rooms/*` also matches everything below. Default: every page. */
   readonly pages?: readonly string[]
@@ -90,7 +90,7 @@ export interface WidgetOptions extends Omit<FrameOptions, 'isInline' | 'given'> 
   readonly defaultUI: boolean
   /** Id of an element that contains the widget, instead of a window above the page. */
   readonly containerId?: string
-  /** Whether the frame loads when the visitor opens the chat or points at the launcher, or when the page is idle. */
+  /** When the frame loads: when the visitor opens the chat or points at the launcher (`open`), or when the page is idle (`idle`). */
   readonly load: 'open' | 'idle'
   /** Whether the window is open again on the next page of the same tab. */
   readonly rememberOpen: boolean

@@ -98,9 +98,9 @@ export function BudgetState({ budget }: Pick<AdminKey, 'budget'>) {
 
 export interface TabProps {
   readonly search: AdminSearch
-  /** Changes some values of the address. */
+  /** Changes some of the address's search parameters. */
   readonly change: (changes: Readonly<Record<string, string | undefined>>) => void
-  /** Replaces the address. */
+  /** Replaces all search parameters. */
   readonly go: (search: AdminSearch) => void
 }
 

@@ -47,7 +47,7 @@ export function AgentsPage() {
   )
 }
 
-/** Only the page's main action is filled. */
+/** Fills the button only if it is the page's main action. */
 function NewAgentButton({ isMain }: { readonly isMain: boolean }) {
   return (
     <Button

@@ -73,7 +73,7 @@ interface VersionBadgeProps {
   readonly versions: readonly AgentVersion[]
 }
 
-/** Marks the live version and the one that was live before it. */
+/** Marks the live version and the newest of the other versions. */
 function VersionBadge({ version, versions }: VersionBadgeProps) {
   if (version.current) {
     return (

@@ -4,7 +4,7 @@ import { isRecord } from './object-paths.ts'
 
 type JsonSchema = Readonly<Record<string, unknown>>
 
-/** The path segment for the items of a list. */
+/** The path segment that stands for every item of a list. */
 const item = Symbol('item')
 type Step = string | typeof item
 

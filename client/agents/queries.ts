@@ -19,7 +19,7 @@ export const agentPageQuery = ({ q, sort, order, after }: AgentsSearch) =>
 /** The newest agents. */
 export const newestAgentsQuery = agentPageQuery({})
 
-/** Finds one agent in the list, which contains its key. */
+/** Reads one agent from the list, because list items contain the agent key. */
 export const listedAgentQuery = (id: string) =>
   queryOptions({
     queryKey: ['agents', 'list', { id }],
@@ -29,7 +29,7 @@ export const listedAgentQuery = (id: string) =>
     },
   })
 
-/** Names by agent id; without agents of other keys and deleted agents. */
+/** Agent names by id; omits deleted agents and agents of other keys. */
 export const agentNamesQuery = (ids: readonly string[]) => {
   const wanted = [...new Set(ids)].toSorted().slice(0, MAX_IDS)
   return queryOptions({

@@ -33,7 +33,7 @@ export function CopyButton({ text, what, onCopy, size = 'xs', variant = 'default
 interface CodeBlockProps {
   readonly code: string
   readonly what: string
-  /** Called when the user copies all or a part of the code. */
+  /** Called when the user copies all or part of the code. */
   readonly onCopy?: () => void
 }
 

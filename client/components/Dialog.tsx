@@ -170,7 +170,7 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
 
 interface LeaveGuardProps {
   /**
-   * True if there are unsaved changes; read when the user navigates. A change of only the query string is not
+   * True if there are unsaved changes; read when the user navigates. Changes to only the query string are not
    * guarded.
    */
   readonly isDirty: RefObject<boolean>

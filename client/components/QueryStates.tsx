@@ -78,7 +78,7 @@ export function Failed({ error, what = 'page', title, retry }: FailedProps) {
   )
 }
 
-/** Shown in place of data or a page that loads by itself when the browser is online again. */
+/** Replaces a page or data that will load automatically when the browser is online again. */
 export function Offline({ what }: { readonly what: Thing }) {
   return (
     <Alert color="yellow" icon={<Icon name="offline" />} title={t('common.offline')} role="alert">

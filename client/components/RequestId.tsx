@@ -5,7 +5,7 @@ import { t } from '../strings/language.ts'
 import { rich } from '../strings/rich.tsx'
 import { CopyButton } from './CopyButton.tsx'
 
-/** Shows nothing if the failure has no request id, for example without a response. */
+/** Shows nothing if the failure has no request id, for example because there was no response. */
 export function RequestId({ error }: { readonly error: unknown }) {
   const { requestId } = toFailure(error)
   if (requestId === undefined) return null

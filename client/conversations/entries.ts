@@ -34,7 +34,7 @@ export function findResults(items: readonly Item[]): Map<string, Item> {
   return new Map(results.map((item) => [String(item.call_id), item]))
 }
 
-/** Whether a result is shown with its call. */
+/** Returns whether a result is shown with its call. */
 export function isShownWithCall(item: Item, items: readonly Item[]): boolean {
   return (
     item.type === 'function_call_output' &&
@@ -47,7 +47,7 @@ interface Part {
   readonly [field: string]: unknown
 }
 
-/** Returns the text of a content or an output; pictures and files are named, because they are not loaded. */
+/** Returns the text of an item's content or output; images and files are named, because they are not loaded. */
 export function textOf(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''

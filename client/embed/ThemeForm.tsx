@@ -1,4 +1,4 @@
-/** Edits the appearance of the widget: the fields of `embed.theme`, the texts, and options of the page. */
+/** Edits the widget's appearance: the fields of `embed.theme`, the texts, and the options that only a page can set. */
 import { Accordion, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput } from '@mantine/core'
 import { type ReactNode, useId } from 'react'
 import {

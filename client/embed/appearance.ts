@@ -16,7 +16,7 @@ export const defaultPageOptions: PageOptions = { welcomeMessage: '', placeholder
 
 type Definition = Readonly<Record<string, unknown>>
 
-/** Fields without a value have these; an empty text removes the agent's text or image. */
+/** The values of options that the definition does not set; an empty text removes the agent's text or image. */
 const defaults: Options = {
   theme: 'auto',
   ...defaultAppearance,
@@ -26,7 +26,7 @@ const defaults: Options = {
   teaser: '',
 }
 
-/** Returns the options that show a widget as the definition does, on a page with any version of the agent. */
+/** Returns the options with which the widget looks as defined, whichever version of the agent is saved. */
 export function readOptions(definition: Definition): Options {
   const { colorScheme, ...theme } = (valueAt(definition, ['embed', 'theme']) ?? {}) as Record<string, unknown>
   const given = { ...theme, theme: colorScheme, title: textAt(definition, 'title') }
@@ -40,7 +40,7 @@ export function readOptions(definition: Definition): Options {
   }
 }
 
-/** The widget rejects invalid colors, and the form shows their errors. */
+/** Returns false for invalid colors, which the widget rejects and the form reports, and for absent values. */
 function isUsable(name: string, value: unknown): boolean {
   return /Color$/.test(name) ? isColor(value) : value !== undefined && value !== null
 }

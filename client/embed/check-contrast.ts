@@ -26,11 +26,11 @@ export interface Measurement {
   readonly scheme: Scheme
   /** The ratio of the text to its least favorable background, from 1 to 21. */
   readonly ratio: number
-  /** The color that the widget uses instead of the chosen one, which is not readable. */
+  /** The color that the widget uses if the chosen one is not readable. */
   readonly replacement: string | undefined
 }
 
-/** `--text` in `src/design/tokens.css`, which a plain header has. */
+/** `--text` in `src/design/tokens.css`, the text color of a plain header. */
 const texts = { light: '#17181d', dark: '#eceef3' } as const
 
 /** Measures the header, the visitor's messages and the links in both color schemes. */

@@ -10,7 +10,7 @@ interface Embedding {
   readonly options: Options
 }
 
-/** Length of the key's public part, with which the script contains the agent's theme (docs/widget.md). */
+/** Length of the agent key's public part. If the script's address contains it, the script includes the agent's theme (docs/widget.md). */
 const PUBLIC_KEY_LENGTH = 21
 
 export function renderScript({ origin, agentKey, options }: Embedding): string {

@@ -45,7 +45,7 @@ async function scale(file: File): Promise<string | undefined> {
   return urls.find((url) => url.length <= MAX_LENGTH)
 }
 
-/** Browsers that cannot write WebP return PNG. */
+/** Returns the scaled image as a WebP data URL, or as PNG in browsers that cannot encode WebP. */
 function draw(image: ImageBitmap, factor: number): string {
   const canvas = document.createElement('canvas')
   canvas.width = Math.max(1, Math.round(image.width * factor))

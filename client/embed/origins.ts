@@ -28,7 +28,7 @@ export function checkPage(
   }
 }
 
-/** Reads a host name without a scheme as https. */
+/** Parses a page URL; assumes https if it has no scheme. */
 export function toUrl(address: string): URL | undefined {
   const text = address.trim()
   try {

@@ -32,7 +32,7 @@ const hasCallsQuery = queryOptions({
   staleTime: 10_000,
 })
 
-/** Starts to load the checklist's data in one request. */
+/** Prefetches the checklist's data in one request. */
 export function prefetchFirstRun(): void {
   void queryClient.prefetchQuery(newestAgentsQuery)
   void queryClient.prefetchQuery(modelsQuery)
@@ -59,7 +59,7 @@ export function useStoredFirstRun(): readonly [Stored, (changes: Stored) => void
 interface LoadedFirstRun {
   /** Undefined until it has been loaded. */
   readonly progress: FirstRun | undefined
-  /** The reason why loading has failed, also before the next attempt. */
+  /** The reason why loading has failed; also set while loading is retried. */
   readonly error: Error | null
 }
 

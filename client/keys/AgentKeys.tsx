@@ -31,7 +31,7 @@ export function AgentKeys() {
   }
   const change = (changes: Readonly<Record<string, string | undefined>>) =>
     void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
-  // An agent's id is unique, so that the search for it finds only this agent.
+  // An agent's id is unique, so searching for it finds only this agent.
   const query = useQuery({
     ...agentPageQuery(agent === undefined ? { ...list, sort } : { q: agent }),
     placeholderData: keepPreviousData,

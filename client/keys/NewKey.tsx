@@ -46,7 +46,7 @@ const overlaps = [
 
 interface RotateKeyProps {
   readonly rotate: (overlapSeconds: number) => Promise<NewKey>
-  /** The new secret cannot be read again later. */
+  /** True if the new secret cannot be read again later. */
   readonly isShownOnce: boolean
   readonly onClose: () => void
 }
@@ -80,7 +80,7 @@ export function RotateKey({ rotate, isShownOnce, onClose }: RotateKeyProps) {
 
 interface NewKeyNoticeProps {
   readonly made: NewKey
-  /** The key cannot be read again later. */
+  /** True if the key cannot be read again later. */
   readonly isShownOnce: boolean
   readonly onClose: () => void
 }

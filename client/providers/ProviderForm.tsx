@@ -1,4 +1,4 @@
-/** The form that adds or changes a provider, and tests it before it is saved. */
+/** Shows the form that adds or changes a provider, and tests the provider before it is saved. */
 
 import {
   Alert,
@@ -26,7 +26,7 @@ import { type Provider, type ProviderTestInput, useRefreshProviders } from './qu
 import { TestResult } from './TestResult.tsx'
 
 interface ProviderFormProps {
-  /** Values to start with, for a new provider. */
+  /** Initial values for a new provider. */
   readonly preset: ProviderPreset
   /** The provider to change; undefined for a new one. */
   readonly provider?: Provider
@@ -136,7 +136,7 @@ export function ProviderForm({ preset, provider, takenNames, onClose }: Provider
   )
 }
 
-/** Advice for some presets. */
+/** Advice for individual presets, by preset id. */
 const hints: Readonly<Record<string, PlainKey>> = {
   openrouter: 'providers.openrouterHint',
   ollama: 'providers.ollamaHint',

@@ -72,7 +72,7 @@ function Providers() {
   )
 }
 
-/** Opens the dialog that adds a provider; an empty id shows the presets first. */
+/** Returns a function that opens the dialog for adding a provider, or closes it if the id is undefined; an empty id shows the presets first. */
 function useOpenAdd(): (presetId: string | undefined) => void {
   const navigate = useNavigate()
   return (presetId) =>

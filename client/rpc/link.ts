@@ -4,9 +4,9 @@ import { httpBatchLink, httpBatchStreamLink, splitLink, type TRPCLink } from '@t
 import { clientTransformer } from '../../src/operations/envelope.ts'
 import type { AppRouter } from '../../src/server/api.ts'
 
-/** Some proxies reject longer URLs. */
+/** Maximum URL length in characters, because some proxies reject longer URLs. */
 const MAX_URL_LENGTH = 4_000
-/** The server's limit for calls in one request. */
+/** Maximum number of calls in one request; the server has the same limit. */
 const MAX_BATCH_SIZE = 10
 
 const streamedQueries = ['artifacts.watch', 'conversations.waiting', 'visitor.follow']

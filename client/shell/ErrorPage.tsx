@@ -7,7 +7,7 @@ import { Empty, Loading, Offline } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
 import { t } from '../strings/language.ts'
 
-/** Offers a reload, because an update may have replaced the page's scripts. */
+/** Shows an unexpected error and offers a reload, because an update may have replaced the page's scripts. */
 export function BrokenPage({ error }: ErrorComponentProps) {
   return (
     <Stack gap="md">

@@ -7,7 +7,7 @@ import { t } from '../strings/language.ts'
 
 export const shellActions = ['shell']
 
-/** Shows only the error of the latest action, until the next one starts. */
+/** Shows the latest action's error until the next action starts. */
 export function FailureNotice() {
   const queries = useQueryClient()
   const tries = useMutationState({

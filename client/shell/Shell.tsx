@@ -31,7 +31,7 @@ import { palette } from './palette.ts'
 import { SignedOutPage, SignInAgain } from './SignIn.tsx'
 import { meQuery, useMe } from './use-me.ts'
 
-/** Loaded after the page, because it is not visible at first. */
+/** Loads separately from the page's script, because the palette is hidden at first. */
 const CommandPalette = lazy(async () => ({
   default: (await import('./CommandPalette.tsx')).CommandPalette,
 }))

@@ -1,4 +1,4 @@
-/** Draws the console's icons as strokes on a grid of 24 by 24, in the text color. */
+/** Draws the console's icons as strokes in the text color, on a 24 by 24 grid. */
 
 const paths = {
   agents:

@@ -33,7 +33,7 @@ function untilOnline(): Promise<unknown> {
   return new Promise((resolve) => window.addEventListener('online', resolve, { once: true }))
 }
 
-/** Safari has no idle callbacks. */
+/** Waits until the browser is idle; in Safari, which cannot report this, waits 200 ms. */
 function untilIdle(): Promise<unknown> {
   return new Promise((resolve) =>
     'requestIdleCallback' in window ? requestIdleCallback(resolve) : setTimeout(resolve, 200),

@@ -65,7 +65,7 @@ export const kindNames = {
 
 export type Kind = keyof typeof kindNames
 
-/** Guesses the kind from the media type and the file name; `project` if unknown. */
+/** Guesses the kind from the media type and the file name; returns `project` for an unknown type. */
 export function guessKind({ name, type }: Pick<File, 'name' | 'type'>): Kind {
   if (type.startsWith('video/')) return 'video'
   if (type.startsWith('image/')) return 'thumbnail'
@@ -81,7 +81,7 @@ export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 
   return name ?? (filename === '' ? artifactId : filename)
 }
 
-/** Leaves connections for uploads, because browsers open at most six HTTP/1.1 connections per server. */
+/** Maximum number of status streams. Leaves connections for uploads, because browsers open at most six HTTP/1.1 connections per server. */
 const MAX_FOLLOWED = 2
 
 export function useStatusStreams(artifacts: readonly Artifact[]): void {
@@ -104,7 +104,7 @@ export function useStatusStreams(artifacts: readonly Artifact[]): void {
   }, [followed, isVisible, queries])
 }
 
-/** Reports each status until the artifact is inactive or the signal aborts. */
+/** Reports each status until the artifact is inactive, the server rejects the stream or the signal aborts. */
 async function follow(
   id: string,
   update: (status: ArtifactStatus) => void,
@@ -118,7 +118,7 @@ async function follow(
       }
     } catch (thrown) {
       const { status } = toFailure(thrown)
-      // Does not retry a rejected stream, because the list is polled anyway.
+      // Does not retry a rejected stream, because polling still updates the list.
       if (status >= 400 && status < 500) return
     }
     // Reconnects, because the server ends long streams and connections fail.

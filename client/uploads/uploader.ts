@@ -26,7 +26,7 @@ const ENDPOINT = '/upload'
 const PART_BYTES = 8 * 1024 * 1024
 const MAX_AT_ONCE = 2
 const retryDelays = [0, 1_000, 3_000, 5_000, 10_000, 20_000]
-/** Prevents CSRF, because a form on another site cannot send this header. */
+/** Headers of every request. They prevent CSRF, because a form on another site cannot send them. */
 const headers = { 'X-Requested-With': 'parley' }
 
 let uploads: readonly LocalUpload[] = []

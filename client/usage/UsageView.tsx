@@ -17,7 +17,7 @@ const Charts = lazy(async () => ({ default: (await import('./Charts.tsx')).Chart
 interface UsageViewProps {
   readonly search: UsageSearch
   readonly onSearch: (search: UsageSearch) => void
-  /** Lets the user view the calls of all keys. */
+  /** Whether the user may view the calls of all keys. */
   readonly isAdministrator: boolean
   /** Hides the choice between one key and all keys. */
   readonly isAllKeys?: boolean
@@ -156,7 +156,7 @@ const signed = new Intl.NumberFormat(locale(), {
   signDisplay: 'exceptZero',
 })
 
-/** Compares a figure with that of the previous period. */
+/** Renders the change of a figure since the previous period, or that there is nothing to compare it with. */
 function renderChange(now: number | undefined, before: number | undefined, days: number): string {
   if (now === undefined || before === undefined || before === 0) return t('usage.noPrevious', { count: days })
   return t('usage.compared', { change: signed.format((now - before) / before), count: days })

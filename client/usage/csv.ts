@@ -20,7 +20,7 @@ const columns: readonly (readonly [string, (line: Line) => Cell])[] = [
   ['first_token_p99_ms', ({ first_byte_ms: times }) => times?.p99 ?? ''],
 ]
 
-/** Renders the lines in the order shown, without the total. */
+/** Renders the lines as CSV in the given order, with a header line and without a total. */
 export function toCsv(lines: readonly Line[], by: Grouping): string {
   const names = columns.map(([name]) => name)
   const head = by === 'day' ? ['day', ...names] : [by, 'name', ...names]

@@ -1,7 +1,7 @@
 /** Names the outcomes of calls. */
 import { t } from '../strings/language.ts'
 
-/** Outcomes that the server records; other failures are in the unfiltered list. */
+/** Outcomes that users can filter by; calls with other outcomes appear only in the unfiltered list. */
 export const outcomes = [
   'ok',
   'left',

@@ -34,7 +34,7 @@ export interface ChartPanelProps {
 
 const HEIGHT = 200
 const ROW_HEIGHT = 34
-/** Space for the labels and around the drawing, in pixels. */
+/** Width of the space for the axis labels to the left of a chart by day, in pixels. */
 const LEFT = 56
 const RIGHT = 8
 const TOP = 8
@@ -250,10 +250,10 @@ function HorizontalBars(props: ChartPanelProps) {
   )
 }
 
-/** Pixels that a label below a horizontal chart needs. */
+/** Width of a label below a horizontal chart, in pixels. */
 const VALUE_WIDTH = 44
 
-/** Returns whether the label would overlap its neighbor; every second label has more space. */
+/** Returns whether the label must be hidden, because all labels together would overlap. */
 function isCrowded(ticks: readonly number[], index: number, scale: number): boolean {
   const step = (ticks[1] ?? 0) * scale
   return step < VALUE_WIDTH && (ticks.length - 1 - index) % Math.ceil(VALUE_WIDTH / Math.max(step, 1)) !== 0
@@ -333,7 +333,7 @@ interface TooltipProps extends Pick<ChartPanelProps, 'series' | 'render'> {
   readonly width: number
 }
 
-/** Shows the values of a line, right of `x` in the left half of the chart and left of it in the right half. */
+/** Shows a line's values: to the right of `x` in the left half of the chart, and to its left in the right half. */
 function Tooltip({ line, label, series, render, x, y, width }: TooltipProps) {
   const side = x < width / 2 ? { left: x + 16 } : { right: width - x + 16 }
   return (
@@ -360,7 +360,7 @@ interface Part extends Pick<Series, 'name' | 'color'> {
   readonly to: number
 }
 
-/** Returns the series' values on top of each other; leaves out empty ones. */
+/** Returns the series' values stacked on each other; omits empty ones. */
 function stack(line: Line, series: readonly Series[]): Part[] {
   let sum = 0
   const parts = series.map(({ name, color, read }) => {
@@ -371,7 +371,7 @@ function stack(line: Line, series: readonly Series[]): Part[] {
   return parts.filter(({ from, to }) => to > from)
 }
 
-/** Returns the largest value, or with `isStacked` the largest sum of a line. */
+/** Returns the largest value, or, if `isStacked`, the largest sum of one line's values. */
 function maxOf({ lines, series }: ChartPanelProps, isStacked: boolean): number {
   const ofLine = (line: Line) => {
     const values = series.map(({ read }) => read(line) ?? 0)

@@ -4,8 +4,8 @@
 const INTERVALS = 4
 
 /**
- * Returns the values of an axis from 0 to at least `max`, in steps of 1, 2 or 5 times a power of ten; whole
- * numbers only if `isWhole`.
+ * Returns the values of an axis from 0 to at least `max`, in steps of 1, 2 or 5 times a power of ten. If
+ * `isWhole`, all values are whole numbers.
  */
 export function listTicks(max: number, isWhole: boolean): number[] {
   const least = max > 0 ? max / INTERVALS : 1
@@ -16,7 +16,7 @@ export function listTicks(max: number, isWhole: boolean): number[] {
   return Array.from({ length: count + 1 }, (_, index) => index * step)
 }
 
-/** Returns the indexes of the points that get a label, so that labels do not overlap; always the last one. */
+/** Returns the indexes of the points to label so that labels do not overlap; always includes the last point. */
 export function listLabelled(count: number, widthPixels: number, labelPixels: number): number[] {
   const every = Math.max(Math.ceil((labelPixels * count) / Math.max(widthPixels, 1)), 1)
   return Array.from({ length: count }, (_, index) => index).filter(
@@ -24,7 +24,7 @@ export function listLabelled(count: number, widthPixels: number, labelPixels: nu
   )
 }
 
-/** Letters in one line of a label, and the number of its lines. */
+/** Maximum number of characters in one line of a label. */
 const LABEL_LETTERS = 24
 const LABEL_LINES = 2
 

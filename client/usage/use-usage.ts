@@ -11,9 +11,9 @@ export interface ShownUsage {
   readonly days: Days
   readonly lines: readonly Line[]
   readonly total: Line
-  /** Sums of the period of the same length before. */
+  /** Sums of the preceding period of the same length. */
   readonly previous: Sums
-  /** If only one outcome is counted: the days after which the server deletes calls. */
+  /** The number of days after which the server deletes calls; set only if the usage is filtered by outcome. */
   readonly keptDays: number | undefined
 }
 
@@ -35,7 +35,7 @@ export function useUsage(search: UsageSearch) {
   })
 }
 
-/** Lists the agents and the models that were called in the period, without other filters. */
+/** Lists the agents or models that were called in the period, regardless of the agent, model and outcome filters. */
 export function useCalled(search: UsageSearch, by: 'agent' | 'model') {
   const days = daysOf(search)
   const { key, whose } = search
@@ -50,7 +50,7 @@ export function useCalled(search: UsageSearch, by: 'agent' | 'model') {
   })
 }
 
-/** Returns whether the address selects the calls of other keys than the active one. */
+/** Returns whether the address selects the calls of all keys, or of one key by its id. */
 export function selectsAll({ whose, key }: UsageSearch): boolean {
   return whose === 'all' || key !== undefined
 }
@@ -62,14 +62,14 @@ function readUsage(search: UsageSearch, { from, to }: Days) {
   return api.usage.list.query({ ...shared, group_by: by === 'key' ? 'day' : by })
 }
 
-/** The address's name for calls without an agent, because it omits empty values. */
+/** Stands for calls without an agent in the address, which omits empty values. */
 export const NO_AGENT = 'none'
 
 export function toAgentFilter(agent: string | undefined): string | undefined {
   return agent === NO_AGENT ? '' : agent
 }
 
-/** Other keys' agents are not listed, so their ids are shown instead of names. */
+/** Returns names by id. Other keys' agents have none, because the agent list omits them; the page shows their ids. */
 async function readNames(by: Grouping, entries: readonly Entry[]): Promise<Names> {
   if (by === 'agent') {
     const ids = entries.flatMap(({ agent }) => agent ?? [])
@@ -83,7 +83,7 @@ async function readNames(by: Grouping, entries: readonly Entry[]): Promise<Names
   return new Map(data.map(({ id, name }) => [id, name]))
 }
 
-/** Limit on the ids in one request. */
+/** Maximum number of ids in one request. */
 const MAX_IDS = 100
 
 type Usage = Outputs['usage']['list']
@@ -94,7 +94,7 @@ export interface Line extends Sums {
   /** A day or an id; unique among the lines. */
   readonly id: string
   readonly name: string
-  /** The change of the address that selects only this line's calls. */
+  /** The search parameters that select only this line's calls. */
   readonly narrowed: UsageSearch
 }
 
@@ -170,7 +170,7 @@ export function daysOf({ range = '30', from, to }: UsageSearch, nowMs = Date.now
   return { from: toDay(nowMs - (Number(range) - 1) * DAY_MS), to: toDay(nowMs) }
 }
 
-/** Returns the days of the period of the same length before. */
+/** Returns the days of the preceding period of the same length. */
 export function previousDays({ from, to }: Days): Days {
   const count = countDays({ from, to })
   return { from: toDay(Date.parse(from) - count * DAY_MS), to: toDay(Date.parse(from) - DAY_MS) }

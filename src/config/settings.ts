@@ -253,7 +253,7 @@ const backend = {
   PARLEY_BACKEND_ATTEMPTS: integer(1, 10)
     .prefault('3')
     .describe(
-      'Maximum number of calls to the model provider for one request, including the first. The server calls each fallback model at least once, even if this exceeds the maximum.',
+      'Maximum number of attempts to call the model provider, including the first; all model calls of one request share the retries. The server calls each fallback model at least once, even if this exceeds the maximum.',
     ),
   PARLEY_BREAKER_CALLS: limit()
     .prefault('10')

@@ -77,7 +77,7 @@ test('an administrator adds a provider, tests it, uses it in a chat, changes it 
   await openMenuPage(page, 'Providers')
   await page.getByRole('button', { name: 'Actions for near' }).click()
   await page.getByRole('menuitem', { name: 'Edit…' }).click()
-  await dialogOf(page).getByText('Leave it empty to keep the stored key (…abcd)').waitFor()
+  await dialogOf(page).getByText('Leave empty to keep the stored key (…abcd)').waitFor()
   await expectView(page, 'providers-edit')
   await dialogOf(page).getByRole('checkbox', { name: 'Remove the stored key' }).check()
   await button(page, 'Save').click()

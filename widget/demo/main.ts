@@ -75,7 +75,7 @@ function start(): void {
   if ('session' in document.documentElement.dataset) void offerAgents(key === '')
 }
 
-/** Offers the agents of the console session, and starts the chat with the first one if there is no key. */
+/** Offers the console session's agents. If `starts` is true, starts the chat with the first one. */
 async function offerAgents(starts: boolean): Promise<void> {
   const agents = await listAgents()
   const [first] = agents
@@ -84,7 +84,7 @@ async function offerAgents(starts: boolean): Promise<void> {
   if (starts) mount(first.agent_key)
 }
 
-/** Lists the agents of the console session; empty if the session has ended. */
+/** Returns the console session's agents, or an empty list if the session has ended. */
 async function listAgents(): Promise<readonly Agent[]> {
   const input = encodeURIComponent(JSON.stringify({ json: { limit: 100 } }))
   const answer = await fetch(`/trpc/agents.list?input=${input}`, {
@@ -98,7 +98,7 @@ async function listAgents(): Promise<readonly Agent[]> {
 const name = 'parley-demo-key'
 
 /**
- * Returns the key from `?key=` and removes it from the address, or else the stored key, or an empty string.
+ * Returns the key in `?key=` and removes it from the address. Without it, returns the stored key or an empty string.
  */
 function readKey(): string {
   const address = new URL(location.href)
@@ -149,7 +149,7 @@ const tools: readonly PageTool[] = [
     type: 'function',
     function: {
       name: 'clear_note',
-      description: 'Permanently clears the note of the page.',
+      description: 'Permanently clears the note on the page.',
       parameters: empty,
       annotations: { destructiveHint: true },
     },

@@ -27,7 +27,7 @@ export function drawPage(): Page {
       'main',
       {},
       page.heading,
-      make('p', {}, 'This page embeds the chat widget like any other website.'),
+      make('p', {}, 'This page embeds the chat widget the way any other website would.'),
       section(
         '1. An agent',
         label('Choose an agent', page.agents),
@@ -110,7 +110,7 @@ function drawKeyHelp(keyForm: HTMLFormElement): HTMLElement {
   )
 }
 
-/** Offers the agents of the console session instead of the form for a key. */
+/** Offers the console session's agents, and collapses the form for a key. */
 export function showAgents({ agents }: Page, list: readonly Agent[]): void {
   agents.replaceChildren(...list.map(({ name, agent_key }) => make('option', { value: agent_key }, name)))
   agents.parentElement?.classList.add('known')

@@ -28,7 +28,7 @@ export function withCount(title: string, count: number): string {
 
 const TONE_SECONDS = 0.18
 
-/** Plays a short tone, if the visitor has used the page; browsers block sound before that. */
+/** Plays a short tone. Browsers block it until the visitor has interacted with the page. */
 function playTone(): void {
   const audio = new AudioContext()
   const tone = audio.createOscillator()

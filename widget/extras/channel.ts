@@ -37,7 +37,7 @@ export function openChannel(
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
-  /** If the browser has blocked the frame or the server has not responded, no other event reports it. */
+  /** Starts a timeout, because no event reports that the browser has blocked the frame or the server has not responded. */
   function startHandshake(): void {
     disconnect()
     waitForFrame(true)

@@ -5,7 +5,7 @@ import type { HostWidget } from '../host/extras.ts'
 import { listTools } from './page-tools.ts'
 import { renderTool } from './tool-server.ts'
 
-/** The reported messages; the frame finds the same problems when it loads. */
+/** The problems that were reported, by frame; each frame finds the same problems when it loads. */
 const reported = new WeakMap<object, Set<string>>()
 
 /** Reports each problem once. */

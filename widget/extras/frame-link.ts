@@ -12,7 +12,7 @@ import { addStyles } from './styles.ts'
 import { createToolServer } from './tool-server.ts'
 import { fitToViewport, setUnread } from './window.ts'
 
-/** The state that the frame has received last. */
+/** The state that was last sent to the frame. */
 interface Sent {
   readonly options?: ReadOptions
   readonly isOpen?: boolean
@@ -21,7 +21,7 @@ interface Sent {
 
 /** Connects whenever the frame loads, until the widget ends. */
 export function linkFrame(widget: HostWidget): FrameLink {
-  /** Messages for the frame from before it has connected. */
+  /** Messages to send when the frame has connected. */
   const waiting: PageMessage[] = []
   /** Whether the input receives the focus when the frame is ready. */
   let wantsFocus = false

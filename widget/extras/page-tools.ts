@@ -46,7 +46,7 @@ export function hostPageTools(
   })
 }
 
-/** Returns the tools of the page at this time, by name. */
+/** Returns the page's current tools by name. */
 export function listTools(widget: HostWidget): ReadonlyMap<string, HostedTool> {
   const own = hostPageTools(widget.options.tools, (call) => {
     const { onToolCall } = widget.options

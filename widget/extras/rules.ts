@@ -42,7 +42,7 @@ function watchScroll(percent: number, fire: () => void, signal: AbortSignal): vo
   check()
 }
 
-/** The pointer leaves through the top of the page, where the browser's tabs and address are. */
+/** Fires when the pointer leaves through the top of the page, towards the browser's tabs and address bar. */
 function watchExit(fire: () => void, signal: AbortSignal): void {
   const check = ({ clientY, relatedTarget }: MouseEvent) => {
     if (relatedTarget === null && clientY <= 0) fire()

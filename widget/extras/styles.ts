@@ -3,7 +3,7 @@ import styles from './extras.css?inline'
 
 const styled = new WeakSet<Node>()
 
-/** Adds a constructed style sheet once, which every content security policy allows. */
+/** Adds the styles once, as a constructed style sheet, which every content security policy allows. */
 export function addStyles(layout: HTMLElement): void {
   const root = layout.getRootNode() as ShadowRoot
   if (styled.has(root)) return

@@ -1,4 +1,4 @@
-/** Shows what the page learns from the frame: unread messages, the keyboard's space, and a developer's hint. */
+/** Updates the launcher and the window: shows unread messages and developer hints, and leaves space for the on-screen keyboard. */
 import type { HostWidget } from '../host/extras.ts'
 import { addStyles } from './styles.ts'
 

@@ -16,16 +16,16 @@ export interface AppState {
   readonly language: Language
   /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
-  /** The place that stores the conversation. It depends on the agent, so it is unknown until the server has responded. */
+  /** The place that stores the conversation. The agent determines it, so it is unknown until the server has responded. */
   readonly home: 'unknown' | 'browser' | 'server'
   readonly conversation: Conversation
-  /** The conversation on the server that is shown; undefined before its first message. */
+  /** Id of the shown conversation if the server stores it; undefined before its first message. */
   readonly conversationId: string | undefined
-  /** Set while a conversation is read from the server, and if that has failed. */
+  /** `loading` while a conversation is read from the server; the failure if it could not be read. */
   readonly opening: 'loading' | Failure | undefined
   /** The failure that prevents sending until the page changes its options. */
   readonly blocked: Failure | undefined
-  /** Why the newest message was not sent; its text is still in the input. */
+  /** Why the visitor's last action, such as sending a message, had no effect; an unsent text is still in the input. */
   readonly notice: Failure | undefined
   /** Whether the visitor can see the frame. */
   readonly isOpen: boolean

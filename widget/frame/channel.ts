@@ -21,8 +21,8 @@ export interface Channel {
 
 /**
  * Waits for the parent page to connect, and calls `onMessage` with each valid message from it. Ignores
- * messages from other windows and repeated handshakes. The frame of a trial accepts a second port, for
- * `onTrial`.
+ * messages from other windows and repeated handshakes. If `onTrial` is given, the page must offer a second
+ * port, which is passed to `onTrial`.
  */
 export function openChannel(
   onMessage: (message: PageMessage, channel: Channel) => void,
@@ -67,7 +67,7 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
-/** Higher than for other messages, because `check-tools.ts` drops oversized tools individually. */
+/** Maximum length of an MCP message, in UTF-16 code units. Higher than for other messages, because `check-tools.ts` drops oversized tools individually. */
 const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
 
 /** Also returns false for data that JSON cannot represent, which the channel does not allow. */

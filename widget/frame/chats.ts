@@ -51,19 +51,19 @@ export function createChats({ store, operator, trial, toolRunner, onFailure }: C
 
   function setTransport(transport: Transport | undefined): void {
     local.setTransport(transport)
-    // A trial shows a trace of its requests, which must contain only the visitor's.
+    // A trial traces every request, and the trace must contain only answers to the tester's messages.
     followUps.setTransport(trial === undefined ? transport : undefined)
   }
 
-  /** @throws ChatFailure if the agent cannot be read, or if its conversations belong on the server */
+  /** @throws ChatFailure if the agent cannot be read, or if the server stores its conversations */
   async function waitForHome(): Promise<void> {
     const failure = await connection.readAgent()
     if (store.get().home !== 'browser') throw new ChatFailure(failure ?? { code: 'server' })
   }
 
   /**
-   * Sends the message that the visitor wrote before the agent was known, if the server stores the
-   * conversation.
+   * Sets where the conversation is stored. If the server stores it, sends the message that the visitor wrote
+   * before the agent was known.
    */
   async function settleHome(agent: AgentSelf | undefined): Promise<void> {
     const home = agent?.conversations?.stored === true ? 'server' : 'browser'

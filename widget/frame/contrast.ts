@@ -7,7 +7,7 @@ export type Hex = string
 export const TEXT_RATIO = 4.5
 const STEPS = 40
 
-/** `--surface` and `--raised` in `src/design/tokens.css`: the backgrounds on which text has the accent color. */
+/** `--surface` and `--raised` in `src/design/tokens.css`: the backgrounds of text in the accent color. */
 export const surfaces = {
   light: ['#ffffff', '#f3f3f6'],
   dark: ['#16181e', '#20232b'],
@@ -19,7 +19,7 @@ export function contrastOf(one: Hex, other: Hex): number {
   return (lighter + 0.05) / (darker + 0.05)
 }
 
-/** Returns black or white, whichever has more contrast; this is always enough for text. */
+/** Returns black or white, whichever has more contrast; the result is always readable as text. */
 export function textOn(background: Hex): Hex {
   return contrastOf('#000000', background) > contrastOf('#ffffff', background) ? '#000000' : '#ffffff'
 }
@@ -39,7 +39,7 @@ export function readableOn(color: Hex, backgrounds: readonly Hex[]): Hex {
   return target
 }
 
-/** Returns the end of a header's gradient: mixes away from the text color, so the contrast grows. */
+/** Returns the end color of a header's gradient, which has more contrast with the text than `header`. */
 export function mixHeaderEnd(header: Hex): Hex {
   return mix(header, textOn(header) === '#ffffff' ? '#000000' : '#ffffff', 0.28)
 }

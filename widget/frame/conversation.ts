@@ -50,7 +50,7 @@ export interface Reply {
   readonly failure?: Failure
   /** Why the model did not finish the answer. */
   readonly incomplete?: 'interrupted' | 'max_output_tokens' | 'content_filter'
-  /** The turn on the server that the visitor can continue. */
+  /** Id of the turn on the server that the visitor can continue. */
   readonly continuable?: string
 }
 
@@ -170,7 +170,7 @@ function newReply(id: string, atMs: number): Reply {
   return { kind: 'reply', id, rounds: [emptyRound], status: 'streaming', atMs }
 }
 
-/** The oldest versions are dropped, because the browser stores all of them. */
+/** Maximum number of versions of a reply, because the browser stores all of them; the oldest are dropped. */
 const MAX_VERSIONS = 10
 
 /** Returns the versions of a reply that replaces `last`. A reply that failed without a text is dropped. */

@@ -1,4 +1,4 @@
-/** Copies text to the clipboard, also where the browser does not allow scripts to write to it directly. */
+/** Copies text to the clipboard, even if the browser does not allow scripts to write to it directly. */
 
 /** Returns whether the text was copied. */
 export async function copyText(text: string): Promise<boolean> {

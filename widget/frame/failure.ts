@@ -81,7 +81,7 @@ export class ChatFailure extends Error {
   }
 }
 
-/** Returns an unexpected error as a failure of the server. */
+/** Returns a ChatFailure unchanged, and any other error as a server failure. */
 export function toChatFailure(thrown: unknown): ChatFailure {
   return thrown instanceof ChatFailure ? thrown : new ChatFailure({ code: 'server' }, thrown)
 }

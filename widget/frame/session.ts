@@ -110,7 +110,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   }
 }
 
-/** Delays the messages from the first one whose language has to be loaded, and keeps their order. */
+/** Handles messages in order: while a message waits for its language to load, later messages wait too. */
 function inOrder(receive: Session['receive']): Session['receive'] {
   let waiting: (() => void)[] | undefined
   return function receiveNext(message, from) {
@@ -186,7 +186,7 @@ function postUnread(store: Store, post: (message: FrameMessage) => void): void {
   })
 }
 
-/** Posts, without its text, each question that is sent and each answer that has ended. */
+/** Posts an event, without the text, for each question that is sent and each answer that has ended. */
 function postMessages(store: Store, post: (message: FrameMessage) => void): void {
   let streaming: string | undefined
   let asked: string | undefined

@@ -1,4 +1,4 @@
-/** Shares text with the page, or else through the browser's own sharing. */
+/** Shares text with the page, through the browser's share dialog, or by copying it. */
 import type { FrameMessage } from '../messages.ts'
 import { type FrameOptions, hasCallback } from '../options.ts'
 import { copyText } from './copy-text.ts'

@@ -31,7 +31,7 @@ export function readAgentTheme(root: HTMLElement): AgentTheme {
   }
 }
 
-/** Merges the page's options, the agent's theme and the defaults, in that order. */
+/** Returns the theme: the page's options override the agent's theme, which overrides the defaults. */
 export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): Theme {
   const { colorScheme, ...agent } = agentTheme
   const chosen = { ...defaultAppearance, ...agent, ...withoutAbsent(options) }
@@ -44,7 +44,7 @@ export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): The
     font: chosen.font,
     radius: chosen.radius,
     density: chosen.density,
-    // An empty option of the page removes the agent's image.
+    // An empty text in the page's options removes the agent's image.
     avatar: (options.avatar ?? agent.avatar) || undefined,
     logo: (options.logo ?? agent.logo) || undefined,
   }

@@ -26,7 +26,7 @@ export interface HostWidget {
   readonly isInline: boolean
   readonly webMcpTools: WebMcpTools
   readonly ended: AbortController
-  /** The options of the page and the agent's theme that apply now. */
+  /** The page's current options with their defaults, but without the agent's theme. */
   readonly options: ReadOptions
   readonly state: WidgetState
   readonly isExpanded: boolean
@@ -52,7 +52,7 @@ export interface FrameLink {
   readonly update: (takesFocus?: boolean) => void
   /** Notifies the frame that the page's tools have changed. */
   readonly publishTools: () => void
-  /** The frame loads another document. */
+  /** Must be called when the frame loads another document. */
   readonly disconnect: () => void
 }
 

@@ -2,7 +2,7 @@
 import type { PageMessage } from '../messages.ts'
 import type { GivenOptions } from './read-options.ts'
 
-/** The messages for the frame that functions of the page send. */
+/** The messages that the page sends to the frame through the widget's API. */
 export type SentType = Extract<PageMessage['type'], 'send' | 'prefill' | 'newConversation' | 'logout'>
 
 interface SharedPage {

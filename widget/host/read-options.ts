@@ -21,7 +21,7 @@ const accept =
   (value) =>
     isUsable(value) ? value : undefined
 
-/** Accepts the texts that `|` separates. */
+/** Accepts the texts in a list separated by `|`. */
 const oneOf = (texts: string) => accept((value) => texts.split('|').includes(value as string))
 
 const text = accept(isText)
@@ -31,7 +31,7 @@ const callback = accept((value) => typeof value === 'function')
 /** Accepts booleans and their text form in attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-/** Accepts an http or https address; returns it as an absolute URL. Browsers block http on https pages, except on this machine. */
+/** Accepts an http or https address; returns it as an absolute URL. Rejects http on https pages, where browsers allow it only for this machine. */
 const webAddress: Read = (value) => {
   const url = isText(value) ? toUrl(value) : undefined
   const schemes = `${url?.protocol} ${location.protocol}`
@@ -48,7 +48,7 @@ const length: Read = (value) => {
   return isText(css) && /\d/.test(css) && CSS.supports('width', css) ? css : undefined
 }
 
-/** Accepts an opaque color that does not depend on other colors, such as `inherit` or `var(--x)`. */
+/** Accepts an opaque color. Rejects values that depend on other colors, such as `inherit` or `var(--x)`. */
 const color: Read = (value) => {
   const context = dom.createElement('canvas').getContext('2d') ?? { fillStyle: '' }
   context.fillStyle = '#0000'

@@ -31,7 +31,7 @@ interface Shell {
 interface LauncherEvents {
   readonly onToggle: () => void
   readonly onEscape: () => void
-  /** The visitor points at the launcher or moves the focus to it. */
+  /** Called when the visitor points at the launcher or moves the focus to it. */
   readonly onApproach: () => void
 }
 
@@ -51,7 +51,7 @@ export function createShell(
     if (key === 'Escape') onEscape()
   }
   const frame = dom.createElement('iframe')
-  // Browsers without sharing log a warning about its name.
+  // Browsers that cannot share log a warning about `web-share`.
   frame.allow = `clipboard-write;microphone${'share' in navigator ? ';web-share' : ''}`
   const pane = make('div', 'window', frame)
   pane.id = 'window'

@@ -10,14 +10,14 @@ type Themes = Record<string, (Appearance & { readonly theme?: 'light' | 'dark' |
 /** The scripts of the server write themes here, by the public part of the agent key. */
 const themes = (): Themes => shared('agents', () => ({}))
 
-/** Options of the page override the agent's theme. */
+/** Returns the options, with the agent's theme for those that the page has not set. */
 export function withTheme(options: ReadOptions): ReadOptions {
   return { ...themes()[publicPartOf(options.apiKey)], ...options }
 }
 
 /**
- * Loads the theme, unless the loader has brought it from the frame's server. Rejects if that server does not
- * respond or does not let the page show the frame.
+ * Loads the theme from the frame's server, unless that server also delivered the loader with the theme. Rejects
+ * if the server does not respond or does not let the page show the frame.
  */
 export async function loadTheme(
   options: ReadOptions,

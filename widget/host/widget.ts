@@ -114,7 +114,7 @@ export function mountWidget(
     if (isLocal(location.hostname)) withExtras(({ showHint }) => showHint(layout, text))
   }
 
-  /** Shows the launcher. The frame loads later, when the visitor needs it. */
+  /** Shows the launcher. Loads the frame immediately only if the window must be open; otherwise when the page is idle or the visitor needs it. */
   function setReady(): void {
     if (ended.signal.aborted) return
     waitForFrame(false)
@@ -127,7 +127,7 @@ export function mountWidget(
     startExtras()
   }
 
-  /** The frame reports such a key, so it loads at once. */
+  /** If the key is missing, the frame loads without waiting for the visitor, because it reports the mistake. */
   function isKeyMissing(): boolean {
     return !options.endpoint && publicPartOf(options.apiKey) === ''
   }
@@ -145,7 +145,7 @@ export function mountWidget(
     if (options.tools[0] || options.headers) withExtras((extras) => extras.checkOptions(host))
   }
 
-  /** Without the second script, the page only has a launcher. The frame's timeout reports that. */
+  /** Ignores a failure to load the second script; opening the chat loads it again and reports the failure. */
   function withExtras(act: (extras: Extras) => void): void {
     loadExtras().then(act, () => {})
   }

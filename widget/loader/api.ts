@@ -111,7 +111,7 @@ export interface ParleyChat {
   on<Name extends keyof WidgetEvents>(name: Name, listener: (detail: WidgetEvents[Name]) => void): () => void
   /** Replaces the context. Pass a new object, because changes to the same object are not detected. */
   setContext(context: Readonly<Record<string, unknown>>): void
-  /** Shows an empty conversation, if the widget is ready. */
+  /** Shows an empty conversation. */
   newConversation(): void
   /** Forgets `user`, and deletes the conversations with this agent that this browser has stored. */
   logout(): void

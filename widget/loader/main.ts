@@ -13,7 +13,7 @@ recordWebMcp()
 const parts = {
   scriptUrl: script?.src,
   importScript,
-  // The file of this version does not exist any longer if the server was updated after the page had loaded.
+  // If the server was updated after the page had loaded, this version's file no longer exists.
   loadExtras: () => importExtras(EXTRAS_FILE).catch(() => importExtras('extras.js')) as Promise<Extras>,
 }
 shared('api', () => installApi(createApi(parts, readAttributes(script))))
@@ -40,9 +40,9 @@ declare global {
   }
 }
 
-/** Runs once per page; a second script has no effect. */
+/** Runs once per page; a second copy of the script has no effect. */
 function installApi({ api, autoMount }: CreatedApi): ParleyChat {
-  // Undefined if `window.ParleyChat` is an element with the id `ParleyChat` instead of the page's queue.
+  // Undefined if `window.ParleyChat` is not the page's queue, but an element with the id `ParleyChat`.
   const queue: unknown = window.ParleyChat?.q
   const call = ([name, ...given]: QueuedCall) => {
     const methods = api as unknown as Readonly<Record<string, (...given: never[]) => unknown>>

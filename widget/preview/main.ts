@@ -1,4 +1,4 @@
-/** Runs the page at `/embed/preview`, on which the console shows the widget at its real size and place. */
+/** Runs the page at `/embed/preview`, on which the console shows the widget at its actual size and position. */
 import './style.css'
 
 /** The console's message. */
@@ -12,7 +12,7 @@ interface PreviewRequest {
 
 type Chat = NonNullable<typeof window.ParleyChat> & { mount(options?: object): void; destroy(): void }
 
-/** The teaser of the mounted widget; undefined before the first message. */
+/** The teaser of the mounted widget; undefined before the console's first message. */
 let shownTeaser: string | undefined
 
 function show({ options, pageUrl }: PreviewRequest): void {
@@ -34,7 +34,7 @@ function show({ options, pageUrl }: PreviewRequest): void {
 const page = document.createElement('div')
 page.className = 'page'
 
-/** Shows the user's page in a sandboxed frame that cannot access this page, or the sample page without a URL. */
+/** Shows the user's page in a sandboxed frame that cannot access this page, or the sample page if `pageUrl` is null. */
 function showPage(pageUrl: string | null): void {
   if (page.dataset.url === String(pageUrl)) return
   page.dataset.url = String(pageUrl)

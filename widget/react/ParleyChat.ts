@@ -139,7 +139,7 @@ export interface ParleyChatProps {
   autoOpen?: boolean | undefined
   /** Image next to the title: a `data:` URL, or a URL that the agent's theme uses. */
   avatar?: string | undefined
-  /** Image in the header instead of the title. */
+  /** Image that replaces the title in the header. */
   logo?: string | undefined
   headerStyle?: 'plain' | 'solid' | 'gradient' | undefined
   /** Any CSS color. Default: the primary color. */

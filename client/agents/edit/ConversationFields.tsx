@@ -1,4 +1,4 @@
-/** Shows the fields that state which conversations an agent stores, and for how long. */
+/** Shows the fields that determine which conversations an agent stores, and for how long. */
 
 import { Alert, SimpleGrid, Stack, Switch, Text } from '@mantine/core'
 import { useMe } from '../../shell/use-me.ts'
@@ -111,7 +111,7 @@ interface RightSwitchProps {
   readonly label: string
 }
 
-/** Visitors have a right unless the definition denies it. */
+/** Edits a right, which visitors have unless the definition denies it. */
 function RightSwitch({ right, label }: RightSwitchProps) {
   const { value, error, isDisabled, attributes, set } = useField(['conversations', 'visitor', right])
   return (

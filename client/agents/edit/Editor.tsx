@@ -26,10 +26,10 @@ interface EditorProps {
   readonly check: Check
   /** Undefined for an agent that has not been created yet. */
   readonly agentId: string | undefined
-  /** Identifies the trial: the agent's id, or the new definition's. */
+  /** Identifies the trial: the agent's id, or an id for the new definition. */
   readonly trialId: string
   readonly error: string | undefined
-  /** Changes that an earlier page did not save. */
+  /** Unsaved changes from an earlier visit to the page. */
   readonly offer?: DraftOffer | undefined
   /** Called on Ctrl+S or Cmd+S if the definition has no errors. */
   readonly onSave: () => void
@@ -199,7 +199,7 @@ function stateOf({ isDirty, saved }: Draft): string {
     : t('embed.savedAs', { version: saved.version })
 }
 
-/** Window widths in pixels: one pane below `PHONE`, the list of sections from `LISTED`, three panes from `WIDE`. */
+/** Window widths in pixels. Below `PHONE`, the editor shows one pane; from `LISTED`, also the list of sections; from `WIDE`, three panes. */
 const PHONE = 768
 const LISTED = 1_200
 const WIDE = 1_560

@@ -63,7 +63,7 @@ function renderProblem(problem: Problem): string {
   return `${label === undefined ? path : t(label)}: ${words}`
 }
 
-/** Number of frames in which a field may appear, for example after its tool has been opened. */
+/** Maximum number of animation frames to wait for a field to appear, for example after its tool has been opened. */
 const MAX_FRAMES = 60
 
 /**
@@ -82,7 +82,7 @@ export function focusField(path: string | null, frames = MAX_FRAMES): void {
   }
 }
 
-/** Returns undefined until the field is visible, and opens the tool that contains it. */
+/** Returns the field, or undefined while it is not visible. Opens the tool that contains it. */
 function findVisible(path: string): HTMLElement | undefined {
   const tool = /^tools\[\d+\]/.exec(path)?.[0]
   const control = tool === undefined ? null : findField(tool)

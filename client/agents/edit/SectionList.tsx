@@ -33,7 +33,7 @@ export function SectionList() {
 /** Distance in pixels from the window's top at which a section becomes the current one. */
 const THRESHOLD = 160
 
-/** Events that scroll the page by the user's hand. */
+/** Events that indicate that the user scrolls the page. */
 const userScrolls = ['wheel', 'touchmove', 'keydown', 'pointerdown'] as const
 
 function useCurrentSection() {

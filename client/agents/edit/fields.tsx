@@ -22,7 +22,7 @@ interface Field {
   readonly isDisabled: boolean
   /** Attributes of the input, so that the list of errors can focus it. */
   readonly attributes: { readonly 'data-path': string }
-  /** Reports an error of a text that is not in the definition. */
+  /** Reports an error in typed text that is not part of the definition. */
   report(message: string | undefined): void
   set(value: unknown): void
 }
@@ -89,7 +89,7 @@ interface NumberFieldProps extends FieldProps {
   readonly decimals?: number
 }
 
-/** Keeps numbers outside of the limits, so that the server explains them. */
+/** Accepts numbers outside the limits, so that the server's check can explain the error. */
 export function NumberField({
   path,
   label,

@@ -10,7 +10,7 @@ export type Problem = NonNullable<Outputs['agents']['check']['problem']>
 const MAX_CHECKS = 12
 
 /**
- * Checks the text, then repeatedly replaces the value with the error and checks the rest. Only the first problem
+ * Checks the text, then repeatedly repairs the value that has the error and checks the result. Only the first problem
  * has a line and a column. Returns an empty list for a valid definition.
  */
 export async function listProblems(
@@ -25,7 +25,7 @@ export async function listProblems(
   let path = first.path
   for (let checks = 1; checks < MAX_CHECKS && path !== null && rest !== undefined; checks++) {
     rest = repair(rest, parsePath(path))
-    // JSON is valid YAML.
+    // Sends JSON, which is valid YAML.
     const { problem } = await api.agents.check.mutate({ yaml: JSON.stringify(rest) }, { signal })
     if (problem === null || problem.path === null) break
     if (problems.some((one) => one.path === problem.path)) break

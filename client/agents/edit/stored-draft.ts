@@ -54,7 +54,7 @@ export function useStoredDraft(subject: string | undefined, draft: Draft): Draft
   }, [place, isDirty, text, version, store])
   useEffect(
     () => () => {
-      // The user has confirmed that the changes will be lost, unless the session has ended.
+      // Removes the draft, because the user has confirmed the loss of the changes. Keeps it if the session has ended.
       if (place !== undefined && wasDirty.current && !hasSessionEnded()) remove(place)
     },
     [place],

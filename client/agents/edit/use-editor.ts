@@ -68,7 +68,7 @@ export function useDraft(newest: SavedText): Draft {
 }
 
 export interface Saving {
-  /** Saves the draft if the newest version is still the one that it is based on, or is `over`. */
+  /** Saves the draft if the newest version is `over`, by default the version that the draft is based on. */
   save(over?: number): void
   readonly isSaving: boolean
   readonly error: string | undefined

@@ -60,7 +60,7 @@ export function LaneView({ trial, lane, subject, tools, isOnly }: LaneProps) {
   )
 }
 
-/** Returns the choice as users read it, such as `the draft`. */
+/** Returns the choice's name for the user, such as `the draft`. */
 function nameOf(choice: Choice): string {
   if (choice === 'draft') return t('trial.theDraft')
   return choice === 'saved' ? t('trial.theSaved') : choice.slice('model:'.length)
@@ -156,7 +156,7 @@ type Description = Outputs['agents']['describeDraft']
 
 const PAUSE_MS = 300
 
-/** Returns what visitors may read of a definition; the last valid one while the text has errors. */
+/** Returns the part of the definition that visitors may read; while the text has errors, that of the last valid text. */
 function useDescription(text: string, format: DefinitionFormat): Description | undefined {
   const [yaml] = useDebouncedValue(text, PAUSE_MS)
   const { data } = useQuery({

@@ -105,7 +105,7 @@ function readSchema(text: string): MockTool['inputSchema'] | undefined {
   }
 }
 
-/** Returns the valid tools as the frame offers them. */
+/** Returns the valid tools in the frame's format. */
 export function toMockTools(tools: readonly WrittenTool[]): MockTool[] {
   const names = new Set<string>()
   return tools.flatMap(({ name, description, parameters, isAsked }) => {

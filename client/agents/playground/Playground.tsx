@@ -16,12 +16,12 @@ import { Facts, TraceView } from './TraceView.tsx'
 import { MAX_LANES, type Trial, type TrialState, trialOf, useTrial } from './trial.ts'
 
 interface PlaygroundPanelProps {
-  /** Identifies the trial and its stored tests: the agent's id, or the new definition's. */
+  /** Identifies the trial and its stored tests: the agent's id, or an id for the new definition. */
   readonly trialId: string
   readonly subject: TrialSubject
   /** The reason why the draft cannot be tried now. */
   readonly obstacle: string | undefined
-  /** Makes the panel as wide as the page, or not; undefined if it always is. */
+  /** Switches whether the panel is as wide as the page; undefined if it always is. */
   readonly widen?: { readonly isWide: boolean; readonly toggle: () => void } | undefined
 }
 
@@ -30,7 +30,7 @@ export function PlaygroundPanel({ trialId, subject, obstacle, widen }: Playgroun
   const state = useTrial(trial)
   const [tests, changeTests] = useStoredTests(trialId)
   const parts = { trial, state, tests, changeTests }
-  // The models decide whether the notice appears; chats shown before it would move down.
+  // Waits for the models, which determine whether the notice appears, so that it does not move the chats down.
   const { isPending } = useQuery(modelsQuery)
   return (
     <section className="playground-panel" aria-label={t('editor.try')}>

@@ -1,4 +1,4 @@
-/** Shows the trace of a chat: for each message the models, attempts, fallbacks, tools, tokens and times. */
+/** Shows the trace of a chat: the models, attempts, fallbacks, tools, tokens and times for each message. */
 
 import { ActionIcon, Alert, Badge, Button, Code, Group, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useEffect, useRef, useState } from 'react'

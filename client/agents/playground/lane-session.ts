@@ -26,7 +26,7 @@ type ChatBody = Extract<TrialEvent, { type: 'chat' }>['body']
 interface LaneParts {
   readonly trial: Trial
   readonly laneId: string
-  /** Returns the current definition's request fields. */
+  /** Returns the request fields that select the current definition and model. */
   readonly toRequest: () => LaneRequest
   /** Called when the frame is connected. */
   readonly onConnect: (lane: LaneSession) => void
@@ -49,7 +49,7 @@ export class LaneSession {
     this.port?.postMessage(command)
   }
 
-  /** Sends a message on the port that every page with a widget has. */
+  /** Sends a message to the frame over the port that it has with any embedding page. */
   postPage(message: PageMessage): void {
     this.page?.postMessage(message)
   }
@@ -143,7 +143,7 @@ export class LaneSession {
       return
     }
     const { status, code, message, requestId } = toFailure(thrown)
-    // The console itself reports the end of the session, and the frame must not stop working.
+    // The console reports that its session has ended; the frame must not treat this as an invalid agent key.
     const isRejected = status === 401 || status === 403
     const shown = isRejected ? { status: 503, code: '' } : { status, code }
     const error = status === 0 ? null : { ...shown, retryAfterSeconds: undefined }

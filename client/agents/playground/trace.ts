@@ -168,7 +168,7 @@ export function endTool(turn: TraceTurn, id: string, result: string, endMs: numb
   return { ...turn, items, totalMs: Math.max(turn.totalMs, endMs) }
 }
 
-/** Ends the turn; a turn that still waits for results of page tools continues. */
+/** Sets the turn's final status. A turn that waits for page tool results continues with the next request. */
 export function endTurn(turn: TraceTurn, status: 'done' | 'stopped' | 'failed', nowMs: number): TraceTurn {
   return { ...turn, status, totalMs: nowMs }
 }

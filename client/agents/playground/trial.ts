@@ -28,7 +28,7 @@ export interface TrialState {
   readonly tracedLane: string
 }
 
-/** Sends a message in one chat, after `position` earlier messages of the user. */
+/** Sends a message in one chat, after the user's first `position` messages. */
 type Ask = (text: string, position: number) => void
 
 export const MAX_LANES = 3
@@ -76,7 +76,7 @@ export class Trial {
     this.set({ lanes, tracedLane: isTraced ? this.state.tracedLane : (lanes[0]?.id ?? '') })
   }
 
-  /** Lets the trial send messages in a chat; returns a function that ends this. */
+  /** Registers the function that sends messages in a chat; returns a function that removes it. */
   connect(id: string, ask: Ask): () => void {
     this.asks.set(id, ask)
     return () => void (this.asks.get(id) === ask && this.asks.delete(id))

@@ -70,7 +70,7 @@ interface SearchFieldProps {
   readonly onChange: (value: string) => void
 }
 
-/** Searches when the user pauses, so that a word is one request. */
+/** Searches when the user pauses, so that typing a word causes only one request. */
 function SearchField({ label, placeholder, value, onChange }: SearchFieldProps) {
   const [text, setText] = useState(value)
   const sent = useRef(value)
@@ -141,7 +141,7 @@ function ColumnMenu<T>({ columns, choice }: { columns: readonly Column<T>[]; cho
 export interface BulkAction<T> {
   readonly label: string
   readonly isDangerous?: boolean
-  /** Resolves when the rows have changed; undefined keeps the selection, for example after a dialog opened. */
+  /** Resolves when the rows have changed. Returns undefined to keep the selection, for example if it opens a dialog. */
   readonly run: (rows: readonly T[]) => Promise<unknown> | undefined
 }
 

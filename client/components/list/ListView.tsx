@@ -45,9 +45,9 @@ interface ListViewProps<T> {
   /** Name of a row for screen readers. */
   readonly nameOf: (row: T) => string
   readonly search: ListSearch
-  /** Changes the address; absent values stay, undefined removes a value. */
+  /** Changes the given search parameters of the address; undefined removes one. */
   readonly onSearch: (changes: Readonly<Record<string, string | undefined>>) => void
-  /** The order of a list whose address has no order. */
+  /** The order if the address specifies none. */
   readonly sorting: Sorting
   /** Undefined if the list cannot be searched. */
   readonly placeholder?: string

@@ -1,10 +1,10 @@
-/** Keeps what a list remembers: its hidden columns in this browser, its selected rows, and its pages. */
+/** Holds a list's state: the columns shown in this browser, the selected rows, and the earlier pages. */
 import { useLocalStorage } from '@mantine/hooks'
 import { useState } from 'react'
 import type { Thing } from '../../strings/catalogue.ts'
 import type { Column, Order, Selection } from './column.ts'
 
-/** The part of a page's address that every list has. */
+/** The search parameters that all lists share. */
 export interface ListSearch {
   /** Search text. */
   readonly q?: string | undefined
@@ -20,7 +20,7 @@ export interface ColumnChoice<T> {
   readonly toggle: (column: Column<T>) => void
 }
 
-/** Returns the columns to show, and stores the user's choice for the table by the columns' keys. */
+/** Returns the columns to show, and stores the user's choice for each column of the table in this browser. */
 export function useColumnChoice<T>(table: Thing, columns: readonly Column<T>[]): ColumnChoice<T> {
   const [choices, setChoices] = useLocalStorage<Readonly<Record<string, boolean>>>({
     key: `parley-shown-columns-${table}`,
@@ -56,7 +56,7 @@ export function useSelection(scope: string): Selection {
   }
 }
 
-/** The page before each page that this tab has shown, by the id that the page starts after. */
+/** Maps a page's `after` to the `after` of the page before it, for the pages that this tab has shown. */
 const previousPages = new Map<string, string | undefined>()
 
 export function rememberPage(after: string | undefined, next: string): void {

@@ -53,7 +53,7 @@ export const agents = {
   previous: 'Previous',
   compareWith: 'Compare with',
   definition: 'Definition',
-  versionBefore: 'Version before',
+  versionBefore: 'Previous version',
   liveVersion: 'Live version',
   definitionOf: 'Definition of version {number}',
   firstVersion: 'Version {number} (first)',

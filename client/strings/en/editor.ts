@@ -8,7 +8,7 @@ export const editor = {
   saveMine: 'Save my version',
   storeAbout: 'Stores messages, answers and tool calls. Without this setting, nothing is stored.',
   storeForbidden:
-    'This server does not store conversations. These settings have no effect until its operator allows it (PARLEY_CONVERSATIONS).',
+    'This server does not store conversations. These settings have no effect until the operator turns storage on (PARLEY_CONVERSATIONS).',
   stopAnswer: 'Stop the answer',
   finishAnswer: 'Finish the answer',
   storeFull: 'Store arguments and results',
@@ -21,9 +21,10 @@ export const editor = {
   toolData: 'Tool data',
   toolDataAbout: 'Without tool data, later turns cannot refer to the results of tools.',
   historyTurns: 'History in turns',
-  historyTurnsAbout: 'Newest turns that the model receives (1 to 200).',
+  historyTurnsAbout: 'Number of newest turns that the model receives (1 to 200).',
   historyTokens: 'History in tokens',
-  historyTokensAbout: 'The most tokens of history that the model receives, estimated (500 to 1,000,000).',
+  historyTokensAbout:
+    'Maximum number of history tokens that the model receives, estimated (500 to 1,000,000).',
   resume: 'Resume conversations for',
   resumeAbout: 'How long after the last message the widget reopens a conversation, such as 24h.',
   rightList: 'Visitors can open their earlier conversations',

@@ -47,7 +47,7 @@ export const keys = {
   calls: { one: '{count} call', other: '{count} calls' },
   days: { one: '{count} day', other: '{count} days' },
   movesUsage: 'Usage of {calls} on {days}',
-  becomesYours: 'The key {key} becomes yours and your active key.',
+  becomesYours: 'The key {key} will belong to you and become your active key.',
   nothingMoves: 'Nothing moves, because your automatic key owns nothing.',
   moves: 'Moves from your automatic key',
   willBeRevoked: 'Your automatic key will be revoked. Agent keys remain valid.',

@@ -11,7 +11,7 @@ export interface Attachment {
   readonly name: string | null
   /** Data URL, or the text of a text file; absent if the browser does not store it. */
   readonly data?: string
-  /** Position on the server, if it stores the attachment. */
+  /** Identifies the attachment on the server; absent if the server does not store it. */
   readonly stored?: { readonly item: string; readonly part: number }
 }
 

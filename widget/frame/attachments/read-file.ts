@@ -24,7 +24,7 @@ export async function readFile(file: File, rules: AttachmentRules): Promise<Atta
   }
   const data = await readText(file)
   if (data === undefined) return 'type'
-  // The line with the name counts too.
+  // The line that contains the file's name counts towards the limit too.
   return data.length + MAX_NAME > rules.max_bytes ? 'size' : { id: newId(), type: 'text', name, data }
 }
 
@@ -32,7 +32,7 @@ async function readImage(file: File, maxBytes: number): Promise<Attachment | Fil
   const bitmap = await createImageBitmap(file).catch(() => undefined)
   if (bitmap === undefined) return 'type'
   const side = Math.max(bitmap.width, bitmap.height)
-  // JPEG files are always encoded again, because they can contain the place where a photo was taken.
+  // JPEG files are always encoded again, because they can contain the location of a photo.
   const isKept = /^image\/(png|webp|gif)$/.test(file.type) && side <= MAX_SIDE && file.size <= maxBytes
   const blob = isKept ? file : await scale(bitmap, Math.min(side, MAX_SIDE), maxBytes)
   bitmap.close()

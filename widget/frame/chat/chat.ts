@@ -10,11 +10,11 @@ import { toPageMessage, toTurnMessages } from './to-messages.ts'
 import type { ChatBody, Transport } from './transport.ts'
 import { runTurn } from './turn.ts'
 
-/** The visitor's actions on the conversation on the screen, for both places that can store it. */
+/** The visitor's actions on the shown conversation, whether the browser or the server stores it. */
 export interface Chat {
   /** Returns whether the text was accepted; if not, the state contains the reason. */
   readonly send: (text: string, attachments?: readonly Attachment[]) => boolean
-  /** Replaces the newest reply with a new one. */
+  /** Requests another reply to the newest message, for example after a failure. */
   readonly retry: () => void
   readonly startNew: () => void
   readonly stop: () => void
@@ -47,7 +47,7 @@ interface LocalChat extends Chat, MessageActions {
 }
 
 interface LocalChatParts extends ChatParts {
-  /** Resolves when the agent's conversations are known to belong in the browser. @throws ChatFailure */
+  /** Resolves when it is known that the browser stores the agent's conversations. @throws ChatFailure if it does not, or if the agent cannot be read */
   readonly waitForHome: () => Promise<void>
 }
 

@@ -74,7 +74,7 @@ const parentKeyFailure: Failure = {
 
 const otherAgentFailure: Failure = {
   code: 'invalid_api_key',
-  detail: "apiKey belongs to another agent than the key in the frame's address.",
+  detail: "apiKey belongs to a different agent than the key in the frame's address.",
 }
 
 /** Reads the operator's settings from the document's root, and the key from the frame's address. */

@@ -5,9 +5,9 @@ import { type Entry, type Reply, textOf } from '../conversation.ts'
 import type { ChatBody, ChatMessage, Transport } from './transport.ts'
 
 const MAX_QUESTIONS = 3
-/** In UTF-16 code units; longer questions are dropped. */
+/** Maximum length of a question, in UTF-16 code units; longer ones are dropped. */
 const MAX_QUESTION_LENGTH = 200
-/** Limits the cost of each request. */
+/** Maximum number of messages and replies to send, which limits the cost of each request. */
 const MAX_ENTRIES = 6
 const TIMEOUT_MS = 30_000
 

@@ -1,5 +1,5 @@
 /**
- * Slows down reading of a fast response, because a server can send text faster than the window can render it.
+ * Slows down the reading of fast responses, because a server can send text faster than the window can render it.
  */
 
 /** Maximum size of one piece in bytes: a few dozen chunks of a typical response. */

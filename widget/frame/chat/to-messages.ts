@@ -5,11 +5,11 @@ import { toParts, withoutData } from '../attachments/attachments.ts'
 import { type Entry, type Reply, textOf, type UserMessage } from '../conversation.ts'
 import type { AttachmentPart, CalledTool, ChatMessage } from './transport.ts'
 
-/** Well below the server's limit, which also includes messages that the agent adds. */
+/** Maximum number of messages to send; well below the server's limit, which also counts the messages that the agent adds. */
 const MAX_MESSAGES = 400
-/** In UTF-16 code units; limits each turn's cost in a long conversation. */
+/** Maximum length of the messages as JSON, in UTF-16 code units; limits each turn's cost in a long conversation. */
 const MAX_LENGTH = 512 * 1024
-/** Of the attachments before the newest message, in UTF-16 code units. */
+/** Maximum length of the attachments of earlier messages, in UTF-16 code units. */
 const MAX_EARLIER_DATA = 1_000_000
 const NOT_SENT = '[A file that the user attached earlier is not sent again]'
 
@@ -25,7 +25,7 @@ export function toMessages(entries: readonly Entry[], pageMessage: string | unde
   return messages.toSpliced(Math.max(0, newest), 0, { role: 'user', content: pageMessage })
 }
 
-/** Removes messages that failed without an answer, because they could make every later turn fail too. */
+/** Removes messages whose reply was refused, too long or empty, because they could make every later turn fail too. */
 function withoutFailed(entries: readonly Entry[]): readonly Entry[] {
   const isFailed = (entry: Entry | undefined) =>
     entry?.kind === 'reply' && entry.status === 'failed' && (isRefused(entry) || textOf(entry) === '')
@@ -50,12 +50,12 @@ function newestOf(rendered: readonly ChatMessage[][]): readonly ChatMessage[][] 
   return rendered.slice(start)
 }
 
-/** Limits the attachments separately, because one image would displace the whole conversation. */
+/** Excludes attachments from a message's length, because one image would displace the whole conversation. */
 function withoutFiles(key: string, value: unknown): unknown {
   return key === 'url' || key === 'file_data' ? '' : value
 }
 
-/** Keeps the data of the newest message, and of earlier ones within the limit. */
+/** Keeps the attachments' data in the newest message, and in earlier messages within the limit. */
 function limitAttachments(entries: readonly Entry[]): readonly Entry[] {
   const newest = entries.findLastIndex(({ kind }) => kind === 'user')
   let length = 0
@@ -81,7 +81,7 @@ function renderContent({ text, attachments = [] }: UserMessage): string | readon
   return [...texts.map((one) => ({ type: 'text' as const, text: one })), ...toParts(attachments)]
 }
 
-/** Omits stopped calls, because providers reject a call without a result. */
+/** Omits calls without a result, because providers reject them. */
 function renderReply(reply: Reply): ChatMessage[] {
   return reply.rounds.flatMap(({ text, calls }): ChatMessage[] => {
     const answered = calls.filter(({ result }) => result !== undefined)
@@ -116,7 +116,7 @@ export function toTurnMessages(
   return takesSystem && system ? [{ role: 'system', content: system }, ...messages] : messages
 }
 
-/** Must be the same text that the server adds to clients' system messages. */
+/** Must be the text with which the server marks clients' system messages. */
 const MARK = '[Context provided by the page, not by the user]'
 const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 

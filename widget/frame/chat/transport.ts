@@ -1,7 +1,7 @@
-/** Defines the interface to a server, with implementations for tRPC and REST. */
+/** Defines the interface to a server, which has one implementation for tRPC and one for REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 
-/** A part in the form of the chat API. */
+/** A content part in the chat API's format. */
 export type AttachmentPart =
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
   | { readonly type: 'file'; readonly file: { readonly filename: string; readonly file_data: string } }
@@ -41,7 +41,7 @@ export interface AgentSelf {
   readonly title?: string | null
   readonly starters?: readonly string[]
   readonly conversations?: StoredConversations
-  /** Null if the widget must not show the line about mistakes; absent from older servers. */
+  /** The note that the assistant can make mistakes. Null hides it; older servers do not send the field. */
   readonly disclaimer?: { readonly text: string | null; readonly url: string | null } | null
   /** Whether the visitor may dictate messages. */
   readonly dictation?: boolean
@@ -69,7 +69,7 @@ export interface StoredConversations {
   /** Whether the visitor can list earlier conversations. */
   readonly list: boolean
   readonly delete: boolean
-  /** Age in seconds up to which a conversation is shown again after a reload. */
+  /** Seconds after its last activity during which a conversation is shown again after a reload. */
   readonly resume_seconds: number
 }
 

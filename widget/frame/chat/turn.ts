@@ -6,7 +6,7 @@ import type { ChatBody, Transport } from './transport.ts'
 
 /** Maximum number of model calls with page tools per turn; the server limits its own tool loop. */
 const MAX_ROUNDS = 8
-/** Maximum number of tool calls per reply; the rest are ignored. */
+/** Maximum number of tool calls in one response of the model; the rest are ignored. */
 const MAX_CALLS = 64
 
 interface Turn {

@@ -1,4 +1,4 @@
-/** Shows the small buttons below messages, such as the one that copies a text and confirms the copy. */
+/** Shows the small buttons below messages, such as the copy button. */
 
 import { type ReactNode, useEffect, useState } from 'react'
 import { copyText } from '../copy-text.ts'
@@ -29,7 +29,7 @@ interface ActionProps {
   readonly icon: ReactNode
   readonly act: () => void
   readonly isDisabled?: boolean
-  /** For a button that starts and stops something. */
+  /** Set for buttons that start and stop an action. */
   readonly isPressed?: boolean
 }
 

@@ -7,10 +7,10 @@ import { titleOf } from '../tools/check-tools.ts'
 import { takeSentences } from './sentences.ts'
 
 /**
- * Interval between announcements in milliseconds, because screen readers skip text that is replaced too soon.
+ * Delay before each announcement in milliseconds, because screen readers skip text that is replaced too soon.
  */
 const PACE_MS = 1500
-/** Maximum length of an announcement in characters: two minutes of speech. The layout of megabytes blocks the page. */
+/** Maximum length of an announcement in characters, about two minutes of speech. Laying out megabytes of text would block the page. */
 const MAX_LENGTH = 2000
 
 export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {
@@ -40,7 +40,7 @@ export function Announcer({ conversation, isOpen }: { conversation: Conversation
   )
 }
 
-/** Returns the last words of a text that is too long; they include the note about the end of the reply. */
+/** Shortens a text that is too long; keeps its end, which contains the note about how the reply ended. */
 function keepEnd(text: string): string {
   if (text.length <= MAX_LENGTH) return text
   const end = text.slice(-MAX_LENGTH)

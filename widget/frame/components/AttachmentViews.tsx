@@ -1,4 +1,4 @@
-/** Shows attachments: with a button to remove each one in the input, and in messages. */
+/** Shows the attachments in messages and in the input, where each one has a remove button. */
 import { useEffect, useRef, useState } from 'react'
 import type { Attachment } from '../attachments/attachments.ts'
 import type { Attachments } from '../attachments/use-attachments.ts'
@@ -67,7 +67,7 @@ export function AttachButton({ chosen }: { chosen: Attachments }) {
         accept={types.map((type) => accepted[type]).join(',')}
         onChange={({ currentTarget }) => {
           chosen.add([...(currentTarget.files ?? [])])
-          // The same file can be chosen again.
+          // Lets the visitor choose the same file again.
           currentTarget.value = ''
         }}
       />
@@ -101,7 +101,7 @@ function Sent({ attachment }: { attachment: Attachment }) {
     let isGone = false
     session.stored.readAttachment(stored.item, stored.part).then(
       (text) => isGone || setRead(text),
-      // The name stays visible.
+      // If the image cannot be read, only its name is shown.
       () => {},
     )
     return () => {

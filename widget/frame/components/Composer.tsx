@@ -36,7 +36,7 @@ export function Composer({ state }: { state: AppState }) {
     state.blocked === undefined &&
     state.opening === undefined
 
-  /** An agent whose model reads no files still explains why. */
+  /** Also true if the model accepts no type of file, so that a dropped file causes an explanation. */
   const takesFiles = state.agent?.attachments != null && state.blocked === undefined
 
   useGrowth(area, text)

@@ -94,7 +94,7 @@ function FollowUps({ state: { followUps, conversation } }: { state: AppState }) 
   return <Suggestions texts={followUps.questions} />
 }
 
-/** Shows messages that are sent on click. */
+/** Shows buttons, each of which sends its text as a message. */
 function Suggestions({ texts }: { texts: readonly string[] }) {
   const { session, language } = useFrame()
   if (texts.length === 0) return null

@@ -4,11 +4,11 @@ import { dayIn } from '../strings/strings.ts'
 
 interface Props {
   readonly atMs: number | undefined
-  /** Time of the message before; undefined for the first one. */
+  /** Time of the previous message; undefined for the first one. */
   readonly beforeMs: number | undefined
 }
 
-/** Shows nothing while all messages so far are of today. */
+/** Shows nothing if the previous message has the same day, or if the first message is from today. */
 export function DaySeparator({ atMs, beforeMs }: Props) {
   const { language } = useFrame()
   const nowMs = Date.now()

@@ -4,7 +4,7 @@ import { type Failure, toChatFailure } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'
 import { Question } from './Question.tsx'
 
-/** `onEnd` receives whether the conversation was deleted. If that fails, the dialog stays open. */
+/** `onEnd` receives whether the conversation was deleted. If deleting fails, the dialog stays open. */
 export function DeleteQuestion({ id, onEnd }: { id: string; onEnd: (isDeleted: boolean) => void }) {
   const { session, language } = useFrame()
   const { strings } = language

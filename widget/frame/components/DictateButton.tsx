@@ -1,4 +1,4 @@
-/** Shows a button that writes what the visitor says into the input. */
+/** Shows a button that dictates the visitor's speech into the input. */
 import { useEffect, useRef, useState } from 'react'
 import { useFrame } from '../frame-context.ts'
 import { type Dictation, startDictation } from '../speech/dictation.ts'

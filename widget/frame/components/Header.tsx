@@ -111,7 +111,7 @@ export function Header({ title, logo, state }: HeaderProps) {
 
 /** Shows the avatar and the title, or the logo. */
 function Face({ title, logo }: Pick<HeaderProps, 'title' | 'logo'>) {
-  // The logo for which loading has failed.
+  // URL of the logo that could not be loaded.
   const [broken, setBroken] = useState<string>()
   if (logo !== undefined && logo !== broken)
     return (

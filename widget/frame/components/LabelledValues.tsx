@@ -4,13 +4,13 @@ import type { Language } from '../strings/strings.ts'
 import { showUnseen } from './exact-text.ts'
 
 interface Props {
-  /** Undefined if the data is not an object; then only the exact data can be shown. */
+  /** Undefined if the data is not an object; only the exact data is then shown. */
   readonly values: Readonly<Record<string, unknown>> | undefined
   /** Labels by field name; other fields use their names. */
   readonly labels: Readonly<Record<string, string>> | undefined
 }
 
-/** The remaining fields are in the exact data. */
+/** Maximum number of fields; the exact data contains the rest. */
 const MAX_FIELDS = 20
 const MAX_LENGTH = 400
 

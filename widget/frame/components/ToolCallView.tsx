@@ -92,7 +92,7 @@ function Outcome({ result }: { result: string | undefined }) {
   )
 }
 
-/** Shows input and result exactly as the model and the page wrote them, when the visitor unfolds them. */
+/** Shows the complete arguments and result when the visitor expands them. */
 function ExactData({ call: { argumentsText, result } }: { call: ToolCall }) {
   const { tool } = useFrame().language.strings
   return (

@@ -1,4 +1,4 @@
-/** Shows a message of the visitor, who can edit or remove it if only the browser stores it. */
+/** Shows the visitor's message, which can be edited or removed if only the browser stores it. */
 import { type KeyboardEvent, memo, useEffect, useId, useRef, useState } from 'react'
 import type { UserMessage } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
@@ -22,7 +22,7 @@ export const UserMessageView = memo(function UserMessageView({ entry, isLast }: 
 
   function leave(): void {
     setMode('read')
-    // The edit button appears again with the message.
+    // Waits for the next frame, in which the edit button is visible again.
     requestAnimationFrame(() => article.current?.querySelector<HTMLElement>('.action')?.focus())
   }
 

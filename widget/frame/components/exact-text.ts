@@ -1,4 +1,4 @@
-/** Renders the model's data as text that hides nothing. */
+/** Renders the model's data as text with its invisible characters escaped. */
 import { isRecord } from '../../values.ts'
 
 /** Indents JSON and escapes invisible and bidirectional control characters; leaves other text unchanged. */
@@ -18,7 +18,7 @@ export function showUnseen(text: string): string {
   )
 }
 
-/** Returns the JSON object in `text`, or undefined if it contains anything else. */
+/** Parses a JSON object; returns undefined if `text` is anything else. */
 export function parseRecord(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text)

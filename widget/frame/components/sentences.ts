@@ -6,7 +6,7 @@ const sentenceEnd = /[.!?…؟][\])"'”’»*_]*(?=\s)|[。！？]|\n/g
 const LONG = 600
 
 interface Sentences {
-  /** Without Markdown markup, for reading aloud. */
+  /** The sentences without Markdown markup, so that they can be read aloud. */
   readonly sentences: string
   /** Index of the first character after the returned text. */
   readonly end: number

@@ -1,4 +1,4 @@
-/** Opens a dialog above the window while it is rendered. */
+/** Opens a dialog as a modal dialog while its component is mounted. */
 import { type RefObject, useLayoutEffect } from 'react'
 
 /** Closing the dialog returns the focus to the element that had it before. */

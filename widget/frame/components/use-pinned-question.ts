@@ -1,13 +1,13 @@
-/** Keeps the visitor's question at the top while its answer grows below it. */
+/** Keeps the visitor's newest question at the top of the view while its answer grows below it. */
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
 
 /** Distance from the end, in pixels, up to which the end counts as visible. */
 const NEAR_PX = 48
 /** Distance between a pinned question and the top of the view, in pixels. */
 const TOP_PX = 12
-/** Time in milliseconds after the visitor's last input in which scrolling counts as the visitor's. */
+/** Milliseconds after an input event during which scrolling is attributed to the visitor. */
 const INPUT_MS = 2000
-/** Maximum part of the view that a long question covers. */
+/** Maximum share of the view's height that a pinned question covers. */
 const QUESTION_SHARE = 0.4
 
 interface PinnedQuestion {
@@ -23,14 +23,14 @@ interface PinnedQuestion {
 
 /**
  * Scrolls each new question to the top. Growing text does not move the view, unless the visitor has scrolled
- * to the end. `question` is the newest question's id; an earlier conversation is shown at its end.
+ * to the end. `question` is the newest question's id; an earlier conversation opens at its end.
  */
 export function usePinnedQuestion(question: string | undefined): PinnedQuestion {
   const scroller = useRef<HTMLElement>(null)
   const content = useRef<HTMLDivElement>(null)
   const spacer = useRef<HTMLDivElement>(null)
   const isFollowing = useRef(true)
-  /** True from a new question until the visitor scrolls; the question then keeps its place if content above it changes. */
+  /** True from a new question until the visitor scrolls. While true, the question keeps its place even if content above it changes. */
   const isPinned = useRef(false)
   const shown = useRef<string>(undefined)
   const [isEndHidden, setIsEndHidden] = useState(false)
@@ -64,7 +64,7 @@ export function usePinnedQuestion(question: string | undefined): PinnedQuestion 
     function onScroll({ timeStamp }: Event): void {
       const moved = box.scrollTop - top
       top = box.scrollTop
-      // The browser also scrolls by itself, for example when content above the view changes.
+      // Ignores scrolling by the browser, for example when content above the view changes.
       const isByVisitor = timeStamp - inputAt < INPUT_MS
       if (isByVisitor && moved !== 0) isPinned.current = false
       if (isByVisitor && moved < 0) isFollowing.current = false
@@ -113,7 +113,7 @@ function pinnedTopOf(box: HTMLElement, inner: HTMLElement): number {
   return Math.max(0, top, top + question.offsetHeight - box.clientHeight * QUESTION_SHARE)
 }
 
-/** Whether the visitor has just asked, in contrast to an earlier conversation that is shown again. */
+/** Returns whether an answer is streaming, which means that the visitor has just asked a question. */
 function isStreaming(inner: HTMLElement | null): boolean {
   return inner?.querySelector('[aria-busy=true]') != null
 }

@@ -1,4 +1,4 @@
-/** Reads and writes texts in the frame's storage, which the page cannot read, by agent and user. */
+/** Reads and writes texts by agent and user in the frame's storage, which the page cannot read. */
 
 /** Identifies the owner of a stored text. */
 export interface StorageScope {
@@ -15,7 +15,7 @@ export interface BrowserStorage {
   readonly write: (name: string, text: string | undefined) => boolean
   /** Removes the texts of all users of this server. */
   readonly removeServer: (server: string) => void
-  /** Removes all texts that the condition selects, of all servers. */
+  /** Removes every text, of any server, for which `isRemoved` returns true. */
   readonly removeAll: (isRemoved: (name: string, text: string) => boolean) => void
 }
 

@@ -41,7 +41,7 @@ export function createHistorySync(store: Store): HistorySync {
     timer = undefined
     const entries = currentEntries()
     const name = stored
-    // Until the agent is known, its conversations may belong on the server.
+    // Until the agent is known, the server may be the one that stores its conversations.
     if (name === undefined || entries === base || store.get().home !== 'browser') return
     const text = renderHistory(mergeEntries(read(name), base, entries), Date.now())
     if (storage.write(name, text)) base = entries

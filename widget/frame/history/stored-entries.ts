@@ -5,7 +5,7 @@ import { withoutData } from '../attachments/attachments.ts'
 import type { Entry, Reply, Round, ToolCall } from '../conversation.ts'
 
 const MAX_ENTRIES = 200
-/** In UTF-16 code units of the JSON text. */
+/** Maximum length of the entries as JSON, in UTF-16 code units. */
 const MAX_LENGTH = 1024 * 1024
 /** Conversations in another version's format are ignored. */
 const VERSION = 2
@@ -45,14 +45,14 @@ export function parseHistory(text: string, nowMs: number): readonly Entry[] {
   }
 }
 
-/** Marks replies that were streaming when the page was closed as interrupted. */
+/** Marks replies as interrupted if they were streaming when the page was closed. */
 export function breakOffAll(entries: readonly Entry[]): readonly Entry[] {
   return entries.map(breakOff)
 }
 
 /**
  * Merges the versions of several tabs. `base` is what this tab last read or wrote, and `ours` is its current
- * version. Entries that `ours` has not added or changed since `base` are taken from `stored`.
+ * version. This tab's additions, changes and removals since `base` apply; everything else is taken from `stored`.
  */
 export function mergeEntries(
   stored: readonly Entry[],

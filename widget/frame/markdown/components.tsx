@@ -112,7 +112,7 @@ function CodeBlock({ node }: ExtraProps) {
   )
 }
 
-/** Renders a part of code: text, or an element with the classes of its color. */
+/** Renders a part of colored code: text, or an element whose class sets the color. */
 function renderColored(part: ElementContent, index: number): ReactNode {
   if (part.type === 'text') return part.value
   if (part.type !== 'element') return null
@@ -137,7 +137,7 @@ function ScrollBox({ kind, children }: { kind: 'code' | 'table'; children: React
 const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:'])
 const MAX_LENGTH = 2048
 
-/** Returns the normalized address, or undefined unless it is an http, https or mailto URL. */
+/** Returns the normalized address, or undefined if it is not an http, https or mailto URL, or is too long. */
 function safeAddress(address: string | undefined): string | undefined {
   // Rejects relative addresses, which would refer to the frame's server.
   if (address === undefined || address.length > MAX_LENGTH || !URL.canParse(address)) return undefined

@@ -1,5 +1,5 @@
 /**
- * Replaces the package `decode-named-character-reference`, whose browser build parses HTML; this fails in
+ * Replaces the package `decode-named-character-reference`, whose browser build parses HTML, which fails in
  * workers and under Trusted Types. Decodes common names only; others remain unchanged.
  */
 

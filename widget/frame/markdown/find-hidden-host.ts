@@ -5,8 +5,8 @@ const hostInText =
   /(?:^|[\s"'(<[{])(?:[a-z][a-z\d+.-]*:\/\/)?(?:[^\s/?#@]*@)?([^\s/?#@:()<>[\]{}"']+\.[\p{L}\d-]{2,})/giu
 
 /**
- * Returns the host to show next to a link's text, or undefined if the text contains no other host. `href`
- * must be absolute.
+ * Returns the link's host if the text names another host or the address contains a user name; otherwise
+ * undefined. `href` must be absolute.
  */
 export function findHiddenHost(href: string, text: string): string | undefined {
   const { protocol, hostname, host, username, password } = new URL(href)
@@ -27,7 +27,7 @@ function isSameHost(name: string, hostname: string): boolean {
   return plain(new URL(address).hostname) === plain(hostname)
 }
 
-/** Returns the host of a source whose text does not contain it, without `www.`. `href` must be absolute. */
+/** Returns a link's host without `www.`, or undefined for a mailto link or if the link's text contains the host. `href` must be absolute. */
 export function findSourceHost(href: string, text: string): string | undefined {
   const { protocol, host } = new URL(href)
   const shown = host.replace(/^www\./, '')

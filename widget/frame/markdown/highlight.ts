@@ -29,7 +29,7 @@ const lowlight = createLowlight({
   ...{ ruby, rust, sql, swift, typescript, xml, yaml },
 })
 
-/** Longer code stays without colors, in UTF-16 code units. */
+/** Maximum length of code that is colored, in UTF-16 code units. */
 const MAX_LENGTH = 12_000
 
 /** Returns the colored parts, or undefined for unknown languages and long code. */

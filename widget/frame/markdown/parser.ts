@@ -2,11 +2,11 @@
 import type { Root } from 'mdast'
 import { isParseable } from './parse-limits.ts'
 
-/** A large table takes one second; text that takes longer is probably malicious. */
+/** Maximum time to parse one text, in milliseconds. A large table takes one second; text that exceeds the limit is probably malicious. */
 const MAX_MS = 6000
 
 export interface MarkdownParser {
-  /** Calls `done` with the tree, or with undefined for plain text, in the order of the calls. */
+  /** Calls `done` with the tree, or with undefined if the text must be shown as plain text. Answers texts that exceed the limits immediately, and all others in order. */
   readonly parse: (text: string, done: (tree: Root | undefined) => void) => void
 }
 
@@ -14,7 +14,7 @@ interface Waiting extends ParseRequest {
   readonly done: (tree: Root | undefined) => void
 }
 
-/** Creates a parser that starts a worker on first use, and parses on this thread if no worker can start. */
+/** Creates a parser that starts a worker on first use. Parses on this thread if the worker cannot start or fails. */
 export function createParser(startWorker: () => Worker): MarkdownParser {
   const waiting: Waiting[] = []
   let worker: Worker | undefined

@@ -18,7 +18,7 @@ interface Place {
 const lineEnd = /\r\n|\n|\r/g
 const listItem = /^( {0,3}(?:[-+*]|\d{1,9}[.)]))( +(?=\S)|[ ]*$)/
 const thematicBreak = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/
-/** After indented code, micromark treats an item as text unless its number is 1. */
+/** Matches list items with a number other than 1, which micromark treats as text after indented code. */
 const laterItem = /^ {0,3}(?!1[.)])\d{1,9}[.)]/
 const fenceLine = /^( {0,3})(`{3,}(?!.*`)|~{3,})/
 
@@ -129,7 +129,7 @@ function indentOf(line: string): number {
 const definition = /^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*\S[^\n]{0,2000}$/gm
 const MAX_DEFINITIONS = 50
 
-/** Appends all link definitions to the blocks that may refer to a definition in another block. */
+/** Appends the text's first link definitions to each block that may refer to a definition in another block. */
 export function withDefinitions(blocks: readonly string[]): readonly string[] {
   const found = blocks.map((block) => block.match(definition) ?? [])
   const all = found.flat().slice(0, MAX_DEFINITIONS)

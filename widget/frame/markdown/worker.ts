@@ -5,7 +5,7 @@ import type { ParseAnswer, ParseRequest } from './parser.ts'
 
 const scope = globalThis as unknown as Pick<Worker, 'postMessage' | 'addEventListener'>
 
-/** Requests are answered in order, although the colors may load in between. */
+/** Settles after the last request. Requests are answered in order, even if one of them has to load the colors. */
 let last: Promise<void> = Promise.resolve()
 
 scope.addEventListener('message', (event) => {
@@ -17,14 +17,14 @@ scope.addEventListener('message', (event) => {
   })
 })
 
-/** Without the colors, for example after a failed download, the code stays readable. */
+/** Adds colors to the code blocks; leaves them uncolored if the colors cannot be loaded. */
 async function colorCode(tree: Root): Promise<void> {
   const blocks = listCode(tree)
   if (blocks.length === 0) return
   try {
     const { highlight } = await import('./highlight.ts')
     for (const block of blocks) {
-      // Code without colors also ends with a line break, and a copy contains it.
+      // Adds the line break that uncolored code ends with, because copied code contains it.
       const children = highlight(`${block.value}\n`, block.lang ?? '')
       if (children !== undefined) block.data = { ...block.data, hChildren: children }
     }

@@ -70,7 +70,7 @@ export function createFeed({ connect, onEvent, onFailure, timing = feedTiming }:
         silence.end()
       }
       if (Date.now() - startedAtMs > timing.longestMs) failures = 0
-      // Reconnects without a pause after this code has closed the connection.
+      // Reconnects without a pause if this code, rather than the server, closed the connection.
       if (!either.aborted) await pause(delayOf(failures, timing), signal)
     }
   }
@@ -112,7 +112,7 @@ export function createFeed({ connect, onEvent, onFailure, timing = feedTiming }:
   }
 }
 
-/** Returns the wait before the next attempt: a random time between half and all of the doubled wait. */
+/** Returns the delay before the next attempt, in milliseconds: a random value between 50 and 100 % of an exponential backoff. */
 function delayOf(failures: number, { firstMs, longestMs, random }: FeedTiming): number {
   const fullMs = Math.min(longestMs, firstMs * 2 ** Math.min(failures, 10))
   return fullMs * (0.5 + random() / 2)

@@ -4,7 +4,7 @@ import type { ToolRunner } from '../tools/tool-runner.ts'
 import type { ShownView } from './shown-view.ts'
 import { listOpenCalls } from './view.ts'
 
-/** Time within which a page tool reports its result, in milliseconds; see `mcp-client.ts`. */
+/** Maximum time for a page tool to return its result, in milliseconds; `mcp-client.ts` enforces the same limit. */
 const CALL_MS = 29_000
 
 export interface CallResult {
@@ -15,11 +15,11 @@ export interface CallResult {
 export interface PageTools {
   /** Resolves to the results, or to undefined if the visitor stops the calls or leaves the conversation. */
   readonly run: (turnId: string, calls: readonly ToolCall[]) => Promise<readonly CallResult[] | undefined>
-  /** Shows calls that run in no open tab as ended. `isOwn` returns whether this tab started the turn. */
+  /** Marks the calls of other tabs as `unknown` when their time is up. `isOwn` returns whether this tab started the turn. */
   readonly expire: (isOwn: (turnId: string) => boolean) => void
   /** Ends the running calls. */
   readonly stop: () => void
-  /** Ends the running calls and all timers. */
+  /** Ends the running calls and all timers, and forgets the visitor's approvals. */
   readonly leave: () => void
 }
 

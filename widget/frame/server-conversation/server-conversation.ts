@@ -35,7 +35,7 @@ export class ServerConversation implements Chat {
   private owner: string | undefined
   /** Whether the visitor has used this tab, or has seen a conversation in it. */
   private isUsed = false
-  /** Repeats the last attempt to read a conversation, after it failed. */
+  /** Reads the conversation that was last requested, so that `reopen` can repeat a failed attempt. */
   private readLast: () => Promise<OpenResult | undefined> = async () => undefined
 
   constructor(parts: ChatParts) {
@@ -166,7 +166,7 @@ export class ServerConversation implements Chat {
   }
 }
 
-/** Returns the visitor's last conversation, or the newest one if that is too old to be shown again. */
+/** Returns the conversation that was shown last. If it was deleted or is too old, returns the newest one that can be resumed, if any. */
 async function resume(
   client: VisitorClient,
   lastId: string,

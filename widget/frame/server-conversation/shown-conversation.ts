@@ -104,7 +104,7 @@ export class ShownConversation {
     this.updateFeed()
   }
 
-  /** Keeps the feed open while the visitor can see the conversation and while the model writes an answer. */
+  /** Keeps the feed open while the window is open or the model writes an answer; stops it otherwise. */
   updateFeed(): void {
     const { isOpen, conversation } = this.parts.store.get()
     const id = this.id()

@@ -11,7 +11,7 @@ import type { ShownConversation } from './shown-conversation.ts'
 import { findRunningTurn, findUnsent, listOpenCalls, toCall } from './view.ts'
 import { isGone, type TurnFields, type VisitorClient } from './visitor-client.ts'
 
-/** Maximum number of turns with results of page tools after a message. */
+/** Maximum number of times that page tools are called after a message of the visitor. */
 const MAX_TOOL_TURNS = 8
 
 interface TurnsParts extends ChatParts {
@@ -28,7 +28,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   private toolTurns = 0
   private isContinuing = false
   private isStopWanted = false
-  /** Sends the results of page tools again. */
+  /** Sends the page tools' results again; undefined once the server has accepted them. */
   private sendResultsAgain: (() => Promise<void>) | undefined
 
   constructor(parts: TurnsParts) {
@@ -158,7 +158,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.isStopWanted = false
   }
 
-  /** Calls the page tools of an ended turn of this tab. Returns false if it calls none. */
+  /** Runs the page tools that a completed turn of this tab calls. Returns false if it runs none. */
   private runTools({ id: turnId, status }: VisitorTurn): boolean {
     const { view } = this.shown
     const calls = listOpenCalls(view.get()).filter(({ turn_id }) => turn_id === turnId)

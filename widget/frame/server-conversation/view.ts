@@ -24,7 +24,7 @@ export interface View {
   readonly turns: ReadonlyMap<string, VisitorTurn>
   /** Streamed text of turns whose items have not arrived. */
   readonly drafts: ReadonlyMap<string, string>
-  /** The turn that belongs to the newest message. */
+  /** Id of the turn that belongs to the newest message. */
   readonly newestTurnId: string | undefined
   /** The progress of this tab's calls and of overdue calls, by call id. */
   readonly calls: ReadonlyMap<string, Partial<ToolCall>>
@@ -175,7 +175,7 @@ function isQuestion({ type, author }: VisitorItem): boolean {
   return type === 'message' && author === 'visitor'
 }
 
-/** Whether the visitor can continue the answer. */
+/** Returns whether the turn ended before its answer was complete. */
 function isCut({ status }: VisitorTurn): boolean {
   return status === 'incomplete' || status === 'cancelled'
 }
@@ -184,13 +184,13 @@ export function isRunning({ status }: VisitorTurn): boolean {
   return status === 'queued' || status === 'in_progress'
 }
 
-/** Returns the turn that runs now. */
+/** Returns the running turn, if there is one. */
 export function findRunningTurn({ turns, newestTurnId = '' }: View): VisitorTurn | undefined {
   const turn = turns.get(newestTurnId)
   return turn !== undefined && isRunning(turn) ? turn : undefined
 }
 
-/** Returns the message that could not be sent. */
+/** Returns the last message that could not be sent. */
 export function findUnsent({ lines }: View): Line | undefined {
   return lines.findLast(({ sending }) => typeof sending === 'object')
 }
@@ -319,7 +319,7 @@ function toReason(reason: string | null): NonNullable<Reply['incomplete']> {
   return reason === 'max_output_tokens' || reason === 'content_filter' ? reason : 'interrupted'
 }
 
-/** A failed turn reports only a code, so this uses the status that the server sends with it elsewhere. */
+/** A failed turn reports only a code. Uses the status 429 if the server sends the code with it in error responses. */
 function toTurnFailure({ error_code }: VisitorTurn): Failure {
   const code = error_code ?? ''
   if (code === 'insufficient_quota' || code === 'rate_limit_exceeded')
@@ -328,7 +328,7 @@ function toTurnFailure({ error_code }: VisitorTurn): Failure {
   return { code: code === 'internal_error' ? 'server' : 'busy' }
 }
 
-/** Returns one round per turn; a turn that continues an unfinished answer extends its text. */
+/** Returns one round per turn; merges a turn that continues an unfinished answer into that answer's round. */
 function toRounds(view: View, lines: readonly Line[], isNewest: boolean): readonly Round[] {
   const outputs = new Map(
     lines.flatMap((line) => (line.type === 'function_call_output' ? [[line.call_id ?? '', line]] : [])),

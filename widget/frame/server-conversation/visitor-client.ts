@@ -60,7 +60,7 @@ export function createVisitorClient(apiKey: string, record: VisitorRecordStore):
     starting ??= rejectAsFailure(() => client.visitor.session.mutate({}))
       .then((session) => {
         record.change({ token: session.token })
-        // An expired token cannot be renewed, because the server would create another visitor.
+        // Renews after half of the token's lifetime. With an expired token, the server would create another visitor.
         renewAtMs = (Date.now() + session.expires_at * 1000) / 2
         return session
       })

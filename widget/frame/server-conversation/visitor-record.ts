@@ -6,7 +6,7 @@ import { createBrowserStorage, type StorageScope } from '../history/browser-stor
 export interface VisitorRecord {
   /** Proves to the server who the visitor is; absent before the first message. */
   readonly token?: string
-  /** Absent if the visitor has started a new conversation without sending a message. */
+  /** Id of the conversation that was shown last; absent if the visitor has started a new one without sending a message. */
   readonly conversation?: string
   /** The ids of conversations that continued after the visitor left them. */
   readonly unread?: readonly string[]

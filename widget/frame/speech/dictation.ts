@@ -1,6 +1,6 @@
 /** Converts the visitor's speech to text with the browser's own speech recognition. */
 
-/** The parts of the Web Speech API that this uses; TypeScript does not declare them. */
+/** The parts of the Web Speech API that dictation uses; TypeScript does not declare them. */
 interface Recognition {
   lang: string
   continuous: boolean
@@ -39,7 +39,7 @@ interface Events {
   readonly onEnd: (hasFailed: boolean) => void
 }
 
-/** Pauses and a visitor who stops are not failures. */
+/** Error codes that are not failures: the visitor was silent, or stopped the dictation. */
 const harmless: ReadonlySet<string> = new Set(['no-speech', 'aborted'])
 
 /** Starts to listen in the language with this BCP 47 tag. */

@@ -4,7 +4,7 @@ export function canReadAloud(): boolean {
   return 'speechSynthesis' in globalThis
 }
 
-/** The reading that runs now; another one ends it. */
+/** Ends the current reading; called before another one starts. */
 let endCurrent: (() => void) | undefined
 
 /**
@@ -25,7 +25,7 @@ export function readAloud(text: string, language: string, onEnd: () => void): ()
   }
 
   endCurrent = end
-  // Some browsers stop after 15 seconds of one utterance, so each sentence is one.
+  // Makes each sentence a separate utterance, because some browsers stop an utterance after 15 seconds.
   for (const [index, sentence] of sentences.entries()) {
     const utterance = new SpeechSynthesisUtterance(sentence)
     utterance.lang = language

@@ -1,4 +1,4 @@
-/** Contains the frame's texts in Arabic. */
+/** Contains the frame's Arabic strings. */
 import type { Strings } from './en.ts'
 
 export const ar: Strings = {

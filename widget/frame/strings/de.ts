@@ -1,4 +1,4 @@
-/** Contains the frame's texts in German. */
+/** Contains the frame's German strings. */
 import type { Strings } from './en.ts'
 
 export const de: Strings = {

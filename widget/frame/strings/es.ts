@@ -1,4 +1,4 @@
-/** Contains the frame's texts in Spanish. */
+/** Contains the frame's Spanish strings. */
 import type { Strings } from './en.ts'
 
 export const es: Strings = {

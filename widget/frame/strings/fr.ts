@@ -1,4 +1,4 @@
-/** Contains the frame's texts in French. */
+/** Contains the frame's French strings. */
 import type { Strings } from './en.ts'
 
 export const fr: Strings = {

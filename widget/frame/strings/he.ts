@@ -1,4 +1,4 @@
-/** Contains the frame's texts in Hebrew. */
+/** Contains the frame's Hebrew strings. */
 import type { Strings } from './en.ts'
 
 export const he: Strings = {

@@ -1,4 +1,4 @@
-/** Contains the frame's texts in Japanese. */
+/** Contains the frame's Japanese strings. */
 import type { Strings } from './en.ts'
 
 export const ja: Strings = {

@@ -1,4 +1,4 @@
-/** Contains the frame's texts in Portuguese. */
+/** Contains the frame's Portuguese strings. */
 import type { Strings } from './en.ts'
 
 export const pt: Strings = {

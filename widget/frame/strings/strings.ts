@@ -1,7 +1,7 @@
-/** Selects the texts for the visitor's language. */
+/** Loads and selects the strings for the visitor's language. */
 import { en, type Plurals, type Strings } from './en.ts'
 
-/** Loads the texts of one language, each in its own script. */
+/** Functions that load each language's strings from a separate script. */
 const loaders: Readonly<Record<string, () => Promise<Strings>>> = {
   ar: async () => (await import('./ar.ts')).ar,
   de: async () => (await import('./de.ts')).de,
@@ -28,8 +28,8 @@ export interface Language {
 const rightToLeft: ReadonlySet<string> = new Set(['ar', 'he'])
 
 /**
- * Loads the texts of the first supported language in `wanted`. Returns undefined if they are there. If they cannot be
- * loaded, the frame is in another wanted language or in English.
+ * Loads the texts of the first supported language in `wanted`. Returns undefined if they are already loaded. If loading
+ * fails, `chooseLanguage` returns another wanted language or English.
  */
 export function loadLanguage(wanted: readonly (string | undefined)[]): Promise<void> | undefined {
   const name = wanted.map(nameOf).find((one) => Object.hasOwn(loaders, one))

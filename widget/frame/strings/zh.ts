@@ -1,4 +1,4 @@
-/** Contains the frame's texts in Simplified Chinese. */
+/** Contains the frame's Simplified Chinese strings. */
 import type { Strings } from './en.ts'
 
 export const zh: Strings = {

@@ -6,7 +6,7 @@ import { checkTools } from './check-tools.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
 const CALL_MS = 29_000
-/** If the page does not respond within this time, it is treated as having no tools. */
+/** Maximum time in milliseconds for the page's response to `initialize` and `tools/list`. After a timeout, the tools that are already known stay in use. */
 const LIST_MS = 3000
 const MAX_PAGES = 8
 const noHandler = 'tools: the page has no `onToolCall` and no listener for `parley-chat-tool-call`.'

@@ -19,7 +19,7 @@ export interface ToolRunner {
   readonly answer: (calls: readonly ToolCall[], change: ChangeCall, signal: AbortSignal) => Promise<void>
   /** Records the visitor's decision about a call that needs approval. */
   readonly decide: (callId: string, decision: ToolDecision) => void
-  /** Asks again for every tool, because another conversation is shown. */
+  /** Forgets the visitor's approvals; must be called when another conversation is shown. */
   readonly forgetDecisions: () => void
 }
 

@@ -1,5 +1,5 @@
 /**
- * Defines the messages between the console and the frame of a trial (ADR 0063). Both use a second `MessagePort`, which only the
+ * Defines the messages between the console and the frame of a trial (ADR 0063). They use a second `MessagePort`, which only the
  * console offers.
  */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
@@ -22,7 +22,7 @@ export type TrialCommand =
   /** The definition has changed. */
   | { readonly type: 'agent'; readonly agent: AgentSelf }
   | { readonly type: 'tools'; readonly tools: readonly MockTool[] }
-  /** Sends a message after the first `position` messages of the user, and removes those after them. */
+  /** Sends a message after the user's first `position` messages, and removes all later messages. */
   | { readonly type: 'ask'; readonly text: string; readonly position: number }
   | { readonly type: 'stop' }
   | { readonly type: 'clear' }
@@ -33,7 +33,7 @@ export type TrialCommand =
 
 /** Messages from the frame. */
 export type TrialEvent =
-  /** The frame needs an answer of the model. */
+  /** The frame needs an answer from the model. */
   | { readonly type: 'chat'; readonly id: string; readonly body: ChatBody }
   | { readonly type: 'chat-stopped'; readonly id: string }
   | {
@@ -45,5 +45,5 @@ export type TrialEvent =
   | { readonly type: 'tool-stopped'; readonly id: string }
   /** The tester has sent a message in the frame, after `position` earlier messages. */
   | { readonly type: 'asked'; readonly text: string; readonly position: number }
-  /** The conversation has changed. Sent at the end of each change, and not for each piece of text. */
+  /** The conversation has changed. Not sent for each piece of streamed text. */
   | { readonly type: 'entries'; readonly entries: readonly Entry[] }

@@ -1,4 +1,4 @@
-/** Connects the frame to the console, which tries a definition: the console calls the model and answers tool calls. */
+/** Connects the frame of a trial to the console, which calls the model and answers tool calls (ADR 0063). */
 
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import { newId } from '../../values.ts'

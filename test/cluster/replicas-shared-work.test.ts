@@ -122,8 +122,8 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }, 'the upload is being written')
     await one.service.close()
     await writing.receives(/^HTTP\/1\.1 503 .*"ok":false/s)
-    // `waitUntil` times out before the lease would expire.
-    await waitUntil(async () => (await countConversions(gate)) === 2, 'the other replica runs ffmpeg')
+    // The poll times out before the lease would expire.
+    await expect.poll(() => countConversions(gate)).toBe(2)
     await gate.open()
     await waitForState(other, id, 'ready')
     const offset = await readOffset(other, begun)

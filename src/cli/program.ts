@@ -239,7 +239,10 @@ function addConversationsCommands(conversations: Command): void {
       .option('--tag <tag>', 'only conversations with this tag')
       .option('--rating <value>', 'only conversations with a turn that was rated up or down')
       .option('--reason <reason>', 'only conversations with this reason of a rating or of an incomplete turn')
-      .option('--status <status>', 'only conversations with a turn of this status; "unanswered" selects those whose last turn has no answer')
+      .option(
+        '--status <status>',
+        'only conversations with a turn of this status; "unanswered" selects those whose last turn has no answer',
+      )
       .option('--error <code>', 'only conversations with a turn that failed with this error code')
       .option('--tool <name>', 'only conversations with a turn that called this tool')
       .option('--model <id>', 'only conversations with a turn of this model, or provider/model')

@@ -312,7 +312,9 @@ export class Conversations {
   /** Limits the wait, because a store that is down must not keep the process running; unstored data is lost. */
   private async closeWithin(part: string, closing: Promise<unknown>): Promise<void> {
     const { log, closeMs = CLOSE_MS } = this.deps
-    await within(closeMs, closing, () => log.warn({ part }, 'the conversation store did not shut down in time'))
+    await within(closeMs, closing, () =>
+      log.warn({ part }, 'the conversation store did not shut down in time'),
+    )
   }
 
   /** Hands a turn to the writer once its row is stored. */

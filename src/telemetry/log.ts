@@ -2,7 +2,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from '../config/config.ts'
 import { withoutKeys } from '../lib/api-key.ts'
-import { createLogOutput } from './log-output.ts'
+import { createLogOutput, type LogOutput } from './log-output.ts'
 
 const MOST_CAUSES = 5
 
@@ -11,7 +11,7 @@ const secretFields = ['authorization', 'cookie', 'set-cookie', 'token', 'passwor
 
 /** Writes to standard error, because commands write their results to standard output. */
 export function createLog(config: Config): Logger {
-  return createRedactedLog(config.logLevel, listSecrets(config), createLogOutput(2))
+  return createRedactedLog(config.logLevel, listSecrets(config), shareStandardError())
 }
 
 export function createRedactedLog(
@@ -134,4 +134,12 @@ function passwordsOf(url: string): string[] {
   } catch {
     return [password]
   }
+}
+
+let standardError: LogOutput | undefined
+
+/** Returns the process's only output to standard error, because each output adds a listener to the process. */
+function shareStandardError(): LogOutput {
+  standardError ??= createLogOutput(2)
+  return standardError
 }

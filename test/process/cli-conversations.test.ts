@@ -107,6 +107,8 @@ describe('conversations list', () => {
     expect(await idsOf('--from', tomorrow)).toEqual([])
     expect(await idsOf('--to', tomorrow, '--from', '2026-01-01')).toHaveLength(3)
     expect(await idsOf('--to', '2026-01-01')).toEqual([])
+    // The end of a turn is stored shortly after its response.
+    await expect.poll(() => idsOf('--status', 'completed')).toHaveLength(3)
     expect(await idsOf('--status', 'completed', '--channel', 'api', '--agent', two)).toEqual([newest])
     expect(await idsOf('--status', 'failed')).toEqual([])
     expect(

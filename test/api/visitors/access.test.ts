@@ -285,9 +285,11 @@ describe("a visitor's data", () => {
     const db = await openConversations(app)
     const visitors = () => db.selectFrom('visitors').select(['id', 'kind']).execute()
     expect(await visitors()).toEqual([])
-    await say(one, 'Hello.')
+    const { conversation } = await say(one, 'Hello.')
     expect(await visitors()).toEqual([{ id: one.id, kind: 'anonymous' }])
-    await expect.poll(async () => (await one.visitor.conversations.query({})).data).toHaveLength(1)
+    // The end of a turn counts as activity.
+    const open = () => one.visitor.open.query({ conversation: conversation.id })
+    await expect.poll(async () => (await open()).turn?.status).toBe('completed')
     clock.advance(29 * DAY_SECONDS)
     await maintain(app)
     expect(await visitors()).toHaveLength(1)

@@ -17,6 +17,7 @@ import {
   withoutNulls,
 } from './definition-parts.ts'
 import { AgentTheme } from './theme.ts'
+import { AgentVisitors } from './visitor-rules.ts'
 
 const longestLabel = 200
 
@@ -119,7 +120,7 @@ const AgentEmbed = mappingOf(
   ),
 )
 
-/** Ignores unknown keys, except under `attachments`, `conversations` and `embed.theme`; the stored text still contains them. */
+/** Ignores unknown keys, except under `attachments`, `conversations`, `embed.theme` and `visitors`; the stored text still contains them. */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,
@@ -136,6 +137,7 @@ export const AgentDefinition = mappingOf(
     embed: AgentEmbed.optional(),
     attachments: AgentAttachments.optional(),
     conversations: AgentConversations.optional(),
+    visitors: AgentVisitors.optional(),
   }),
 )
 

@@ -1,8 +1,8 @@
 /** Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
-import type { WebhookTable } from './conversations/webhook-tables.ts'
+import type { VisitorSecretTable, WebhookTable } from './conversations/webhook-tables.ts'
 
-export type { WebhookTable } from './conversations/webhook-tables.ts'
+export type { VisitorSecretTable, WebhookTable } from './conversations/webhook-tables.ts'
 
 export interface ParentKeyTable {
   /** The key's public part, 12 base62 characters. It identifies the tenant. */
@@ -354,6 +354,7 @@ export interface Tables {
   audit_events: AuditEventTable
   providers: ProviderTable
   webhooks: WebhookTable
+  visitor_secrets: VisitorSecretTable
   installation: InstallationTable
   rate_windows: RateWindowTable
   stream_slots: StreamSlotTable
@@ -380,6 +381,7 @@ export const tableOwners = {
   files: 'files',
   providers: 'models',
   webhooks: 'webhooks',
+  visitor_secrets: 'visitors',
   artifacts: 'artifacts',
   artifact_endings: 'artifacts',
   jobs: 'artifacts',

@@ -16,7 +16,7 @@ import { type AgentCaller, type CallContext, type Caller, EventStream } from '..
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
-import { assertNotErased, findOwnConversation, findShowsNames } from './visitors.ts'
+import { findOwnConversation, findShowsNames } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -67,7 +67,6 @@ export async function streamWaiting(
 async function findVisitor(context: Context, id: string) {
   if (context.caller.kind === 'parent') return assertOwned(context, id)
   const own = context as CallContext<AgentCaller, Dependencies>
-  await assertNotErased(own)
   await findOwnConversation(own, id)
   return { showsNames: await findShowsNames(own) }
 }

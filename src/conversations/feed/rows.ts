@@ -1,30 +1,36 @@
 /** Reads and writes rows for visitors, and reads the rows from which feeds are built. */
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
-/** Creates an anonymous visitor's row on their first turn, and updates the time of their last turn. */
+/** Creates a visitor's row on their first turn, and updates it on each further turn. */
 export async function recordVisitor(
   db: ConversationDb,
-  { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
-  id: string,
+  tenantId: string,
+  { id, kind, issuer, subject, email, name, claims }: CallVisitor,
   nowSeconds: number,
 ): Promise<void> {
+  const stated = { email, name, claims: JSON.stringify(claims) }
   await db
     .insertInto('visitors')
     .values({
-      id,
-      tenant: tenantId,
-      kind: 'anonymous',
-      issuer: agentId,
-      subject: id,
-      email: null,
-      name: null,
-      created_at: nowSeconds,
-      seen_at: nowSeconds,
+      ...{ id, tenant: tenantId, kind, issuer, subject, ...stated },
+      ...{ created_at: nowSeconds, seen_at: nowSeconds },
     })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant: tenantId, seen_at: nowSeconds }))
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet((eb) => ({
+        tenant: tenantId,
+        seen_at: nowSeconds,
+        ...(kind === 'verified' && stated),
+        // A parent key states only some of the fields.
+        ...(kind === 'named' && {
+          email: eb.fn.coalesce('excluded.email', 'visitors.email'),
+          name: eb.fn.coalesce('excluded.name', 'visitors.name'),
+        }),
+      })),
+    )
     .execute()
 }
 

@@ -1,4 +1,4 @@
-/** Defines the table of webhooks, which is in the main database. Times are Unix seconds. */
+/** Defines the tables of webhooks and visitor secrets, which are in the main database. Times are Unix seconds. */
 
 export interface WebhookTable {
   id: string
@@ -21,4 +21,14 @@ export interface WebhookTable {
   failing_since: number | null
   created_at: number
   updated_at: number
+}
+
+export interface VisitorSecretTable {
+  agent_id: string
+  /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
+  secret_sealed: string
+  /** The secret before the last rotation, which is also valid until `previous_until`. */
+  previous_sealed: string | null
+  previous_until: number | null
+  created_at: number
 }

@@ -13,10 +13,13 @@ export class CountReporter implements Reporter {
   /** The counts if the run does not end; an unfinished run has failed. */
   #counts: TestCounts = { passed: 0, failed: 1, skipped: 0 }
 
+  #failed: readonly string[] = []
+
   #flaky: readonly string[] = []
 
   onInit(): void {
     process.once('exit', () => {
+      for (const name of this.#failed) process.stdout.write(`failed: ${name}\n`)
       for (const name of this.#flaky) process.stdout.write(`passed only when repeated: ${name}\n`)
       process.stdout.write(renderCounts(this.#counts))
     })
@@ -28,6 +31,10 @@ export class CountReporter implements Reporter {
     reason: TestRunEndReason,
   ): void {
     this.#counts = countTests(modules, unhandledErrors.length, reason)
+    this.#failed = [
+      ...modules.flatMap((module) => listFailed(module)),
+      ...unhandledErrors.map((error) => `outside of tests: ${firstLine(error.message)}`),
+    ]
     this.#flaky = modules.flatMap((module) => listFlaky(module))
   }
 }
@@ -49,6 +56,25 @@ export function countTests(
     failed: reason === 'passed' ? failed : Math.max(failed, 1),
     skipped: states.filter((state) => state === 'skipped' || state === 'pending').length,
   }
+}
+
+/** Lists the files, groups and tests that failed, each with the first line of its first error. */
+function listFailed(module: TestModule): string[] {
+  const suites = [module, ...module.children.allSuites()].map((suite) => ({
+    name: suite.type === 'module' ? 'the file' : suite.fullName,
+    errors: suite.errors(),
+  }))
+  const tests = [...module.children.allTests('failed')].map((test) => ({
+    name: test.fullName,
+    errors: test.result().errors ?? [],
+  }))
+  return [...suites, ...tests]
+    .filter(({ errors }) => errors.length > 0)
+    .map(({ name, errors }) => `${module.relativeModuleId} > ${name}: ${firstLine(errors[0]?.message)}`)
+}
+
+function firstLine(text = ''): string {
+  return text.split('\n', 1)[0] ?? ''
 }
 
 /** Lists the tests that passed only after a retry. */

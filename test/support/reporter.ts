@@ -33,7 +33,7 @@ export class CountReporter implements Reporter {
     this.#counts = countTests(modules, unhandledErrors.length, reason)
     this.#failed = [
       ...modules.flatMap((module) => listFailed(module)),
-      ...unhandledErrors.map((error) => `outside of tests: ${firstLine(error.message)}`),
+      ...unhandledErrors.map((error) => `outside of tests: ${shorten(error.message)}`),
     ]
     this.#flaky = modules.flatMap((module) => listFlaky(module))
   }
@@ -58,7 +58,7 @@ export function countTests(
   }
 }
 
-/** Lists the files, groups and tests that failed, each with the first line of its first error. */
+/** Lists the files, groups and tests that failed, each with the begin of its first error. */
 function listFailed(module: TestModule): string[] {
   const suites = [module, ...module.children.allSuites()].map((suite) => ({
     name: suite.type === 'module' ? 'the file' : suite.fullName,
@@ -70,18 +70,22 @@ function listFailed(module: TestModule): string[] {
   }))
   return [...suites, ...tests]
     .filter(({ errors }) => errors.length > 0)
-    .map(({ name, errors }) => `${module.relativeModuleId} > ${name}: ${firstLine(errors[0]?.message)}`)
+    .map(({ name, errors }) => `${module.relativeModuleId} > ${name}: ${shorten(errors[0]?.message)}`)
 }
 
-function firstLine(text = ''): string {
-  return text.split('\n', 1)[0] ?? ''
+/** Makes one line of a message; its begin is enough for the seed of a property test. */
+function shorten(message = ''): string {
+  return message.replace(/\s+/g, ' ').slice(0, 300)
 }
 
-/** Lists the tests that passed only after a retry. */
+/** Lists the tests that passed only after a retry, each with the begin of its first error. */
 function listFlaky(module: TestModule): string[] {
   return [...module.children.allTests()]
     .filter((test) => test.diagnostic()?.flaky === true)
-    .map((test) => `${module.relativeModuleId} > ${test.fullName}`)
+    .map(
+      (test) =>
+        `${module.relativeModuleId} > ${test.fullName}: ${shorten(test.result().errors?.[0]?.message)}`,
+    )
 }
 
 /** Renders the counts, such as `12 passed, 0 failed, 3 skipped`; the last part is omitted if it is 0. */

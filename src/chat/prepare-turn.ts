@@ -1,4 +1,7 @@
-/** Prepares one turn of a conversation: selects the agent, models and tools, and builds the request for the model. */
+/**
+ * Prepares one turn of a conversation: selects the agent, models and tools, and builds the request for the
+ * model.
+ */
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import {
   type AgentDefinition,
@@ -229,7 +232,9 @@ function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): Tra
 
 type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
 
-/** The parts of a request that depend only on the agent and the server's tools, so that they can be cached. */
+/**
+ * The parts of a request that depend only on the agent and the server's tools, so that they can be cached.
+ */
 interface Persona {
   readonly serverTools: readonly ServerTool[]
   readonly system: ChatMessage

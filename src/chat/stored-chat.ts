@@ -273,7 +273,10 @@ export function readIdempotency(context: Context, request: object): Idempotency 
   }
 }
 
-/** Returns the turn of an earlier request with the same key. `field` names the key in the error. @throws ServiceError `idempotency_key_reused` */
+/**
+ * Returns the turn of an earlier request with the same key. `field` names the key in the error. @throws
+ * ServiceError `idempotency_key_reused`
+ */
 export async function findEarlier(
   { deps, caller }: Context,
   { digest, requestDigest }: Idempotency,
@@ -311,7 +314,8 @@ export async function startOrJoin(
   for (;;) {
     try {
       const started = await conversations.keyedStarts.run(idempotency.digest, start)
-      // Nothing is found if the concurrent turn failed before its first event; its key is free again, so this retries.
+      // Nothing is found if the concurrent turn failed before its first event; its key is free again, so this
+      // retries.
       const found = started ?? (await findEarlier(context, idempotency, field))
       if (found !== undefined) return found
     } catch (error) {

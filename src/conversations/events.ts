@@ -32,8 +32,8 @@ export function parseEventId(text: string): EventId | undefined {
 /**
  * Renders the events after number `after` as a chat stream with ids, which count from 0. Without a
  * capability, the events have no ids. Waits for the capability before it reads.
- * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was
- * stopped
+ * @throws ServiceError `event_not_kept` if the event `after` is not stored, or `stream_interrupted` after the
+ * last event of an interrupted answer
  */
 export async function* toChatStream(
   batches: AsyncIterable<readonly LogRun[]>,

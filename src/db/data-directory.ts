@@ -36,8 +36,8 @@ export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
 }
 
 /**
- * Call this if the database is empty or missing. Rejects a data directory with other files, because the sweeper
- * would delete them as orphans (ADR 0040). @throws StartupError
+ * Call this if the database is empty or missing. Rejects a data directory with other files, because the
+ * sweeper would delete them as orphans (ADR 0040). @throws StartupError
  */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))

@@ -41,7 +41,10 @@ export function isPdf({ mediaType, base64 }: DataUrl): boolean {
   return mediaType === 'application/pdf' && headOf(base64).startsWith('%PDF-')
 }
 
-/** Returns false if the text contains an ASCII control character other than tab, line feed, form feed and carriage return. */
+/**
+ * Returns false if the text contains an ASCII control character other than tab, line feed, form feed and
+ * carriage return.
+ */
 export function isText(text: string): boolean {
   return !/[^\P{Cc}\t\n\f\r\u0080-\u009F]/u.test(text)
 }

@@ -1,10 +1,10 @@
-/** Reads and writes rows for visitors, and reads the rows from which feeds are built. */
+/** Stores visitors, and reads the conversations, turns and items that feeds and visitors show. */
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
-/** Creates an anonymous visitor's row on their first turn, and updates the time of their last turn. */
+/** Creates the row of an anonymous visitor, or updates the time of the visitor's last activity. */
 export async function recordVisitor(
   db: ConversationDb,
   { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
@@ -30,7 +30,6 @@ export async function recordVisitor(
 
 export type VisitorRow = Pick<Selectable<VisitorTable>, 'id' | 'kind' | 'subject' | 'name'>
 
-/** Returns visitors by id. */
 export async function listVisitors(
   db: ConversationDb,
   ids: readonly string[],
@@ -111,7 +110,7 @@ export function findTurnFrom(
     .executeTakeFirst()
 }
 
-/** Returns items in order, after a position and up to another. */
+/** Lists the items after the position `after`, up to and including `upTo`. */
 export function listItemsBetween(
   db: ConversationDb,
   conversationId: string,
@@ -144,8 +143,8 @@ export async function findLastPosition(
 }
 
 /**
- * Returns the position of the last item before the next turn: of the turn, or of an item that was added after it
- * outside of a turn.
+ * Returns the position of the last item before the next turn: the last item of this turn, or a later one
+ * without a turn.
  */
 export async function findLastBeforeNext(db: ConversationDb, turn: TurnRow): Promise<number> {
   const { conversation_id: conversationId } = turn

@@ -77,7 +77,10 @@ async function findUsable(
   return conversation
 }
 
-/** Records the change first, because with SQLite the audit log is in another file. */
+/**
+ * Records the change before it happens, because with SQLite the audit log is in another file and cannot share
+ * a transaction with it.
+ */
 async function audit(context: Context, action: AuditEvent['action'], row: ConversationRow): Promise<void> {
   await recordAudit(context.deps, actorOf(context), {
     action,

@@ -21,10 +21,15 @@ const BATCH = 200
 /** Pause between batches, so that running turns can be stored. */
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
-/** Lifetime of a visitor's token, after which a visitor without conversations is deleted. */
+/**
+ * Lifetime of a visitor's token. An anonymous visitor without conversations is deleted this long after the
+ * last activity.
+ */
 const VISITOR_SECONDS = 30 * DAY_SECONDS
 
-/** The tenant of an agent and its retention time; undefined if it no longer stores conversations. */
+/**
+ * An agent's tenant and retention time. The time is undefined if the agent no longer stores conversations.
+ */
 export interface AgentRetention {
   readonly tenantId: string
   readonly keepSeconds: number | undefined
@@ -109,7 +114,7 @@ export async function maintainConversations(
   if (conversations > 0) deps.onDeleted?.()
   if (expired.size > 0) await deps.onExpired?.(expired)
   await deps.data.dropDeleted()
-  // Runs even if nothing was deleted, because the log may contain rows that were deleted earlier.
+  // Runs even if nothing was deleted, because the write-ahead log may contain rows that were deleted earlier.
   await database.scrub()
   await database.vacuum(conversations + eventLogs > 0, signal)
   return { conversations, eventLogs, idempotencyKeys }
@@ -190,7 +195,7 @@ async function applyAgents(
     const agents = await findAgentRetention(page.map(({ agent_id }) => agent_id))
     for (const { tenant, agent_id: agentId } of page) {
       const agent = agents.get(agentId)
-      // The database may be older than the conversations, for example after a restore (ADR 0052).
+      // The main database may be older than the conversations, for example after a restore (ADR 0052).
       if (agent === undefined) continue
       if (agent === 'deleted') {
         deleted += await batches.delete({ tenant, agentId })

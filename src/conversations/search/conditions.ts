@@ -51,7 +51,7 @@ export function matchesText(db: ConversationDb, terms: readonly SearchTerm[]): E
   )}`
 }
 
-/** Conditions that the index cannot check, because it does not store the order of words. */
+/** Returns the conditions for phrases and excluded terms, which the index cannot check. */
 function rest(db: ConversationDb, terms: readonly SearchTerm[]): Expression<unknown> {
   const unchecked = terms.filter(({ words, isExcluded }) => isExcluded || words.length > 1)
   return unchecked.length === 0 ? sql`true` : matchesText(db, unchecked)

@@ -1,4 +1,6 @@
-/** Adds the items of conversations to the search index. Their rows in the index are deleted with the items. */
+/**
+ * Adds the items of conversations to the search index. Their rows in the index are deleted with the items.
+ */
 import { type ConversationDb, insertRow, prepare } from '../../db/open.ts'
 import { toShownItem } from '../feed/render.ts'
 import type { ItemRow } from '../item-store.ts'
@@ -32,7 +34,9 @@ export async function indexItemsFrom(
   await insertTexts(trx, rows)
 }
 
-/** Indexes all items again, a few in each transaction, and calls `onProgress` with the number of items so far. */
+/**
+ * Indexes all items again, a few in each transaction, and calls `onProgress` with the number of items so far.
+ */
 export async function rebuildIndex(
   write: ConversationDb,
   onProgress: (items: number) => void = () => {},
@@ -85,7 +89,7 @@ async function insertTexts(trx: ConversationDb, rows: readonly ItemRow[]): Promi
   return count
 }
 
-/** Whether an item comes from a person or the model, rather than from the page, a tool or the service. */
+/** Whether an item is a message of the user or the assistant that the service did not write. */
 function isSaid({ type, role, author }: ItemRow): boolean {
   return type === 'message' && (role === 'user' || role === 'assistant') && author !== 'service'
 }

@@ -1,4 +1,7 @@
-/** Creates the tables of stored conversations, in a separate file for SQLite and in the same database for PostgreSQL. */
+/**
+ * Creates the tables of stored conversations, in a separate file for SQLite and in the same database for
+ * PostgreSQL.
+ */
 import { type Kysely, type Migration, PostgresAdapter, sql } from 'kysely'
 
 async function createTables(db: Kysely<unknown>): Promise<void> {
@@ -222,7 +225,9 @@ async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<v
     insert into item_search (item_search, rowid, text) values ('delete', old.n, old.text); end`.execute(db)
 }
 
-/** Creates the search index and the tables for ratings, tags and notes, and adds columns to items and turns. */
+/**
+ * Creates the search index and the tables for ratings, tags and notes, and adds columns to items and turns.
+ */
 async function createLog(db: Kysely<unknown>): Promise<void> {
   await createSearch(db, db.getExecutor().adapter instanceof PostgresAdapter)
   await createRatings(db)
@@ -309,7 +314,10 @@ async function addHandover(db: Kysely<unknown>): Promise<void> {
   )
 }
 
-/** Lists erased visitors. Without a foreign key, because the rows remain as receipts; they contain no personal data. */
+/**
+ * Lists erased visitors. Without a foreign key, because the rows remain as receipts; they contain no personal
+ * data.
+ */
 async function createErasures(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('erasures')

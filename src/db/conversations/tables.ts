@@ -1,4 +1,7 @@
-/** Defines the tables of stored conversations. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
+/**
+ * Defines the tables of stored conversations. Booleans are 0 or 1, times are Unix seconds, and JSON is stored
+ * as text.
+ */
 import type { Generated, Kysely } from 'kysely'
 
 export interface ConversationTable {
@@ -203,7 +206,9 @@ export interface WebhookDeliveryTable {
   state: 'pending' | 'delivered' | 'failed'
   /** The number of attempts since the delivery was created or last retried. */
   attempt: Generated<number>
-  /** When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending. */
+  /**
+   * When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending.
+   */
   next_at: number | null
   /** Grows with each claim, so that a process that was slow does not overwrite the result of another. */
   fence: Generated<number>

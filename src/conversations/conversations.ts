@@ -265,7 +265,6 @@ export class Conversations {
     return this.storeHealth.check()
   }
 
-  /** The state of this process, for its metrics. */
   readState() {
     const waiting = { events: 0, bytes: 0 }
     for (const { log } of this.running.values()) {

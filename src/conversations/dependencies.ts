@@ -22,7 +22,6 @@ export interface Dependencies {
   readonly metrics: ConversationMetrics
   /** Reports changes to webhooks; undefined without webhooks. */
   readonly webhooks?: EventPublisher
-  /** Derives the capabilities in event ids. */
   readonly capabilityKey: Buffer
   /** Returns unique microseconds since the epoch. */
   readonly nextPosition: () => number

@@ -82,7 +82,6 @@ function isInterruption(run: LogRun): boolean {
 
 /** Adds ids to events, and joins the events of a batch, because each write to a client is expensive. */
 class EventNumbering {
-  /** The number of the next event. */
   number = 0
   private readonly prefix: string | undefined
   private readonly after: number

@@ -17,7 +17,6 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   readonly isForVisitor: boolean
   /** Whether later turns send the item to the model; true by default. */
   readonly isForModel?: boolean
-  /** The name of the person who wrote the item. */
   readonly authorName?: string | null
   /** Id that the client chose to identify a repeated request; unique in the conversation. */
   readonly clientId?: string
@@ -133,7 +132,6 @@ export async function insertTurnData(
     .execute()
 }
 
-/** An item without its content. */
 export type ItemHead = Pick<ItemRow, 'n' | 'turn_id' | 'position' | 'type' | 'status' | 'for_model' | 'bytes'>
 
 function selectHeads(db: ConversationDb) {

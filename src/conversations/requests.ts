@@ -133,7 +133,6 @@ export async function updateConversation(
   return getConversation(deps, tenantId, id)
 }
 
-/** Cancels the running turns of a conversation, then deletes it with its turns, items and events. */
 export async function deleteConversation(
   deps: OperationsDependencies,
   actor: Actor,

@@ -14,7 +14,6 @@ import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segme
 export type ConversationRow = Selectable<ConversationTable>
 export type TurnRow = Selectable<TurnTable>
 
-/** Consecutive entries of a turn. */
 export interface TurnSegment {
   readonly turnId: string
   /** The number of the first entry. */
@@ -351,7 +350,6 @@ export async function requestCancel(db: ConversationDb, turnId: string): Promise
     .execute()
 }
 
-/** Counts one resumption of a turn's stream. */
 export async function countResume({ storage }: ResumedStore, turnId: string): Promise<void> {
   const { write } = await storage.open()
   await write

@@ -35,7 +35,6 @@ export function toEndEntry(end: Omit<LoggedEnd, 'type'>): LogEntry {
   return { kind: 'step', bytes: Buffer.from(JSON.stringify({ type: 'ended', ...end })) }
 }
 
-/** Returns the turn's end if the entry contains it. */
 export function endOf({ kind, bytes }: LogEntry): LoggedEnd | undefined {
   const step: LoggedStep | LoggedEnd | undefined = kind === 'step' ? JSON.parse(bytes.toString()) : undefined
   return step?.type === 'ended' ? step : undefined

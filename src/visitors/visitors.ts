@@ -205,10 +205,13 @@ export async function assertAllowed(context: Context, what: 'list' | 'delete' | 
 
 export function renderConversation(row: ConversationRow): VisitorConversation {
   const { id, title, last_at, created_at, turns, mode } = row
-  return { id, title, last_at, created_at, turns, mode /**
+  return { id, title, last_at, created_at, turns, mode }
+}
+
+/**
  * Returns the position of the last item that a reader has before the next turn, or before the output of a
  * running one.
- */e. */
+ */
 async function findLastStored(
   read: ConversationDb,
   conversation: ConversationRow,

@@ -5,7 +5,6 @@ import { ratingReasons } from '../ratings/schema.ts'
 import type { SearchTerm } from '../search/query.ts'
 import type { ConversationRow, TurnRow } from '../store.ts'
 
-/** Why a turn is incomplete. */
 export const turnReasons = ['max_output_tokens', 'content_filter', 'interrupted'] as const
 export const turnStatuses = [
   'queued',

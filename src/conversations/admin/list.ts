@@ -11,7 +11,6 @@ export type { ConversationFilter } from './filters.ts'
  */
 const CONVERSATIONS_AT_ONCE = 500
 
-/** Lists a page of conversations by creation time. */
 export async function listAnyConversations(
   db: ConversationDb,
   filter: ConversationFilter,

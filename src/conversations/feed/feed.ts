@@ -145,7 +145,6 @@ class Reading {
     yield { id: renderCursor(this.at), event: 'conversation.turn.started', data }
   }
 
-  /** Follows the current turn to its end. */
   private async *finish(): AsyncGenerator<FeedEvent, void, void> {
     const { conversations, conversationId, signal } = this.followed
     let turn = await findTurnFrom(this.db, conversationId, this.at.turn)

@@ -28,7 +28,6 @@ export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
   readonly output?: string
 }
 
-/** An attachment without its data. */
 export interface ShownAttachment {
   readonly type: 'image' | 'pdf' | 'text'
   readonly name: string | null
@@ -72,7 +71,6 @@ export function toVisitorItem(row: ItemRow, showsNames: boolean): ShownItem {
 export interface ShownMode {
   readonly mode: ModeEntry['mode']
   readonly since: number
-  /** The name of the person who answers. */
   readonly name: string | null
   readonly assignee?: string | null
   readonly reason?: string | null
@@ -99,7 +97,6 @@ function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
   }
 }
 
-/** Separates attached files from the message's text. */
 function renderMessage(content: unknown) {
   if (!Array.isArray(content)) return { text: textOf(content, '\n') }
   const attachments = content.flatMap((part, index) => toAttachment(part, index) ?? [])

@@ -43,7 +43,6 @@ export async function listVisitors(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Identifies the conversations of a visitor. */
 export interface VisitorKey {
   readonly tenantId: string
   readonly agentId: string
@@ -67,7 +66,6 @@ export function findVisitorConversation(
   return ofVisitor(db, visitor).where('id', '=', id).executeTakeFirst()
 }
 
-/** Lists a visitor's conversations, latest activity first. */
 export function listVisitorConversations(
   db: ConversationDb,
   visitor: VisitorKey,
@@ -167,7 +165,6 @@ export async function findLastBeforeNext(db: ConversationDb, turn: TurnRow): Pro
   return outside?.last ?? last
 }
 
-/** Returns the position of the last item of a conversation. */
 export async function findLastItem(db: ConversationDb, conversationId: string): Promise<number> {
   const row = await db
     .selectFrom('conversations')
@@ -177,7 +174,6 @@ export async function findLastItem(db: ConversationDb, conversationId: string): 
   return row?.items ?? 0
 }
 
-/** Selects the items that a visitor may see. */
 function visibleItems(db: ConversationDb, conversationId: string) {
   return db
     .selectFrom('items')
@@ -215,7 +211,6 @@ export async function listNewestVisible(
   return rows.reverse()
 }
 
-/** Finds the item that a client added with this client id. */
 export function findClientItem(
   db: ConversationDb,
   conversationId: string,
@@ -229,7 +224,6 @@ export function findClientItem(
     .executeTakeFirst()
 }
 
-/** Finds the item of a turn that has a client id. */
 export function findClientItemOfTurn(db: ConversationDb, turnId: string): Promise<ItemRow | undefined> {
   return db
     .selectFrom('items')

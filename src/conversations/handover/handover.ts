@@ -45,7 +45,6 @@ type HandoverDependencies = Pick<
   readonly notify: (id: string) => void
 }
 
-/** A change of the mode, with the messages that it adds. */
 interface Change {
   readonly from: readonly Mode[]
   readonly to: Mode

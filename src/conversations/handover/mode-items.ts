@@ -8,7 +8,6 @@ const MARK = '[Sent by the service, not by the user]'
 
 export type Mode = ConversationRow['mode']
 
-/** A change of who answers. */
 export interface ModeEntry {
   readonly mode: Mode
   /** Unix seconds. */

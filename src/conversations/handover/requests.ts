@@ -36,7 +36,6 @@ export async function handBack(
   return render(context, await context.deps.conversations.handover.handBack(placeOf(context, input)))
 }
 
-/** Stores a person's message, and takes the conversation over first if no person answers it. */
 export async function sendMessage(
   context: Context,
   input: {

@@ -47,7 +47,6 @@ export const HandoverBody = HandoverInput.omit({ conversation_id: true }).meta({
 export const TakeoverBody = TakeoverInput.omit({ conversation_id: true }).meta({ id: 'ConversationTakeover' })
 export const MessageBody = MessageInput.omit({ conversation_id: true }).meta({ id: 'ConversationMessage' })
 
-/** A conversation, and who answers it. */
 export const ConversationMode = ConversationObject.extend({
   mode: Mode,
   assignee: z
@@ -74,7 +73,6 @@ const WaitingConversation = z.strictObject({
   since: z.int().meta({ description: 'Unix seconds at which the visitor started to wait.' }),
 })
 
-/** The conversations that wait for a person. */
 export const Waiting = z.strictObject({
   count: z.int(),
   conversations: z

@@ -9,7 +9,6 @@ export interface NewData {
   readonly bytes: number
 }
 
-/** The conversation and the turn of new rows. */
 export interface DataPlace {
   readonly conversationId: string
   readonly turnId: string | null

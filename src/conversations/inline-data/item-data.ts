@@ -18,7 +18,6 @@ import { MAX_INLINE_LENGTH, mapData } from './inline-data.ts'
 const MARK = 'parley-data:'
 const DROPPED_AT_ONCE = 100
 
-/** A tool's result that is stored as a blob. */
 export interface StoredResult {
   /** Replaces the result in the item. */
   readonly mark: string
@@ -106,7 +105,6 @@ export class ItemData {
     )
   }
 
-  /** Returns the items with their data. */
   async restoreItems<Item extends { readonly id: string }>(items: readonly Item[]): Promise<Item[]> {
     const marked = items.filter((item) => namesIn(item).length > 0)
     if (marked.length === 0) return [...items]
@@ -114,7 +112,6 @@ export class ItemData {
     return items.map((item) => mapData(item, (text) => texts.get(`${item.id}:${nameIn(text)}`) ?? text))
   }
 
-  /** Returns which of `names` belong to items. */
   async listOwned(names: readonly string[]): Promise<ReadonlySet<string>> {
     const opened = await this.deps.storage.find()
     return opened === undefined ? new Set() : listDataBlobs(opened.read, names)

@@ -89,7 +89,6 @@ export async function claimErasure(
   return numUpdatedRows > 0n
 }
 
-/** Lists up to `limit` conversations of a visitor. */
 export async function listConversationIds(
   db: ConversationDb,
   { tenant, visitor_id }: Pick<ErasureRow, 'tenant' | 'visitor_id'>,

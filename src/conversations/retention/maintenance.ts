@@ -44,7 +44,6 @@ export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'l
   readonly storage: ConversationStorage
   readonly data: ItemData
   readonly findAgentRetention: FindAgentRetention
-  /** Called after conversations have been deleted. */
   readonly onDeleted?: () => void
   /** Called after a run with the number of expired conversations that it deleted, by tenant. */
   readonly onExpired?: (counts: ReadonlyMap<string, number>) => Promise<void>
@@ -120,7 +119,6 @@ export async function maintainConversations(
   return { conversations, eventLogs, idempotencyKeys }
 }
 
-/** Deletes all conversations of an agent. */
 export async function deleteAgentConversations(
   database: ConversationDatabase,
   { data, ...deps }: BatchDependencies & { readonly data: ItemData },
@@ -146,7 +144,6 @@ class Batches {
     this.signal = signal
   }
 
-  /** Deletes the conversations of a deleted agent. */
   async delete(doomed: Doomed): Promise<number> {
     const deletion = await prepareDeletion(this.deps.webhooks, 'agent_deleted')
     return this.run(async (trx) => (await deleteConversations(trx, doomed, BATCH, deletion)).length)

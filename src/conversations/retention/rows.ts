@@ -41,7 +41,6 @@ export async function deleteConversations(
   return rows.map(({ tenant }) => tenant)
 }
 
-/** Deletes conversations in one transaction. */
 export async function deleteNow(
   write: ConversationDb,
   ids: readonly string[],
@@ -50,7 +49,6 @@ export async function deleteNow(
   await write.transaction().execute((trx) => deleteConversationRows(trx, ids, deletion))
 }
 
-/** Deletes conversations with all rows that belong to them. */
 export async function deleteConversationRows(
   db: ConversationDb,
   ids: readonly string[],

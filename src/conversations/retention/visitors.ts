@@ -25,7 +25,6 @@ export function findVisitor(
   return query.executeTakeFirst()
 }
 
-/** Lists visitors, last seen first. */
 export function listVisitorRows(
   db: ConversationDb,
   { tenantId, subject, email, q }: VisitorFilter,

@@ -13,9 +13,7 @@ export function isPostgres(db: ConversationDb): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter
 }
 
-/** The condition that finds the conversations of a search. */
 export interface SearchPlan {
-  /** A condition on `conversations`. */
   readonly condition: Expression<SqlBool>
   /**
    * Whether the condition compares the text of each conversation; if so, it must be applied to only a few at

@@ -12,7 +12,6 @@ const selectMessagesOfTurn = prepare<{ readonly turnId: string }, ItemRow>((db, 
   db.selectFrom('items').selectAll().where('turn_id', '=', param('turnId')).where('type', '=', 'message'),
 )
 
-/** Indexes the input and the output of a turn. */
 export async function indexTurn(trx: ConversationDb, turnId: string): Promise<void> {
   const { rows } = await selectMessagesOfTurn(trx, { turnId })
   await insertTexts(trx, rows)

@@ -45,7 +45,6 @@ export interface LogEvents {
   onAppend(isLarge: boolean): void
 }
 
-/** The position of a reader. */
 export interface Cursor {
   /** The number of the next entry. */
   next: number
@@ -82,7 +81,6 @@ export class TurnLog {
   private encoder = new SegmentEncoder()
   private encoderBytes = 0
   private encoderData: NewData[] = []
-  /** The number of entries that are stored. */
   private stored = 0
   private waitingBytes = 0
   private readonly cursors = new Set<Cursor>()

@@ -111,7 +111,6 @@ interface ChangedTurn {
   readonly turnId: string
   /** The entries that are not yet stored. */
   readonly segments: readonly LogSegment[]
-  /** Set if the turn has ended. */
   readonly end: StoredEnd | undefined
 }
 

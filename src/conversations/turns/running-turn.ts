@@ -17,7 +17,6 @@ import {
 } from './segments.ts'
 import { ToolDataFilter } from './tool-data.ts'
 
-/** Receives a turn's progress. */
 export interface TurnReports {
   /** Called when a model has begun to answer. */
   begun(route: TurnRoute): void
@@ -85,7 +84,6 @@ const stopMessages: Readonly<Record<StopReason, string>> = {
   shutdown: 'The server is shutting down.',
 }
 
-/** The model that answered. */
 export interface TurnRoute {
   readonly provider: string
   readonly model: string
@@ -221,7 +219,6 @@ export class RunningTurn {
     }
   }
 
-  /** Returns the entries so far. */
   async readSoFar(): Promise<readonly LogRun[]> {
     const { log } = this
     const runs: LogRun[] = []

@@ -53,7 +53,6 @@ export function toRun({ kind, bytes }: LogEntry): LogRun {
   return { kind, bytes, ends: [bytes.length] }
 }
 
-/** Joins entries of one kind into a run. */
 export function joinEntries(kind: LogKind, entries: readonly Uint8Array[]): LogRun {
   let end = 0
   const ends = entries.map(({ length }) => {

@@ -22,7 +22,6 @@ export class ToolDataFilter {
   /** The calls whose arguments have begun. */
   private readonly begun = new Set<string>()
 
-  /** Returns the entries as they are stored. */
   apply(run: LogRun): LogRun {
     const entries = [...entriesOf(run)]
     const texts = entries.map((entry) => this.rewrite(entry))

@@ -30,9 +30,7 @@ interface WriterDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly flushMs: number
-  /** Identifies this process. */
   readonly owner: string
-  /** Called with the turns of each commit. */
   readonly onStored: (turnIds: readonly string[]) => void
   /** Called with the duration of each commit in milliseconds. */
   readonly onFlushed: (durationMs: number) => void

@@ -170,7 +170,6 @@ export function mayRead(
 
 type Owned = Pick<TurnRow, 'agent_id' | 'visitor_id' | 'created_at'>
 
-/** Sets the headers that identify a stored turn. */
 export function nameTurn(context: Context, turnId: string, conversationId: string): void {
   context.setHeader('X-Parley-Stored', 'true')
   context.setHeader('X-Parley-Turn', turnId)
@@ -287,7 +286,7 @@ export async function findEarlier(
   if (turn.request_digest === requestDigest) return turn
   throw new ServiceError(
     'idempotency_key_reused',
-    `${field}: was used for a different request within the last 24 hours; send a new one`,
+    `${field}: was used for a different request within the last 24 hours; send a new value`,
     { param: field },
   )
 }

@@ -1,6 +1,5 @@
 /** Recognizes the type of an attachment by its content. */
 
-/** The parts of a base64 data URL. */
 export interface DataUrl {
   readonly mediaType: string
   readonly base64: string

@@ -24,7 +24,7 @@ export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly needs?: 'user' | 'administrator'
   /** The error for a valid key of the wrong kind; `insufficient_permissions` by default. */
   readonly wrongKind?: 'invalid_api_key'
-  /** Exempts calls from their key's rate limits. */
+  /** Exempts calls from their key's rate limits, except calls with upload tokens. */
   readonly isUncounted?: true
   /** Accepts agent keys without a valid visitor token, also if the agent requires identified visitors. */
   readonly acceptsAnyVisitor?: true
@@ -323,7 +323,10 @@ export class GeneratedFile {
   }
 }
 
-/** An HTML page; the REST API adds headers that prevent caching and hide the URL, which contains a token. */
+/**
+ * An HTML page; the REST API adds headers that prevent caching and keep the URL, which may contain a token,
+ * out of `Referer`.
+ */
 export class Page {
   readonly html: string
 

@@ -1,7 +1,4 @@
-/**
- * Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as
- * text.
- */
+/** Defines the tables of both databases. Booleans are 0 or 1, times Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
 import type { VisitorSecretTable, WebhookTable } from './conversations/webhook-tables.ts'
 

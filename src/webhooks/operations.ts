@@ -132,7 +132,7 @@ export const webhooksOperations = {
     http: { method: 'GET', path: '/v1/webhooks/{webhook_id}/deliveries' },
     docs: {
       summary: 'List the deliveries of a webhook, newest first',
-      description: 'Ended deliveries are kept for 7 days.',
+      description: 'Deliveries are deleted 7 days after their creation, unless they are pending.',
       failures: notFound,
     },
     input: DeliveriesQuery,
@@ -147,9 +147,9 @@ export const webhooksOperations = {
     http: { method: 'POST', path: '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry' },
     docs: {
       summary: 'Repeat a delivery now',
-      description: 'The delivery keeps its id, and gets all its attempts again.',
+      description: 'Keeps the id of the delivery, and resets its number of attempts.',
       failures: {
-        404: 'There is no webhook or no delivery with this id.',
+        404: 'There is no webhook or delivery with this id.',
         409: 'The webhook is disabled.',
       },
     },

@@ -161,10 +161,7 @@ export async function testWebhook(
   return deps.deliverer.test(await getWebhook(deps, tenantId, id))
 }
 
-/**
- * Lists the deliveries of the last seven days and those that are not delivered, newest first. @throws
- * ServiceError
- */
+/** Lists the stored deliveries of a webhook, newest first. @throws ServiceError */
 export async function listDeliveries(
   deps: Dependencies,
   tenantId: string,

@@ -77,7 +77,7 @@ describe('a conversation that is handed over', () => {
     ])
   })
 
-  test('is shown to its owner with the reasons and the people who answer', async () => {
+  test('shows its changes of mode, with the reason, only to its owner', async () => {
     const { app, id, one } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     await change(app, id, 'takeover', { name: 'Ana' })
@@ -276,7 +276,7 @@ describe('a change that does not fit the mode', () => {
   })
 })
 
-test('the audit log and the metrics contain takeovers and waiting conversations', async () => {
+test('the metrics count waiting conversations, and the audit log records takeovers and handbacks', async () => {
   const { app, agent, id, one } = await startConversation(harness)
   await one.visitor.requestPerson.mutate({ conversation: id })
   expect((await scrape(app.url)).sum('parley_conversations_waiting')).toBe(1)

@@ -62,7 +62,8 @@ export interface ArtifactTable {
 }
 
 /**
- * The reason why an artifact became `unknown`; deleted when no token for the artifact can be valid any longer.
+ * The reason why an artifact became `unknown`; deleted when no token for the artifact can be valid any
+ * longer.
  */
 export interface ArtifactEndingTable {
   /** The artifact's id, which a new upload may use again. */

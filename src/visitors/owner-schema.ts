@@ -13,13 +13,7 @@ export const ErasureReference = z.strictObject({
 })
 
 export const VisitorsQuery = z.strictObject({
-  limit: z.coerce
-    .number('must be a number')
-    .int('must be a whole number')
-    .min(1, 'must be at least 1')
-    .max(100, 'must be at most 100')
-    .default(20)
-    .meta({ description: 'Maximum number of visitors.' }),
+  limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of visitors.' }),
   after: reference().optional().meta({ description: 'Id of the last visitor of the previous page.' }),
   subject: label().optional().meta({ description: 'Only visitors with this subject.' }),
   email: label().optional().meta({ description: 'Only visitors with this email address.' }),

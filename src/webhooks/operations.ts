@@ -26,6 +26,7 @@ import {
   getWebhook,
   listDeliveries,
   listWebhooks,
+  recordReads,
   retryDelivery,
   rotateSecret,
   testWebhook,
@@ -137,8 +138,10 @@ export const webhooksOperations = {
     },
     input: DeliveriesQuery,
     output: WebhookDeliveryList,
-    run: async ({ context: { deps, caller }, input: { webhook_id: id, ...page } }) => {
+    run: async ({ context, input: { webhook_id: id, ...page } }) => {
+      const { deps, caller } = context
       const { rows, hasMore } = await listDeliveries(deps, caller.tenantId, id, page)
+      await recordReads(deps, actorOf(context), caller.tenantId, rows)
       return { object: 'list' as const, data: rows.map(renderDelivery), has_more: hasMore }
     },
   }),
@@ -155,7 +158,11 @@ export const webhooksOperations = {
     },
     input: DeliveryReference,
     output: WebhookDelivery,
-    run: async ({ context: { deps, caller }, input }) =>
-      renderDelivery(await retryDelivery(deps, caller.tenantId, input.webhook_id, input.delivery_id)),
+    run: async ({ context, input: { webhook_id: id, delivery_id: deliveryId } }) => {
+      const { deps, caller } = context
+      const row = await retryDelivery(deps, caller.tenantId, id, deliveryId)
+      await recordReads(deps, actorOf(context), caller.tenantId, [row])
+      return renderDelivery(row)
+    },
   }),
 }

@@ -79,13 +79,7 @@ export const WebhookDeleted = z
   .meta({ id: 'WebhookDeleted' })
 
 export const DeliveriesQuery = WebhookReference.extend({
-  limit: z.coerce
-    .number('must be a number')
-    .int('must be a whole number')
-    .min(1, 'must be at least 1')
-    .max(100, 'must be at most 100')
-    .default(20)
-    .meta({ description: 'Maximum number of deliveries.' }),
+  limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of deliveries.' }),
   after: reference().optional().meta({ description: 'Id of the last delivery of the previous page.' }),
 })
 

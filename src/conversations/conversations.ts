@@ -61,7 +61,7 @@ export interface StartedTurn {
   readonly capability: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** False if the store has failed; the turn then runs but is not stored. */
+  /** False if the turn could not be stored; it then runs unstored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
   /** Like `read`, but yields batches, which is cheaper. */
@@ -127,9 +127,7 @@ export class Conversations {
     void this.sweep(deps.isOnlyServer)
   }
 
-  /**
-   * Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError
-   */
+  /** Starts a turn. The model waits for the store only if the turn must be stored. @throws ServiceError */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
     assertInputSize(plan)

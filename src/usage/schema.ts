@@ -85,7 +85,7 @@ const sums = {
   first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed responses.' }),
 }
 
-/** Limits the failures that a call records. */
+/** Maximum number of failures that a call records. */
 export const MAX_FAILED_ATTEMPTS = 20
 
 export const FailedAttempt = z.strictObject({

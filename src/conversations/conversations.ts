@@ -61,7 +61,7 @@ export interface StartedTurn {
   readonly capability: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** False if the turn could not be stored; it then runs unstored. */
+  /** False if the turn could not be stored; it then continues without being stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
   /** Like `read`, but yields batches, which is cheaper. */
@@ -288,7 +288,7 @@ export class Conversations {
       })
       await this.handover.endWaits()
     } catch (error) {
-      log.warn({ err: error }, 'could not end the turns of a stopped process, or the waits for a person')
+      log.warn({ err: error }, 'could not end abandoned turns or overdue waits for a person')
     }
   }
 
@@ -324,7 +324,7 @@ export class Conversations {
     try {
       await accepting
     } catch (error) {
-      this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it runs unstored')
+      this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it continues unstored')
       this.deps.metrics.turnUnstored(toUnstoredReason(error))
       turn.log.stopStoring()
       turn.accepted.resolve(false)

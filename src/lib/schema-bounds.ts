@@ -22,7 +22,6 @@ export function jsonObject() {
 
 export const label = () => z.string().max(1024)
 
-/** Search text for a list. */
 export const searchText = () =>
   z.string().min(1, 'must not be empty').max(200, 'must be at most 200 characters')
 

@@ -339,7 +339,7 @@ function describeInteger(field: z.ZodType): string | undefined {
 
 /**
  * Reads the query; converts numeric fields that consist of digits to numbers.
- * @throws ServiceError `invalid_value` if another text is in a field that accepts only numbers
+ * @throws ServiceError `invalid_value` if a field that accepts only numbers contains other text
  */
 function readQuery(
   { url = '' }: IncomingMessage,

@@ -1,4 +1,6 @@
-/** Opens the page's end of the channel to the frame: a window message handshake, then one port. */
+/**
+ * Opens the page's end of the channel to the frame, with a handshake of window messages and then one port.
+ */
 import type { HostWidget } from '../host/extras.ts'
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'

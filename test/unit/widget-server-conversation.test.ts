@@ -117,7 +117,7 @@ describe('the conversation view', () => {
       turns: 1,
       mode: 'model',
     } as const
-    const result = { conversation, items: [], turn: null, cursor: '1' }
+    const result = { conversation, items: [], modes: [], ratings: [], turn: null, cursor: '1' }
     const entries = entriesOf(sends, { type: 'send-failed', clientId, failure }, { type: 'opened', result })
     expect(entries).toMatchObject([{ text: 'Hello' }, { status: 'failed', failure }])
   })

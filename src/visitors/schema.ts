@@ -181,7 +181,9 @@ export const OpenResult = z.strictObject({
   items: z.array(VisitorItem).meta({ description: 'The newest 500 items, oldest first.' }),
   modes: z
     .array(ModeChange.extend({ after: z.string().nullable() }))
-    .meta({ description: 'The changes of who answers, oldest first; `after` is the id of the item before each.' }),
+    .meta({
+      description: 'The changes of who answers, oldest first; `after` is the id of the item before each.',
+    }),
   ratings: z.array(OwnRating).meta({ description: "The visitor's ratings of the turns of these items." }),
   turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),
   cursor: z.string().meta({

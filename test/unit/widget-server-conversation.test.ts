@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { FeedEvent, VisitorItem, VisitorTurn } from '../../src/visitors/schema.ts'
 import type { Reply } from '../../widget/frame/conversation.ts'
 import { createFeed, type FeedTiming } from '../../widget/frame/server-conversation/feed.ts'
+import { createEntryRenderer } from '../../widget/frame/server-conversation/render-view.ts'
 import {
-  createEntryRenderer,
   emptyView,
   reduceView,
   type View,

@@ -89,9 +89,7 @@ describe('a conversation that is opened', () => {
       { mode: 'person', since, name: 'Ana', after: opened.items[1]?.id },
       { mode: 'model', since, name: null, after: opened.items[2]?.id },
     ])
-    expect(opened.ratings).toEqual([
-      { turn: sent.turn.id, value: 'down', reason: 'other', comment: 'No.' },
-    ])
+    expect(opened.ratings).toEqual([{ turn: sent.turn.id, value: 'down', reason: 'other', comment: 'No.' }])
     expect(events.some(isEnd)).toBe(true)
     const stranger = await beginSession(app, key)
     await expect(stranger.visitor.open.query({ conversation: id })).rejects.toMatchObject({

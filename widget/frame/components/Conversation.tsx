@@ -9,6 +9,7 @@ import { DaySeparator } from './DaySeparator.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DownIcon } from './icons.tsx'
+import { NoteView, PersonMessageView } from './PersonViews.tsx'
 import { ReplyView } from './ReplyView.tsx'
 import { UserMessageView } from './UserMessageView.tsx'
 import { usePinnedQuestion } from './use-pinned-question.ts'
@@ -70,6 +71,8 @@ interface EntryProps {
 
 function EntryView({ entry, isNewest, isLastMessage, canRegenerate }: EntryProps) {
   if (entry.kind === 'user') return <UserMessageView entry={entry} isLast={isLastMessage} />
+  if (entry.kind === 'person') return <PersonMessageView entry={entry} />
+  if (entry.kind === 'note') return <NoteView entry={entry} />
   return <ReplyView reply={entry} isNewest={isNewest} canRegenerate={canRegenerate} />
 }
 

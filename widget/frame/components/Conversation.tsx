@@ -22,7 +22,11 @@ export function Conversation({ state }: { state: AppState }) {
   const isEmpty = entries.length === 0 && opening === undefined
   const isUsable = state.blocked === undefined
   const newestQuestion = entries.findLast(({ kind }) => kind === 'user')?.id
-  const { scroller, content, spacer, isEndHidden, followEnd } = usePinnedQuestion(newestQuestion)
+  const { scroller, content, spacer, isEndHidden, followEnd } = usePinnedQuestion(
+    newestQuestion,
+    // Messages to a person have no answer below them that grows.
+    state.answering.mode === 'model',
+  )
   return (
     <main className="conversation">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}

@@ -65,12 +65,12 @@ async function readTexts(id: string): Promise<string[]> {
 }
 
 describe('a visitor who asks for a person', () => {
-  test('waits, is told who takes over, and sees the messages of both sides once', async () => {
+  test('waits, reads the name of the person who takes over, and sees the messages of both sides once', async () => {
     const { opened, id } = await openAnswer()
     await choose(opened, ASK)
     await bar(opened).getByText('Waiting for a person.').waitFor()
-    await bar(opened).getByText('If nobody answers within 10 minutes, the assistant continues.').waitFor()
-    await opened.say('Is anyone there?')
+    await bar(opened).getByText('Without an answer within 10 minutes, the assistant continues.').waitFor()
+    await opened.say('Is a person there?')
     await opened.say('I have a question.')
     await expect.poll(() => readTexts(id)).toContain('I have a question.')
     await own(id, 'takeover', ANA)
@@ -87,7 +87,7 @@ describe('a visitor who asks for a person', () => {
     await opened.say('and now the model')
     await visibleText(opened.frame, 'You said: and now the model').waitFor()
     const bubbles = [
-      ...['hello', 'Is anyone there?', 'I have a question.'],
+      ...['hello', 'Is a person there?', 'I have a question.'],
       ...['Hello, this is Ana. See https://example.org/help.', 'Thank you!', 'and now the model'],
     ]
     const notes = [
@@ -126,7 +126,7 @@ describe('a visitor who asks for a person', () => {
     expect(await opened.frame.getByRole('button', { name: ASK }).count()).toBe(0)
   })
 
-  test('reads the message of the agent if nobody answers, and the model answers again', async () => {
+  test('reads the message of the agent if no person answers, and the model answers again', async () => {
     const agent = await harness.app.createAgent(
       `${keeper}  handover: { timeout: 1s, whenNobody: "Our team answers from 9 to 17." }\n`,
     )

@@ -23,7 +23,7 @@ export interface AppState {
   readonly conversation: Conversation
   /** Id of the shown conversation if the server stores it; undefined before its first message. */
   readonly conversationId: string | undefined
-  /** Who answers the conversation. */
+  /** The party that answers the conversation. */
   readonly answering: Answering
   /** `loading` while a conversation is read from the server; the failure if it could not be read. */
   readonly opening: 'loading' | Failure | undefined

@@ -95,10 +95,10 @@ export interface ConversationNote {
     | { readonly mode?: undefined; readonly text: string }
 }
 
-/** Who answers: the model, nobody yet, or a person. */
+/** The party that answers; `waiting`: none, until a person takes over. */
 export type AnsweringMode = 'model' | 'waiting' | 'person'
 
-/** Who answers the conversation on the screen. */
+/** The party that answers the conversation on the screen. */
 export interface Answering {
   readonly mode: AnsweringMode
   /** The name of the person who answers; null if it is not shown. */

@@ -61,7 +61,7 @@ export interface WidgetEvents {
   unread: { readonly count: number }
   message: ChatMessageEvent
   insert: Insertion
-  /** Who answers the conversation: the model, a person, or nobody yet. */
+  /** `waiting`: the visitor waits for a person. */
   mode: { readonly mode: 'model' | 'waiting' | 'person' }
   'tool-call': {
     readonly tool: string

@@ -192,7 +192,7 @@ export class ShownConversation {
   }
 }
 
-/** Whether the visitor waits for messages of this author: a person, or the service if nobody has answered. */
+/** Returns whether the visitor waits for messages of this author: a person, or the service if no person has answered. */
 function isPersonal(author: VisitorItem['author']): boolean {
   return author === 'person' || author === 'service'
 }

@@ -103,7 +103,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.outbox.wake()
   }
 
-  /** Asks for a person. Does nothing if somebody else was faster. */
+  /** Asks for a person. Does nothing if the model no longer answers. */
   async requestPerson(): Promise<void> {
     const { shown } = this
     const left = shown.left()

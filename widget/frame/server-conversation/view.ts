@@ -32,7 +32,7 @@ export interface View {
   readonly calls: ReadonlyMap<string, Partial<ToolCall>>
   /** The turn whose calls run in this tab. A failure means that their results could not be sent. */
   readonly tools: { readonly turnId: string; readonly state: 'running' | 'stopped' | Failure } | undefined
-  /** Who answers. */
+  /** The party that answers. */
   readonly mode: AnsweringMode
   /** The visitor's ratings, by turn id. */
   readonly ratings: ReadonlyMap<string, Rating>

@@ -105,7 +105,7 @@ export const en = {
     waiting: 'Waiting for a person.',
     waitingHint: 'You can keep writing.',
     /** `{time}` is a duration such as "10 minutes". */
-    waitingNext: 'If nobody answers within {time}, the assistant continues.',
+    waitingNext: 'Without an answer within {time}, the assistant continues.',
     talking: 'You are talking to {name}',
     talkingUnnamed: 'You are talking to a person',
     asked: 'A person has been asked to answer.',

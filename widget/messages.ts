@@ -94,7 +94,7 @@ export type FrameMessage =
   | { readonly type: 'expand' }
   /** A question was sent, an answer has ended, or a person has answered; without its text. */
   | { readonly type: 'message'; readonly role: 'user' | 'assistant' | 'person'; readonly status?: string }
-  /** The model, a person or no one yet answers from now on. */
+  /** The party that answers has changed; `waiting`: none, until a person takes over. */
   | { readonly type: 'mode'; readonly mode: 'model' | 'waiting' | 'person' }
   /** `label` is the count as text, such as "2 new messages". */
   | { readonly type: 'unread'; readonly count: number; readonly label: string }

@@ -3,8 +3,8 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { en } from '../../client/strings/en/index.ts'
 import { startApp, type TestApp } from '../support/app.ts'
-import { launchBrowser } from '../support/browser.ts'
-import { makeSignInUrl, openWindow, saveScreenshot } from '../support/console-ui.ts'
+import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { makeSignInUrl, openWindow } from '../support/console-ui.ts'
 import { sendChat } from '../support/usage.ts'
 
 // Browsers are slow on a busy machine.

@@ -15,7 +15,9 @@ export function readDefinition(text: string, format: DefinitionFormat): Record<s
   return parts.instructions === undefined ? value : { ...value, instructions: parts.instructions }
 }
 
-/** Returns the text with one value changed; `undefined` removes the value and any parents that become empty. */
+/**
+ * Returns the text with one value changed; `undefined` removes the value and any parents that become empty.
+ */
 export function changeDefinition(text: string, format: DefinitionFormat, path: Path, value: unknown): string {
   const parts = splitText(text, format)
   const whole = readDefinition(text, format)

@@ -21,6 +21,9 @@ export const VisitorsQuery = z.strictObject({
     .default(20)
     .meta({ description: 'Maximum number of visitors.' }),
   after: reference().optional().meta({ description: 'Id of the last visitor of the previous page.' }),
+  agent: reference()
+    .optional()
+    .meta({ description: 'Only visitors who have used the agent with this id.' }),
   subject: label().optional().meta({ description: 'Only visitors with this subject.' }),
   email: label().optional().meta({ description: 'Only visitors with this e-mail address.' }),
   q: searchText()

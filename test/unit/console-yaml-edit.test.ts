@@ -106,7 +106,7 @@ describe('changeDefinition', () => {
     const small = 'name: A\nconversations:\n  keep: 1d\n  handover:\n    button: false # none\nattachments: { maxCount: 2 }\n'
     const without = changeDefinition(small, 'yaml', ['conversations', 'handover', 'button'], undefined)
     expect(changeDefinition(without, 'yaml', ['attachments', 'maxCount'], undefined)).toBe(
-      'name: A\nconversations:\n  keep: 1d\n  handover: {}\nattachments: {}\n',
+      'name: A\nconversations:\n  keep: 1d\n  handover: {} # none\nattachments: {}\n',
     )
     expect(changeDefinition(small, 'yaml', ['attachments'], undefined)).not.toContain('attachments')
   })

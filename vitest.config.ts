@@ -44,12 +44,12 @@ export default defineConfig({
     isolate: false,
     // The tests mostly wait: on two cores, two workers would leave a third of the CPU idle.
     maxWorkers: 3,
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
     // The end of a run lists each test that passed only when repeated, with its first error.
     retry: process.env.CI === undefined ? 0 : 1,
-    // On a busy machine a condition may take long to become true.
-    expect: { poll: { timeout: 15_000 } },
+    // The times are long enough for a busy machine, because they only end tests that hang.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       withSqlite('unit'),
       withSqlite('api'),

@@ -3,7 +3,10 @@ import { actions } from './admin/audit-labels.ts'
 
 type RawSearch = Readonly<Record<string, unknown>>
 
-/** Returns non-empty text, or undefined. Converts numbers back to text, because the router parses digits as a number. */
+/**
+ * Returns non-empty text, or undefined. Converts numbers back to text, because the router parses digits as a
+ * number.
+ */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' ? value : undefined
@@ -119,7 +122,6 @@ export interface AdminSearch extends UsageSearch, RawList<(typeof adminSorts)[nu
   readonly tab?: AdminTab | undefined
   /** Id of the user whose keys are listed. */
   readonly user?: string | undefined
-  /** State of the listed keys. */
   readonly state?: (typeof keyStates)[number] | undefined
   readonly action?: (typeof actions)[number] | undefined
   readonly actor?: string | undefined

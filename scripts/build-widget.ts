@@ -154,7 +154,7 @@ async function writeAll(folder: string): Promise<object> {
   )
   const loader = await bundle(
     'loader/main.ts',
-    // Relative to the loader's address.
+    // The file name is relative to the loader's URL.
     { define: { EXTRAS_FILE: JSON.stringify(extras.file) } },
     {
       format: 'iife',

@@ -1,4 +1,6 @@
-/** Selects an agent by name; the server searches, so that it works with thousands of agents. */
+/**
+ * Selects an agent by name. The server performs the search, so that the field works with thousands of agents.
+ */
 import { Select } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'

@@ -17,7 +17,9 @@ export function lazyPage<T extends Record<string, unknown>, Name extends keyof T
   )
 }
 
-/** Loads the script of each page, one after another, so that navigation works while the browser is offline. */
+/**
+ * Loads the script of each page, one after another, so that navigation works while the browser is offline.
+ */
 export async function prefetchPages(router: AnyRouter): Promise<void> {
   const { connection } = navigator as Navigator & { connection?: { saveData?: boolean } }
   if (connection?.saveData === true) return

@@ -14,7 +14,10 @@ import {
   selectVersions,
 } from './store.ts'
 
-/** Limit on the total length of the definitions on a page. A page always has at least one item. */
+/**
+ * Limit on the total length of the definitions on a page, in UTF-16 code units. A page always has at least
+ * one item.
+ */
 const MAX_PAGE_LENGTH = 2 * 1024 * 1024
 const MAX_PAGE_ITEMS = 1_000
 /**
@@ -39,9 +42,9 @@ export interface ListRequest {
 
 export interface AgentPage {
   readonly agents: readonly Agent[]
-  /** Undefined if the request set no limit or position and the page contains all agents. */
+  /** Undefined if the request has no parameters except `include`, and the page contains all agents. */
   readonly hasMore: boolean | undefined
-  /** The last day (UTC) with a call, by agent id; present only if the request includes it. */
+  /** The last day (UTC) with a call, by agent id; present only with `include: 'last_used_on'`. */
   readonly lastDays?: ReadonlyMap<string, string> | undefined
 }
 

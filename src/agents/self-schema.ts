@@ -16,7 +16,7 @@ import type { Dependencies } from './dependencies.ts'
 import { agentId, modelOf } from './schema.ts'
 import { ThemeView } from './theme.ts'
 
-/** The agent fields that an agent key may read. Never includes the instructions. */
+/** Never includes the instructions, because agent keys are public. */
 export const AgentSelf = z
   .strictObject({
     id: agentId,
@@ -69,7 +69,10 @@ export function renderAgentSelf(
   }
 }
 
-/** Returns whether the agent's default model accepts a type of attachment. */
+/**
+ * Returns a function that checks whether the agent's default model accepts a type of attachment. Without a
+ * default model, it accepts all types.
+ */
 function acceptedBy(
   { models }: Pick<Dependencies, 'models'>,
   { definition, policy }: Pick<Agent, 'definition' | 'policy'>,

@@ -17,8 +17,8 @@ export interface ReferencedBlob {
 }
 
 /**
- * Lists all referenced blobs in no particular order. Skips tables that an older schema lacks. `conversations` is the
- * database of stored conversations, if it must be included.
+ * Lists all referenced blobs in no particular order. Skips tables that an older schema lacks. `conversations`
+ * is the database of stored conversations, if it must be included.
  */
 export async function* listReferencedBlobs(
   db: Database,

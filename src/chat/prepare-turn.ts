@@ -1,4 +1,4 @@
-/** Prepares one turn of a conversation: selects the agent, models and tools, and builds the request for the model. */
+/** Prepares one turn: selects the agent, models and tools, and builds the request for the model. */
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import {
   type AgentDefinition,
@@ -229,15 +229,15 @@ function beginAgentSpan(request: TraceSpan, { row, definition }: TurnAgent): Tra
 
 type TurnAgent = Pick<Agent, 'definition' | 'policy'> & { readonly row: Pick<Agent['row'], 'id'> }
 
-/** The parts of a request that depend only on the agent and the server's tools, so that they can be cached. */
+/**
+ * The parts of a request that depend only on the agent and the server's tools, so that they can be cached.
+ */
 interface Persona {
   readonly serverTools: readonly ServerTool[]
   readonly system: ChatMessage
   readonly tools: ReadonlyMap<string, ChatTool>
   readonly own: ReadonlyMap<string, OwnTool>
-  /**
-   * Tools for which the definition contains only a name; their descriptions come from the client's request.
-   */
+  /** Tools that the definition only names; their descriptions come from the client's request. */
   readonly bareNames: ReadonlySet<string>
 }
 
@@ -344,9 +344,7 @@ function renderTool({ name, description, inputSchema }: DescribedTool): ChatTool
   }
 }
 
-/**
- * Turns the page's system messages into user messages, so that the model does not treat them as instructions.
- */
+/** Turns system messages into user messages, so that the model does not treat them as instructions. */
 function withoutAuthority(message: ChatMessage): ChatMessage {
   if (message.role !== 'system' && message.role !== 'developer') return message
   const { content } = message

@@ -170,7 +170,6 @@ export function mayRead(
 
 type Owned = Pick<TurnRow, 'agent_id' | 'visitor_id' | 'created_at'>
 
-/** Sets the headers that identify a stored turn. */
 export function nameTurn(context: Context, turnId: string, conversationId: string): void {
   context.setHeader('X-Parley-Stored', 'true')
   context.setHeader('X-Parley-Turn', turnId)
@@ -273,7 +272,10 @@ export function readIdempotency(context: Context, request: object): Idempotency 
   }
 }
 
-/** Returns the turn of an earlier request with the same key. `field` names the key in the error. @throws ServiceError `idempotency_key_reused` */
+/**
+ * Returns the turn of an earlier request with the same key. `field` names the key in the error. @throws
+ * ServiceError `idempotency_key_reused`
+ */
 export async function findEarlier(
   { deps, caller }: Context,
   { digest, requestDigest }: Idempotency,
@@ -284,7 +286,7 @@ export async function findEarlier(
   if (turn.request_digest === requestDigest) return turn
   throw new ServiceError(
     'idempotency_key_reused',
-    `${field}: was used for a different request within the last 24 hours; send a new one`,
+    `${field}: was used for a different request within the last 24 hours; send a new value`,
     { param: field },
   )
 }
@@ -311,7 +313,8 @@ export async function startOrJoin(
   for (;;) {
     try {
       const started = await conversations.keyedStarts.run(idempotency.digest, start)
-      // Nothing is found if the concurrent turn failed before its first event; its key is free again, so this retries.
+      // Nothing is found if the concurrent turn failed before its first event; its key is free again, so this
+      // retries.
       const found = started ?? (await findEarlier(context, idempotency, field))
       if (found !== undefined) return found
     } catch (error) {

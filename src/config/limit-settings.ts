@@ -164,7 +164,7 @@ export const conversations = {
     ),
   PARLEY_WEBHOOKS: oneOf('allowed', 'forbidden')
     .prefault('allowed')
-    .describe('Whether webhooks can be created and are delivered (docs/webhooks.md).'),
+    .describe('Whether tenants can create webhooks and the server delivers events (docs/webhooks.md).'),
   PARLEY_WEBHOOK_ALLOW: egressTargetList()
     .optional()
     .describe(

@@ -127,7 +127,9 @@ export class Conversations {
     void this.sweep(deps.isOnlyServer)
   }
 
-  /** Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError */
+  /**
+   * Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError
+   */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
     assertInputSize(plan)
@@ -167,7 +169,8 @@ export class Conversations {
       nowSeconds: createdAt,
     })
     this.storeHealth.observe(accepting)
-    // Registers the turn first, because a repeated request that finds its row must also find the running turn.
+    // Registers the turn first, because a repeated request that finds its row must also find the running
+    // turn.
     this.running.set(id, turn)
     if (needsStore(plan))
       await accepting.catch((error) => {
@@ -240,7 +243,7 @@ export class Conversations {
     await this.deletions.deleteTurn(turn)
   }
 
-  /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
+  /** Cancels the running turns of a conversation, then deletes it with its turns, items and events. */
   async deleteConversation(id: string): Promise<void> {
     await this.cancelTurnsOf(id)
     await this.deletions.deleteConversation(id)
@@ -262,7 +265,6 @@ export class Conversations {
     return this.storeHealth.check()
   }
 
-  /** The state of this process, for its metrics. */
   readState() {
     const waiting = { events: 0, bytes: 0 }
     for (const { log } of this.running.values()) {
@@ -273,8 +275,8 @@ export class Conversations {
   }
 
   /**
-   * Ends the turns whose process has stopped, and the waits for a person that have taken too long. At the start
-   * of a single server, all running turns end.
+   * Ends the turns whose process has stopped, and the waits for a person that have taken too long. At the
+   * start of the only server, ends all running turns, because no process runs them.
    */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
@@ -309,7 +311,9 @@ export class Conversations {
     await this.closeWithin('database', this.storage.close())
   }
 
-  /** Limits the wait, because a store that is down must not keep the process running; unstored data is lost. */
+  /**
+   * Limits the wait, because a store that is down must not keep the process running; unstored data is lost.
+   */
   private async closeWithin(part: string, closing: Promise<unknown>): Promise<void> {
     const { log, closeMs = CLOSE_MS } = this.deps
     await within(closeMs, closing, () =>
@@ -372,14 +376,20 @@ export class Conversations {
     this.notify(conversationId)
   }
 
-  /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
+  /**
+   * Wakes everything that waits for this turn, conversation or tenant, on all replicas, and the webhook
+   * deliverer of this process.
+   */
   notify(id: string): void {
     this.stored.wake(id)
     this.deps.webhooks?.wake()
     if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
   }
 
-  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  /**
+   * Returns a promise that resolves when the turn, conversation or tenant may have changed, after `mostMs`,
+   * or when the signal aborts. `cancel` ends the wait.
+   */
   waitForChange(id: string, signal: AbortSignal | undefined, mostMs?: number) {
     return this.stored.waitForChange(id, signal, mostMs)
   }

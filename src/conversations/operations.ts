@@ -91,7 +91,7 @@ export const conversationsOperations = {
     docs: {
       summary: 'List your conversations, newest first',
       description:
-        'A conversation must match all filters. One turn must match all filters of turns and ratings.',
+        'A conversation must match all filters. The same turn must match all filters on turns and ratings.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationListQuery,
@@ -106,7 +106,7 @@ export const conversationsOperations = {
     docs: {
       summary: 'Export conversations as JSON Lines, oldest first',
       description:
-        'Streams one line for each turn, with its items, ratings, diagnostics and conversation. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
+        'Streams one line for each turn, with its items, ratings, diagnostics and conversation, and lines with the items that belong to no turn. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationExportQuery,

@@ -38,7 +38,10 @@ export class ConversationReader {
     }
   }
 
-  /** Returns the newest turn of a conversation's main line, and the conversation's revision and mode at that time. */
+  /**
+   * Returns the newest turn of a conversation's main line, and the conversation's revision and mode at that
+   * time.
+   */
   async findMainTurn(
     tenantId: string,
     conversationId: string,
@@ -69,7 +72,10 @@ export class ConversationReader {
     return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))
   }
 
-  /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation's main line. */
+  /**
+   * Returns the items that precede a new turn: those of the chain that ends with `previous`, or those of the
+   * conversation's main line.
+   */
   async readHistory(
     from: { readonly previous: TurnRow } | { readonly conversationId: string },
     limits: HistoryLimits,

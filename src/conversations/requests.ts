@@ -57,7 +57,10 @@ const DAY_SECONDS = 86_400
 /** Maximum size of the items in one page of a list. */
 const MAX_PAGE_BYTES = 2 * 1024 * 1024
 
-/** Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError `conversations_off` */
+/**
+ * Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError
+ * `conversations_off`
+ */
 export async function createConversation(
   deps: OperationsDependencies,
   tenantId: string,
@@ -130,7 +133,6 @@ export async function updateConversation(
   return getConversation(deps, tenantId, id)
 }
 
-/** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
 export async function deleteConversation(
   deps: OperationsDependencies,
   actor: Actor,
@@ -138,7 +140,8 @@ export async function deleteConversation(
   id: string,
 ) {
   const { conversation } = await findOwn(deps, tenantId, id)
-  // Recorded first, because with SQLite the audit log is in another file.
+  // Records the deletion before it happens, because with SQLite the audit log is in another file and cannot
+  // share a transaction with it.
   await recordAudit(deps, actor, {
     action: 'conversation.delete',
     target: { kind: 'conversation', id },
@@ -287,7 +290,7 @@ export function wrongAfter(): ServiceError {
   })
 }
 
-/** An item with the fields that only its owner receives. */
+/** Renders an item with the fields that only its owner receives. */
 export function toOwnedItem(row: ItemRow): ListedItem {
   const { turn_id, author, author_name: name, created_at } = row
   const entry = findModeEntry(row)

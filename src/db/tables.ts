@@ -1,4 +1,7 @@
-/** Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
+/**
+ * Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as
+ * text.
+ */
 import type { Generated } from 'kysely'
 import type { WebhookTable } from './conversations/webhook-tables.ts'
 
@@ -16,9 +19,14 @@ export interface ParentKeyTable {
   last_used_at: number | null
   /** Null for an unclaimed key. */
   user_id: string | null
-  /** True for a key that was created automatically for its user; it is revoked when the user claims another key. */
+  /**
+   * True for a key that was created automatically for its user; it is revoked when the user claims another
+   * key.
+   */
   is_automatic: Generated<number>
-  /** Set while the key, its agent keys and its tokens are rejected; unlike a revocation, this can be undone. */
+  /**
+   * Set while the key, its agent keys and its tokens are rejected; unlike a revocation, this can be undone.
+   */
   disabled_at: number | null
   /**
    * Unix seconds from which the key, its agent keys and its tokens are rejected; null if it does not expire.
@@ -234,7 +242,8 @@ export interface ArtifactTable {
 }
 
 /**
- * The reason why an artifact became `unknown`; deleted when no token for the artifact can be valid any longer.
+ * The reason why an artifact became `unknown`; deleted when no token for the artifact can be valid any
+ * longer.
  */
 export interface ArtifactEndingTable {
   /** The artifact's id, which a new upload may use again. */

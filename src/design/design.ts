@@ -67,7 +67,10 @@ function digestOf(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 16)
 }
 
-/** Lets pages under `Cross-Origin-Embedder-Policy` use the files, because the widget's frame can be in such a page. */
+/**
+ * Lets pages under `Cross-Origin-Embedder-Policy` use the files, because the widget's frame can be in such a
+ * page.
+ */
 function headersOf(mediaType: string): PageFile['headers'] {
   return {
     'Content-Type': mediaType,

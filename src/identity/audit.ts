@@ -201,7 +201,9 @@ function idPrefixOf(position: number): string {
 
 export interface Actor {
   readonly kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
-  /** The key's public id, the user's email, the token's artifact id, or the system user who ran the command. */
+  /**
+   * The key's public id, the user's email, the token's artifact id, or the system user who ran the command.
+   */
   readonly name: string
   /** Null outside of a request. */
   readonly requestId: string | null

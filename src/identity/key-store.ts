@@ -226,7 +226,10 @@ export async function moveAgentKeys(db: Database, fromTenantId: string, toTenant
     .execute()
 }
 
-/** Rejects an agent's keys from now on, or accepts them again if `at` is null. Runs in the caller's transaction. */
+/**
+ * Rejects an agent's keys from now on, or accepts them again if `at` is null. Runs in the caller's
+ * transaction.
+ */
 export async function suspendAgentKeys(trx: Database, agentId: string, at: number | null): Promise<void> {
   await trx.updateTable('credentials').set({ suspended_at: at }).where('agent_id', '=', agentId).execute()
 }

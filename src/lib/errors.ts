@@ -1,4 +1,4 @@
-/** Defines the error that every module throws, and its reasons. */
+/** Defines `ServiceError` with its reasons, and `StartupError`. */
 
 /**
  * Maps each reason to its HTTP status, OpenAI error `type` and tRPC code; the reason is also the default
@@ -105,7 +105,9 @@ const postgresFaults: Readonly<Record<string, Reason>> = {
 
 const RETRY_AFTER_SECONDS = 1
 
-/** Converts any thrown value to a ServiceError; the details of an unknown error are not sent to the client. */
+/**
+ * Converts any thrown value to a ServiceError; the details of an unknown error are not sent to the client.
+ */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown
   const fault = findFault(thrown)

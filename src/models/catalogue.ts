@@ -1,4 +1,7 @@
-/** Caches the providers' model lists; refreshes them in the background, so no request waits for it. */
+/**
+ * Caches the providers' model lists; refreshes them in the background, so that requests do not wait for
+ * providers.
+ */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
@@ -215,9 +218,7 @@ export class ModelCatalogue {
     this.byId = byId
   }
 
-  /**
-   * Returns whether the id is unambiguous: no other provider lists it, or would read it as `provider/model`.
-   */
+  /** Returns whether no other provider lists the id, and no provider would read it as `provider/model`. */
   private isUnique(id: string, provider: string): boolean {
     if ([...this.lists].some(([name, models]) => name !== provider && models.has(id))) return false
     return this.findQualified(id) === undefined

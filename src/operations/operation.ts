@@ -24,7 +24,7 @@ export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly needs?: 'user' | 'administrator'
   /** The error for a valid key of the wrong kind; `insufficient_permissions` by default. */
   readonly wrongKind?: 'invalid_api_key'
-  /** Exempts calls from their key's rate limits. */
+  /** Exempts calls from their key's rate limits, except calls with upload tokens. */
   readonly isUncounted?: true
   /** The media type required for a body sent with implicit credentials; JSON by default. */
   readonly implicitBodyType?: string
@@ -303,7 +303,10 @@ export class GeneratedFile {
   }
 }
 
-/** An HTML page; the REST API adds headers that prevent caching and hide the URL, which contains a token. */
+/**
+ * An HTML page; the REST API adds headers that prevent caching and keep the URL, which may contain a token,
+ * out of `Referer`.
+ */
 export class Page {
   readonly html: string
 

@@ -278,7 +278,7 @@ function toInput<D>(
   return bytes.length === 0 ? {} : parseJson(bytes, request?.maxJsonValues, outline)
 }
 
-/** Reads the body and counts the request. */
+/** Reads the body, and charges a large one as several requests. */
 async function readBytes<D>(
   { request, context, deps }: HttpCall,
   { auth, request: options }: RestOperation<D>,

@@ -16,8 +16,8 @@ import type {
 const LOGPROBS = 'message.output_text.logprobs'
 
 /**
- * Converts a request whose input follows the stored items `history`. Sends the token limit as `max_tokens`, because
- * some providers ignore the newer field. @throws ServiceError
+ * Converts a request whose input follows the stored items `history`. Sends the token limit as `max_tokens`,
+ * because some providers ignore the newer field. @throws ServiceError
  */
 export function toChatRequest(request: ResponsesRequest, history: readonly InputItem[] = []): ChatRequest {
   const { instructions, text, reasoning, stream, top_logprobs } = request

@@ -201,7 +201,7 @@ function createAttachmentBytes(agents: Deps['agents']): Deps['attachmentBytes'] 
 }
 
 function createVisitors(deps: Parameters<typeof createVisitorTokens>[0], streams: StreamLimiter) {
-  // The metrics of open streams do not include feeds.
+  // Uses the limiter without metrics, so that the metrics of open streams do not include feeds.
   return { visitorTokens: createVisitorTokens(deps), followers: new Followers(streams) }
 }
 

@@ -149,8 +149,8 @@ const COUNT_TIMEOUT_MS = 500
 const COUNTS_CACHED_MS = 5_000
 
 /**
- * Counts uploads, jobs and waiting conversations in the database; a scrape omits these gauges if the database does not respond in
- * time.
+ * Counts uploads, jobs and waiting conversations in the database. A scrape omits these gauges if the database
+ * does not respond in time.
  */
 function registerStoredMetrics({ clock, db, conversations, metrics: { registry } }: Deps): void {
   const count = async () => ({

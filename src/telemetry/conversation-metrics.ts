@@ -1,4 +1,4 @@
-/** Defines the metrics of stored turns. */
+/** Defines the metrics of stored turns and webhooks. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 
 /** Bucket bounds in seconds: a commit takes milliseconds, and a failing disk seconds. */

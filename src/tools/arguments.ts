@@ -30,7 +30,9 @@ export type ReadArguments = { readonly args: Record<string, unknown> } | { reado
 
 export interface Rule {
   readonly schema: JsonSchema
-  /** The schema's author. Patterns run only in the host's schemas, because the host can run any code anyway. */
+  /**
+   * The schema's author. Patterns run only in the host's schemas, because the host can run any code anyway.
+   */
   readonly origin: ServerTool['origin'] | 'agent'
 }
 

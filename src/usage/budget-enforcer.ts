@@ -1,4 +1,7 @@
-/** Enforces token budgets across processes: reserves tokens before each request to a provider, and settles them after it. */
+/**
+ * Enforces token budgets across processes: reserves tokens before each request to a provider, and settles
+ * them after it.
+ */
 
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'

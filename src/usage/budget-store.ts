@@ -93,7 +93,9 @@ export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
   return addToCounter(trx, key, { used: 0, reserved: 0 })
 }
 
-/** Deletes a reservation if it still exists. The caller must lock the counter first, to prevent a deadlock. */
+/**
+ * Deletes a reservation if it still exists. The caller must lock the counter first, to prevent a deadlock.
+ */
 export async function releaseReservation(db: Database, id: string, key: CounterKey): Promise<void> {
   const deleted = await db
     .deleteFrom('budget_reservations')

@@ -163,7 +163,8 @@ function sumHistograms(before: string, more: string): string {
 const DAY_SECONDS = 86_400
 
 /**
- * Adds rows to the daily totals. Always sorts them in the same order, which prevents deadlocks between writers.
+ * Adds rows to the daily totals. Always sorts them in the same order, which prevents deadlocks between
+ * writers.
  */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>
@@ -217,7 +218,9 @@ const anyCall: UsageCallRow = {
 }
 const callColumns = Object.keys(anyCall) as (keyof UsageCallRow)[]
 
-/** Rows per statement, largest first; only a few sizes, so that the driver can keep the statements prepared. */
+/**
+ * Rows per statement, largest first; only a few sizes, so that the driver can keep the statements prepared.
+ */
 const statementSizes = [64, 8, 1] as const
 
 /** Compiles the inserts once, because building one per call would add noticeable CPU time to chats. */

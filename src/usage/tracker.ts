@@ -361,7 +361,9 @@ function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
     lost = 0
   }
 
-  /** Writes every call recorded so far. @throws the database's error; the calls are kept and written later. */
+  /**
+   * Writes every call recorded so far. @throws the database's error; the calls are kept and written later.
+   */
   async function flush(): Promise<void> {
     flushing ??= writeAll().finally(() => {
       flushing = undefined

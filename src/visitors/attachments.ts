@@ -12,7 +12,10 @@ import { chooseRoutes } from '../models/policy.ts'
 import type { AttachmentQuery, AttachmentResult, SendInput } from './schema.ts'
 import { type Context, findOwnConversation } from './visitors.ts'
 
-/** @throws ServiceError `invalid_value` or `too_large` for an attachment that the agent or its model does not accept */
+/**
+ * @throws ServiceError `invalid_value` or `too_large` for an attachment that the agent or its model does not
+ * accept
+ */
 export function assertAttachments(
   { deps: { models } }: Context,
   { definition, policy }: Agent,

@@ -66,8 +66,8 @@ export class Erasures {
   }
 
   /**
-   * Stores the erasure of a visitor and begins it. The visitor's tokens are invalid at once. Returns the earlier
-   * erasure of a visitor who no longer exists.
+   * Stores the erasure of a visitor and begins it. The visitor's tokens are invalid at once. Returns the
+   * earlier erasure of a visitor who no longer exists.
    * @throws ServiceError `not_found`
    */
   async begin(actor: Actor, tenantId: string, visitorId: string): Promise<ErasureRow> {

@@ -143,7 +143,10 @@ const EventsQuery = z.object({
 })
 
 export const feedOperations = {
-  /** Streams the number and the list of the conversations that wait for a person, at once and after each change. */
+  /**
+   * Streams the number and the list of the conversations that wait for a person, at once and after each
+   * change.
+   */
   waiting: query({
     auth: { callers: ['parent'] },
     input: z.strictObject({}),

@@ -46,7 +46,10 @@ export async function getOwnedVisitor(deps: Dependencies, tenantId: string, id: 
   return rendered as Visitor
 }
 
-/** Yields the visitor, their turns and an `export.end` line, each as a line of JSON. @throws ServiceError `not_found` */
+/**
+ * Yields the visitor, their turns and an `export.end` line, each as a line of JSON. @throws ServiceError
+ * `not_found`
+ */
 export async function exportVisitor(
   deps: Dependencies,
   actor: Actor,

@@ -50,7 +50,9 @@ import {
 /** A log entry number that no turn reaches; the largest value that the PostgreSQL column can store. */
 const AFTER_THE_LAST = 2_147_483_647
 const CANCEL_WAIT_MS = 2_000
-/** Maximum number of attempts to send a message whose conversation is handed over or back at the same time. */
+/**
+ * Maximum number of attempts to send a message whose conversation is handed over or back at the same time.
+ */
 const MAX_TRIES = 5
 
 const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
@@ -208,7 +210,10 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   return 'read' in started ? findOwnTurn(context, started.id) : started
 }
 
-/** Returns the turn that an identical concurrent request has started. @throws `error` if no such request exists */
+/**
+ * Returns the turn that an identical concurrent request has started. @throws `error` if no such request
+ * exists
+ */
 async function joinWinner(
   context: Context,
   idempotency: TurnPlan['idempotency'],
@@ -313,7 +318,9 @@ interface Repeatable {
 
 type Idempotency = NonNullable<TurnPlan['idempotency']>
 
-/** Finds the turn of an earlier request with the same client id. @throws ServiceError `idempotency_key_reused` */
+/**
+ * Finds the turn of an earlier request with the same client id. @throws ServiceError `idempotency_key_reused`
+ */
 async function findRepeated(
   context: Context,
   { clientId, conversationId, content, text = '' }: Repeatable,

@@ -78,11 +78,14 @@ export async function readOwnPage(
   })
 }
 
-/** Returns a conversation as its visitor sees it, with the position from which to follow it. @throws ServiceError */
+/**
+ * Returns a conversation as its visitor sees it, with the position from which to follow it. @throws
+ * ServiceError
+ */
 export async function openConversation(context: Context, id: string): Promise<OpenResult> {
   const { read, conversation } = await findOwnConversation(context, id)
-  // Reads the turn before the items: in the other order, items stored in between could be missing from both the
-  // items and the feed.
+  // Reads the turn before the items: in the other order, items stored in between could be missing from both
+  // the items and the feed.
   const turn = await context.deps.conversations.reader.findLastTurn(id)
   const all = await listNewestVisible(read, id, OPENED_ITEMS)
   const isRunning = turn?.status === 'in_progress'
@@ -103,7 +106,8 @@ export async function deleteOwn(context: Context, id: string): Promise<void> {
   const { deps, metadata } = context
   const { requestId, clientAddress } = metadata
   const actor = { kind: 'token', name: conversation.visitor_id ?? '', requestId, clientAddress } as const
-  // Records the deletion first: with SQLite, the audit log is in another file, so no transaction can include both.
+  // Records the deletion first: with SQLite, the audit log is in another file, so no transaction can include
+  // both.
   await recordAudit(deps, actor, {
     action: 'conversation.delete',
     target: { kind: 'conversation', id },
@@ -204,7 +208,10 @@ export function renderConversation(row: ConversationRow): VisitorConversation {
   return { id, title, last_at, created_at, turns, mode }
 }
 
-/** Returns the position of the last item that a reader has before the next turn, or before the output of a running one. */
+/**
+ * Returns the position of the last item that a reader has before the next turn, or before the output of a
+ * running one.
+ */
 async function findLastStored(
   read: ConversationDb,
   conversation: ConversationRow,

@@ -181,7 +181,10 @@ export async function deleteTextsOf(trx: ConversationDb, conversationIds: readon
     .execute()
 }
 
-/** Deletes up to `limit` deliveries that were created before a time and are not due again. Returns their number. */
+/**
+ * Deletes up to `limit` deliveries that were created before a time and are not due again. Returns their
+ * number.
+ */
 export async function deleteOldDeliveries(
   trx: ConversationDb,
   createdBefore: number,

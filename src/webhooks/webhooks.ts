@@ -148,7 +148,10 @@ export async function rotateSecret(
   return { row, secret }
 }
 
-/** Sends a test event once, and returns its result. @throws ServiceError `not_found`, `insufficient_permissions` */
+/**
+ * Sends a test event once, and returns its result. @throws ServiceError `not_found`,
+ * `insufficient_permissions`
+ */
 export async function testWebhook(
   deps: Pick<Dependencies, 'config' | 'db'> & Pick<Dependencies['webhooks'], 'deliverer'>,
   tenantId: string | undefined,
@@ -158,7 +161,10 @@ export async function testWebhook(
   return deps.deliverer.test(await getWebhook(deps, tenantId, id))
 }
 
-/** Lists the deliveries of the last seven days and those that are not delivered, newest first. @throws ServiceError */
+/**
+ * Lists the deliveries of the last seven days and those that are not delivered, newest first. @throws
+ * ServiceError
+ */
 export async function listDeliveries(
   deps: Dependencies,
   tenantId: string,

@@ -1,8 +1,10 @@
 /** Checks a console view's accessibility and width in both themes and on a phone, and saves screenshots. */
+
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { listAxeFaults } from './axe.ts'
-import { saveScreenshot, setTheme } from './console-ui.ts'
+import { saveScreenshot } from './browser.ts'
+import { setTheme } from './console-ui.ts'
 
 const PHONE = { width: 390, height: 844 }
 

@@ -1,8 +1,10 @@
 /** Opens artifacts' status pages and changes the artifacts' states. */
+
 import type { Updateable } from 'kysely'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { ArtifactTable } from '../../src/db/tables.ts'
 import type { TestApp } from './app.ts'
+import { saveScreenshot } from './browser.ts'
 
 /** A reserved artifact and its tokens. */
 export interface Reserved {
@@ -79,10 +81,10 @@ export async function saveScreenshots(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? { width: 900, height: 700 }
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
-    await page.screenshot({ path: `screenshots/watch-${name}-${colorScheme}.png` })
+    await saveScreenshot(page, `watch-${name}-${colorScheme}`)
   }
   await page.setViewportSize({ width: 390, height: 700 })
-  await page.screenshot({ path: `screenshots/watch-${name}-phone.png` })
+  await saveScreenshot(page, `watch-${name}-phone`)
   await page.setViewportSize(viewport)
   await page.emulateMedia({ colorScheme: 'light' })
 }

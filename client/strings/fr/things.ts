@@ -1,4 +1,4 @@
-/** Contains the French names of what the console loads and lists. */
+/** Contains the French names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 

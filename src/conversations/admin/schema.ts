@@ -60,14 +60,13 @@ export type ConversationListQuery = z.output<typeof ConversationListQuery>
 export const ConversationExportQuery = z.object(filters)
 export type ConversationExportQuery = z.output<typeof ConversationExportQuery>
 
-/** A conversation in a list. */
 export const ListedConversation = z
   .strictObject({
     ...ConversationObject.shape,
     match: z
       .strictObject({ item_id: z.string(), snippet: z.string() })
       .optional()
-      .meta({ description: 'The first message that `q` matches; absent without `q`.' }),
+      .meta({ description: 'The first message that `q` matches; absent without such a message.' }),
   })
   .meta({ id: 'ListedConversation' })
 export type ListedConversation = z.infer<typeof ListedConversation>

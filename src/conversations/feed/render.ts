@@ -28,11 +28,10 @@ export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
   readonly output?: string
 }
 
-/** An attachment without its data. */
 export interface ShownAttachment {
   readonly type: 'image' | 'pdf' | 'text'
   readonly name: string | null
-  /** Position in the item's content. */
+  /** Index of the part in the item's content. */
   readonly part: number
 }
 
@@ -61,16 +60,17 @@ export function toShownItem(row: ItemRow): ShownItem<ItemRow['type']> {
   return { id, turn_id, type, author, ...name, status, client_id, created_at, ...contentOf(type, body) }
 }
 
-/** Renders an item for which `isForVisitor` is true. `showsNames` is whether visitors see the names of people. */
+/**
+ * Renders an item for which `isForVisitor` is true. `showsNames` is whether visitors see the names of people.
+ */
 export function toVisitorItem(row: ItemRow, showsNames: boolean): ShownItem {
   return toShownItem(showsNames ? row : { ...row, author_name: null }) as ShownItem
 }
 
-/** A change of who answers; visitors do not receive the last two fields. */
+/** A change of who answers; visitors do not receive `assignee` and `reason`. */
 export interface ShownMode {
   readonly mode: ModeEntry['mode']
   readonly since: number
-  /** The name of the person who answers. */
   readonly name: string | null
   readonly assignee?: string | null
   readonly reason?: string | null
@@ -97,7 +97,6 @@ function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
   }
 }
 
-/** Separates attached files from the message's text. */
 function renderMessage(content: unknown) {
   if (!Array.isArray(content)) return { text: textOf(content, '\n') }
   const attachments = content.flatMap((part, index) => toAttachment(part, index) ?? [])

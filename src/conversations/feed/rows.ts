@@ -1,10 +1,10 @@
-/** Reads and writes rows for visitors, and reads the rows from which feeds are built. */
+/** Stores visitors, and reads the conversations, turns and items that feeds and visitors show. */
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
-/** Creates an anonymous visitor's row on their first turn, and updates the time of their last turn. */
+/** Creates the row of an anonymous visitor, or updates the time of the visitor's last activity. */
 export async function recordVisitor(
   db: ConversationDb,
   { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
@@ -30,7 +30,6 @@ export async function recordVisitor(
 
 export type VisitorRow = Pick<Selectable<VisitorTable>, 'id' | 'kind' | 'subject' | 'name'>
 
-/** Returns visitors by id. */
 export async function listVisitors(
   db: ConversationDb,
   ids: readonly string[],
@@ -44,7 +43,6 @@ export async function listVisitors(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Identifies the conversations of a visitor. */
 export interface VisitorKey {
   readonly tenantId: string
   readonly agentId: string
@@ -68,7 +66,6 @@ export function findVisitorConversation(
   return ofVisitor(db, visitor).where('id', '=', id).executeTakeFirst()
 }
 
-/** Lists a visitor's conversations, latest activity first. */
 export function listVisitorConversations(
   db: ConversationDb,
   visitor: VisitorKey,
@@ -111,7 +108,7 @@ export function findTurnFrom(
     .executeTakeFirst()
 }
 
-/** Returns items in order, after a position and up to another. */
+/** Lists the items after the position `after`, up to and including `upTo`. */
 export function listItemsBetween(
   db: ConversationDb,
   conversationId: string,
@@ -144,8 +141,8 @@ export async function findLastPosition(
 }
 
 /**
- * Returns the position of the last item before the next turn: of the turn, or of an item that was added after it
- * outside of a turn.
+ * Returns the position of the last item before the next turn: the last item of this turn, or a later one
+ * without a turn.
  */
 export async function findLastBeforeNext(db: ConversationDb, turn: TurnRow): Promise<number> {
   const { conversation_id: conversationId } = turn
@@ -168,7 +165,6 @@ export async function findLastBeforeNext(db: ConversationDb, turn: TurnRow): Pro
   return outside?.last ?? last
 }
 
-/** Returns the position of the last item of a conversation. */
 export async function findLastItem(db: ConversationDb, conversationId: string): Promise<number> {
   const row = await db
     .selectFrom('conversations')
@@ -178,7 +174,6 @@ export async function findLastItem(db: ConversationDb, conversationId: string): 
   return row?.items ?? 0
 }
 
-/** Selects the items that a visitor may see. */
 function visibleItems(db: ConversationDb, conversationId: string) {
   return db
     .selectFrom('items')
@@ -216,7 +211,6 @@ export async function listNewestVisible(
   return rows.reverse()
 }
 
-/** Finds the item that a client added with this client id. */
 export function findClientItem(
   db: ConversationDb,
   conversationId: string,
@@ -230,7 +224,6 @@ export function findClientItem(
     .executeTakeFirst()
 }
 
-/** Finds the item of a turn that has a client id. */
 export function findClientItemOfTurn(db: ConversationDb, turnId: string): Promise<ItemRow | undefined> {
   return db
     .selectFrom('items')

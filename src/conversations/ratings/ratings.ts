@@ -101,7 +101,7 @@ export function renderRating({ source, value, reason, comment, created_at, updat
   }
 }
 
-/** Maps turns to their ratings. */
+/** Returns the ratings of each turn; an empty list for a turn without ratings. */
 export async function listRatingsOfTurns(
   { read }: Pick<ConversationDatabase, 'read'>,
   turnIds: readonly string[],

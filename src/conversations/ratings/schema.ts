@@ -34,7 +34,7 @@ export const Rating = z
     object: z.literal('rating'),
     source: z
       .enum(['visitor', 'owner', 'api'])
-      .meta({ description: 'A visitor, a user of the console, or a client with a parent key.' }),
+      .meta({ description: 'A visitor, a console user (`owner`), or a client with a parent key (`api`).' }),
     value: z.enum(['up', 'down']),
     reason: z.enum(ratingReasons).nullable(),
     comment: z.string().nullable(),
@@ -71,7 +71,7 @@ export const RatingsQuery = z
   .refine(
     ({ from, to }) =>
       from === undefined || to === undefined || Date.parse(to) - Date.parse(from) < MAX_DAYS * 86_400_000,
-    { path: ['from'], error: `must be at most ${MAX_DAYS} days before \`to\`` },
+    { path: ['from'], error: `must be less than ${MAX_DAYS} days before \`to\`` },
   )
 export type RatingsQuery = z.output<typeof RatingsQuery>
 

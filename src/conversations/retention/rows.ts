@@ -1,4 +1,4 @@
-/** Deletes and changes the rows of many conversations, a limited number per statement. */
+/** Deletes and changes the rows of many conversations at once. */
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 import { markDeletedData } from '../inline-data/data-rows.ts'
@@ -14,8 +14,8 @@ export type Doomed =
     }
 
 /**
- * Deletes up to `limit` conversations with all their rows, and returns the tenant of each. Expired conversations stay
- * while a turn runs in them.
+ * Deletes up to `limit` conversations with all their rows, and returns the tenant of each. Expired
+ * conversations stay while a turn runs in them.
  */
 export async function deleteConversations(
   trx: ConversationDb,
@@ -41,7 +41,6 @@ export async function deleteConversations(
   return rows.map(({ tenant }) => tenant)
 }
 
-/** Deletes conversations in one transaction. */
 export async function deleteNow(
   write: ConversationDb,
   ids: readonly string[],
@@ -50,7 +49,6 @@ export async function deleteNow(
   await write.transaction().execute((trx) => deleteConversationRows(trx, ids, deletion))
 }
 
-/** Deletes conversations with all rows that belong to them. */
 export async function deleteConversationRows(
   db: ConversationDb,
   ids: readonly string[],
@@ -73,7 +71,10 @@ export async function deleteConversationRows(
   await db.deleteFrom('conversations').where('id', 'in', ids).execute()
 }
 
-/** Deletes the events of turns that ended before a time. A turn with an idempotency key keeps them for a repeated request. */
+/**
+ * Deletes the events of turns that ended before a time. A turn with an idempotency key keeps them for a
+ * repeated request.
+ */
 export async function deleteEventLogs(
   trx: ConversationDb,
   endedBefore: number,
@@ -138,7 +139,10 @@ export async function clearIdempotencyKeys(
   return Number(numUpdatedRows)
 }
 
-/** Moves conversations to another tenant: those of one agent, or all. Returns their number. */
+/**
+ * Moves the conversations, turns and visitors of a tenant or of one of its agents to another tenant. Returns
+ * the number of conversations.
+ */
 export async function moveConversations(
   trx: ConversationDb,
   from: string,

@@ -1,4 +1,4 @@
-/** Reads visitors on behalf of their owner. */
+/** Reads visitors and the number of their conversations for owners and operators. */
 import { type Selectable, sql } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import { contains, pageOf } from '../../lib/page.ts'
@@ -12,7 +12,7 @@ interface VisitorFilter {
   readonly agent?: string | undefined
   readonly subject?: string | undefined
   readonly email?: string | undefined
-  /** A part of the id, the subject, the e-mail address or the name. */
+  /** A part of the id, the subject, the email address or the name. */
   readonly q?: string | undefined
 }
 
@@ -27,7 +27,6 @@ export function findVisitor(
   return query.executeTakeFirst()
 }
 
-/** Lists visitors, last seen first. */
 export function listVisitorRows(
   db: ConversationDb,
   { tenantId, agent, subject, email, q }: VisitorFilter,
@@ -55,7 +54,7 @@ export function listVisitorRows(
   return pageOf(query, { by: sql.ref('seen_at'), order: 'desc', after: place, limit }).execute()
 }
 
-/** Counts the conversations of visitors. */
+/** Returns the number of conversations by visitor id; omits visitors without conversations. */
 export async function countConversations(
   db: ConversationDb,
   visitorIds: readonly string[],

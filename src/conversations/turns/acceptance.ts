@@ -33,17 +33,17 @@ export interface TurnPlan {
   /** Seconds after the last activity for which the conversation is stored. */
   readonly keepSeconds: number
   /**
-   * An existing conversation, in which no other turn may run; if undefined, the turn uses the conversation of
+   * An existing conversation, which the turn locks. If undefined, the turn uses the conversation of
    * `previous`, or a new one.
    */
   readonly conversationId: string | undefined
-  /** The revision of the conversation from which the history was read; undefined if the turn has no stored history. */
+  /**
+   * The revision of the conversation from which the history was read; undefined if the turn has no stored
+   * history.
+   */
   readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
-  /**
-   * The visitor who started the turn. Such a turn must be stored, and no other turn may run in its
-   * conversation.
-   */
+  /** The visitor who started the turn. Such a turn must be stored, and locks its conversation. */
   readonly visitorId?: string
   /** The number that the turn must have, because its input was built from the turns before it. */
   readonly number?: number
@@ -60,7 +60,7 @@ export interface TurnPlan {
   readonly input: readonly NewItem[]
   /** Bytes by which the input may exceed the usual limits. */
   readonly extraBytes?: number
-  /** The field of the request that has the input, and the position of the input's first item in it. */
+  /** The field of the request that contains the input, and the position of the input's first item in it. */
   readonly inputField: { readonly name: 'input' | 'messages'; readonly first: number }
   readonly metadata?: Readonly<Record<string, string>>
   readonly requestId: string
@@ -81,7 +81,9 @@ type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition' | 'webhooks'> & 
   readonly assertQuota: (tenantId: string) => Promise<void>
 }
 
-/** Stores a turn and its input, and takes the lock of its conversation. @throws ServiceError */
+/**
+ * Stores a turn and its input, and locks the conversation if the turn needs the lock. @throws ServiceError
+ */
 export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedAs): Promise<void> {
   const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
   await deps.assertQuota(plan.tenantId)
@@ -164,7 +166,7 @@ export function needsStore(plan: TurnPlan): boolean {
   )
 }
 
-/** Whether the conversation admits no other turn until this one ends. */
+/** Whether the conversation rejects other turns that need its lock until this turn ends. */
 function isLocking({ conversationId, visitorId }: TurnPlan): boolean {
   return conversationId !== undefined || visitorId !== undefined
 }
@@ -310,8 +312,9 @@ export class KeyedStarts {
   private readonly starting = new Map<string, Promise<unknown>>()
 
   /**
-   * Runs `start`, and returns its result. If a start with this key is already running, waits for it instead and
-   * returns undefined; then the caller can find its turn. Rejects like the start that it ran or waited for.
+   * Runs `start`, and returns its result. If a start with this key is already running, waits for it instead
+   * and returns undefined; then the caller can find its turn. Rejects like the start that it ran or waited
+   * for.
    */
   async run<Started>(key: string, start: () => Promise<Started>): Promise<Started | undefined> {
     const running = this.starting.get(key)

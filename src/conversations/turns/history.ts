@@ -32,7 +32,6 @@ const BYTES_PER_TOKEN = 4
 const TOKENS_PER_BLOB = 1_000
 const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stopped while the tool was running.'
 
-/** The items that precede a turn's input. */
 export interface History {
   readonly items: readonly StoredItem[]
   /** Number of older items that are not sent. */

@@ -1,4 +1,7 @@
-/** Lists the migrations in order. Each name is a number and a verb phrase; a released migration is never edited. */
+/**
+ * Lists the migrations in order. Each name is a number and a verb phrase; a released migration is never
+ * edited.
+ */
 import type { Migration } from 'kysely'
 import * as createKeysAndAgents from './0001_create_keys_and_agents.ts'
 import * as createUsage from './0002_create_usage.ts'

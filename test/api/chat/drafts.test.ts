@@ -87,7 +87,7 @@ describe('a draft', () => {
     )
   })
 
-  test('is rejected with an agent key or over REST', async () => {
+  test('is rejected with an agent key, over tRPC and over REST', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const trial = { draft: { yaml: yaml({}) } }

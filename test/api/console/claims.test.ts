@@ -110,7 +110,7 @@ describe('claiming a parent key', () => {
     expect((await readMe(app, ada)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('accepts a rotated secret during its overlap', async () => {
+  test('accepts the old secret of a rotated key during its overlap', async () => {
     const clock = createFakeClock()
     const app = await startApp(behindProxy, { clock })
     const { deps } = app.service

@@ -1,4 +1,4 @@
-/** Tests that a resumable upload survives S3 failures, and that the next writer can continue it. */
+/** Tests that resumable uploads survive S3 failures, and that deleted ones leave nothing in the bucket. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'

@@ -195,7 +195,7 @@ describe('an erasure', () => {
     expect([repeated.status, repeated.body.id]).toEqual([202, receipt.id])
   })
 
-  test('cancels the running turn, ends the feed, and ends the tokens', async () => {
+  test('cancels the running turn, ends the feed, and makes the tokens invalid', async () => {
     const app = await startApp()
     const { agent_key: key } = await app.createAgent(storingAgent())
     const one = await beginSession(app, key)

@@ -97,7 +97,7 @@ describe('a conversation that is handed over', () => {
     ])
   })
 
-  test('is shown to its owner with the reasons and the people who answer', async () => {
+  test('shows its changes of mode, with the reason, only to its owner', async () => {
     const { app, id, one } = await startConversation()
     await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     await change(app, id, 'takeover', { name: 'Ana' })
@@ -301,7 +301,7 @@ test('visitors may ask for a person only if the agent has the button', async () 
   expect((await change(app, id, 'handover')).body.mode).toBe('waiting')
 })
 
-test('the audit log and the metrics contain takeovers and waiting conversations', async () => {
+test('the metrics count waiting conversations, and the audit log records takeovers and handbacks', async () => {
   const { app, agent, id, one } = await startConversation()
   await one.visitor.requestPerson.mutate({ conversation: id })
   expect((await scrape(app.url)).sum('parley_conversations_waiting')).toBe(1)

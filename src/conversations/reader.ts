@@ -95,11 +95,6 @@ export class ConversationReader {
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 
-  async isOwned(tenantId: string, id: string): Promise<boolean> {
-    const opened = await this.deps.storage.find()
-    return opened !== undefined && (await findConversation(opened.read, tenantId, id)) !== undefined
-  }
-
   /** @throws ServiceError if the conversation does not exist, belongs to another agent, or has a visitor */
   async assertUsable(tenantId: string, agentId: string, id: string): Promise<void> {
     const opened = await this.deps.storage.find()

@@ -34,4 +34,5 @@ export {
 export { followWaiting } from './handover/waiting.ts'
 export { findRatedTurn, rateTurn, unrateTurn } from './ratings/ratings.ts'
 export { type NewRating, Rating, RatingDeleted, ratingFields } from './ratings/schema.ts'
+export { recordRead } from './requests.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

@@ -30,7 +30,7 @@ export interface Reservation {
   settle(tokens: number): Promise<void>
 }
 
-/** Limit of a counter whose budget was deleted after the call began. */
+/** Limit of a counter whose budget has just been deleted. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
 /** Milliseconds that a reservation outlives the longest possible call. */
 const GRACE_MS = 60_000
@@ -38,7 +38,7 @@ const SWEEP_BATCH = 500
 /** Maximum `Retry-After`, because longer waits are not useful to clients. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400
 
-/** Releases expired reservations, whose calls ended without settling them; returns their number. */
+/** Releases up to 500 expired reservations, whose calls ended without settling them; returns their number. */
 export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' | 'clock'>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEEP_BATCH)

@@ -251,8 +251,8 @@ export class UsageRecord implements AsyncDisposable {
     this.isEnded = true
     if (this.isRejected) return this.options.save(undefined)
     this.failCall('unknown')
-    // The model has read the prompt even if the client disconnects during the first model call, so it is
-    // counted.
+    // Counts the prompt, because the model has read it even if the client disconnects during the first model
+    // call.
     if (status === 'left' && this.modelCalls === 0 && !this.hasBudget) this.used(undefined)
     this.observe(status)
     this.options.save(this.toRow(status))

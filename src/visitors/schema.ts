@@ -63,7 +63,7 @@ const itemFields = {
       z.strictObject({
         type: z.enum(['image', 'pdf', 'text']),
         name: z.string().nullable().meta({ description: 'File name, if the client sent one.' }),
-        part: z.int().meta({ description: 'Position in the content of the item in `visitor.attachment`.' }),
+        part: z.int().meta({ description: 'Value of `part` in `visitor.attachment`.' }),
       }),
     )
     .optional()
@@ -176,7 +176,7 @@ export const OpenQuery = z.object({ conversation: conversationId })
 
 export const OpenResult = z.strictObject({
   conversation: VisitorConversation,
-  items: z.array(VisitorItem).meta({ description: 'The newest 500 items, oldest first.' }),
+  items: z.array(VisitorItem).meta({ description: 'The newest items, at most 500, oldest first.' }),
   turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),
   cursor: z.string().meta({
     description: 'Cursor for continuing after these items; a running turn is repeated from its first delta.',
@@ -227,7 +227,7 @@ export type SendInput = z.infer<typeof SendInput>
 export const StartedResult = z.strictObject({ turn: VisitorTurn, cursor: z.string() })
 export type StartedResult = z.infer<typeof StartedResult>
 
-/** `turn` is null if no model answers, because the visitor waits for a person or a person answers. */
+/** `turn` is null while the visitor waits for a person or a person answers. */
 export const SendResult = StartedResult.extend({
   turn: VisitorTurn.nullable(),
   conversation: VisitorConversation,

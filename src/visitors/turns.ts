@@ -346,7 +346,7 @@ async function findRepeated(
     return { idempotency, turn }
   throw new ServiceError(
     'idempotency_key_reused',
-    'client_id: was used for a different message in this conversation; send a new one.',
+    'client_id: was used for a different message in this conversation; send a new client_id.',
     { param: 'client_id' },
   )
 }

@@ -99,7 +99,7 @@ export async function openConversation(context: Context, id: string): Promise<Op
   }
 }
 
-/** Deletes a conversation; a running turn is cancelled first. @throws ServiceError */
+/** Cancels the running turns of a conversation, then deletes it. @throws ServiceError */
 export async function deleteOwn(context: Context, id: string): Promise<void> {
   const { conversation } = await findOwnConversation(context, id)
   await assertAllowed(context, 'delete')
@@ -209,8 +209,8 @@ export function renderConversation(row: ConversationRow): VisitorConversation {
 }
 
 /**
- * Returns the position of the last item that a reader has before the next turn, or before the output of a
- * running one.
+ * Returns the position up to which a reader already has all items: the last item before the next turn, or
+ * before the output of a running turn.
  */
 async function findLastStored(
   read: ConversationDb,

@@ -62,7 +62,7 @@ export class Deliverer {
     this.deps = deps
   }
 
-  /** Looks for due deliveries regularly, until `close`. */
+  /** Looks for due deliveries every two seconds, and deletes old ones every ten minutes, until `close`. */
   start(): void {
     if (!this.deps.config.webhooks.isAllowed) return
     this.timers.push(
@@ -118,7 +118,7 @@ export class Deliverer {
     this.isClosed = true
     for (const timer of this.timers) clearInterval(timer)
     await this.claiming
-    // Ends the running attempts, which are then due again.
+    // Ends the running attempts; another process or the next start repeats them after their claims end.
     await this.deps.sender.close()
     await Promise.all(this.running.keys())
   }
@@ -178,7 +178,7 @@ export class Deliverer {
     return { state: 'pending', nextAt: unixSeconds(this.deps.clock) + wait, status, error }
   }
 
-  /** Disables a webhook that has failed for days, or whose receiver is gone. */
+  /** Disables a webhook that has failed for five days, or whose receiver answers with 410. */
   private async onFailed(
     write: ConversationDatabase['write'],
     { id }: WebhookRow,

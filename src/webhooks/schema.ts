@@ -34,7 +34,7 @@ const fields = {
 const enabled = z
   .boolean()
   .default(true)
-  .meta({ description: 'Whether events are delivered; true also enables a webhook that failed for days.' })
+  .meta({ description: 'Whether events are delivered; true also enables a webhook that Parley disabled.' })
 
 export const WebhookCreation = z.strictObject(fields).meta({ id: 'WebhookCreation' })
 export const WebhookBody = z.strictObject({ ...fields, enabled }).meta({ id: 'WebhookUpdate' })
@@ -54,9 +54,10 @@ export const Webhook = z
     include_text: z.boolean(),
     state: z.enum(['enabled', 'disabled']),
     disabled_reason: z.enum(['owner', 'gone', 'failing']).nullable().meta({
-      description: '`gone` after the status 410, `failing` after five days of failures.',
+      description:
+        '`owner` after a request of the owner, `gone` after the status 410, `failing` after five days of failures.',
     }),
-    failing_since: seconds.nullable().meta({ description: 'Null if the last attempt succeeded.' }),
+    failing_since: seconds.nullable().meta({ description: 'Start of the current failures, or null.' }),
     previous_valid_until: seconds.nullable().meta({
       description: 'Time until which the previous secret also signs; null before the first rotation.',
     }),
@@ -79,13 +80,7 @@ export const WebhookDeleted = z
   .meta({ id: 'WebhookDeleted' })
 
 export const DeliveriesQuery = WebhookReference.extend({
-  limit: z.coerce
-    .number('must be a number')
-    .int('must be a whole number')
-    .min(1, 'must be at least 1')
-    .max(100, 'must be at most 100')
-    .default(20)
-    .meta({ description: 'Maximum number of deliveries.' }),
+  limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of deliveries.' }),
   after: reference().optional().meta({ description: 'Id of the last delivery of the previous page.' }),
 })
 

@@ -5,7 +5,6 @@ import type { WebhookTable } from '../db/tables.ts'
 
 export type WebhookRow = Selectable<WebhookTable>
 
-/** Lists the webhooks of a tenant, oldest first. */
 export function listWebhookRows(db: Database, tenantId: string): Promise<WebhookRow[]> {
   return db
     .selectFrom('webhooks')
@@ -16,7 +15,6 @@ export function listWebhookRows(db: Database, tenantId: string): Promise<Webhook
     .execute()
 }
 
-/** Lists the webhooks of all tenants. */
 export function listAllWebhookRows(db: Database): Promise<WebhookRow[]> {
   return db.selectFrom('webhooks').selectAll().orderBy('tenant').orderBy('created_at').execute()
 }

@@ -55,7 +55,7 @@ export async function rateTurn(
   const { write } = await conversations.storage.open()
   const nowSeconds = unixSeconds(clock)
   const rating: Omit<RatingRow, 'turn_id'> = {
-    ...{ source, reason: reason ?? null, comment: toComment(comment) },
+    ...{ source, reason: reason ?? null, comment: comment || null },
     ...{ value: value === 'up' ? 1 : -1, created_at: nowSeconds, updated_at: nowSeconds },
   }
   const subscribers = await webhooks?.find()
@@ -68,11 +68,6 @@ export async function rateTurn(
   if (stored === undefined) throw turnNotFound(turn.id)
   conversations.notify(turn.conversation_id)
   return renderRating(stored)
-}
-
-/** PostgreSQL cannot store U+0000. */
-function toComment(comment: string | null | undefined): string | null {
-  return comment?.replaceAll('\0', '').toWellFormed() || null
 }
 
 /** Deletes the rating of a source. @throws ServiceError `not_found` without a rating */

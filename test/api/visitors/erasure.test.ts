@@ -158,6 +158,18 @@ describe('an erasure', () => {
     await talk(one, 'Again.', { conversation: sent.conversation.id })
     const second = await talk(one, 'Another conversation.')
     const other = await talk(two, 'I stay.')
+    for (const [visitor, { turn, conversation }] of [
+      [one, sent],
+      [one, second.sent],
+      [two, other.sent],
+    ] as const) {
+      await visitor.visitor.rate.mutate({ turn: turn.id, value: 'up' })
+      const note = { body: { text: 'A note.' } }
+      expect((await app.call('POST', `/v1/conversations/${conversation.id}/notes`, note)).status).toBe(200)
+    }
+    expect(
+      (await app.call('PUT', `/v1/turns/${sent.turn.id}/rating`, { body: { value: 'down' } })).status,
+    ).toBe(200)
     const db = await openConversations(app)
     const own = [sent.conversation.id, second.sent.conversation.id]
     const { n: events_ } = await db
@@ -171,8 +183,8 @@ describe('an erasure', () => {
     expect(receipt).toMatchObject({
       object: 'erasure',
       counts: {
-        ...{ conversations: 2, turns: 3, items: 6, events: Number(events_), search: expect.any(Number) },
-        ...{ blobs: 0, ratings: 0, notes: 0, deliveries: 2 },
+        ...{ conversations: 2, turns: 3, items: 6, events: Number(events_), search: 6 },
+        ...{ blobs: 0, ratings: 3, notes: 2, deliveries: 2 },
       },
       digest: hash('sha256', own.toSorted().join('\n')),
       remains: expect.arrayContaining([
@@ -182,6 +194,12 @@ describe('an erasure', () => {
     })
     const rows = await db.selectFrom('conversations').select('id').execute()
     expect(rows).toEqual([{ id: other.sent.conversation.id }])
+    for (const [table, left] of [
+      ['ratings', 1],
+      ['conversation_notes', 1],
+      ['item_texts', 2],
+    ] as const)
+      expect(await db.selectFrom(table).selectAll().execute(), table).toHaveLength(left)
     expect((await app.call('GET', `/v1/visitors/${one.id}`)).status).toBe(404)
     await deliverDue(app)
     const erased = receiver.received.find(({ body }) => body.type === 'visitor.erased')

@@ -103,7 +103,8 @@ describe('changeDefinition', () => {
   })
 
   test('keeps an empty mapping that turns a feature on', () => {
-    const small = 'name: A\nconversations:\n  keep: 1d\n  handover:\n    button: false # none\nattachments: { maxCount: 2 }\n'
+    const small =
+      'name: A\nconversations:\n  keep: 1d\n  handover:\n    button: false # none\nattachments: { maxCount: 2 }\n'
     const without = changeDefinition(small, 'yaml', ['conversations', 'handover', 'button'], undefined)
     expect(changeDefinition(without, 'yaml', ['attachments', 'maxCount'], undefined)).toBe(
       'name: A\nconversations:\n  keep: 1d\n  handover: {} # none\nattachments: {}\n',

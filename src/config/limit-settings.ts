@@ -119,7 +119,6 @@ export const times = {
 
 const DAY_LIMIT = 3650
 
-/** Defines the settings of stored conversations. */
 export const conversations = {
   PARLEY_CONVERSATIONS: oneOf('allowed', 'forbidden')
     .prefault('allowed')

@@ -115,7 +115,9 @@ function toResult(value: unknown): CallToolResult {
   }
 }
 
-/** Returns whether a content part is MCP text, the only kind that models receive (MCP, Tools, Tool Result). */
+/**
+ * Returns whether a content part is MCP text, the only kind that models receive (MCP, Tools, Tool Result).
+ */
 function isTextPart(part: unknown): boolean {
   return isRecord(part) && part.type === 'text' && isText(part.text)
 }

@@ -1,4 +1,7 @@
-/** Updates the launcher and the window: shows unread messages and developer hints, and leaves space for the on-screen keyboard. */
+/**
+ * Updates the launcher and the window: shows unread messages and developer hints, and leaves space for the
+ * on-screen keyboard.
+ */
 import type { HostWidget } from '../host/extras.ts'
 import { addStyles } from './styles.ts'
 

@@ -67,7 +67,10 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
-/** Maximum length of an MCP message, in UTF-16 code units. Higher than for other messages, because `check-tools.ts` drops oversized tools individually. */
+/**
+ * Maximum length of an MCP message, in UTF-16 code units. Higher than for other messages, because
+ * `check-tools.ts` drops oversized tools individually.
+ */
 const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
 
 /** Also returns false for data that JSON cannot represent, which the channel does not allow. */

@@ -31,7 +31,10 @@ const callback = accept((value) => typeof value === 'function')
 /** Accepts booleans and their text form in attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-/** Accepts an http or https address; returns it as an absolute URL. Rejects http on https pages, where browsers allow it only for this machine. */
+/**
+ * Accepts an http or https address; returns it as an absolute URL. Rejects http on https pages, where
+ * browsers allow it only for this machine.
+ */
 const webAddress: Read = (value) => {
   const url = isText(value) ? toUrl(value) : undefined
   const schemes = `${url?.protocol} ${location.protocol}`

@@ -63,15 +63,16 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
 }
 
 /**
- * Returns true for operations that console users may also call: those on agents and files, and the CSV export
- * of usage. A form upload requires a key.
+ * Returns true for operations that console users may also call: those on agents and files, and the exports of
+ * usage, conversations and visitors. A form upload requires a key.
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
-  const isTheirs =
-    /^\/v1\/(agents|bin\/agents|files|usage\/calls\.csv)(\/|$)/.test(http.path) &&
-    auth.callers.includes('parent')
+  const isTheirs = consolePath.test(http.path) && auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
 }
+
+const consolePath =
+  /^\/v1\/(agents|bin\/agents|files|usage\/calls\.csv|conversations\/export|visitors\/\{visitor_id\}\/export)(\/|$)/
 
 function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   const { path, method } = operation.http

@@ -44,7 +44,7 @@ import { createTrpcEndpoint } from '../operations/trpc.ts'
 import type { Scraped } from '../telemetry/prometheus.ts'
 import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 import { type ConsoleAssets, createConsoleFiles, createConsolePage } from '../web/console.ts'
-import { docsPages, markdownPages } from '../web/docs.ts'
+import { docsPages, examplePages, markdownPages } from '../web/docs.ts'
 import { createFilePage, type Page } from '../web/page.ts'
 import { createEmbedPages } from '../web/widget.ts'
 import type { WidgetAssets } from '../web/widget-files.ts'
@@ -189,7 +189,7 @@ type PageRoute = Route<AnyCaller, Deps>
 
 function createPageEndpoint(options: AppOptions, isDraining: () => boolean): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
-  const files = [...designFiles, ...docsPages, ...markdownPages, ...statusPageAssets].map(
+  const files = [...designFiles, ...docsPages, ...markdownPages, ...examplePages, ...statusPageAssets].map(
     ([path, file]) => [path, createFilePage(file)] as const,
   )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]

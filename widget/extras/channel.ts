@@ -77,11 +77,12 @@ export function openChannel(
 /** Ignores unknown fields and accepts unknown error codes, so that a newer frame works with an older page. */
 function isFrameMessage(data: unknown): data is FrameMessage {
   if (!isRecord(data)) return false
-  const { type, words, count, label, text, code, message } = data
+  const { type, words, count, label, text, code, message, mode } = data
   const isKnown =
     type === 'close' ||
     type === 'expand' ||
     (type === 'message' && isText(data.role)) ||
+    (type === 'mode' && isText(mode)) ||
     (type === 'ready' && isRecord(words)) ||
     (type === 'unread' && Number.isInteger(count) && isText(label)) ||
     ((type === 'insert' || type === 'share') && isText(text)) ||

@@ -14,6 +14,7 @@ import type { Dependencies } from './dependencies.ts'
 import { renderVisitor, type Visitor } from './owner-schema.ts'
 
 interface VisitorQuery extends PageQuery {
+  readonly agent?: string | undefined
   readonly subject?: string | undefined
   readonly email?: string | undefined
   readonly q?: string | undefined

@@ -15,6 +15,7 @@ export const ErasureReference = z.strictObject({
 export const VisitorsQuery = z.strictObject({
   limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of visitors.' }),
   after: reference().optional().meta({ description: 'Id of the last visitor of the previous page.' }),
+  agent: reference().optional().meta({ description: 'Only visitors who have used the agent with this id.' }),
   subject: label().optional().meta({ description: 'Only visitors with this subject.' }),
   email: label().optional().meta({ description: 'Only visitors with this email address.' }),
   q: searchText()

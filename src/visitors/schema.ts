@@ -171,9 +171,15 @@ export const ConversationsResult = z.strictObject({
 
 export const OpenQuery = z.object({ conversation: conversationId })
 
+const OwnRating = z.strictObject({ ...ratingFields, turn: z.string() })
+
 export const OpenResult = z.strictObject({
   conversation: VisitorConversation,
   items: z.array(VisitorItem).meta({ description: 'The newest items, at most 500, oldest first.' }),
+  modes: z.array(ModeChange.extend({ after: z.string().nullable() })).meta({
+    description: 'The changes of who answers, oldest first; `after` is the id of the item before each.',
+  }),
+  ratings: z.array(OwnRating).meta({ description: "The visitor's ratings of the turns of these items." }),
   turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),
   cursor: z.string().meta({
     description: 'Cursor for continuing after these items; a running turn is repeated from its first delta.',

@@ -45,6 +45,11 @@ interface DelivererDeps {
   readonly metrics: ConversationMetrics
 }
 
+export interface TestedDelivery extends DeliveryRow {
+  /** The time until the receiver's response or the failure. */
+  readonly durationMs: number
+}
+
 export class Deliverer {
   private readonly deps: DelivererDeps
   private readonly running = new Map<Promise<void>, string>()
@@ -89,20 +94,24 @@ export class Deliverer {
     }
   }
 
-  /** Sends a test event once, and returns the result. */
-  async test(webhook: WebhookRow): Promise<DeliveryRow> {
+  /** Sends a test event once, and returns the result and its duration. */
+  async test(webhook: WebhookRow): Promise<TestedDelivery> {
+    const { clock, sender } = this.deps
     const { write } = await this.deps.storage.open()
     const test: NewDelivery = {
       ...newDelivery({ id: webhook.id, type: 'webhook.test' }, this.deps),
       data: { webhook_id: webhook.id },
     }
-    const nextAt = unixSeconds(this.deps.clock) + CLAIM_SECONDS
+    const nextAt = unixSeconds(clock) + CLAIM_SECONDS
     await insertDeliveries(write, [test], {}, nextAt)
     const row = (await findDelivery(write, webhook.id, test.id)) as DeliveryRow
-    const { succeeded, status, error } = await this.deps.sender.send(webhook, row)
+    const startedAt = clock.monotonic()
+    const { succeeded, status, error } = await sender.send(webhook, row)
+    const durationMs = Math.round(clock.monotonic() - startedAt)
     const outcome = { state: succeeded ? 'delivered' : 'failed', nextAt: null, status, error } as const
     await recordAttempt(write, row, outcome)
-    return { ...row, state: outcome.state, attempt: 1, next_at: null, last_status: status, last_error: error }
+    const result = { state: outcome.state, attempt: 1, next_at: null, last_status: status, last_error: error }
+    return { ...row, ...result, durationMs }
   }
 
   async close(): Promise<void> {

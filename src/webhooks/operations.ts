@@ -9,6 +9,7 @@ import {
   DeliveryReference,
   renderCreated,
   renderDelivery,
+  renderTest,
   renderWebhook,
   Webhook,
   WebhookBody,
@@ -18,6 +19,7 @@ import {
   WebhookDeliveryList,
   WebhookList,
   WebhookReference,
+  WebhookTest,
   WebhookUpdate,
 } from './schema.ts'
 import {
@@ -122,9 +124,9 @@ export const webhooksOperations = {
       failures: notFound,
     },
     input: WebhookReference,
-    output: WebhookDelivery,
+    output: WebhookTest,
     run: async ({ context: { deps, caller }, input }) =>
-      renderDelivery(
+      renderTest(
         await testWebhook({ ...deps, deliverer: deps.webhooks.deliverer }, caller.tenantId, input.webhook_id),
       ),
   }),

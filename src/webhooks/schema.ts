@@ -1,6 +1,7 @@
 /** Defines the schemas of webhooks and their deliveries, and renders them. */
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
+import type { TestedDelivery } from './deliverer.ts'
 import type { DeliveryRow } from './deliveries.ts'
 import { webhookEventTypes } from './events.ts'
 import type { WebhookRow } from './store.ts'
@@ -108,6 +109,10 @@ export const WebhookDelivery = z
   .meta({ id: 'WebhookDelivery' })
 export type WebhookDelivery = z.output<typeof WebhookDelivery>
 
+export const WebhookTest = WebhookDelivery.extend({
+  duration_ms: z.int().meta({ description: "Milliseconds until the receiver's response or the failure." }),
+}).meta({ id: 'WebhookTest' })
+
 export const WebhookDeliveryList = z
   .strictObject({ object: z.literal('list'), data: z.array(WebhookDelivery), has_more: z.boolean() })
   .meta({ id: 'WebhookDeliveryList' })
@@ -154,4 +159,8 @@ export function renderDelivery(row: DeliveryRow): WebhookDelivery {
     body: row.body,
     created_at: row.created_at,
   }
+}
+
+export function renderTest(row: TestedDelivery): z.output<typeof WebhookTest> {
+  return { ...renderDelivery(row), duration_ms: row.durationMs }
 }

@@ -156,7 +156,7 @@ export async function testWebhook(
   deps: Pick<Dependencies, 'config' | 'db'> & Pick<Dependencies['webhooks'], 'deliverer'>,
   tenantId: string | undefined,
   id: string,
-): Promise<DeliveryRow> {
+) {
   assertAllowed(deps)
   return deps.deliverer.test(await getWebhook(deps, tenantId, id))
 }

@@ -76,10 +76,17 @@ export interface ShownMode {
   readonly reason?: string | null
 }
 
-export function toShownMode(entry: ModeEntry, visitor: { readonly showsNames: boolean } | undefined) {
-  const { mode, since, name } = entry
-  const shown: ShownMode = { mode, since, name: visitor?.showsNames === false ? null : name }
-  return visitor === undefined ? { ...shown, assignee: entry.assignee, reason: entry.reason } : shown
+export function toShownMode(
+  entry: ModeEntry,
+  visitor: { readonly showsNames: boolean } | undefined,
+): ShownMode {
+  if (visitor !== undefined) return toVisitorMode(entry, visitor.showsNames)
+  return { ...toVisitorMode(entry, true), assignee: entry.assignee, reason: entry.reason }
+}
+
+/** Renders a change for the visitor. `showsNames` is whether visitors see the names of people. */
+export function toVisitorMode({ mode, since, name }: ModeEntry, showsNames: boolean) {
+  return { mode, since, name: showsNames ? name : null }
 }
 
 function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {

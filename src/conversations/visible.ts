@@ -7,6 +7,7 @@ export {
   toShownTurn,
   toStartedTurn,
   toVisitorItem,
+  toVisitorMode,
 } from './feed/render.ts'
 export {
   findClientItem,
@@ -16,6 +17,7 @@ export {
   findLastPosition,
   findVisibleItem,
   findVisitorConversation,
+  listModeChanges,
   listNewestVisible,
   listVisibleItems,
   listVisitorConversations,
@@ -32,6 +34,7 @@ export {
   Waiting,
 } from './handover/schema.ts'
 export { followWaiting } from './handover/waiting.ts'
-export { findRatedTurn, rateTurn, unrateTurn } from './ratings/ratings.ts'
+export { findRatedTurn, listOwnRatings, rateTurn, unrateTurn } from './ratings/ratings.ts'
 export { type NewRating, Rating, RatingDeleted, ratingFields } from './ratings/schema.ts'
+export { recordRead } from './requests.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

@@ -56,7 +56,8 @@ function live<Input, Output>(
 }
 
 /**
- * Each operation requires an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`.
+ * All operations require an agent key. All except `session` act for the visitor of the token in
+ * `X-Parley-Visitor`.
  */
 export const visitorOperations = {
   session: mutation({

@@ -39,6 +39,7 @@ describe("a console user's first visit", () => {
       },
       is_administrator: true,
       conversations: { is_allowed: true, max_days: 365 },
+      webhooks: { is_allowed: true },
       keys: [
         {
           id: key?.id,

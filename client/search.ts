@@ -157,10 +157,49 @@ export function parseFilesSearch(raw: RawSearch): FilesSearch {
 export interface ConversationsSearch extends RawList<'created'> {
   /** Id of the agent whose conversations are listed. */
   readonly agent?: string | undefined
+  /** Id of a visitor. */
+  readonly visitor?: string | undefined
 }
 
 export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
-  return present({ ...parseList(raw, ['created'] as const), agent: textOf(raw.agent) })
+  const { agent, visitor } = raw
+  return present({ ...parseList(raw, ['created'] as const), agent: textOf(agent), visitor: textOf(visitor) })
+}
+
+export interface VisitorsSearch extends RawList<'seen'> {
+  /** Id of an agent that the visitors have used. */
+  readonly agent?: string | undefined
+}
+
+export function parseVisitorsSearch(raw: RawSearch): VisitorsSearch {
+  return present({ ...parseList(raw, ['seen'] as const), agent: textOf(raw.agent) })
+}
+
+export interface VisitorSearch {
+  /** Id of the erasure whose progress or receipt is shown. */
+  readonly erasure?: string | undefined
+}
+
+export function parseVisitorSearch(raw: RawSearch): VisitorSearch {
+  return present({ erasure: textOf(raw.erasure) })
+}
+
+export interface WebhooksSearch {
+  /** True while the dialog that creates a webhook is open. */
+  readonly add?: true | undefined
+}
+
+export function parseWebhooksSearch({ add }: RawSearch): WebhooksSearch {
+  return add === true ? { add } : {}
+}
+
+export interface WebhookSearch {
+  /** Id of the last delivery on the previous page. */
+  readonly after?: string | undefined
+}
+
+export function parseWebhookSearch(raw: RawSearch): WebhookSearch {
+  return present({ after: textOf(raw.after) })
 }
 
 export const keyTabs = ['parent', 'agent'] as const

@@ -92,8 +92,10 @@ export type FrameMessage =
   | { readonly type: 'close' }
   /** The visitor switches between the window and the side panel. */
   | { readonly type: 'expand' }
-  /** A question was sent, or an answer has ended; without its text. */
-  | { readonly type: 'message'; readonly role: 'user' | 'assistant'; readonly status?: string }
+  /** A question was sent, an answer has ended, or a person has answered; without its text. */
+  | { readonly type: 'message'; readonly role: 'user' | 'assistant' | 'person'; readonly status?: string }
+  /** The party that answers has changed; `waiting`: none, until a person takes over. */
+  | { readonly type: 'mode'; readonly mode: 'model' | 'waiting' | 'person' }
   /** `label` is the count as text, such as "2 new messages". */
   | { readonly type: 'unread'; readonly count: number; readonly label: string }
   /** The visitor clicked "Insert into page" below a reply. */

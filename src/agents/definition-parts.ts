@@ -293,6 +293,9 @@ export const StorageView = z.strictObject({
   }),
   handover: z.strictObject({
     button: z.boolean().meta({ description: 'Whether visitors may ask for a person.' }),
+    timeout_seconds: z
+      .int()
+      .meta({ description: "Seconds without a person's answer after which the model answers again." }),
   }),
 })
 
@@ -304,7 +307,7 @@ export function renderStorage(
     return {
       ...{ stored: false, keep_days: null, notice: null, list: false, delete: false, rate: false },
       resume_seconds: 0,
-      handover: { button: false },
+      handover: { button: false, timeout_seconds: 0 },
     }
   const { keep, notice, visitor, handover = defaultHandover } = conversations
   return {
@@ -315,6 +318,6 @@ export function renderStorage(
     delete: visitor.delete,
     rate: visitor.rate,
     resume_seconds: toSeconds(visitor.resume),
-    handover: { button: handover.button },
+    handover: { button: handover.button, timeout_seconds: toSeconds(handover.timeout) },
   }
 }

@@ -60,11 +60,7 @@ export const AgentVersionReference = z.strictObject({
 })
 
 export const AgentVersionsQuery = AgentReference.extend({
-  before: z
-    .int()
-    .min(1, wrongVersion)
-    .optional()
-    .meta({ description: 'Version number; returns only earlier versions.' }),
+  before: z.int().min(1).optional().meta({ description: 'Version number; returns only earlier versions.' }),
 })
 
 export const AgentCreated = z

@@ -66,7 +66,6 @@ export class ConversationReader {
     return item && (await this.deps.data.restore([item]))[0]
   }
 
-  /** Returns a turn's input and output, in order. */
   async listTurnItems(turnId: string): Promise<ItemRow[]> {
     const { read } = await this.deps.storage.open()
     return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))
@@ -93,11 +92,6 @@ export class ConversationReader {
     const { read } = await this.deps.storage.open()
     const history = await readVisitorConversation(read, conversationId, limits)
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
-  }
-
-  async isOwned(tenantId: string, id: string): Promise<boolean> {
-    const opened = await this.deps.storage.find()
-    return opened !== undefined && (await findConversation(opened.read, tenantId, id)) !== undefined
   }
 
   /** @throws ServiceError if the conversation does not exist, or belongs to another agent or visitor */

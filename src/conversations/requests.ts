@@ -1,11 +1,12 @@
 /** Reads and changes conversations on behalf of their owner. */
 import type { Database } from '../db/database.ts'
 import type { ConversationDatabase, ConversationDb } from '../db/open.ts'
-import { type Actor, recordAudit } from '../identity/audit.ts'
+import { type Actor, actorOf, recordAudit } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
+import type { CallContext, ParentCaller } from '../operations/operation.ts'
 import { insertDeliveries } from '../webhooks/deliveries.ts'
 import { listTags } from './admin/annotation-rows.ts'
 import type { Conversations } from './conversations.ts'
@@ -252,7 +253,7 @@ export async function deleteItem(
 
 /** @throws ServiceError `not_found` */
 export async function findOwn(
-  { conversations }: OperationsDependencies,
+  { conversations }: Pick<OperationsDependencies, 'conversations'>,
   tenantId: string,
   id: string,
 ): Promise<{ db: ConversationDatabase; conversation: ConversationRow }> {
@@ -260,6 +261,20 @@ export async function findOwn(
   const conversation = db && (await findConversation(db.read, tenantId, id))
   if (db === undefined || conversation === undefined) throw conversationNotFound(id)
   return { db, conversation }
+}
+
+/** Records that an owner reads the text of a conversation. @throws ServiceError `not_found` */
+export async function recordRead(
+  context: CallContext<
+    ParentCaller,
+    Pick<OperationsDependencies, 'conversations' | 'db' | 'random' | 'nextPosition'>
+  >,
+  conversationId: string,
+): Promise<void> {
+  const { deps, caller } = context
+  const { conversation } = await findOwn(deps, caller.tenantId, conversationId)
+  const { tenant: tenantId, agent_id: agentId } = conversation
+  await deps.conversations.reads.record(deps, actorOf(context), { tenantId, conversationId, agentId })
 }
 
 export function conversationNotFound(id: string): ServiceError {

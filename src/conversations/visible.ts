@@ -15,6 +15,7 @@ export {
   toShownTurn,
   toStartedTurn,
   toVisitorItem,
+  toVisitorMode,
 } from './feed/render.ts'
 export {
   findClientItem,
@@ -24,6 +25,7 @@ export {
   findLastPosition,
   findVisibleItem,
   findVisitorConversation,
+  listModeChanges,
   listNewestVisible,
   listVisibleItems,
   listVisitorConversations,
@@ -40,6 +42,7 @@ export {
   Waiting,
 } from './handover/schema.ts'
 export { followWaiting } from './handover/waiting.ts'
-export { findRatedTurn, rateTurn, unrateTurn } from './ratings/ratings.ts'
+export { findRatedTurn, listOwnRatings, rateTurn, unrateTurn } from './ratings/ratings.ts'
 export { type NewRating, Rating, RatingDeleted, ratingFields } from './ratings/schema.ts'
+export { recordRead } from './requests.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

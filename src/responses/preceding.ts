@@ -17,7 +17,7 @@ import type { InputItem, ResponsesRequest } from './schema.ts'
 type Context = CallContext<Caller, Dependencies>
 type Input = NonNullable<ResponsesRequest['input']>
 
-/** The stored items before a response's input, and the position of the turn that it continues. */
+/** The stored items before a response's input, and the place of its turn in the conversation. */
 export interface Preceding {
   readonly place: Pick<TurnPlan, 'conversationId' | 'previous' | 'revision'>
   /** The items before the input, oldest first. */
@@ -58,7 +58,7 @@ export async function findPreceding(
   const isContinuation = assertInput(request, previous ?? main?.turn)
   if (named === undefined || main === undefined)
     return { place: { conversationId: undefined, previous: undefined }, history: noHistory, isContinuation }
-  // The rest of the newest answer belongs to the main line, like its start.
+  // A continuation of the newest answer belongs to the main line, because that answer does.
   const isMain = conversationId !== undefined || (isContinuation && previous?.id === main.turn?.id)
   const place = isMain
     ? { conversationId: named, previous: undefined, revision: main.revision }

@@ -188,7 +188,6 @@ async function answer(
     nameTurn(context, id, conversationId)
     return renderQueued(view)
   }
-  // A background response continues without its client.
   if (await isStored) nameTurn(context, id, conversationId)
   else context.setHeader('X-Parley-Stored', 'false')
   const entries = started.read(0, client)

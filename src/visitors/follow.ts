@@ -8,11 +8,17 @@ import {
   followConversation,
   followWaiting,
   parseCursor,
+  recordRead,
   type Waiting,
 } from '../conversations/visible.ts'
-import { ServiceError } from '../lib/errors.ts'
 import { addressGroup, lowerLimit } from '../operations/access.ts'
-import { type AgentCaller, type CallContext, type Caller, EventStream } from '../operations/operation.ts'
+import {
+  type AgentCaller,
+  type CallContext,
+  type Caller,
+  EventStream,
+  type ParentCaller,
+} from '../operations/operation.ts'
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
@@ -63,9 +69,15 @@ export async function streamWaiting(
   return counted(context, followWaiting(conversations, context.caller.tenantId, signal))
 }
 
-/** Returns undefined for an owner. @throws ServiceError if the caller may not read the conversation */
+/**
+ * Returns undefined for an owner, and records that the owner reads the conversation. @throws ServiceError if
+ * the caller may not read the conversation
+ */
 async function findVisitor(context: Context, id: string) {
-  if (context.caller.kind === 'parent') return assertOwned(context, id)
+  if (context.caller.kind === 'parent') {
+    await recordRead(context as CallContext<ParentCaller, Dependencies>, id)
+    return undefined
+  }
   const own = context as CallContext<AgentCaller, Dependencies>
   await findOwnConversation(own, id)
   return { showsNames: await findShowsNames(own) }
@@ -122,13 +134,6 @@ async function findNow({ deps }: Context, conversationId: string): Promise<Curso
     : await findLastBeforeNext(read, turn)
   const next = isRunning ? (await deps.conversations.readSoFar(turn)).length : 'end'
   return { position, turn: turn.number, next }
-}
-
-async function assertOwned({ deps, caller }: Context, id: string): Promise<undefined> {
-  if (await deps.conversations.reader.isOwned(caller.tenantId, id)) return undefined
-  throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, {
-    param: 'conversation_id',
-  })
 }
 
 /** Begins with a comment, so that the client receives the headers before the first event. */

@@ -1,4 +1,4 @@
-/** Lets visitors ask for a person, and stores their messages while no model answers. */
+/** Lets visitors ask for a person, and stores their messages while the model does not answer. */
 import { getOwnAgent } from '../agents/cache.ts'
 import { withoutAssignee } from '../conversations/conversations.ts'
 import type { ItemRow } from '../conversations/item-store.ts'
@@ -44,7 +44,7 @@ export async function askForPerson(
     .catch(rejectVisitor)
 }
 
-/** A visitor's message that no model answers. */
+/** A visitor's message that the model does not answer. */
 export interface SentMessage {
   readonly conversation: ConversationRow
   readonly item: ItemRow

@@ -40,7 +40,8 @@ import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.t
 const { query, mutation } = operationsOf<Dependencies>()('Conversations', { callers: ['agent'] })
 
 /**
- * Each operation requires an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`.
+ * All operations require an agent key. All except `session` act for the visitor of the token in
+ * `X-Parley-Visitor`.
  */
 export const visitorOperations = {
   session: mutation({

@@ -136,7 +136,7 @@ async function getItem(
   return toVisitorsItem(restored ?? item, await findShowsNames(context))
 }
 
-/** Adds who has written a person's message; other items have no fields of Parley for visitors. */
+/** Adds `parley` only to the messages of people; visitors do not receive it with other items. */
 function toVisitorsItem(row: ItemRow, showsNames: boolean): ListedItem {
   const item = toListedItem(row)
   if (row.author !== 'person') return item

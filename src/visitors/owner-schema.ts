@@ -14,19 +14,14 @@ export const ErasureReference = z.strictObject({
 })
 
 export const VisitorsQuery = z.strictObject({
-  limit: z.coerce
-    .number('must be a number')
-    .int('must be a whole number')
-    .min(1, 'must be at least 1')
-    .max(100, 'must be at most 100')
-    .default(20)
-    .meta({ description: 'Maximum number of visitors.' }),
+  limit: z.int().min(1).max(100).default(20).meta({ description: 'Maximum number of visitors.' }),
   after: reference().optional().meta({ description: 'Id of the last visitor of the previous page.' }),
+  agent: reference().optional().meta({ description: 'Only visitors who have used the agent with this id.' }),
   subject: label().optional().meta({ description: 'Only visitors with this subject.' }),
-  email: label().optional().meta({ description: 'Only visitors with this e-mail address.' }),
+  email: label().optional().meta({ description: 'Only visitors with this email address.' }),
   q: searchText()
     .optional()
-    .meta({ description: 'Text in the id, the subject, the e-mail address or the name.' }),
+    .meta({ description: 'Text in the id, the subject, the email address or the name.' }),
 })
 
 export const Visitor = z
@@ -34,14 +29,14 @@ export const Visitor = z
     id: z.string(),
     object: z.literal('visitor'),
     kind: z.enum(['anonymous', 'verified', 'named']),
-    issuer: z.string().meta({ description: 'Who identifies the visitor; the agent for anonymous visitors.' }),
+    issuer: z.string().meta({ description: 'Authority that issued the subject; the agent if anonymous.' }),
     subject: z.string().meta({ description: 'The id at the issuer; the visitor id for anonymous visitors.' }),
     email: z.string().nullable(),
     name: z.string().nullable(),
     claims: jsonObject(),
     conversations: z.int().meta({ description: 'Number of stored conversations.' }),
     created_at: seconds,
-    seen_at: seconds.meta({ description: 'Time of the last message, in Unix seconds.' }),
+    seen_at: seconds.meta({ description: 'Unix seconds of the last activity.' }),
   })
   .meta({ id: 'Visitor' })
 export type Visitor = z.output<typeof Visitor>
@@ -128,7 +123,7 @@ export const Erasure = z
     remains: z.array(z.string()).meta({ description: 'What the erasure does not delete.' }),
     digest: z.string().nullable().meta({
       description:
-        'SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null while it runs.',
+        'SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null while the erasure runs.',
     }),
   })
   .meta({ id: 'Erasure' })

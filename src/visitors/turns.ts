@@ -314,7 +314,6 @@ interface Repeatable {
   readonly conversationId: string | undefined
   /** The client's message or tool results, which a repeated request must contain unchanged. */
   readonly content: string
-  /** The text of a message. */
   readonly text?: string
 }
 
@@ -348,7 +347,7 @@ async function findRepeated(
     return { idempotency, turn }
   throw new ServiceError(
     'idempotency_key_reused',
-    'client_id: was used for a different message in this conversation; send a new one.',
+    'client_id: was used for a different message in this conversation; send a new client_id.',
     { param: 'client_id' },
   )
 }

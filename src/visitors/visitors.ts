@@ -7,12 +7,15 @@ import {
   findLastBeforeNext,
   findLastPosition,
   findVisitorConversation,
+  listModeChanges,
   listNewestVisible,
+  listOwnRatings,
   listVisitorConversations,
   renderCursor,
   type TurnRow,
   toShownTurn,
   toVisitorItem,
+  toVisitorMode,
   type VisitorKey,
 } from '../conversations/visible.ts'
 import type { ConversationDb } from '../db/open.ts'
@@ -126,16 +129,27 @@ export async function openConversation(context: Context, id: string): Promise<Op
   const all = await listNewestVisible(read, id, OPENED_ITEMS)
   const isRunning = turn?.status === 'in_progress'
   const upTo = await findLastStored(read, conversation, turn, isRunning)
+  const shown = all.filter(({ position }) => position <= upTo)
+  const first = all.length < OPENED_ITEMS ? 0 : (all[0]?.position ?? 0)
+  const modes = await listModeChanges(read, id, { from: first, upTo })
   const showsNames = await findShowsNames(context)
   return {
     conversation: renderConversation(conversation),
-    items: all.filter(({ position }) => position <= upTo).map((item) => toVisitorItem(item, showsNames)),
+    items: shown.map((item) => toVisitorItem(item, showsNames)),
+    modes: modes.map((change) => ({
+      ...toVisitorMode(change.entry, showsNames),
+      after: shown.findLast(({ position }) => position < change.position)?.id ?? null,
+    })),
+    ratings: await listOwnRatings(
+      read,
+      shown.flatMap(({ turn_id: turnId }) => turnId ?? []),
+    ),
     turn: turn === undefined ? null : toShownTurn(turn),
     cursor: renderCursor({ position: upTo, turn: turn?.number ?? 0, next: isRunning ? 0 : 'end' }),
   }
 }
 
-/** Deletes a conversation; a running turn is cancelled first. @throws ServiceError */
+/** Cancels the running turns of a conversation, then deletes it. @throws ServiceError */
 export async function deleteOwn(context: Context, id: string): Promise<void> {
   const { conversation } = await findOwnConversation(context, id)
   await assertAllowed(context, 'delete')
@@ -222,8 +236,8 @@ export function renderConversation(row: ConversationRow): VisitorConversation {
 }
 
 /**
- * Returns the position of the last item that a reader has before the next turn, or before the output of a
- * running one.
+ * Returns the position up to which a reader already has all items: the last item before the next turn, or
+ * before the output of a running turn.
  */
 async function findLastStored(
   read: ConversationDb,

@@ -1,4 +1,6 @@
-/** Opens the page's end of the channel to the frame: a window message handshake, then one port. */
+/**
+ * Opens the page's end of the channel to the frame, with a handshake of window messages and then one port.
+ */
 import type { HostWidget } from '../host/extras.ts'
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
@@ -75,11 +77,12 @@ export function openChannel(
 /** Ignores unknown fields and accepts unknown error codes, so that a newer frame works with an older page. */
 function isFrameMessage(data: unknown): data is FrameMessage {
   if (!isRecord(data)) return false
-  const { type, words, count, label, text, code, message } = data
+  const { type, words, count, label, text, code, message, mode } = data
   const isKnown =
     type === 'close' ||
     type === 'expand' ||
     (type === 'message' && isText(data.role)) ||
+    (type === 'mode' && isText(mode)) ||
     (type === 'ready' && isRecord(words)) ||
     (type === 'unread' && Number.isInteger(count) && isText(label)) ||
     ((type === 'insert' || type === 'share') && isText(text)) ||

@@ -17,7 +17,7 @@ export interface WidgetError extends Error {
 
 /** A message in the conversation; the page never receives its text. */
 export interface ChatMessageEvent {
-  readonly role: 'user' | 'assistant'
+  readonly role: 'user' | 'assistant' | 'person'
   /** The answer's final status, such as `done` or `stopped`. */
   readonly status?: string | undefined
 }
@@ -61,6 +61,8 @@ export interface WidgetEvents {
   unread: { readonly count: number }
   message: ChatMessageEvent
   insert: Insertion
+  /** `waiting`: the visitor waits for a person. */
+  mode: { readonly mode: 'model' | 'waiting' | 'person' }
   'tool-call': {
     readonly tool: string
     readonly args: Record<string, unknown>

@@ -32,4 +32,10 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'Anbieter',
   testResult: 'Testergebnis',
   calls: 'Aufrufe',
+  webhook: 'Webhook',
+  webhooks: 'Webhooks',
+  deliveries: 'Zustellungen',
+  visitor: 'Besucher',
+  visitors: 'Besucher',
+  receipt: 'Quittung',
 }

@@ -29,4 +29,10 @@ export const things = {
   providers: 'providers',
   testResult: 'test result',
   calls: 'calls',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'deliveries',
+  visitor: 'visitor',
+  visitors: 'visitors',
+  receipt: 'receipt',
 } as const

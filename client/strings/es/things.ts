@@ -32,4 +32,10 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'proveedores',
   testResult: 'resultado de la prueba',
   calls: 'llamadas',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'entregas',
+  visitor: 'visitante',
+  visitors: 'visitantes',
+  receipt: 'recibo',
 }

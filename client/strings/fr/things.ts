@@ -32,4 +32,10 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'fournisseurs',
   testResult: 'résultat du test',
   calls: 'appels',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'envois',
+  visitor: 'visiteur',
+  visitors: 'visiteurs',
+  receipt: 'reçu',
 }

@@ -32,4 +32,10 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'provider',
   testResult: 'risultato del test',
   calls: 'chiamate',
+  webhook: 'webhook',
+  webhooks: 'webhook',
+  deliveries: 'consegne',
+  visitor: 'visitatore',
+  visitors: 'visitatori',
+  receipt: 'ricevuta',
 }

@@ -32,4 +32,10 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'プロバイダー',
   testResult: 'テスト結果',
   calls: '呼び出し',
+  webhook: 'Webhook',
+  webhooks: 'Webhook',
+  deliveries: '配信',
+  visitor: '訪問者',
+  visitors: '訪問者',
+  receipt: '記録',
 }

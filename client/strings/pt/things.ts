@@ -32,4 +32,10 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'provedores',
   testResult: 'resultado do teste',
   calls: 'chamadas',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'entregas',
+  visitor: 'visitante',
+  visitors: 'visitantes',
+  receipt: 'recibo',
 }

@@ -32,4 +32,10 @@ export const things: AreaTranslation<typeof english> = {
   providers: '提供商',
   testResult: '测试结果',
   calls: '调用',
+  webhook: 'webhook',
+  webhooks: 'webhook',
+  deliveries: '投递',
+  visitor: '访客',
+  visitors: '访客',
+  receipt: '回执',
 }

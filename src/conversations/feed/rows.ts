@@ -2,8 +2,12 @@
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import type { CallVisitor } from '../../operations/operation.ts'
+import { findModeEntry, type ModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
+
+/** Maximum number of changes of who answers that a visitor receives with a conversation. */
+const MAX_MODE_CHANGES = 500
 
 /** Creates a visitor's row on their first turn, and updates it on each further turn. */
 export async function recordVisitor(
@@ -88,7 +92,7 @@ export function listVisitorConversations(
   return query.orderBy('last_at', 'desc').orderBy('position', 'desc').limit(limit).execute()
 }
 
-/** Returns the number of the conversation's last change; undefined if the conversation is deleted. */
+/** Returns undefined if the conversation does not exist. */
 export async function findRevision(db: ConversationDb, conversationId: string): Promise<number | undefined> {
   const row = await db
     .selectFrom('conversations')
@@ -215,6 +219,29 @@ export async function listNewestVisible(
 ): Promise<ItemRow[]> {
   const rows = await listVisibleItems(db, conversationId, { limit, after: undefined, order: 'desc' })
   return rows.reverse()
+}
+
+/** Lists the changes of who answers, oldest first, between two positions. */
+export async function listModeChanges(
+  db: ConversationDb,
+  conversationId: string,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+): Promise<{ readonly position: number; readonly entry: ModeEntry }[]> {
+  const rows = await db
+    .selectFrom('items')
+    .select(['position', 'author', 'type', 'body'])
+    .where('conversation_id', '=', conversationId)
+    .where('author', '=', 'service')
+    .where('for_visitor', '=', 0)
+    .where('position', '>=', from)
+    .where('position', '<=', upTo)
+    .orderBy('position', 'desc')
+    .limit(MAX_MODE_CHANGES)
+    .execute()
+  return rows.reverse().flatMap((row) => {
+    const entry = findModeEntry(row)
+    return entry === undefined ? [] : [{ position: row.position, entry }]
+  })
 }
 
 export function findClientItem(

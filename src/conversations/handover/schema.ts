@@ -1,6 +1,6 @@
 /** Defines the schemas of the operations that change who answers a conversation. */
 import { z } from 'zod'
-import { boundElsewhere } from '../../lib/schema-bounds.ts'
+import { boundElsewhere, singleLine, storable } from '../../lib/schema-bounds.ts'
 import { ConversationObject, ConversationReference, ListedItem } from '../schema.ts'
 
 export const MAX_MESSAGE = 8_000
@@ -12,21 +12,17 @@ export const ClientId = z
   .register(boundElsewhere, { by: 'the length of a UUID' })
   .meta({ description: 'UUID that the client chooses. Requests with the same UUID have the same result.' })
 
-export const MessageText = z
-  .string()
-  .max(MAX_MESSAGE, `must be at most ${MAX_MESSAGE} characters`)
-  .refine((text) => text.trim() !== '', 'must not be blank')
+export const MessageText = storable(
+  z.string().max(MAX_MESSAGE, `must be at most ${MAX_MESSAGE} characters`),
+).refine((text) => text.trim() !== '', 'must not be blank')
 
-export const Reason = z
-  .string()
-  .max(MAX_REASON, `must be at most ${MAX_REASON} characters`)
+export const Reason = storable(z.string().max(MAX_REASON, `must be at most ${MAX_REASON} characters`))
   .optional()
   .meta({ description: 'Why a person is needed, for the people who answer.' })
 
-const Name = z
-  .string()
-  .min(1, 'must not be empty')
-  .max(MAX_NAME, `must be at most ${MAX_NAME} characters`)
+const Name = singleLine(
+  z.string().min(1, 'must not be empty').max(MAX_NAME, `must be at most ${MAX_NAME} characters`),
+)
   .optional()
   .meta({
     description:

@@ -1,6 +1,6 @@
 /** Defines the schemas of ratings. */
 import { z } from 'zod'
-import { reference } from '../../lib/schema-bounds.ts'
+import { reference, storable } from '../../lib/schema-bounds.ts'
 
 const MAX_COMMENT = 1_000
 const MAX_DAYS = 366
@@ -13,9 +13,7 @@ export const ratingFields = {
     .enum(ratingReasons, { error: `must be one of ${ratingReasons.join(', ')}` })
     .nullish()
     .meta({ description: 'Why the answer is good or bad.' }),
-  comment: z
-    .string()
-    .max(MAX_COMMENT, `must be at most ${MAX_COMMENT} characters`)
+  comment: storable(z.string().max(MAX_COMMENT, `must be at most ${MAX_COMMENT} characters`))
     .nullish()
     .meta({ description: 'Comment for the owner of the agent.' }),
 }

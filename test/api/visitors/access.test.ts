@@ -239,7 +239,7 @@ describe("the agent's settings", () => {
         rate: true,
         resume_seconds: 86_400,
       },
-      handover: { button: false },
+      handover: { button: false, timeout_seconds: 600 },
     })
   })
 })

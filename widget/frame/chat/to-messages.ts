@@ -71,7 +71,8 @@ function limitAttachments(entries: readonly Entry[]): readonly Entry[] {
 }
 
 function renderEntry(entry: Entry): ChatMessage[] {
-  return entry.kind === 'user' ? [{ role: 'user', content: renderContent(entry) }] : renderReply(entry)
+  if (entry.kind === 'user') return [{ role: 'user', content: renderContent(entry) }]
+  return entry.kind === 'reply' ? renderReply(entry) : []
 }
 
 function renderContent({ text, attachments = [] }: UserMessage): string | readonly AttachmentPart[] {

@@ -78,7 +78,7 @@ export function mergeEntries(
 }
 
 function breakOff(entry: Entry): Entry {
-  if (entry.kind === 'user' || entry.status !== 'streaming') return entry
+  if (entry.kind !== 'reply' || entry.status !== 'streaming') return entry
   const rounds = entry.rounds.map((round) => ({ ...round, calls: round.calls.map(endCall) }))
   return { ...entry, rounds, status: 'interrupted', failure: { code: 'reloaded' } }
 }

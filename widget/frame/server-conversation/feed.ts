@@ -113,7 +113,7 @@ export function createFeed({ connect, onEvent, onFailure, timing = feedTiming }:
 }
 
 /** Returns the delay before the next attempt, in milliseconds: a random value between 50 and 100 % of an exponential backoff. */
-function delayOf(failures: number, { firstMs, longestMs, random }: FeedTiming): number {
+export function delayOf(failures: number, { firstMs, longestMs, random }: FeedTiming): number {
   const fullMs = Math.min(longestMs, firstMs * 2 ** Math.min(failures, 10))
   return fullMs * (0.5 + random() / 2)
 }

@@ -19,6 +19,8 @@ export interface PageTools {
   readonly expire: (isOwn: (turnId: string) => boolean) => void
   /** Ends the running calls. */
   readonly stop: () => void
+  /** Ends the running calls, because the model no longer waits for their results. */
+  readonly cancel: () => void
   /** Ends the running calls and all timers, and forgets the visitor's approvals. */
   readonly leave: () => void
 }
@@ -32,8 +34,22 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
     running = undefined
   }
 
+  function change(callId: string, changes: Partial<ToolCall>): void {
+    getView().apply({ type: 'call-changed', callId, change: changes })
+  }
+
   return {
     stop,
+    cancel() {
+      stop()
+      const view = getView().get()
+      for (const { call_id: callId = '' } of listOpenCalls(view)) {
+        const status = view.calls.get(callId)?.status ?? 'asking'
+        if (status === 'asking') change(callId, { status: 'cancelled' })
+        else if (status === 'running') change(callId, { status: 'unknown' })
+      }
+      getView().apply({ type: 'tools', tools: undefined })
+    },
     async run(turnId, calls) {
       const own = new AbortController()
       running = own
@@ -41,10 +57,10 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
       getView().apply({ type: 'tools', tools: { turnId, state: 'running' } })
       await toolRunner.answer(
         calls,
-        (callId, change) => {
+        (callId, changes) => {
           if (own.signal.aborted) return
-          if (change.result !== undefined) results.set(callId, change.result)
-          getView().apply({ type: 'call-changed', callId, change })
+          if (changes.result !== undefined) results.set(callId, changes.result)
+          change(callId, changes)
         },
         own.signal,
       )
@@ -59,7 +75,7 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
         if (timers.has(callId) || (turnId !== null && isOwn(turnId))) continue
         // The clocks of the visitor and the server may differ.
         const leftMs = Math.min(CALL_MS, Math.max(0, created_at * 1000 + CALL_MS - nowMs))
-        const end = () => getView().apply({ type: 'call-changed', callId, change: { status: 'unknown' } })
+        const end = () => change(callId, { status: 'unknown' })
         timers.set(callId, setTimeout(end, leftMs))
       }
     },

@@ -3,6 +3,7 @@ import type { OpenResult, VisitorConversation } from '../../../src/visitors/sche
 import type { AppState } from '../app-state.ts'
 import type { Attachment } from '../attachments/attachments.ts'
 import type { Chat, ChatParts } from '../chat/chat.ts'
+import type { Rating } from '../conversation.ts'
 import { ChatFailure, toChatFailure } from '../failure.ts'
 import type { StorageScope } from '../history/browser-storage.ts'
 import { ShownConversation } from './shown-conversation.ts'
@@ -48,6 +49,7 @@ export class ServerConversation implements Chat {
       record: this.record,
       getClient,
       onItem: () => this.turns.onItem(),
+      onHandover: () => this.turns.onHandover(),
       onTurnEnded: (turn) => this.turns.onTurnEnded(turn),
       onLeave: () => this.turns.onLeave(),
       onFailure: (thrown) => this.onOpenFailure(thrown),
@@ -99,6 +101,25 @@ export class ServerConversation implements Chat {
     this.turns.continueAnswer(turnId)
   }
 
+  /** Rates an answer; undefined deletes the rating. @throws ChatFailure */
+  async rate(turnId: string, rating: Rating | undefined): Promise<void> {
+    const { view } = this.shown
+    const left = this.shown.left()
+    const before = view.get().ratings.get(turnId)
+    view.apply({ type: 'rated', turnId, rating })
+    try {
+      await this.getClient().rate(turnId, rating)
+    } catch (thrown) {
+      if (!left.aborted) view.apply({ type: 'rated', turnId, rating: before })
+      throw thrown
+    }
+  }
+
+  /** Asks for a person to answer the conversation. */
+  requestPerson(): void {
+    void this.turns.requestPerson()
+  }
+
   /** Returns an attachment of the conversation on the screen. @throws ChatFailure */
   async readAttachment(item: string, part: number): Promise<string> {
     return this.getClient().readAttachment({ conversation: this.shown.id() ?? '', item, part })
@@ -140,6 +161,7 @@ export class ServerConversation implements Chat {
   /** Reconnects immediately. `isLost`: the connection was interrupted. */
   wake(isLost: boolean): void {
     this.shown.wake(isLost)
+    this.turns.wake()
   }
 
   private getClient(): VisitorClient {

@@ -82,6 +82,19 @@ export function daysIn({ tag }: Language, days: number): string {
   return new Intl.NumberFormat(tag, { style: 'unit', unit: 'day', unitDisplay: 'long' }).format(days)
 }
 
+const units = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+] as const
+
+/** Renders a duration as text in the largest unit without a fraction, such as "10 minutes". */
+export function durationIn({ tag }: Language, duration: number): string {
+  const [unit, seconds] = units.find(([, length]) => duration % length === 0) ?? (['second', 1] as const)
+  return new Intl.NumberFormat(tag, { style: 'unit', unit, unitDisplay: 'long' }).format(duration / seconds)
+}
+
 const spans = [
   ['day', 86_400],
   ['hour', 3600],

@@ -14,8 +14,8 @@ export interface VisitorIdentity {
   /** Whether the page identifies its user. */
   readonly isUsed: () => boolean
   /**
-   * Returns an identity for an exchange; undefined for an anonymous visitor. The token in the options is returned
-   * once; after that, the page is asked. @throws ChatFailure `identity_expired` if the page does not respond
+   * Returns an identity for an exchange; undefined for an anonymous visitor. Asks the page for another one if the
+   * token in the options was already used. @throws ChatFailure `identity_expired` if the page does not respond
    */
   readonly take: () => Promise<string | undefined>
   /** Handles the page's response; an absent token means that the page could not provide one. */
@@ -27,11 +27,11 @@ export function createVisitorIdentity(askPage: () => void): VisitorIdentity {
   let token: string | undefined
   let unused: string | undefined
   let mayAsk = false
-  let asking: PromiseWithResolvers<string | undefined> | undefined
+  let asking: Question | undefined
 
   function ask(): Promise<string | undefined> {
     if (asking === undefined) {
-      const current = Promise.withResolvers<string | undefined>()
+      const current = createQuestion()
       asking = current
       const timer = setTimeout(() => current.resolve(undefined), PAGE_TIMEOUT_MS)
       void current.promise.then(() => {
@@ -56,13 +56,28 @@ export function createVisitorIdentity(askPage: () => void): VisitorIdentity {
       const next = unused
       unused = undefined
       if (next !== undefined) return next
-      if (token === undefined && !mayAsk) return undefined
-      const asked = mayAsk ? await ask() : undefined
+      // The server knows whether the token is expired or invalid.
+      if (!mayAsk) return token
+      const asked = await ask()
       if (asked === undefined) throw new ChatFailure({ code: 'identity_expired' })
       return asked
     },
     receive: (received) => asking?.resolve(received),
   }
+}
+
+interface Question {
+  readonly promise: Promise<string | undefined>
+  readonly resolve: (token: string | undefined) => void
+}
+
+/** Does not use `Promise.withResolvers`, which visitors' older browsers do not have. */
+function createQuestion(): Question {
+  let settle: Question['resolve'] = () => {}
+  const promise = new Promise<string | undefined>((resolve) => {
+    settle = resolve
+  })
+  return { promise, resolve: (token) => settle(token) }
 }
 
 /** Returns what identifies the user in a JWT, without verifying it; an unreadable token is its own user. */

@@ -81,7 +81,7 @@ async function preparePlaygroundTurn(
   const { deps, caller } = context
   const { draft } = options
   if (caller.kind === 'agent')
-    throw new ServiceError('insufficient_permissions', 'trial requires a parent key', { param: 'trial' })
+    throw new ServiceError('insufficient_permissions', 'trial: requires a parent key', { param: 'trial' })
   if (draft !== undefined)
     await chargeRequest(context, caller, Math.ceil(draft.yaml.length / DEFINITION_BYTES_PER_REQUEST))
   const saved = await findTurnAgent(deps, caller, request.model)

@@ -36,7 +36,7 @@ export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect' | 'toolData'
 
 /**
  * Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field;
- * `byDefault` is its default value.
+ * `byDefault` is its default for turns without an agent.
  */
 export function findStoring(
   { deps }: Pick<Context, 'deps'>,
@@ -200,7 +200,7 @@ async function nameStored(context: Context, { id, conversationId, isStored }: St
   return false
 }
 
-/** Reads the only entry of a turn that is not streamed. @throws ServiceError if the turn ended without it */
+/** Reads the completion of a turn that is not streamed. @throws ServiceError if the turn ended without one */
 async function readCompletion(
   entries: AsyncIterable<LogEntry>,
   onFirst: () => Promise<unknown>,

@@ -66,7 +66,6 @@ export class ConversationReader {
     return item && (await this.deps.data.restore([item]))[0]
   }
 
-  /** Returns a turn's input and output, in order. */
   async listTurnItems(turnId: string): Promise<ItemRow[]> {
     const { read } = await this.deps.storage.open()
     return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))

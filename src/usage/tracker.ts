@@ -23,7 +23,6 @@ const LAST_RECORDS_MS = 1_000
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
-  /** Starts recording a call. */
   begin(call: CallStart): UsageRecord
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>

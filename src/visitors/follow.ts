@@ -69,7 +69,10 @@ export async function streamWaiting(
   return counted(context, followWaiting(conversations, context.caller.tenantId, signal))
 }
 
-/** Returns undefined for an owner, and records that the owner reads the conversation. @throws ServiceError if the caller may not read the conversation */
+/**
+ * Returns undefined for an owner, and records that the owner reads the conversation. @throws ServiceError if
+ * the caller may not read the conversation
+ */
 async function findVisitor(context: Context, id: string) {
   if (context.caller.kind === 'parent') {
     await recordRead(context as CallContext<ParentCaller, Dependencies>, id)

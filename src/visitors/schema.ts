@@ -117,7 +117,6 @@ const TurnDelta = z.strictObject({
 
 const TurnStarted = z.strictObject({ turn: VisitorTurn, client_id: z.string().nullable() })
 
-/** A change of who answers, for visitors. */
 const ModeChange = z.strictObject({
   mode: z.enum(['model', 'waiting', 'person']),
   since: z.int().meta({ description: 'Unix seconds.' }),
@@ -144,11 +143,9 @@ function feedOf<Item extends z.ZodType, Mode extends z.ZodType>(item: Item, mode
   ])
 }
 
-/** An event in an owner's feed. */
 export const OwnerFeedEvent = feedOf(FeedItem, OwnerModeChange).meta({ id: 'ConversationEvent' })
 export type OwnerFeedEvent = z.infer<typeof OwnerFeedEvent>
 
-/** An event in a visitor's feed. */
 export const FeedEvent = feedOf(VisitorItem, ModeChange)
 export type FeedEvent = z.infer<typeof FeedEvent>
 

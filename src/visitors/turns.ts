@@ -312,7 +312,6 @@ interface Repeatable {
   readonly conversationId: string | undefined
   /** The client's message or tool results, which a repeated request must contain unchanged. */
   readonly content: string
-  /** The text of a message. */
   readonly text?: string
 }
 

@@ -155,7 +155,6 @@ export function findDelivery(
     .executeTakeFirst()
 }
 
-/** Lists the deliveries of a webhook, newest first. */
 export function listDeliveryRows(
   db: ConversationDb,
   webhookId: string,

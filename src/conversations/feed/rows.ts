@@ -86,7 +86,7 @@ export function listVisitorConversations(
   return query.orderBy('last_at', 'desc').orderBy('position', 'desc').limit(limit).execute()
 }
 
-/** Returns the number of the conversation's last change; undefined if the conversation is deleted. */
+/** Returns undefined if the conversation does not exist. */
 export async function findRevision(db: ConversationDb, conversationId: string): Promise<number | undefined> {
   const row = await db
     .selectFrom('conversations')

@@ -9,7 +9,6 @@ import { deleteConversationRows } from './rows.ts'
 
 export type ErasureRow = Selectable<ErasureTable>
 
-/** The number of deleted rows and blobs, by kind. */
 export type ErasureCounts = typeof noCounts
 
 export const noCounts = {

@@ -95,7 +95,10 @@ export interface ConversationNote {
     | { readonly mode?: undefined; readonly text: string }
 }
 
-/** The party that answers. `waiting` means that nobody answers until a person takes over. */
+/**
+ * The party that answers. While it is `waiting`, the conversation waits for a person, and the model does not
+ * answer.
+ */
 export type AnsweringMode = 'model' | 'waiting' | 'person'
 
 /** The party that answers the conversation on the screen. */

@@ -51,8 +51,8 @@ function toExchanges(lines: readonly Line[]): readonly Exchange[] {
 }
 
 /**
- * Returns the index of the last exchange with an item of the newest turn or, if there is none, of the last
- * exchange.
+ * Returns the index of the last exchange with an item of the newest turn, or of the last exchange if no
+ * exchange has such an item.
  */
 function findCurrent({ newestTurnId, mode }: View, exchanges: readonly Exchange[]): number {
   const last = exchanges.length - 1

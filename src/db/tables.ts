@@ -1,7 +1,4 @@
-/**
- * Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as
- * text.
- */
+/** Defines the tables of both databases. Booleans are 0 or 1, times Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
 import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
 import type {
@@ -168,6 +165,16 @@ export interface ProviderTable {
   updated_at: number
 }
 
+export interface VisitorSecretTable {
+  agent_id: string
+  /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
+  secret_sealed: string
+  /** The secret before the last rotation, which is also valid until `previous_until`. */
+  previous_sealed: string | null
+  previous_until: number | null
+  created_at: number
+}
+
 export interface WebhookTable {
   id: string
   tenant: string
@@ -240,6 +247,7 @@ export interface Tables {
   audit_events: AuditEventTable
   providers: ProviderTable
   webhooks: WebhookTable
+  visitor_secrets: VisitorSecretTable
   installation: InstallationTable
   rate_windows: RateWindowTable
   stream_slots: StreamSlotTable
@@ -266,6 +274,7 @@ export const tableOwners = {
   files: 'files',
   providers: 'models',
   webhooks: 'webhooks',
+  visitor_secrets: 'visitors',
   artifacts: 'artifacts',
   artifact_endings: 'artifacts',
   jobs: 'artifacts',

@@ -1,4 +1,4 @@
-/** Hands conversations over to people, as owners and visitors. */
+/** Changes the modes of conversations, sends people's messages, and reads the events of feeds. */
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Answer, TestApp } from './app.ts'
@@ -55,11 +55,11 @@ export function textsOf(events: readonly FeedEvent[]): (string | undefined)[] {
   return events.flatMap((event) => (event.event === 'conversation.item' ? [event.data.item.text] : []))
 }
 
-/** The modes of a feed. */
+/** The modes that a feed reports, in order. */
 export function modesOf(events: readonly FeedEvent[]): string[] {
   return events.flatMap((event) => (event.event === 'conversation.mode' ? [event.data.mode] : []))
 }
 
-/** Whether an event reports a mode. */
+/** Returns a function that tests whether an event reports the mode. */
 export const isMode = (mode: string) => (event: FeedEvent) =>
   event.event === 'conversation.mode' && event.data.mode === mode

@@ -21,7 +21,9 @@ async function startVisit(env: Readonly<Record<string, string>> = {}) {
   return { app, clock, key, agentId, one: await beginSession(app, key) }
 }
 
-/** Sends a message and waits for the end of its turn, without the feed, which does not wait with a fake clock. */
+/**
+ * Sends a message and waits for the end of its turn, without the feed, which does not wait with a fake clock.
+ */
 async function talk(one: TestVisitor, text: string, more: Parameters<typeof say>[2] = {}) {
   const sent = await say(one, text, more)
   const { id: conversation } = sent.conversation

@@ -15,6 +15,7 @@ import {
 import type { Dependencies } from './dependencies.ts'
 import { agentId, modelOf } from './schema.ts'
 import { ThemeView } from './theme.ts'
+import { IdentityMode } from './visitor-rules.ts'
 
 /** Never includes the instructions, because agent keys are public. */
 export const AgentSelf = z
@@ -40,6 +41,7 @@ export const AgentSelf = z
     attachments: AttachmentsView,
     followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
     conversations: StorageView,
+    identity: IdentityMode,
   })
   .meta({ id: 'AgentSelf' })
 
@@ -66,6 +68,7 @@ export function renderAgentSelf(
     attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
     followUps: definition.embed?.followUps ?? false,
     conversations: renderStorage(deps.config.conversations, definition.conversations),
+    identity: definition.visitors?.identity ?? 'none',
   }
 }
 

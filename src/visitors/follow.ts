@@ -22,7 +22,7 @@ import {
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
-import { assertNotErased, findOwnConversation, findShowsNames } from './visitors.ts'
+import { findOwnConversation, findShowsNames } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -79,7 +79,6 @@ async function findVisitor(context: Context, id: string) {
     return undefined
   }
   const own = context as CallContext<AgentCaller, Dependencies>
-  await assertNotErased(own)
   await findOwnConversation(own, id)
   return { showsNames: await findShowsNames(own) }
 }

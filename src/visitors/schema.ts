@@ -149,9 +149,17 @@ export type OwnerFeedEvent = z.infer<typeof OwnerFeedEvent>
 export const FeedEvent = feedOf(VisitorItem, ModeChange)
 export type FeedEvent = z.infer<typeof FeedEvent>
 
+export const SessionInput = z.strictObject({
+  identity_token: longText().optional().meta({
+    description: 'JWT that states the identity of the visitor, at most 8 KiB.',
+  }),
+})
+
 export const SessionResult = z.strictObject({
   token: z.string().meta({ description: 'Send it in the `X-Parley-Visitor` header.' }),
-  expires_at: z.int().meta({ description: 'Unix seconds; each call to `session` extends it.' }),
+  expires_at: z
+    .int()
+    .meta({ description: 'Unix seconds. For anonymous visitors, each call to `session` extends it.' }),
   visitor: Visitor,
   conversation: VisitorConversation.nullable().meta({
     description: "The visitor's latest conversation, if its last activity was within `visitor.resume`.",

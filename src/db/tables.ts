@@ -125,7 +125,10 @@ export interface AuditEventTable {
   id: string
   created_at: number
   actor_kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
-  /** The key's public id, the user's email, the token's artifact, or the system user who ran a command. */
+  /**
+   * The key's public id, the user's email, the token's artifact or visitor, or the system user who ran a
+   * command.
+   */
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string

@@ -280,7 +280,9 @@ export function conversationFull(): ServiceError {
   )
 }
 
-/** @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in total */
+/**
+ * @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in total, plus `extraBytes`
+ */
 export function assertInputSize({
   input,
   inputField: { name, first },

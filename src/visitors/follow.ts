@@ -8,6 +8,7 @@ import {
   followConversation,
   followWaiting,
   parseCursor,
+  renderCursor,
   type Waiting,
 } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -36,6 +37,24 @@ export async function followOwn(
   // A visitor's feed contains only items that visitors may see.
   const events = (await follow(context, query, client, visitor)) as AsyncGenerator<FeedEvent, void, void>
   return counted(context, events)
+}
+
+/** Follows one of the tenant's conversations. @throws ServiceError */
+export async function followOwned(
+  context: Context,
+  query: FollowQuery,
+  client: AbortSignal,
+): Promise<AsyncGenerator<ConversationEvent, void, void>> {
+  await assertOwned(context, query.conversation)
+  return counted(context, await follow(context, query, client, undefined))
+}
+
+/** Returns the cursor after all stored items, from which a running turn is repeated. @throws ServiceError */
+export async function findCursor(context: Context, conversationId: string): Promise<string> {
+  await assertOwned(context, conversationId)
+  const now = await findNow(context, conversationId)
+  const isRunning = now.next !== 'end'
+  return renderCursor(isRunning ? { ...now, next: 0 } : now)
 }
 
 /** Streams a tenant's or a visitor's conversation as server-sent events. @throws ServiceError */

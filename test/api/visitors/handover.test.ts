@@ -400,6 +400,61 @@ describe('a wait for a person', () => {
   })
 })
 
+describe('an owner who follows a conversation with the typed client', () => {
+  test('receives each event after the cursor, with the reason and the person of each change', async () => {
+    const { app, id, one, write } = await startConversation()
+    const { conversations } = createTypedClient(app)
+    const { cursor } = await conversations.open.query({ conversation: id })
+    await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
+    await write('Is a person there?')
+    await change(app, id, 'takeover', { name: 'Ana' })
+    const leaving = new AbortController()
+    const events = []
+    const query = { conversation: id, cursor }
+    for await (const event of await conversations.follow.query(query, { signal: leaving.signal }))
+      if (events.push(event) === 3) break
+    leaving.abort()
+    expect(events).toMatchObject([
+      { event: 'conversation.mode', data: { mode: 'waiting', reason: REASON, assignee: null } },
+      { event: 'conversation.item', data: { item: { author: 'visitor', text: 'Is a person there?' } } },
+      { event: 'conversation.mode', data: { mode: 'person', assignee: 'Ana' } },
+    ])
+    const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
+    const changes = body.data.filter(({ parley }: ListedItem) => parley.mode !== undefined)
+    expect(changes).toMatchObject([
+      { parley: { mode: 'person', assignee: 'Ana', reason: null } },
+      { parley: { mode: 'waiting', assignee: null, reason: REASON } },
+    ])
+    const since = changes[0].parley.created_at
+    expect((await app.call('GET', `/v1/conversations/${id}`)).body.parley.mode_since).toBe(since)
+  })
+
+  test('receives a running answer from its beginning', async () => {
+    const { app, id, one } = await startConversation()
+    await one.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text: '[[delay:50]] One two.' })
+    const { conversations } = createTypedClient(app)
+    const { cursor } = await conversations.open.query({ conversation: id })
+    const leaving = new AbortController()
+    let text = ''
+    const query = { conversation: id, cursor }
+    for await (const { event, data } of await conversations.follow.query(query, { signal: leaving.signal })) {
+      if (event === 'conversation.turn.delta') text += data.text ?? ''
+      if (event === 'conversation.turn.ended') break
+    }
+    leaving.abort()
+    expect(text).toBe('You said: One two.')
+  })
+
+  test('cannot follow a conversation of another tenant', async () => {
+    const { id } = await startConversation()
+    const other = await harness.start()
+    const { conversations } = createTypedClient(other)
+    await expect(conversations.open.query({ conversation: id })).rejects.toMatchObject({
+      data: { httpStatus: 404 },
+    })
+  })
+})
+
 test('the list of waiting conversations is sent again after each change', async () => {
   const { app, agent, id, one } = await startConversation()
   const leaving = new AbortController()

@@ -130,8 +130,8 @@ const conversations = createRoute({
 })
 
 const conversation = createRoute({
-  getParentRoute: () => shell,
-  path: '/conversations/$conversationId',
+  getParentRoute: () => conversations,
+  path: '$conversationId',
   component: lazyPage(() => import('./conversations/ConversationPage.tsx'), 'ConversationPage'),
 })
 
@@ -201,8 +201,7 @@ const tree = root.addChildren([
     getStarted,
     newAgent,
     agent.addChildren([editAgent, agentHistory, embedAgent, agentModels]),
-    conversations,
-    conversation,
+    conversations.addChildren([conversation]),
     keys,
     usage,
     uploads,

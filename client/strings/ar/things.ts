@@ -32,4 +32,6 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'مزوّدو النماذج',
   testResult: 'نتيجة الاختبار',
   calls: 'الاستدعاءات',
+  turn: 'الدور',
+  notes: 'الملاحظات',
 }

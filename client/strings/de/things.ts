@@ -32,4 +32,6 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'Anbieter',
   testResult: 'Testergebnis',
   calls: 'Aufrufe',
+  turn: 'Durchgang',
+  notes: 'Notizen',
 }

@@ -29,4 +29,6 @@ export const things = {
   providers: 'providers',
   testResult: 'test result',
   calls: 'calls',
+  turn: 'turn',
+  notes: 'notes',
 } as const

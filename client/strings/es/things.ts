@@ -32,4 +32,6 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'proveedores',
   testResult: 'resultado de la prueba',
   calls: 'llamadas',
+  turn: 'turno',
+  notes: 'notas',
 }

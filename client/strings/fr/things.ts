@@ -32,4 +32,6 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'fournisseurs',
   testResult: 'résultat du test',
   calls: 'appels',
+  turn: 'tour',
+  notes: 'notes internes',
 }

@@ -32,4 +32,6 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'provider',
   testResult: 'risultato del test',
   calls: 'chiamate',
+  turn: 'turno',
+  notes: 'note',
 }

@@ -32,4 +32,6 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'プロバイダー',
   testResult: 'テスト結果',
   calls: '呼び出し',
+  turn: 'ターン',
+  notes: 'メモ',
 }

@@ -32,4 +32,6 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'provedores',
   testResult: 'resultado do teste',
   calls: 'chamadas',
+  turn: 'turno',
+  notes: 'notas',
 }

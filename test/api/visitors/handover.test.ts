@@ -431,7 +431,8 @@ describe('an owner who follows a conversation with the typed client', () => {
 
   test('receives a running answer from its beginning', async () => {
     const { app, id, one } = await startConversation()
-    await one.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text: '[[delay:50]] One two.' })
+    const { items } = await one.visitor.open.query({ conversation: id })
+    const last = await say(one, 'Slowly. {{up:chunks 60}}{{up:delay 20}}', { conversation: id })
     const { conversations } = createTypedClient(app)
     const { cursor } = await conversations.open.query({ conversation: id })
     const leaving = new AbortController()
@@ -442,7 +443,11 @@ describe('an owner who follows a conversation with the typed client', () => {
       if (event === 'conversation.turn.ended') break
     }
     leaving.abort()
-    expect(text).toBe('You said: One two.')
+    const { items: stored } = await one.visitor.open.query({ conversation: id })
+    expect(stored.length).toBe(items.length + 2)
+    expect(text).toBe(
+      stored.find(({ turn_id: turn, author }) => turn === last.turn.id && author === 'model')?.text,
+    )
   })
 
   test('cannot follow a conversation of another tenant', async () => {

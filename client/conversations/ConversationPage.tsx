@@ -54,7 +54,12 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
   const { turns } = transcript
   const selected = turns?.find(({ id }) => id === search.turn) ?? turns?.at(-1)
   const select = (id: string) => {
-    void navigate({ to: '.', search: { ...search, turn: id } as never, replace: true })
+    void navigate({
+      to: '/conversations/$conversationId',
+      params: { conversationId: conversation.id },
+      search: { ...search, turn: id },
+      replace: true,
+    })
     panel.open()
   }
   const side = <SidePanel conversation={conversation} turn={selected} />

@@ -1,11 +1,11 @@
 /** Shows the conversations as a desk: the list, the open conversation, and what explains it. */
 import './desk.css'
 import { ActionIcon, Group, Kbd, Text, Title } from '@mantine/core'
-import { useHotkeys, useMediaQuery } from '@mantine/hooks'
+import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'
 import { Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router'
-import { useCallback } from 'react'
+import { lazy, Suspense, useCallback } from 'react'
 import { useTitle } from '../components/PageHeader.tsx'
-import { type ConversationsSearch, changeSearch } from '../search.ts'
+import type { ConversationsSearch } from '../search.ts'
 import { Icon } from '../shell/icons.tsx'
 import { palette } from '../shell/palette.ts'
 import { t } from '../strings/language.ts'
@@ -15,14 +15,18 @@ import { FilterBar } from './list/FilterBar.tsx'
 import { exportAddress, filtersOf } from './list/filters.ts'
 import { NotifyButton } from './NotifyButton.tsx'
 
+const RatingsDialog = lazy(async () => ({ default: (await import('./RatingsDialog.tsx')).RatingsDialog }))
+
 export function ConversationsPage() {
   const search = useSearch({ from: '/shell/conversations' })
   const { conversationId: openId } = useParams({ strict: false })
   const navigate = useNavigate()
   const change = (changes: ConversationsSearch) =>
     void navigate({
-      to: '.',
-      search: changeSearch(search, changes as never) as never,
+      ...(openId === undefined
+        ? { to: '/conversations' as const }
+        : { to: '/conversations/$conversationId' as const, params: { conversationId: openId } }),
+      search: { ...search, ...changes },
       replace: 'q' in changes,
     })
   const clear = () =>
@@ -47,6 +51,7 @@ interface ListHeadProps {
 
 /** The open conversation has the page's main heading, because a phone shows only the conversation. */
 function ListHead({ search, isOpen }: ListHeadProps) {
+  const [isRatingsOpen, ratings] = useDisclosure(false)
   return (
     <Group justify="space-between" wrap="nowrap" className="desk-list-head">
       <Title order={isOpen ? 2 : 1} size="h1">
@@ -54,6 +59,16 @@ function ListHead({ search, isOpen }: ListHeadProps) {
       </Title>
       <Group gap={2} wrap="nowrap">
         <NotifyButton />
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label={t('conversations.showRatings')}
+          title={t('conversations.showRatings')}
+          onClick={ratings.open}
+        >
+          <Icon name="thumbUp" />
+        </ActionIcon>
         <ActionIcon
           component="a"
           href={exportAddress(filtersOf(search))}
@@ -78,6 +93,11 @@ function ListHead({ search, isOpen }: ListHeadProps) {
           <Icon name="keyboard" />
         </ActionIcon>
       </Group>
+      {isRatingsOpen ? (
+        <Suspense>
+          <RatingsDialog agent={search.agent} isOpen onClose={ratings.close} />
+        </Suspense>
+      ) : null}
     </Group>
   )
 }

@@ -86,7 +86,9 @@ describe('the list of conversations', () => {
     await page.getByRole('combobox', { name: 'Channel' }).selectOption('API')
     await expect.poll(() => rows.count()).toBe(1)
     const address = `${app.url}/console/conversations?channel=api&status=completed&tag=late`
-    expect(new URL(page.url()).searchParams.toString().split('&').sort().join('&')).toBe(address.split('?')[1])
+    expect(new URL(page.url()).searchParams.toString().split('&').sort().join('&')).toBe(
+      address.split('?')[1],
+    )
     await page.keyboard.press('Escape')
     await expectView(page, 'conversations-filtered')
     await page.getByRole('button', { name: 'Remove filter: Tag' }).click()
@@ -129,7 +131,10 @@ describe('the list of conversations', () => {
     await page.getByRole('checkbox', { name: 'Select First question.' }).check()
     await page.getByRole('checkbox', { name: 'Select Third question.' }).check()
     await page.getByRole('button', { name: 'Delete…' }).click()
-    await page.getByRole('dialog', { name: 'Delete conversations' }).getByRole('button', { name: 'Delete' }).click()
+    await page
+      .getByRole('dialog', { name: 'Delete conversations' })
+      .getByRole('button', { name: 'Delete' })
+      .click()
     await page.getByText('Conversations deleted').waitFor()
     const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem')
     await expect.poll(() => rows.count()).toBe(1)
@@ -165,7 +170,12 @@ describe('a conversation', () => {
     const downloading = page.waitForEvent('download')
     await page.getByRole('link', { name: 'Export', exact: true }).click()
     const exported = await readFile(await (await downloading).path(), 'utf8')
-    expect(exported.trim().split('\n').map((line) => JSON.parse(line).conversation_id)).toEqual([id, id, id, undefined])
+    expect(
+      exported
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).conversation_id),
+    ).toEqual([id, id, id, undefined])
 
     await page.getByRole('button', { name: 'Delete…' }).click()
     await page.getByRole('dialog', { name: 'Delete conversation' }).waitFor()
@@ -179,12 +189,15 @@ describe('a conversation', () => {
 
   test('shows answers as Markdown, without images and with the host of each disguised link', async () => {
     const { app, agent_key } = await startKeeper()
-    const text = '# Prices\n\n- **cot**: `14`\n\n![x](https://evil.example/x.png) [bank.example](https://evil.example/)'
+    const text =
+      '# Prices\n\n- **cot**: `14`\n\n![x](https://evil.example/x.png) [bank.example](https://evil.example/)'
     const { conversation } = await runTurn(app, agent_key, text)
     const { page, complaints } = await openConsole(app, browser, `/conversations/${conversation}`)
     const answer = page.locator('article[data-author=model]')
     await answer.locator('li strong', { hasText: 'cot' }).waitFor()
-    expect(await answer.getByRole('link', { name: 'bank.example' }).innerText()).toBe('bank.example (evil.example)')
+    expect(await answer.getByRole('link', { name: 'bank.example' }).innerText()).toBe(
+      'bank.example (evil.example)',
+    )
     expect(await answer.locator('img').count()).toBe(0)
     expect(await page.locator('article[data-author=visitor]').innerText()).toContain('**cot**')
     expect(complaints).toEqual([])
@@ -195,15 +208,19 @@ describe('a conversation', () => {
     const id = await runThree(app, agent_key)
     const { page, complaints } = await openConsole(app, browser, `/conversations/${id}`, { width: 1440 })
     const steps = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
-    await expect.poll(() => steps.last().innerText()).toMatch(/mock\/mock failed[^]*The provider rejected the request \(HTTP 400\)/)
-    await page.getByRole('button', { name: 'Why turn 1 ended like this' }).click()
-    await expect.poll(() => steps.allInnerTexts()).toEqual([
-      expect.stringMatching(/^Chose mock\/mock/),
-      expect.stringMatching(/^mock\/mock answered/),
-      expect.stringMatching(/^Called the tool orders\s+\d+ ms\s+on this server/),
-      expect.stringMatching(/^mock\/mock answered/),
-      expect.stringMatching(/^Finished after/),
-    ])
+    await expect
+      .poll(() => steps.last().innerText())
+      .toMatch(/mock\/mock failed[^]*The provider rejected the request \(HTTP 400\)/)
+    await page.getByRole('button', { name: 'Turn 1 · Why' }).click()
+    await expect
+      .poll(() => steps.allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/^Chose mock\/mock/),
+        expect.stringMatching(/^mock\/mock answered/),
+        expect.stringMatching(/^Called the tool orders\s+\d+ ms\s+on this server/),
+        expect.stringMatching(/^mock\/mock answered/),
+        expect.stringMatching(/^Finished after/),
+      ])
     expect(page.url()).toContain('turn=turn_')
     await expectView(page, 'conversation-why')
     await page.getByRole('button', { name: 'Bad answer' }).click()

@@ -26,8 +26,7 @@ async function startVisit() {
   const one = await beginSession(app, key)
   const { sent } = await sayAndWait(one, 'Hello.')
   const id = sent.conversation.id
-  const write = (text: string) =>
-    one.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text })
+  const write = (text: string) => one.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text })
   return { app, key, one, id, write }
 }
 
@@ -69,8 +68,8 @@ test('a message is sent once when the connection is lost while it is sent', asyn
   await page.getByText('You have answered since').waitFor()
   // The server receives the message, but its answer is lost.
   await page.route('**/trpc/conversations.sendMessage*', async (route) => {
-    await route.fetch()
     await context.setOffline(true)
+    await route.fetch()
     await route.abort()
   })
   const reply = page.getByRole('textbox', { name: 'Reply' })

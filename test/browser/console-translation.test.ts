@@ -51,7 +51,7 @@ function readTexts(page: Page): Promise<string[]> {
   })
 }
 
-const pagesOf = (agentId: string) => [
+const pagesOf = (agentId: string, conversationId: string) => [
   '/agents',
   '/agents/new',
   '/agents/new?template=analyst&view=form',
@@ -61,6 +61,7 @@ const pagesOf = (agentId: string) => [
   `/agents/${agentId}/models`,
   `/agents/${agentId}/history`,
   '/conversations',
+  `/conversations/${conversationId}`,
   '/keys',
   '/keys?tab=agent',
   '/usage',
@@ -81,13 +82,14 @@ const pagesOf = (agentId: string) => [
   '/get-started',
 ]
 
-async function prepare(): Promise<{ app: TestApp; agentId: string }> {
+async function prepare(): Promise<{ app: TestApp; agentId: string; conversationId: string }> {
   const app = await startApp()
   const { agent_id: agentId, agent_key: key } = await app.createAgent(
     'name: Zq\ninstructions: Zq.\npageTools:\n  restricted:\n    - zq\ntools:\n  - name: zq\n    description: Zq\nconversations:\n  keep: 30d\n',
   )
   await sendChat(app, 'zq', {}, key)
-  return { app, agentId }
+  const { body } = await app.call('GET', '/v1/conversations')
+  return { app, agentId, conversationId: body.data[0].id }
 }
 
 test.each([
@@ -96,7 +98,7 @@ test.each([
 ] as const)(
   'in a browser in %s, no page contains an English text of the catalogue',
   async (locale, code, direction) => {
-    const { app, agentId } = await prepare()
+    const { app, agentId, conversationId } = await prepare()
     const english = await listUntranslated(code)
     expect(english.size).toBeGreaterThan(500)
     const { page, complaints } = await openWindow(app, browser, { locale })
@@ -105,7 +107,7 @@ test.each([
     const found: string[] = []
     // The user who signs in with a link has this name, which is data.
     english.delete('Administrator')
-    for (const path of pagesOf(agentId)) {
+    for (const path of pagesOf(agentId, conversationId)) {
       await page.goto(`${app.url}/console${path}`)
       await page.locator('h1').waitFor()
       await page.waitForFunction(() => document.querySelector('.mantine-Skeleton-root') === null)

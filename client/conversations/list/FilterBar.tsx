@@ -114,9 +114,11 @@ function AppliedFilters({ search, onChange }: FilterProps) {
         </li>
       ))}
       {applied.length > 1 ? (
-        <Button component="button" variant="subtle" size="compact-xs" onClick={() => without(applied)}>
-          {t('common.clearFilters')}
-        </Button>
+        <li>
+          <Button variant="subtle" size="compact-xs" onClick={() => without(applied)}>
+            {t('common.clearFilters')}
+          </Button>
+        </li>
       ) : null}
     </Group>
   )

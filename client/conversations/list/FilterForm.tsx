@@ -105,7 +105,9 @@ export function FilterForm({ search, onChange }: FilterProps) {
         <TextFilter
           label={t(filterLabels.version)}
           value={search.version === undefined ? '' : String(search.version)}
-          onChange={(value) => onChange({ version: Number(value) > 0 ? Math.floor(Number(value)) : undefined })}
+          onChange={(value) =>
+            onChange({ version: Number(value) > 0 ? Math.floor(Number(value)) : undefined })
+          }
         />
       </div>
       <AgentSelect value={search.agent} onChange={(agent) => onChange({ agent })} />

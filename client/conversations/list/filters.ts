@@ -72,8 +72,8 @@ export function changesOf({ filters }: View): ConversationsSearch {
 export const textFilters = ['tag', 'tool', 'error', 'model', 'visitor'] as const
 
 /** The filters that are shown as removable, those of the current view excepted. */
-export function listApplied(search: ConversationFilters): (keyof ConversationFilters)[] {
+export function listApplied(search: ConversationsSearch): (keyof ConversationFilters)[] {
   const view = views.find((one) => isView(one, search))
-  const names = Object.keys(search) as (keyof ConversationFilters)[]
+  const names = Object.keys(filtersOf(search)) as (keyof ConversationFilters)[]
   return names.filter((name) => name !== 'q' && search[name] !== undefined && !(view && name in view.filters))
 }

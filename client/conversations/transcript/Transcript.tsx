@@ -83,14 +83,7 @@ function TurnEnd({ turn, live, isSelected, onSelect }: TurnEndProps) {
         </p>
       )}
       <div className="transcript-foot">
-        <Button
-          variant="subtle"
-          color="gray"
-          size="compact-xs"
-          aria-pressed={isSelected}
-          aria-label={t('conversations.whyTurn', { number: turn.number })}
-          onClick={onSelect}
-        >
+        <Button variant="subtle" color="gray" size="compact-xs" aria-pressed={isSelected} onClick={onSelect}>
           {t('conversations.turn', { number: turn.number })} · {t('conversations.why')}
         </Button>
         {turn.ratings.map(({ source, value }) => (

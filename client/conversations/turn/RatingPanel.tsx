@@ -7,24 +7,15 @@ import { Ago } from '../../components/text.tsx'
 import { problemOf } from '../../failure.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { showProblem } from '../../shell/toast.tsx'
-import type { PlainKey } from '../../strings/catalogue.ts'
 import { t } from '../../strings/language.ts'
 import { isRunning, loadConversation, type Rating, type Turn, turnsQuery } from '../queries.ts'
+import { nameReason, reasons } from './reasons.ts'
 
 const sources = {
   visitor: t('conversations.visitor'),
   owner: t('conversations.team'),
   api: t('conversations.api'),
 } as const
-
-const reasons = {
-  incorrect: 'conversations.reasonIncorrect',
-  incomplete: 'conversations.reasonIncomplete',
-  off_topic: 'conversations.reasonOffTopic',
-  unsafe: 'conversations.reasonUnsafe',
-  too_slow: 'conversations.reasonTooSlow',
-  other: 'conversations.reasonOther',
-} as const satisfies Record<NonNullable<Rating['reason']>, PlainKey>
 
 type Change = Pick<Rating, 'value' | 'reason' | 'comment'> | null
 
@@ -82,7 +73,7 @@ function RatingView({
         </span>
       </span>
       <span className="rating-text">
-        {[sources[source], reason === null ? undefined : t(reasons[reason])]
+        {[sources[source], reason === null ? undefined : nameReason(reason)]
           .filter((part) => part !== undefined)
           .join(' · ')}
         {comment === null ? null : (
@@ -108,7 +99,6 @@ function RatingForm({ rating, onSave }: RatingFormProps) {
   const [reason, setReason] = useState(rating.reason ?? '')
   const [comment, setComment] = useState(rating.comment ?? '')
   const isChanged = reason !== (rating.reason ?? '') || comment.trim() !== (rating.comment ?? '')
-  const names = Object.keys(reasons) as (keyof typeof reasons)[]
   return (
     <form
       className="rating-form"
@@ -116,7 +106,7 @@ function RatingForm({ rating, onSave }: RatingFormProps) {
         event.preventDefault()
         onSave({
           value: rating.value,
-          reason: names.find((name) => name === reason) ?? null,
+          reason: reasons.find((one) => one === reason) ?? null,
           comment: comment.trim() || null,
         })
       }}
@@ -127,7 +117,7 @@ function RatingForm({ rating, onSave }: RatingFormProps) {
         value={reason}
         data={[
           { value: '', label: t('conversations.noReason') },
-          ...names.map((name) => ({ value: name, label: t(reasons[name]) })),
+          ...reasons.map((one) => ({ value: one, label: nameReason(one) })),
         ]}
         onChange={(event) => setReason(event.currentTarget.value)}
       />

@@ -25,7 +25,11 @@ export function WhyPanel({ turn }: { readonly turn: Turn }) {
         <StatusLabel status={turn.status} />
       </header>
       {kinds.length === 0 ? null : <p className="side-empty">{kinds.join(' · ')}</p>}
-      {problem === undefined ? null : <p className="why-problem">{problem}</p>}
+      {problem === undefined ? null : (
+        <p className="why-problem" data-status={turn.status}>
+          {problem}
+        </p>
+      )}
       {isRunning(turn) ? <p className="side-empty">{t('conversations.whyRunning')}</p> : null}
       {data === undefined && error === null ? <Loading what="turn" rows={4} height={40} /> : null}
       {error === null ? null : <Failed error={error} what="turn" retry={() => void refetch()} />}

@@ -269,4 +269,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: 'كتابة رد',
   shortcutClose: 'إعادة المحادثة أو إغلاقها',
   image: 'صورة',
+  showRatings: 'التقييمات حسب اليوم والوكيل والإصدار',
+  goodCount: 'جيدة',
+  badCount: 'سيئة',
+  goodShare: 'نسبة الجيدة',
+  reasons: 'الأسباب',
+  noRatings: 'لا تقييمات في هذه الفترة',
+  noRatingsHelp: 'يقيّم الزوار الإجابات في الدردشة، وتقيّمها أنت هنا.',
 }

@@ -236,4 +236,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: 'Eine Antwort schreiben',
   shortcutClose: 'Zurückgeben oder die Unterhaltung schließen',
   image: 'Bild',
+  showRatings: 'Bewertungen nach Tag, Agent und Version',
+  goodCount: 'Gut',
+  badCount: 'Schlecht',
+  goodShare: 'Anteil guter',
+  reasons: 'Gründe',
+  noRatings: 'Keine Bewertungen in diesem Zeitraum',
+  noRatingsHelp: 'Besucher bewerten Antworten im Chat, und Sie bewerten sie hier.',
 }

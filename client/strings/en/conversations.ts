@@ -232,4 +232,11 @@ export const conversations = {
   shortcutReply: 'Write a reply',
   shortcutClose: 'Hand back, or close the conversation',
   image: 'Image',
+  showRatings: 'Ratings by day, agent and version',
+  goodCount: 'Good',
+  badCount: 'Bad',
+  goodShare: 'Share of good',
+  reasons: 'Reasons',
+  noRatings: 'No ratings in this period',
+  noRatingsHelp: 'Visitors rate answers in the chat, and you rate them here.',
 } as const

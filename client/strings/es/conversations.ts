@@ -238,4 +238,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: 'Escribir una respuesta',
   shortcutClose: 'Devolver o cerrar la conversación',
   image: 'Imagen',
+  showRatings: 'Valoraciones por día, agente y versión',
+  goodCount: 'Buenas',
+  badCount: 'Malas',
+  goodShare: 'Proporción de buenas',
+  reasons: 'Motivos',
+  noRatings: 'Sin valoraciones en este período',
+  noRatingsHelp: 'Los visitantes valoran las respuestas en el chat, y usted aquí.',
 }

@@ -235,4 +235,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: 'Écrire une réponse',
   shortcutClose: 'Rendre la main ou fermer la conversation',
   image: 'Image',
+  showRatings: 'Notes par jour, agent et version',
+  goodCount: 'Bonnes',
+  badCount: 'Mauvaises',
+  goodShare: 'Part des bonnes',
+  reasons: 'Raisons',
+  noRatings: 'Aucune note sur cette période',
+  noRatingsHelp: 'Les visiteurs notent les réponses dans le chat, et vous ici.',
 }

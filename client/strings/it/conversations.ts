@@ -234,4 +234,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: 'Scrivi una risposta',
   shortcutClose: 'Restituisci o chiudi la conversazione',
   image: 'Immagine',
+  showRatings: 'Valutazioni per giorno, agente e versione',
+  goodCount: 'Buone',
+  badCount: 'Cattive',
+  goodShare: 'Quota di buone',
+  reasons: 'Motivi',
+  noRatings: 'Nessuna valutazione in questo periodo',
+  noRatingsHelp: 'I visitatori valutano le risposte nella chat, e tu qui.',
 }

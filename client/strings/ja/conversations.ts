@@ -229,4 +229,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: '返信を書く',
   shortcutClose: 'モデルに戻す、または会話を閉じる',
   image: '画像',
+  showRatings: '日・エージェント・バージョン別の評価',
+  goodCount: '良い',
+  badCount: '悪い',
+  goodShare: '良い評価の割合',
+  reasons: '理由の内訳',
+  noRatings: 'この期間の評価はありません',
+  noRatingsHelp: '訪問者はチャットで、あなたはここで回答を評価します。',
 }

@@ -234,4 +234,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: 'Escrever uma resposta',
   shortcutClose: 'Devolver ou fechar a conversa',
   image: 'Imagem',
+  showRatings: 'Avaliações por dia, agente e versão',
+  goodCount: 'Boas',
+  badCount: 'Ruins',
+  goodShare: 'Proporção de boas',
+  reasons: 'Motivos',
+  noRatings: 'Sem avaliações neste período',
+  noRatingsHelp: 'Os visitantes avaliam as respostas no chat, e você aqui.',
 }

@@ -227,4 +227,11 @@ export const conversations: AreaTranslation<typeof english> = {
   shortcutReply: '写回复',
   shortcutClose: '交还或关闭对话',
   image: '图片',
+  showRatings: '按日期、智能体和版本统计评价',
+  goodCount: '好评',
+  badCount: '差评',
+  goodShare: '好评比例',
+  reasons: '原因分布',
+  noRatings: '此期间没有评价',
+  noRatingsHelp: '访客在聊天中评价回复，您在此处评价。',
 }

@@ -1,9 +1,10 @@
 /** Shows one conversation: its transcript, who answers, and the panel that explains its turns. */
 import './transcript/transcript.css'
-import { ActionIcon, Drawer, Group, Text, Title } from '@mantine/core'
+import { ActionIcon, CloseButton, Drawer, Group, Text, Title } from '@mantine/core'
 import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { type ReactNode, useState } from 'react'
 import { useTitle } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
@@ -18,7 +19,7 @@ import { useOutbox } from './answer/outbox.ts'
 import { type Handover, useHandover } from './answer/use-handover.ts'
 import { filtersOf } from './list/filters.ts'
 import { type Conversation, conversationQuery, titleOf, visitorOf } from './queries.ts'
-import { SidePanel } from './SidePanel.tsx'
+import { SidePanel, type SideTab } from './SidePanel.tsx'
 import { TranscriptView } from './transcript/TranscriptView.tsx'
 import { useTranscript } from './transcript/use-transcript.ts'
 
@@ -49,6 +50,7 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
   const handover = useHandover(conversation)
   const isWide = useMediaQuery(WIDE, true, { getInitialValueInEffect: false })
   const [isPanelOpen, panel] = useDisclosure(false)
+  const [tab, setTab] = useState<SideTab>('why')
   useTitle(titleOf(conversation))
   useConversationKeys(handover, search)
   const { turns } = transcript
@@ -60,9 +62,10 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
       search: { ...search, turn: id },
       replace: true,
     })
+    setTab('why')
     panel.open()
   }
-  const side = <SidePanel conversation={conversation} turn={selected} />
+  const side = <SidePanel conversation={conversation} turn={selected} tab={tab} onTab={setTab} />
   return (
     <>
       <div className="desk-main">
@@ -81,18 +84,35 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
           {side}
         </aside>
       ) : (
-        <Drawer
-          opened={isPanelOpen}
-          onClose={panel.close}
-          position="right"
-          size="min(380px, 100vw)"
-          title={t('conversations.details')}
-          closeButtonProps={{ 'aria-label': t('common.close') }}
-        >
+        <SideDrawer isOpen={isPanelOpen} onClose={panel.close}>
           {side}
-        </Drawer>
+        </SideDrawer>
       )}
     </>
+  )
+}
+
+interface SideDrawerProps {
+  readonly isOpen: boolean
+  readonly onClose: () => void
+  readonly children: ReactNode
+}
+
+/** Renders its own header, because the library's header adds a landmark. */
+function SideDrawer({ isOpen, onClose, children }: SideDrawerProps) {
+  return (
+    <Drawer.Root opened={isOpen} onClose={onClose} position="right" size="min(380px, 100vw)">
+      <Drawer.Overlay />
+      <Drawer.Content>
+        <Drawer.Body p={0}>
+          <Group justify="space-between" px="md" py="xs">
+            <Drawer.Title fw={600}>{t('conversations.details')}</Drawer.Title>
+            <CloseButton aria-label={t('common.close')} onClick={onClose} />
+          </Group>
+          {children}
+        </Drawer.Body>
+      </Drawer.Content>
+    </Drawer.Root>
   )
 }
 

@@ -11,11 +11,20 @@ import { WhyPanel } from './turn/WhyPanel.tsx'
 interface SidePanelProps {
   readonly conversation: Conversation
   readonly turn: Turn | undefined
+  readonly tab: SideTab
+  readonly onTab: (tab: SideTab) => void
 }
 
-export function SidePanel({ conversation, turn }: SidePanelProps) {
+export type SideTab = 'why' | 'about'
+
+export function SidePanel({ conversation, turn, tab, onTab }: SidePanelProps) {
   return (
-    <Tabs defaultValue="why" keepMounted={false} className="side">
+    <Tabs
+      value={tab}
+      onChange={(value) => onTab(value === 'about' ? value : 'why')}
+      keepMounted={false}
+      className="side"
+    >
       <Tabs.List grow>
         <Tabs.Tab value="why">{t('conversations.why')}</Tabs.Tab>
         <Tabs.Tab value="about">{t('conversations.aboutTab')}</Tabs.Tab>

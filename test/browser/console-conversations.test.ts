@@ -210,7 +210,7 @@ describe('a conversation', () => {
     const steps = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
     await expect
       .poll(() => steps.last().innerText())
-      .toMatch(/mock\/mock failed[^]*The provider rejected the request \(HTTP 400\)/)
+      .toMatch(/mock\/mock failed.*The provider rejected the request \(HTTP 400\)/s)
     await page.getByRole('button', { name: 'Turn 1 · Why' }).click()
     await expect
       .poll(() => steps.allInnerTexts())

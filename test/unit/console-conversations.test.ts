@@ -55,7 +55,7 @@ test('the timeline of a turn names skipped models, failed attempts, fallbacks an
   const far = { provider: 'far', model: 'x' }
   const turn = {
     status: 'completed',
-    duration_ms: 900,
+    duration_ms: 1_900,
     diagnostics: {
       route: { requested: 'x', chosen: near, source: 'policy', skipped: [{ ...far, why: 'not_allowed' }] },
       policy: [{ kind: 'tool_withheld', name: 'drop' }],
@@ -88,7 +88,7 @@ test('the timeline of a turn names skipped models, failed attempts, fallbacks an
     ['bad', 'Called the tool orders', 'The tool returned an error · on an MCP server'],
     ['good', 'near/m answered', undefined],
     ['quiet', 'A client resumed the stream 2 times', undefined],
-    ['good', 'Finished after 900 ms', undefined],
+    ['good', 'Finished after 1.90 s', undefined],
   ])
-  expect(steps[5]?.span).toEqual({ from: 300 / 900, to: 500 / 900 })
+  expect(steps[5]?.span).toEqual({ from: 300 / 1_900, to: 500 / 1_900 })
 })

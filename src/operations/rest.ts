@@ -63,12 +63,12 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
 }
 
 /**
- * Returns true for operations that console users may also call: those on agents and files, and the CSV export
- * of usage. A form upload requires a key.
+ * Returns true for operations that console users may also call: those on agents and files, and the exports of
+ * conversations and usage. A form upload requires a key.
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
   const isTheirs =
-    /^\/v1\/(agents|bin\/agents|files|usage\/calls\.csv)(\/|$)/.test(http.path) &&
+    /^\/v1\/(agents|bin\/agents|conversations\/export|files|usage\/calls\.csv)(\/|$)/.test(http.path) &&
     auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
 }

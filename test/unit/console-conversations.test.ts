@@ -39,9 +39,11 @@ describe('the filters of conversations', () => {
   })
 
   test('include the last day', () => {
-    const { from, to } = toServerFilters({ from: '2026-11-01', to: '2026-11-01' })
-    expect(Number(to) - Number(from)).toBe(86_400)
-    expect(exportAddress({ q: 'a b', channel: 'api' })).toBe('/v1/conversations/export?q=a+b&channel=api')
+    const days = toServerFilters({ from: '2026-11-01', to: '2026-11-01' }) as { from: number; to: number }
+    expect(days.to - days.from).toBe(86_400)
+    expect(exportAddress({ q: 'a b', channel: 'api' })).toBe(
+      '/v1/manager/conversations/export?q=a+b&channel=api',
+    )
   })
 
   test('are listed as applied unless the view sets them', () => {

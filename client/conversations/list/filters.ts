@@ -26,7 +26,7 @@ export function exportAddress(filters: ConversationFilters): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(toServerFilters(filters)))
     if (value !== undefined) query.set(name, String(value))
-  return `/v1/conversations/export?${query}`
+  return `/v1/manager/conversations/export?${query}`
 }
 
 /** Separates the filters from the parameters that select what the page shows. */

@@ -1,5 +1,5 @@
 /** Renders the diagnostics of a turn as the steps of a timeline that a person understands. */
-import type { Tone } from '../../components/Status.tsx'
+import type { Tone } from '../../components/tone.ts'
 import { renderMilliseconds } from '../../format.ts'
 import type { PlainKey } from '../../strings/catalogue.ts'
 import { t } from '../../strings/language.ts'

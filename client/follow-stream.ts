@@ -5,6 +5,11 @@ import { toFailure } from './failure.ts'
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 15_000
 
+/** Number of failures after which the pause is the longest one. */
+const FAILURES_TO_LONGEST = 5
+/** Statuses with which the server would reject the same request again. */
+const rejections: readonly number[] = [400, 403, 404]
+
 interface FollowedStream<Event> {
   /** Opens the stream; called again after each interruption. */
   readonly open: (signal: AbortSignal) => Promise<AsyncIterable<Event>>
@@ -30,7 +35,10 @@ export async function followStream<Event>(followed: FollowedStream<Event>): Prom
         followed.onEvent(event)
       }
     } catch (thrown) {
-      if (isFinal(thrown)) return onConnection?.(false)
+      const { status } = toFailure(thrown)
+      if (rejections.includes(status)) return onConnection?.(false)
+      // The user has to sign in again first.
+      if (status === 401) failures = FAILURES_TO_LONGEST
     } finally {
       window.removeEventListener('online', reopen)
     }
@@ -38,11 +46,6 @@ export async function followStream<Event>(followed: FollowedStream<Event>): Prom
     onConnection?.(false)
     await pause(failures, signal)
   }
-}
-
-/** Returns whether the server would reject the same request again. */
-function isFinal(thrown: unknown): boolean {
-  return [400, 401, 403, 404].includes(toFailure(thrown).status)
 }
 
 /** Waits until the browser is online, and longer after each failure, so that a starting server is not overloaded. */

@@ -7,18 +7,11 @@ import { SlowFirst } from './test/support/slow-first.ts'
 const buildWeb = 'test/support/build-web.ts'
 const startPostgres = 'test/support/start-postgres.ts'
 
-/**
- * The retries on CI of tests that wait for other processes; the report lists each test that passed only when
- * repeated.
- */
-const retry = process.env.CI === undefined ? 0 : 1
-
 /** Creates a project whose services use SQLite unless a test sets another database. */
-function withSqlite(name: string, options: { readonly retry?: number } = {}) {
+function withSqlite(name: string) {
   return {
     extends: true as const,
     test: {
-      ...options,
       name,
       include: [`test/${name}/**/*.test.ts`],
       globalSetup: [buildWeb],
@@ -33,7 +26,6 @@ function withPostgres(name: string, include: readonly string[]) {
     extends: true as const,
     test: {
       name,
-      retry,
       include: [...include],
       globalSetup: [buildWeb, startPostgres],
       provide: { database: 'postgres' as const },
@@ -52,16 +44,18 @@ export default defineConfig({
     isolate: false,
     // The tests mostly wait: on two cores, two workers would leave a third of the CPU idle.
     maxWorkers: 3,
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
-    // On a busy machine a condition may take long to become true.
-    expect: { poll: { timeout: 15_000 } },
+    // The end of a run lists each test that passed only when repeated, with its first error.
+    retry: process.env.CI === undefined ? 0 : 1,
+    // The times are long enough for a busy machine, because they only end tests that hang.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       withSqlite('unit'),
       withSqlite('api'),
-      withSqlite('process', { retry }),
-      withSqlite('browser', { retry }),
-      withSqlite('programs', { retry }),
+      withSqlite('process'),
+      withSqlite('browser'),
+      withSqlite('programs'),
       withPostgres('cluster', ['test/cluster/**/*.test.ts']),
       withPostgres('api-postgres', onPostgres),
     ],

@@ -1,4 +1,7 @@
-/** Starts the console: removes the sign-in secret from the address, installs the page guards and renders the router. */
+/**
+ * Starts the console. Removes the sign-in secret from the address, installs the page guards and renders the
+ * router.
+ */
 import '@mantine/core/styles.css'
 import '@mantine/notifications/styles.css'
 import './styles.css'

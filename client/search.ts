@@ -3,7 +3,10 @@ import { actions } from './admin/audit-labels.ts'
 
 type RawSearch = Readonly<Record<string, unknown>>
 
-/** Returns non-empty text, or undefined. Converts numbers back to text, because the router parses digits as a number. */
+/**
+ * Returns non-empty text, or undefined. Converts numbers back to text, because the router parses digits as a
+ * number.
+ */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' ? value : undefined
@@ -119,7 +122,6 @@ export interface AdminSearch extends UsageSearch, RawList<(typeof adminSorts)[nu
   readonly tab?: AdminTab | undefined
   /** Id of the user whose keys are listed. */
   readonly user?: string | undefined
-  /** State of the listed keys. */
   readonly state?: (typeof keyStates)[number] | undefined
   readonly action?: (typeof actions)[number] | undefined
   readonly actor?: string | undefined
@@ -213,6 +215,42 @@ export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
     visitor: text(raw.visitor),
     turn: text(raw.turn),
   })
+}
+
+export interface VisitorsSearch extends RawList<'seen'> {
+  /** Id of an agent that the visitors have used. */
+  readonly agent?: string | undefined
+}
+
+export function parseVisitorsSearch(raw: RawSearch): VisitorsSearch {
+  return present({ ...parseList(raw, ['seen'] as const), agent: textOf(raw.agent) })
+}
+
+export interface VisitorSearch {
+  /** Id of the erasure whose progress or receipt is shown. */
+  readonly erasure?: string | undefined
+}
+
+export function parseVisitorSearch(raw: RawSearch): VisitorSearch {
+  return present({ erasure: textOf(raw.erasure) })
+}
+
+export interface WebhooksSearch {
+  /** True while the dialog that creates a webhook is open. */
+  readonly add?: true | undefined
+}
+
+export function parseWebhooksSearch({ add }: RawSearch): WebhooksSearch {
+  return add === true ? { add } : {}
+}
+
+export interface WebhookSearch {
+  /** Id of the last delivery on the previous page. */
+  readonly after?: string | undefined
+}
+
+export function parseWebhookSearch(raw: RawSearch): WebhookSearch {
+  return present({ after: textOf(raw.after) })
 }
 
 export const keyTabs = ['parent', 'agent'] as const

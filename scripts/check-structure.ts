@@ -135,8 +135,8 @@ function checkPrivateFiles(): string[] {
 }
 
 /**
- * Finds cycles between files and between modules, including cycles of type imports: files in a cycle cannot
- * be understood, tested or moved separately.
+ * Finds cycles between files and between modules, including cycles of type imports, because files in a cycle
+ * cannot be understood, tested or moved separately.
  */
 function checkCycles(): string[] {
   const byFile = own.filter(({ from, to }) => from !== to).map(({ from, to }): [string, string] => [from, to])

@@ -123,8 +123,8 @@ async function acquireLock() {
   process.on('exit', () => rmSync(ownPath, { force: true }))
   for (;;) {
     try {
-      // Uses a hard link, because the link appears together with its content: the lock file always contains
-      // its owner's process id.
+      // Uses a hard link, because a link appears together with its content. The lock file therefore always
+      // contains its owner's process id.
       linkSync(ownPath, lockPath)
       process.on('exit', () => rmSync(lockPath, { force: true }))
       return

@@ -1,4 +1,4 @@
-/** Runs the `parley` command: handles stop signals, enables the compile cache, then runs the command line. */
+/** Runs the `parley` command. Handles stop signals, enables the compile cache, then runs the command line. */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { listenForStopSignals } from './cli/signals.ts'
@@ -6,7 +6,7 @@ import { listenForStopSignals } from './cli/signals.ts'
 // All other commands use Node's default signal handling.
 if (process.argv[2] === 'serve') listenForStopSignals()
 
-// Reduces the loading time of all later imports by a third. If the folder is not writable, Node continues
+// Caches compiled code, so that later imports load faster. If the folder is not writable, Node continues
 // without the cache.
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/parley', import.meta.url)))
 

@@ -1,4 +1,4 @@
-/** Moves agents to the bin and offers to undo this; restores or permanently deletes agents in the bin. */
+/** Moves agents to the bin and offers to undo the move. Restores or permanently deletes agents in the bin. */
 import type { QueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { problemOf } from '../failure.ts'
@@ -7,7 +7,10 @@ import { t } from '../strings/language.ts'
 
 type Ids = readonly string[]
 
-/** Reloads everything about agents, because some agents may have changed even if the operation failed for another one. */
+/**
+ * Reloads everything about agents, because some agents may have changed even if the operation failed for
+ * another one.
+ */
 function refresh(queries: QueryClient): Promise<void> {
   return queries.invalidateQueries({ queryKey: ['agents'] })
 }

@@ -8,7 +8,9 @@ type JsonSchema = Readonly<Record<string, unknown>>
 const item = Symbol('item')
 type Step = string | typeof item
 
-/** Returns a completion source for keys and values; `models` are the ids offered for `model`. */
+/**
+ * Returns a completion source for keys and values; `models` are the ids that it offers for the key `model`.
+ */
 export function completeDefinition(
   schema: JsonSchema | undefined,
   models: readonly string[],

@@ -21,7 +21,6 @@ export function withValue(whole: unknown, path: Path, value: unknown): unknown {
   return isRecord(whole) ? { ...whole, [key]: inner } : { [key]: inner }
 }
 
-/** Returns the value at `path`, or undefined. */
 export function valueAt(whole: unknown, path: Path): unknown {
   return path.reduce<unknown>((held, key) => {
     if (Array.isArray(held)) return held[key as number]

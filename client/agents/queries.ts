@@ -8,7 +8,6 @@ import { listAllVersions } from './lists.ts'
 
 const PAGE_SIZE = 50
 
-/** One page of the agent list. */
 export const agentPageQuery = ({ q, sort, order, after }: AgentsSearch) =>
   queryOptions({
     queryKey: ['agents', 'list', { q, sort, order, after }],
@@ -16,7 +15,6 @@ export const agentPageQuery = ({ q, sort, order, after }: AgentsSearch) =>
       api.agents.list.query({ limit: PAGE_SIZE, q, sort, order, after, include: 'last_used_on' }),
   })
 
-/** The newest agents. */
 export const newestAgentsQuery = agentPageQuery({})
 
 /** Reads one agent from the list, because list items contain the agent key. */

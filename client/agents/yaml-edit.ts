@@ -1,7 +1,7 @@
 /**
  * Changes one value in a YAML text and preserves all other characters, including comments, quotes and blank
- * lines. Falls back to the parser's printer, which preserves only comments, for changes that text replacement
- * cannot make.
+ * lines. Uses the parser's printer, which preserves only comments, for a change that text replacement cannot
+ * make.
  */
 import {
   type Document,
@@ -19,7 +19,9 @@ import {
 } from 'yaml'
 import { isSame, type Path, withValue } from './object-paths.ts'
 
-/** Returns the text with `value` at `path`; `undefined` removes it. `text` must be empty or a YAML mapping. */
+/**
+ * Returns the text with `value` at `path`; `undefined` removes it. `text` must be empty or a YAML mapping.
+ */
 export function editYaml(text: string, path: Path, value: unknown): string {
   const document = parseDocument(text, { keepSourceTokens: true })
   const wanted = withValue(document.toJS() ?? {}, path, value)
@@ -148,7 +150,9 @@ function paste(text: string, start: number, end: number, rendered: string): stri
   return text.slice(0, start) + indentRest(rendered, indent) + tail + text.slice(end)
 }
 
-/** Removes the lines; returns undefined if they contain anything else. */
+/**
+ * Removes the lines from `start` to `end`; returns undefined if other text comes before `start` on its line.
+ */
 function cutLines(text: string, start: number, end: number): string | undefined {
   const lineStart = start - columnOf(text, start)
   if (text.slice(lineStart, start).trim() !== '') return undefined

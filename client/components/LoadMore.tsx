@@ -19,7 +19,7 @@ interface LoadMoreProps {
   readonly failed: string
 }
 
-/** How far before its end the list loads the next page. */
+/** Distance from its end at which the list loads the next page. */
 const MARGIN = '400px'
 
 export function LoadMore({ query, root, failed }: LoadMoreProps) {

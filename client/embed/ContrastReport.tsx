@@ -1,4 +1,6 @@
-/** Shows the contrast of text in the chosen colors, with a warning for each combination that is hard to read. */
+/**
+ * Shows the contrast of text in the chosen colors, with a warning for each combination that is hard to read.
+ */
 
 import { Alert, Stack, Table, Text } from '@mantine/core'
 import { Status, type Tone } from '../components/Status.tsx'

@@ -11,7 +11,10 @@ import { toUrl } from './origins.ts'
 
 interface PreviewProps {
   readonly agentKey: string
-  /** The saved version. A new version reloads the preview, because the page's content security policy allows only that version's image sites. */
+  /**
+   * The saved version. A new version reloads the preview, because the page's content security policy allows
+   * only that version's image sites.
+   */
   readonly version: number
   readonly options: Options
   readonly page: PageOptions

@@ -1,4 +1,7 @@
-/** Edits the widget's appearance: the fields of `embed.theme`, the texts, and the options that only a page can set. */
+/**
+ * Edits the widget's appearance: the fields of `embed.theme`, the texts, and the options that only a page can
+ * set.
+ */
 import { Accordion, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput } from '@mantine/core'
 import { type ReactNode, useId } from 'react'
 import {
@@ -36,7 +39,7 @@ interface ThemeFormProps {
 const themePath = (field: string) => ['embed', 'theme', field]
 const pathsOf = (fields: readonly ThemeField[]) => fields.map(({ field }) => themePath(field).join('.'))
 
-/** The sections, with the paths whose errors they show. */
+/** The paths whose errors each section shows. */
 const sections = {
   brand: pathsOf([...colorFields, headerColor, ...brandFields]),
   launcher: pathsOf(launcherFields),

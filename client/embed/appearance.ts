@@ -16,7 +16,9 @@ export const defaultPageOptions: PageOptions = { welcomeMessage: '', placeholder
 
 type Definition = Readonly<Record<string, unknown>>
 
-/** The values of options that the definition does not set; an empty text removes the agent's text or image. */
+/**
+ * The values of options that the definition does not set; an empty text removes the agent's text or image.
+ */
 const defaults: Options = {
   theme: 'auto',
   ...defaultAppearance,
@@ -26,7 +28,10 @@ const defaults: Options = {
   teaser: '',
 }
 
-/** Returns the options with which the widget looks as defined, whichever version of the agent is saved. */
+/**
+ * Returns the options that make the widget look as `definition` says, whichever version of the agent is
+ * saved.
+ */
 export function readOptions(definition: Definition): Options {
   const { colorScheme, ...theme } = (valueAt(definition, ['embed', 'theme']) ?? {}) as Record<string, unknown>
   const given = { ...theme, theme: colorScheme, title: textAt(definition, 'title') }
@@ -50,7 +55,9 @@ function textAt(definition: Definition, field: string): string | undefined {
   return typeof text === 'string' && text !== '' ? text : undefined
 }
 
-/** Returns the options that a page needs until the agent's draft is saved, and those that only a page can set. */
+/**
+ * Returns the options that a page needs until the agent's draft is saved, and those that only a page can set.
+ */
 export function listChanges(draft: Definition, saved: Definition, page: PageOptions): Options {
   const [next, now] = [readOptions(draft), readOptions(saved)]
   const isHeaderColored = [draft, saved].some((one) => valueAt(one, ['embed', 'theme', 'headerColor']))

@@ -21,7 +21,6 @@ export interface ThemeColors {
 export type Scheme = 'light' | 'dark'
 
 export interface Measurement {
-  /** Names the part of the widget. */
   readonly part: string
   readonly scheme: Scheme
   /** The ratio of the text to its least favorable background, from 1 to 21. */
@@ -80,7 +79,6 @@ export function renderRatio(ratio: number): string {
   return `${(Math.floor(ratio * 10) / 10).toFixed(1)}:1`
 }
 
-/** Describes a measurement below the limit. */
 export function describeWarning({ part, scheme, ratio, replacement }: Measurement): string {
   const measured = t(scheme === 'light' ? 'embed.lowLight' : 'embed.lowDark', {
     part,

@@ -4,13 +4,15 @@
 export type Options = Readonly<Record<string, string | number | boolean>>
 
 interface Embedding {
-  /** This server's origin. */
   readonly origin: string
   readonly agentKey: string
   readonly options: Options
 }
 
-/** Length of the agent key's public part. If the script's address contains it, the script includes the agent's theme (docs/widget.md). */
+/**
+ * Length of the agent key's public part. If the script's address contains it, the script includes the agent's
+ * theme (docs/widget.md).
+ */
 const PUBLIC_KEY_LENGTH = 21
 
 export function renderScript({ origin, agentKey, options }: Embedding): string {

@@ -13,8 +13,8 @@ export const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/gif',
 const SIDES = [256, 160, 96]
 
 /**
- * Returns the file as a data URL; scales images that are too large. Throws an error with a message for the user
- * if the file is not an image, or does not fit.
+ * Returns the file as a data URL; scales images that are too large. Throws an error with a message for the
+ * user if the file is not an image, or does not fit.
  */
 export async function readImage(file: File): Promise<string> {
   if (!imageTypes.includes(file.type)) throw new Error(t('embed.wrongImage'))
@@ -24,7 +24,6 @@ export async function readImage(file: File): Promise<string> {
   throw new Error(t('embed.largeImage', { limit: renderSize(MAX_BYTES), size: renderSize(file.size) }))
 }
 
-/** Returns the number of bytes that a data URL contains. */
 export function sizeOfDataUrl(url: string): number {
   return Math.floor(((url.length - url.indexOf(',') - 1) * 3) / 4)
 }

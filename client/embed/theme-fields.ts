@@ -27,7 +27,7 @@ export const headerColor: ThemeField = {
   standard: { text: 'embed.sameAsAccent' },
 }
 
-/** The fields that set the colors, which decide the contrast. */
+/** The fields that determine the colors and so the contrast. */
 export const colorFields: readonly ThemeField[] = [
   {
     field: 'colorScheme',

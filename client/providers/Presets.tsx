@@ -19,7 +19,10 @@ export function findPreset(id: string | undefined): ProviderPreset | undefined {
   return all.find((preset) => preset.id === id)
 }
 
-/** Returns a preset's title. Only the preset for other servers is translated, because service names are the same in all languages. */
+/**
+ * Returns a preset's title. Only the preset for other servers is translated, because service names are the
+ * same in all languages.
+ */
 function titleOf({ id, title }: ProviderPreset): string {
   return id === otherServer.id ? t('providers.otherServer') : title
 }

@@ -72,7 +72,10 @@ function Providers() {
   )
 }
 
-/** Returns a function that opens the dialog for adding a provider, or closes it if the id is undefined; an empty id shows the presets first. */
+/**
+ * Returns a function that opens the dialog for adding a provider. An empty preset id shows the presets first;
+ * undefined closes the dialog.
+ */
 function useOpenAdd(): (presetId: string | undefined) => void {
   const navigate = useNavigate()
   return (presetId) =>

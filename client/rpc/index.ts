@@ -13,7 +13,10 @@ export type Inputs = inferRouterInputs<AppRouter>
 /** Output types of the operations, by module and verb. */
 export type Outputs = inferRouterOutputs<AppRouter>
 
-/** A client with one typed call per operation, such as `client.agents.list.query()` or `client.chat.stream.mutate(…)`. */
+/**
+ * A client with one typed call per operation, such as `client.agents.list.query()` or
+ * `client.chat.stream.mutate(…)`.
+ */
 export type Client = TRPCClient<AppRouter>
 
 export interface ClientOptions {

@@ -1,4 +1,4 @@
-/** Loads the scripts of the console's pages: on demand, and all of them when the browser is idle. */
+/** Loads the scripts of the console's pages on demand, and all of them when the browser is idle. */
 import { type AnyRouter, type AsyncRouteComponent, lazyRouteComponent } from '@tanstack/react-router'
 
 /** Defines a page with a separate script. While the browser is offline, waits for the connection. */
@@ -17,7 +17,9 @@ export function lazyPage<T extends Record<string, unknown>, Name extends keyof T
   )
 }
 
-/** Loads the script of each page, one after another, so that navigation works while the browser is offline. */
+/**
+ * Loads the script of each page, one after another, so that navigation works while the browser is offline.
+ */
 export async function prefetchPages(router: AnyRouter): Promise<void> {
   const { connection } = navigator as Navigator & { connection?: { saveData?: boolean } }
   if (connection?.saveData === true) return

@@ -17,7 +17,7 @@ export type Area = keyof Catalogue
 /** The area and the name of a text, such as `shell.signOut`. */
 export type Key = { [A in Area]: `${A}.${Extract<keyof Catalogue[A], string>}` }[Area]
 
-/** Names what the console loads and lists. */
+/** The key of a name in `things.ts`, such as `agents`. */
 export type Thing = keyof Catalogue['things']
 
 type EnglishOf<K extends Key> = K extends `${infer A extends Area}.${infer N}`

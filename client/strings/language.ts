@@ -17,7 +17,7 @@ export const languages = [
 
 export type LanguageCode = (typeof languages)[number]['code']
 
-/** Each catalogue has a separate script; only the English one is part of the main script. */
+/** Each catalogue except the English one has a separate script. */
 const loaders: Readonly<Record<Exclude<LanguageCode, 'en'>, () => Promise<Translation>>> = {
   ar: async () => (await import('./ar/index.ts')).ar,
   de: async () => (await import('./de/index.ts')).de,

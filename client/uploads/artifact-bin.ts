@@ -1,4 +1,6 @@
-/** Moves uploads to the bin and offers to undo this; restores or permanently deletes uploads in the bin. */
+/**
+ * Moves uploads to the bin and offers to undo the move. Restores or permanently deletes uploads in the bin.
+ */
 import type { QueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { problemOf } from '../failure.ts'
@@ -7,7 +9,10 @@ import { t } from '../strings/language.ts'
 
 type Ids = readonly string[]
 
-/** Reloads everything about uploads, because some uploads may have changed even if the operation failed for another one. */
+/**
+ * Reloads everything about uploads, because some uploads may have changed even if the operation failed for
+ * another one.
+ */
 function refresh(queries: QueryClient): Promise<void> {
   return queries.invalidateQueries({ queryKey: ['artifacts'] })
 }

@@ -81,7 +81,10 @@ export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 
   return name ?? (filename === '' ? artifactId : filename)
 }
 
-/** Maximum number of status streams. Leaves connections for uploads, because browsers open at most six HTTP/1.1 connections per server. */
+/**
+ * Maximum number of status streams. Leaves connections for uploads, because browsers open at most six
+ * HTTP/1.1 connections per server.
+ */
 const MAX_FOLLOWED = 2
 
 export function useStatusStreams(artifacts: readonly Artifact[]): void {

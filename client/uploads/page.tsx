@@ -1,4 +1,4 @@
-/** Shows the uploads page: the drop zone, uploads in progress and the list of artifacts. */
+/** Shows the Uploads page: the drop zone, uploads in progress and the list of artifacts. */
 import './uploads.css'
 import { Stack } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'

@@ -1,4 +1,4 @@
-/** Selects the period, keys and grouping for the usage page. */
+/** Selects the period, keys and grouping for the Usage page. */
 
 import { Button, Group, NativeSelect, SegmentedControl, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'

@@ -1,4 +1,4 @@
-/** Shows the usage page. */
+/** Shows the Usage page. */
 
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { PageHeader } from '../components/PageHeader.tsx'

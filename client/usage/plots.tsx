@@ -329,11 +329,10 @@ interface TooltipProps extends Pick<ChartPanelProps, 'series' | 'render'> {
   readonly label: string
   readonly x: number
   readonly y: number
-  /** Width of the chart. */
   readonly width: number
 }
 
-/** Shows a line's values: to the right of `x` in the left half of the chart, and to its left in the right half. */
+/** Shows a line's values next to `x`, in the half of the chart that has more space. */
 function Tooltip({ line, label, series, render, x, y, width }: TooltipProps) {
   const side = x < width / 2 ? { left: x + 16 } : { right: width - x + 16 }
   return (

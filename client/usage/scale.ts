@@ -16,7 +16,9 @@ export function listTicks(max: number, isWhole: boolean): number[] {
   return Array.from({ length: count + 1 }, (_, index) => index * step)
 }
 
-/** Returns the indexes of the points to label so that labels do not overlap; always includes the last point. */
+/**
+ * Returns the indexes of the points to label so that labels do not overlap; always includes the last point.
+ */
 export function listLabelled(count: number, widthPixels: number, labelPixels: number): number[] {
   const every = Math.max(Math.ceil((labelPixels * count) / Math.max(widthPixels, 1)), 1)
   return Array.from({ length: count }, (_, index) => index).filter(

@@ -13,7 +13,9 @@ export interface ShownUsage {
   readonly total: Line
   /** Sums of the preceding period of the same length. */
   readonly previous: Sums
-  /** The number of days after which the server deletes calls; set only if the usage is filtered by outcome. */
+  /**
+   * The number of days after which the server deletes calls; set only if the usage is filtered by outcome.
+   */
   readonly keptDays: number | undefined
 }
 
@@ -35,7 +37,10 @@ export function useUsage(search: UsageSearch) {
   })
 }
 
-/** Lists the agents or models that were called in the period, regardless of the agent, model and outcome filters. */
+/**
+ * Lists the agents or models that were called in the period, regardless of the agent, model and outcome
+ * filters.
+ */
 export function useCalled(search: UsageSearch, by: 'agent' | 'model') {
   const days = daysOf(search)
   const { key, whose } = search
@@ -69,7 +74,10 @@ export function toAgentFilter(agent: string | undefined): string | undefined {
   return agent === NO_AGENT ? '' : agent
 }
 
-/** Returns names by id. Other keys' agents have none, because the agent list omits them; the page shows their ids. */
+/**
+ * Returns names by id. Agents of other keys have no name here, because the agent list omits them; the page
+ * shows their ids.
+ */
 async function readNames(by: Grouping, entries: readonly Entry[]): Promise<Names> {
   if (by === 'agent') {
     const ids = entries.flatMap(({ agent }) => agent ?? [])
@@ -83,7 +91,6 @@ async function readNames(by: Grouping, entries: readonly Entry[]): Promise<Names
   return new Map(data.map(({ id, name }) => [id, name]))
 }
 
-/** Maximum number of ids in one request. */
 const MAX_IDS = 100
 
 type Usage = Outputs['usage']['list']
@@ -109,7 +116,6 @@ const nothing: Sums = {
   first_byte_ms: null,
 }
 
-/** Agent and key names by id. */
 type Names = ReadonlyMap<string, string>
 
 /** Adds zeros for days without calls; preserves the server's order for other groupings. */

@@ -1,4 +1,4 @@
-/** Manages a tenant's agents: creates, replaces, restores and deletes them, and rotates their keys. */
+/** Creates, replaces, restores and deletes a tenant's agents, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, listTargetsWith, recordAudit } from '../identity/audit.ts'
@@ -152,7 +152,10 @@ export async function deleteAgent(
   if (!(await deleteWhere(deps, actor, tenantId, id, { isBinned: false }))) throw agentNotFound()
 }
 
-/** Deletes an agent and everything that belongs to it. Returns false if the tenant has no such agent. */
+/**
+ * Deletes an agent and everything that belongs to it. Returns false if the tenant has no such agent in the
+ * bin (`isBinned`) or outside it.
+ */
 export async function deleteWhere(
   deps: AgentDeps & Pick<Dependencies, 'onAgentDeleted'>,
   actor: Actor,
@@ -182,7 +185,7 @@ export async function deleteWhere(
   return true
 }
 
-/** Makes an earlier version's text the current definition. @throws ServiceError `not_found` */
+/** Stores an earlier version's text as the next version. @throws ServiceError `not_found` */
 export async function restoreVersion(
   deps: AgentDeps,
   actor: Actor,

@@ -11,7 +11,6 @@ import { agentNotFound } from './cache.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type AgentRow, binnedAgents, setBinned } from './store.ts'
 
-/** Seconds after which an agent in the bin is deleted. */
 export const BIN_SECONDS = 30 * 86_400
 const PURGE_EVERY_MS = 600_000
 const PURGE_BATCH = 50

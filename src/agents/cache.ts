@@ -1,4 +1,4 @@
-/** Caches agents: parses each definition version once, and reads each row at most every two seconds. */
+/** Caches agents' rows for two seconds, and parsed definitions by version. */
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -17,7 +17,7 @@ import {
 } from './store.ts'
 
 const memory = { max: 2_000, keepMs: () => 2_000 }
-/** Limit on the total length of cached definitions, in UTF-16 code units. */
+/** Limit on the total length of cached definitions and their Markdown, in UTF-16 code units. */
 const MOST_PREPARED = 32 * 1024 * 1024
 
 export interface Agent {

@@ -1,4 +1,7 @@
-/** Defines the `conversations`, `attachments` and `disclaimer` parts of the agent definition, and schema helpers. */
+/**
+ * Defines the `conversations`, `attachments` and `disclaimer` parts of the agent definition, and schema
+ * helpers.
+ */
 import { z } from 'zod'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { orMissing } from '../lib/formats/json-schema.ts'
@@ -46,14 +49,16 @@ const VisitorRights = mappingOf(
       list: permission(),
       delete: permission(),
       rate: permission(),
-      /** Maximum time since the last activity of a conversation that the widget continues. */
+      /** The widget continues a conversation only within this time after its last activity. */
       resume: duration(0).default('24h'),
     },
     { error: strictMapping },
   ),
 )
 
-/** The widget's notice about storage; if absent, the widget states the number of days. */
+/**
+ * The widget's notice about storage; if absent, the widget shows a default notice with the storage period.
+ */
 const Notice = mappingOf(
   z.strictObject(
     {
@@ -74,7 +79,10 @@ const Notice = mappingOf(
 const MAX_HANDOVER_DAYS = 7
 const MAX_UNAVAILABLE_TEXT = 500
 
-/** The ways in which visitors reach a person. Without it, only owners can take a conversation over. */
+/**
+ * Rules for reaching a person. Without them, visitors and the model cannot ask for one, but an owner can
+ * still take over a conversation.
+ */
 const Handover = mappingOf(
   z.strictObject(
     {
@@ -158,7 +166,9 @@ export function toSeconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitSeconds[duration.slice(-1)] as number)
 }
 
-/** Rejects unknown keys, because a misspelled key could store more than the author intends. */
+/**
+ * Rejects unknown keys, because a misspelled key could make the server store more than the author intends.
+ */
 export const AgentConversations = mappingOf(
   z.strictObject(
     {
@@ -196,7 +206,6 @@ function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
 }
 
-/** Bounds for the attachments that visitors may add to one message. */
 const MAX_ATTACHMENTS = 10
 const MIN_ATTACHMENT_BYTES = 1024
 const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
@@ -233,7 +242,8 @@ export const AgentAttachments = mappingOf(
 export type AgentAttachments = z.infer<typeof AgentAttachments>
 
 /**
- * Returns the maximum number of bytes that one message's attachments, encoded as base64, add to a request.
+ * Returns an upper bound for the bytes that one message's attachments add to a request: base64 data and 1 KiB
+ * for each.
  */
 export function attachmentBytesOf(rules: AgentAttachments | undefined): number {
   return rules === undefined ? 0 : rules.maxCount * Math.ceil((rules.maxBytes * 4) / 3 + 1024)
@@ -263,7 +273,7 @@ export function renderAttachments(
   }
 }
 
-/** The storage of conversations as the widget reads it. */
+/** The storage settings in the format that the widget reads. */
 export const StorageView = z.strictObject({
   stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
   keep_days: z
@@ -278,14 +288,17 @@ export const StorageView = z.strictObject({
   delete: z.boolean().meta({ description: 'Whether visitors may delete their conversations.' }),
   rate: z.boolean().meta({ description: 'Whether visitors may rate answers.' }),
   resume_seconds: z.int().meta({
-    description: 'Maximum seconds since the last activity in a conversation that the widget continues.',
+    description:
+      'The widget continues a conversation only within this number of seconds after its last activity.',
   }),
   handover: z.strictObject({
     button: z.boolean().meta({ description: 'Whether visitors may ask for a person.' }),
+    timeout_seconds: z
+      .int()
+      .meta({ description: "Seconds without a person's answer after which the model answers again." }),
   }),
 })
 
-/** Returns the storage settings that the widget reads. */
 export function renderStorage(
   { isAllowed, maxDays }: { readonly isAllowed: boolean; readonly maxDays: number },
   conversations: z.infer<typeof AgentConversations> | undefined,
@@ -294,7 +307,7 @@ export function renderStorage(
     return {
       ...{ stored: false, keep_days: null, notice: null, list: false, delete: false, rate: false },
       resume_seconds: 0,
-      handover: { button: false },
+      handover: { button: false, timeout_seconds: 0 },
     }
   const { keep, notice, visitor, handover = defaultHandover } = conversations
   return {
@@ -305,6 +318,6 @@ export function renderStorage(
     delete: visitor.delete,
     rate: visitor.rate,
     resume_seconds: toSeconds(visitor.resume),
-    handover: { button: handover.button },
+    handover: { button: handover.button, timeout_seconds: toSeconds(handover.timeout) },
   }
 }

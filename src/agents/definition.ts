@@ -1,6 +1,4 @@
-/**
- * Parses, validates and renders agent definitions in YAML and Markdown. Add new definition fields here first.
- */
+/** Parses and validates agent definitions in YAML and Markdown, and converts YAML to Markdown. */
 import { isScalar, type Pair, type ParsedNode } from 'yaml'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
@@ -17,6 +15,7 @@ import {
   withoutNulls,
 } from './definition-parts.ts'
 import { AgentTheme } from './theme.ts'
+import { AgentVisitors } from './visitor-rules.ts'
 
 const longestLabel = 200
 
@@ -119,7 +118,10 @@ const AgentEmbed = mappingOf(
   ),
 )
 
-/** Ignores unknown keys, except under `attachments`, `conversations` and `embed.theme`; the stored text still contains them. */
+/**
+ * Ignores unknown keys, except under `attachments`, `conversations`, `embed.theme`, `embed.disclaimer` and
+ * `visitors`, where it rejects them. The stored text still contains ignored keys.
+ */
 export const AgentDefinition = mappingOf(
   z.object({
     name: Label,
@@ -136,6 +138,7 @@ export const AgentDefinition = mappingOf(
     embed: AgentEmbed.optional(),
     attachments: AgentAttachments.optional(),
     conversations: AgentConversations.optional(),
+    visitors: AgentVisitors.optional(),
   }),
 )
 
@@ -214,7 +217,10 @@ function assertToolSchemas(
   }
 }
 
-/** The server adds this tool to agents with `handover.tool`, so another one would never be called. */
+/**
+ * With `handover.tool`, the server adds its own `request_person`, so a tool with this name would never be
+ * called.
+ */
 function assertNoReservedTool(
   { tools, conversations }: AgentDefinition,
   rejectAt: (path: Path, problem: string) => never,
@@ -308,7 +314,7 @@ function splitFrontMatter(text: string) {
       [],
       'must start with front matter: a line with ---, the configuration, and another line with ---',
     )
-  // Searches from before the end of the opening line, because the front matter may be empty.
+  // Starts at the line break after the opening line, because the front matter may be empty.
   const search = /\n---(\r?\n|$)/g
   search.lastIndex = opening[0].length - 1
   const closing = search.exec(text)

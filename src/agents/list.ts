@@ -14,7 +14,10 @@ import {
   selectVersions,
 } from './store.ts'
 
-/** Limit on the total length of the definitions on a page. A page always has at least one item. */
+/**
+ * Limit on the total length of the definitions on a page, in UTF-16 code units. A page always has at least
+ * one item.
+ */
 const MAX_PAGE_LENGTH = 2 * 1024 * 1024
 const MAX_PAGE_ITEMS = 1_000
 /**
@@ -22,7 +25,6 @@ const MAX_PAGE_ITEMS = 1_000
  * definition takes milliseconds.
  */
 const LONG_TEXT = 16 * 1024
-/** Number of rows per query. */
 const BATCH = 20
 
 type ListDeps = Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory }
@@ -39,9 +41,9 @@ export interface ListRequest {
 
 export interface AgentPage {
   readonly agents: readonly Agent[]
-  /** Undefined if the request set no limit or position and the page contains all agents. */
+  /** Undefined if the request has no parameters except `include`, and the page contains all agents. */
   readonly hasMore: boolean | undefined
-  /** The last day (UTC) with a call, by agent id; present only if the request includes it. */
+  /** The last day (UTC) with a call, by agent id; present only with `include: 'last_used_on'`. */
   readonly lastDays?: ReadonlyMap<string, string> | undefined
 }
 

@@ -65,7 +65,7 @@ const definitionRequest = {
   bytesPerRequest: DEFINITION_BYTES_PER_REQUEST,
 } as const
 
-/** The id of a definition that has not been saved. */
+/** The agent id in the response for an unsaved definition. */
 const DRAFT_ID = 'draft'
 
 export const agentsOperations = {
@@ -99,7 +99,7 @@ export const agentsOperations = {
 
   me: query({
     http: { method: 'GET', path: '/v1/agents/me' },
-    auth: { callers: ['agent'] },
+    auth: { callers: ['agent'], acceptsAnyVisitor: true },
     docs: { summary: 'Get the agent that the agent key belongs to' },
     input: z.object({}),
     output: AgentSelf,
@@ -175,7 +175,7 @@ export const agentsOperations = {
     docs: {
       summary: 'Move an agent to the bin',
       description:
-        'The agent disappears from all lists, and its keys stop working. It can be restored for 30 days, after which the server deletes it.',
+        'Clients see the agent as deleted, and the server rejects its key. It can be restored for 30 days; then the server deletes it.',
       failures: { ...notFound, 413: 'The bin is full (`agent_quota_exceeded`).' },
     },
     input: AgentReference,

@@ -5,7 +5,8 @@ import type { AgentCaller } from '../operations/operation.ts'
 import type { AgentDirectory } from './cache.ts'
 
 /**
- * Rejects pages whose origin the agent does not list. Programs other than browsers can omit `Origin`.
+ * Rejects pages whose origin the agent's list does not contain; an empty list allows all origins. Programs
+ * other than browsers can omit `Origin`.
  * @throws ServiceError `insufficient_permissions`
  */
 export function checkPageOrigin(

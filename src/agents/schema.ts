@@ -16,7 +16,9 @@ const parentKey = z
   .meta({ description: 'Public part of the parent key that owns the agent, never its secret.' })
 export const createdAt = z.int().meta({ description: 'Unix seconds.' })
 const tools = z.array(AgentTool)
-/** Higher than the HTTP server's limit for all headers together, so that this limit never applies. */
+/**
+ * Higher than the HTTP server's limit for all headers together, so the server rejects longer headers first.
+ */
 const MAX_HEADER_LENGTH = 65_536
 
 /** Ignores unknown fields, as agent definitions ignore unknown keys. */
@@ -58,11 +60,7 @@ export const AgentVersionReference = z.strictObject({
 })
 
 export const AgentVersionsQuery = AgentReference.extend({
-  before: z
-    .int()
-    .min(1, wrongVersion)
-    .optional()
-    .meta({ description: 'Version number; returns only earlier versions.' }),
+  before: z.int().min(1).optional().meta({ description: 'Version number; returns only earlier versions.' }),
 })
 
 export const AgentCreated = z
@@ -241,7 +239,6 @@ export function renderAgentUpdated(
   }
 }
 
-/** A saved agent, or an unsaved definition. */
 export function renderVersionList({
   versions,
   current,
@@ -267,7 +264,8 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
 }
 
 /**
- * Returns the definition's model, the model that the agent would use now, or an empty string, in that order.
+ * Returns the definition's model, else the model that the agent would use now, else the server's default
+ * model, else an empty string.
  */
 export function modelOf(
   { models }: Pick<Dependencies, 'models'>,

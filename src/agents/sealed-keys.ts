@@ -1,6 +1,6 @@
 /**
- * Loads the installation's secret, checks that it decrypts the stored keys of agents and providers, and re-encrypts
- * the agents' keys after the secret changes.
+ * Loads the installation's secret, checks that it decrypts the stored keys of agents and providers, and
+ * re-encrypts the agents' keys after the secret changes.
  */
 
 import type { Config } from '../config/config.ts'

@@ -15,8 +15,9 @@ import {
 import type { Dependencies } from './dependencies.ts'
 import { agentId, modelOf } from './schema.ts'
 import { ThemeView } from './theme.ts'
+import { IdentityMode } from './visitor-rules.ts'
 
-/** The agent fields that an agent key may read. Never includes the instructions. */
+/** Never includes the instructions, because agent keys are public. */
 export const AgentSelf = z
   .strictObject({
     id: agentId,
@@ -40,6 +41,7 @@ export const AgentSelf = z
     attachments: AttachmentsView,
     followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
     conversations: StorageView,
+    identity: IdentityMode,
   })
   .meta({ id: 'AgentSelf' })
 
@@ -66,10 +68,14 @@ export function renderAgentSelf(
     attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
     followUps: definition.embed?.followUps ?? false,
     conversations: renderStorage(deps.config.conversations, definition.conversations),
+    identity: definition.visitors?.identity ?? 'none',
   }
 }
 
-/** Returns whether the agent's default model accepts a type of attachment. */
+/**
+ * Returns a function that checks whether the agent's default model accepts a type of attachment. Without a
+ * default model, it accepts all types.
+ */
 function acceptedBy(
   { models }: Pick<Dependencies, 'models'>,
   { definition, policy }: Pick<Agent, 'definition' | 'policy'>,

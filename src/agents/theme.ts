@@ -71,7 +71,9 @@ const themeFields = {
     description: 'Icon of the button.',
   }),
   launcherLabel: line(MAX_LABEL).meta({ description: 'Text next to the icon of the button.' }),
-  teaser: line(MAX_TEASER).meta({ description: 'Text of the bubble above the closed button.' }),
+  teaser: line(MAX_TEASER).meta({
+    description: 'Text of the bubble above the button while the window is closed.',
+  }),
   teaserDelay: wholeNumber(0, 3600).meta({ description: 'Seconds after which the bubble appears.' }),
   font: oneOf(['inter', 'system', 'rounded', 'serif', 'mono']).meta({ description: 'Typeface of the chat.' }),
   radius: wholeNumber(0, 24).meta({ description: 'Corner radius of the window, in pixels.' }),

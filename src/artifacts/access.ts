@@ -1,4 +1,6 @@
-/** Checks whether a caller may upload or open an artifact, and creates the errors for callers that may not. */
+/**
+ * Checks whether a caller may upload or open an artifact, and creates the errors for callers that may not.
+ */
 import { ServiceError } from '../lib/errors.ts'
 import type { ParentCaller, TokenCaller } from '../operations/operation.ts'
 import type { ArtifactRow } from './store.ts'

@@ -25,8 +25,8 @@ import {
 export { moveArtifacts, sumArtifactBytes } from './store.ts'
 
 /**
- * Deletes an artifact in any state; with `isBinned`, only one in the bin. Aborts an active upload, but lets active
- * downloads finish.
+ * Deletes an artifact in any state; with `isBinned`, only one in the bin. Aborts an active upload, but lets
+ * active downloads finish.
  * @throws ServiceError `not_found` if it was already deleted, or moved to or from the bin.
  */
 export async function removeUpload(
@@ -102,7 +102,7 @@ export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: stri
     sizeBytes: row.served_bytes,
     mediaType: row.media_type,
     filename: nameOf(row),
-    // Forces a download unless the file was converted, or was checked and matches its media type.
+    // Forces a download if the file could not be converted, or if its content does not match its media type.
     isAttachment: row.conversion_reason !== null || row.sniffed_type !== row.media_type,
   }))
 }

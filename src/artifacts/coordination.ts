@@ -1,4 +1,4 @@
-/** Coordinates artifact requests across replicas: publishes changes, and allows one writer per upload. */
+/** Publishes changes of artifacts to all replicas, and allows one writer per upload. */
 import { EventEmitter, once } from 'node:events'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
@@ -119,7 +119,7 @@ function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return within(ms, resolved, () => false)
 }
 
-/** A writer that does not renew its lease within this time loses the lease, and its later writes fail. */
+/** After this time without a renewal, another request can acquire the lease. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const RETRY_RELEASE_EVERY_MS = 1_000
@@ -157,7 +157,7 @@ export async function acquireOrStealLease(
   return acquireUploadLease(deps, upload)
 }
 
-/** @throws ServiceError `locked` if another request is writing or no bytes remain to be written. */
+/** @throws ServiceError `locked` if another request is writing, or the upload is complete or deleted. */
 export async function acquireUploadLease(
   deps: LeaseDeps,
   upload: Upload & { readonly id: string },

@@ -61,7 +61,7 @@ export const artifactSorts = {
   size: sql`coalesce(size_bytes, 0)`,
 } as const
 
-/** Returns a page of the tenant's artifacts. Omits reserved ids and expired uploads. */
+/** Returns a page of the tenant's artifacts. Omits reserved ids, expired uploads and artifacts in the bin. */
 export async function listArtifacts(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,

@@ -21,8 +21,8 @@ import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 const BATCH = 200
 
 /**
- * Releases the leases and jobs that a previous process held. Call it before the first request, and only if no
- * other server is running.
+ * Releases the leases and jobs that a previous process held, and corrects the sizes of local uploads. Call it
+ * before the first request, and only if no other server is running.
  */
 export async function recoverUploads(deps: CompletionDeps): Promise<void> {
   const { db, clock, artifacts } = deps
@@ -92,7 +92,8 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
       listOwned: (names) => listOwnedBlobs(db, names),
       remove: (name) => blobs.delete(name),
     },
-    // A writer that lost its lease may have written resumable bytes after the upload was complete.
+    // A writer that lost its lease may write resumable bytes after the upload is complete. They belong to no
+    // active upload.
     {
       list: () => resumable.list(),
       listOwned: async (names) => {

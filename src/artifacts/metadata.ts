@@ -1,4 +1,4 @@
-/** Parses the tus `Upload-Metadata` header, and builds the event for `onUploadComplete`. */
+/** Parses the tus `Upload-Metadata` header, and builds the events for the host's handlers. */
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import { ServiceError } from '../lib/errors.ts'
@@ -6,15 +6,15 @@ import { type ArtifactKind, artifactKinds, parseArtifactId } from './schema.ts'
 import type { UploadRow } from './store.ts'
 
 /**
- * The parsed `Upload-Metadata` keys. A key is undefined if the client omitted it or sent a meaningless empty
- * value.
+ * The parsed `Upload-Metadata` keys; a key that the client omitted is undefined. An empty `filetype` or
+ * `name` counts as omitted.
  */
 export interface UploadMetadata {
   readonly artifactId: string | undefined
   readonly filename: string
   /** The media type that the client claims, which may be wrong. */
   readonly filetype: string | undefined
-  /** If undefined, uses the reservation's kind, or `video` without a reservation. */
+  /** If undefined, the upload has the reservation's kind, or else `video`. */
   readonly kind: ArtifactKind | undefined
   readonly relatedTo: string | undefined
   readonly name: string | undefined

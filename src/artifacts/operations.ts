@@ -38,7 +38,7 @@ const artifactTypesText =
   'Returns the converted file: MP4 for videos, JPEG or WebP for images, WebVTT for captions. If there is no converted file, returns the original file.'
 
 const bytesFailures = {
-  404: 'The artifact has no content, or is not ready yet.',
+  404: 'The artifact does not exist, is not ready yet, or does not have this file.',
   416: 'The range starts after the last byte.',
 }
 

@@ -31,7 +31,7 @@ export const ArtifactStatus = z
   .strictObject({
     artifactId: z.string(),
     state: z.enum(['unknown', 'uploading', 'processing', 'ready']).meta({
-      description: '`unknown` is also the state of reserved ids and deleted artifacts.',
+      description: '`unknown` if the artifact does not exist, is only reserved, or was deleted.',
     }),
     kind: ArtifactKind.optional(),
     relatedTo: z.string().optional(),
@@ -114,7 +114,7 @@ export const Capabilities = z
   })
   .meta({ id: 'Capabilities' })
 
-/** Ignores bytes that a stopped writer had received, because they may be lost. */
+/** Counts unrecorded bytes only while a writer holds the lease, because they may be lost afterwards. */
 function countReceived({ lease_until, received_bytes, arrived_bytes }: ArtifactViewRow, now: number): number {
   return (lease_until ?? 0) > now ? Math.max(received_bytes, arrived_bytes) : received_bytes
 }

@@ -45,7 +45,7 @@ export async function readStatus(
   return isOver ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 
-/** @throws ServiceError `rate_limit_exceeded`: a waiting request counts as a stream. */
+/** @throws ServiceError `rate_limit_exceeded`, because a waiting request counts as a stream. */
 async function awaitStatus(
   { context, signal }: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
   id: string,
@@ -133,7 +133,7 @@ export async function* watchWithinLimit(
   }
 }
 
-/** Limits token callers per client address, because a token may be published in a web page. */
+/** Limits token callers per artifact and client address, because a token may be published in a web page. */
 function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, Dependencies>): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') {

@@ -80,10 +80,7 @@ export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
 
 const viewQueries = new WeakMap<Database, CompiledQuery<ArtifactViewRow>>()
 
-/**
- * Finds the columns that a status needs. Caches the compiled query, because it can run ten thousand times per
- * second.
- */
+/** Finds the columns that a status needs. Caches the compiled query, because status requests are frequent. */
 export async function findViewRow(
   db: Database,
   tenantId: string,
@@ -104,7 +101,10 @@ export async function findViewRow(
   return rows[0]
 }
 
-/** Finds a tenant's artifact or reserved id, unless it is in the bin or expired at or before `now` (Unix seconds). */
+/**
+ * Finds a tenant's artifact or reserved id, unless it is in the bin or expired at or before `now` (Unix
+ * seconds).
+ */
 export async function findArtifact(
   db: Database,
   tenantId: string,
@@ -278,7 +278,9 @@ export async function releaseOriginal(db: Database, { blob }: Upload): Promise<b
   )
 }
 
-/** Deletes an artifact only if it is in the bin, or only if it is not. Returns false if it was not deleted. */
+/**
+ * Deletes an artifact only if it is in the bin, or only if it is not. Returns false if it was not deleted.
+ */
 export async function removeArtifact(
   db: Database,
   { blob }: Upload,
@@ -313,8 +315,8 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
 }
 
 /**
- * Returns the number of bytes that a tenant's artifacts use of its quota, including the bin. Ignores rows that
- * expired by `now`.
+ * Returns the number of bytes that a tenant's artifacts use of its quota, including the bin. Ignores rows
+ * that expired by `now`.
  */
 export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {
   const { bytes } = await db

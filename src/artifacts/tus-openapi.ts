@@ -20,7 +20,7 @@ const failures: Readonly<Record<number, string>> = {
   408: 'The client sent no data before the timeout. The upload can be resumed.',
   409: 'The id is already in use by another upload, or `Upload-Offset` is not the current offset.',
   412: 'Unsupported protocol version; `Tus-Version` lists the supported versions.',
-  413: "The upload or the URL is too long, or the upload would exceed the key's storage quota.",
+  413: "The upload is too large, the URL is too long, or the upload would exceed the key's storage quota.",
   415: `The media type must be ${BODY_TYPE}.`,
   422: 'The received bytes do not match the checksum. The server has deleted the upload.',
   423: 'Another request is writing to the upload.',

@@ -145,7 +145,7 @@ export const uploadEndpoint: Endpoint<ArtifactCaller, Dependencies> = {
   },
 }
 
-/** Accepts a trailing slash, which many clients add. */
+/** Accepts a trailing slash after `/upload`, which some clients add. */
 function findUploadPath(path: string): { routes: UploadRoutes; segment: string } {
   const [, segment] = /^\/upload(?:\/([0-9A-Za-z]{0,64}))?$/.exec(path) ?? []
   if (segment) return { routes: uploadRoutes, segment }
@@ -227,7 +227,9 @@ function linkJobs({ deps, context }: UploadCall, { blob }: UploadRow): void {
   if (span !== undefined) deps.tracing?.linkUpload(blob, span)
 }
 
-/** Returns the upload's URL even if the append fails, so that the client can resume. */
+/**
+ * Sends `Location` even if the append fails, so that the client can resume, unless the upload was deleted.
+ */
 async function appendFirst(
   call: UploadCall,
   row: UploadRow,

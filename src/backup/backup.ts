@@ -70,7 +70,7 @@ export async function createBackup(
   assertSqlite(config)
   const database = await openSnapshotSource(config.dataDir, { withConversations })
   try {
-    // Checks that the stored files belong to this database; otherwise the archive would lack files.
+    // Checks that the stored files belong to this database; otherwise the archive could lack files.
     if (database.schema >= FIRST_WITH_INSTALLATION) await checkMarks(config, database.db)
     const lock = await lockFolder(config.dataDir)
     try {

@@ -7,8 +7,8 @@ import { listReferencedBlobs, type ReferencedBlob } from './store.ts'
 import type { Entry } from './tar.ts'
 
 /**
- * Number of rounds during which other processes may write. Later rounds block writers, because files change
- * too fast.
+ * Number of rounds during which other processes may write. With files on disk, later rounds block writers,
+ * because the files change too fast.
  */
 const ROUNDS_BESIDE_WRITERS = 5
 const MAX_ROUNDS = 10
@@ -20,8 +20,8 @@ export class Collected {
 }
 
 /**
- * Yields the blobs that cannot be pinned. Returns when it has collected every blob that the pinned rows refer
- * to.
+ * Yields the blobs that cannot be pinned. Returns when every blob that the pinned rows refer to is collected
+ * or known to be lost.
  * @throws StartupError if files change too fast.
  */
 export async function* collect(

@@ -24,7 +24,8 @@ type RestoreDeps = Pick<Dependencies, 'config' | 'clock' | 'log'>
 
 /**
  * Restores an archive to an empty data directory (ADR 0033).
- * @throws StartupError if the directory is in use, or the archive is damaged, too new, or not from Parley.
+ * @throws StartupError if the directory is in use or not empty, or if the archive is damaged, too new, or
+ *   not from Parley.
  */
 export async function restoreBackup(
   deps: RestoreDeps,
@@ -97,7 +98,9 @@ async function checkAndPlaceBytes(
   }
 }
 
-/** Opens the archive's stored conversations, if it contains any. @throws StartupError if they are incomplete. */
+/**
+ * Opens the archive's stored conversations, if it contains any. @throws StartupError if they are incomplete.
+ */
 async function openArchivedConversations(folder: string, manifest: Manifest) {
   const path = join(folder, CONVERSATIONS)
   if (existsSync(path) !== (manifest.conversations === 'included'))
@@ -137,7 +140,7 @@ async function assertBlobs(
   }
 }
 
-/** Moves the database last: no server can start without it, so an interrupted restore can be repeated. */
+/** Moves the database last. No server can start without it, so an interrupted restore can be repeated. */
 async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name !== DATABASE)
   for (const name of names.sort()) await rename(join(folder, name), join(dataDir, name))

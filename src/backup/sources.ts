@@ -12,8 +12,8 @@ import type { ReferencedBlob, StoreName } from './store.ts'
 import type { Entry } from './tar.ts'
 
 /**
- * `pinned`: kept until the backup ends; an entry: must be written immediately; `unfinished`: an upload that
- * cannot be read yet.
+ * A `pinned` blob is kept until the backup ends. An `Entry` must be written immediately. An `unfinished`
+ * upload cannot be read yet.
  */
 export type Taken = 'pinned' | 'missing' | 'unfinished' | Entry
 

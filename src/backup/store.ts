@@ -17,8 +17,8 @@ export interface ReferencedBlob {
 }
 
 /**
- * Lists all referenced blobs in no particular order. Skips tables that an older schema lacks. `conversations` is the
- * database of stored conversations, if it must be included.
+ * Lists all referenced blobs in no particular order. Skips tables that an older schema lacks. `conversations`
+ * is the database of stored conversations, if it must be included.
  */
 export async function* listReferencedBlobs(
   db: Database,
@@ -76,7 +76,7 @@ async function* readAll<R extends { id: string }>(
   }
 }
 
-/** Uses the same rule as the sweeper: the original is needed until it is converted and acknowledged. */
+/** Uses the sweeper's rule that an original is needed until it is converted and acknowledged. */
 function* listOfArtifact(
   row: Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>,
 ): Iterable<ReferencedBlob> {

@@ -143,7 +143,10 @@ class StreamedAnswer implements ModelAnswer {
     return this.normalizer.finishedChoices >= this.options.choices
   }
 
-  /** Accepts a stream without `[DONE]`, but not one in which a choice lacks a finish reason. */
+  /**
+   * Accepts a stream without `[DONE]`. @throws BackendFailure if fewer than `choices` choices have a finish
+   * reason
+   */
   private assertFinished(choices: number): undefined {
     if (this.normalizer.finishedChoices >= choices) return undefined
     throw new BackendFailure('protocol', 'the stream ended before the answer was complete')

@@ -27,7 +27,8 @@ type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
 
 /**
- * Answers a chat request. A stream calls the model only when its first event is read.
+ * Answers a chat request. The model of an unstored stream is called only when the client reads the first
+ * event.
  * @throws ServiceError as `prepareTurn` does.
  */
 export async function chat(
@@ -255,14 +256,16 @@ class TurnRun {
     context.setHeader('X-Parley-Fallback', String(isFallback))
   }
 
-  /** Reports the diagnostics of a stored turn. */
   explain(reports: TurnReports | undefined): void {
     const { route, isFallback } = this.attempts
     const diagnostics = this.diagnostics?.render(route, isFallback, this.usage?.budget)
     if (diagnostics !== undefined) reports?.explained(diagnostics)
   }
 
-  /** Releases the turn's resources. If a usage record is still open, the client has disconnected. */
+  /**
+   * Releases the turn's resources. Without a failure, an open usage record means that the client has
+   * disconnected.
+   */
   release(failure: unknown, client: AbortSignal): Promise<void> | undefined {
     this.deadline?.release()
     const isDone = failure === undefined && this.usage?.isEnded === true && !this.turn.isStream

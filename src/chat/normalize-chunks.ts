@@ -22,8 +22,8 @@ interface ChoiceState {
 }
 
 /**
- * Normalizes one stream's chunks: the role only in the first chunk, one choice per chunk, each finish reason
- * once, and no usage.
+ * Normalizes one stream's chunks: the role only in a choice's first chunk, one choice per chunk, each finish
+ * reason once, and no usage.
  */
 export class ChunkNormalizer {
   usage: Usage | undefined

@@ -36,7 +36,6 @@ const ModelReference = { provider: z.string(), model: z.string() }
 /** Times are in milliseconds since the turn began. */
 const atMs = z.number()
 
-/** A step of a traced turn. */
 export const TraceStep = z.discriminatedUnion('type', [
   /** The models that the turn may use, in order. */
   z.strictObject({ type: z.literal('route'), at_ms: atMs, models: z.array(z.strictObject(ModelReference)) }),

@@ -186,7 +186,10 @@ function withoutMetDemand(choice: ToolChoice, ran: readonly string[]): ToolChoic
   return allowed === undefined ? choice : { ...choice, allowed_tools: { ...allowed, mode: 'auto' } }
 }
 
-/** Replaces arguments that are not a JSON object, which providers reject; the tool result already reports the error. */
+/**
+ * Replaces arguments that are not a JSON object, which providers reject; the tool result already reports the
+ * error.
+ */
 function toReadableCall(call: ToolCall): ToolCall {
   const { function: called } = call
   if (called === undefined || isJsonObject(parseJson(called.arguments))) return call

@@ -184,7 +184,7 @@ function addProvidersCommands(providers: Command): void {
 function addVisitorsCommands(visitors: Command): void {
   const load = () => import('./commands/conversations/visitors.ts')
   withJson(visitors.command('find <text>'))
-    .description('list the visitors whose id, subject, e-mail address or name contains the text')
+    .description('list the visitors whose id, subject, email address or name contains the text')
     .option('--key <key>', 'only those of this parent key, given as the key or its id')
     .action(async (text, options) => (await load()).find(text, options))
   withJson(visitors.command('export <id>'))
@@ -233,12 +233,15 @@ function addConversationsCommands(conversations: Command): void {
       )
       .option('--to <time>', 'only conversations created before this time', parseMoment)
       .option('--search <words>', 'only conversations with a message that contains these words')
-      .option('--channel <name>', 'only conversations from the widget, api or console')
+      .option('--channel <name>', 'only conversations of this channel: widget, api or console')
       .option('--mode <mode>', 'only conversations in this mode: model, waiting or person')
       .option('--visitor <id>', 'only conversations of this visitor')
       .option('--tag <tag>', 'only conversations with this tag')
-      .option('--rating <value>', 'only conversations with a turn that was rated up or down')
-      .option('--reason <reason>', 'only conversations with this reason of a rating or of an incomplete turn')
+      .option('--rating <value>', 'only conversations with a turn of this rating: up or down')
+      .option(
+        '--reason <reason>',
+        'only conversations with a rating or an incomplete turn that has this reason',
+      )
       .option(
         '--status <status>',
         'only conversations with a turn of this status; "unanswered" selects those whose last turn has no answer',
@@ -272,7 +275,7 @@ function addConversationsCommands(conversations: Command): void {
     .description('delete expired conversations now (a running server does this every ten minutes)')
     .action(async ({ json }) => (await load()).prune(json))
   withJson(conversations.command('reindex'))
-    .description('write the search index of all conversations again')
+    .description('rebuild the search index of all conversations')
     .action(async ({ json }) => (await load()).reindex(json))
 }
 
@@ -319,7 +322,7 @@ function parseName(text: string): string {
   return name
 }
 
-/** Returns Unix seconds or `never`. Does not return null, which Commander replaces. */
+/** Returns Unix seconds or `never`. Does not return null, which Commander replaces with an empty string. */
 function parseTime(text: string): number | 'never' {
   if (text === 'never') return text
   const milliseconds = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text)
@@ -357,7 +360,10 @@ function parseOverlap(text: string): number {
   return seconds
 }
 
-/** Prints one sentence for an error that the operator can fix and returns the exit code. Rethrows other errors. */
+/**
+ * Prints one sentence for an error that the operator can fix and returns the exit code. Rethrows other
+ * errors.
+ */
 function report(error: unknown): number {
   // Commander has already printed the help or the error.
   if (error instanceof CommanderError) return error.exitCode

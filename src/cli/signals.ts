@@ -1,5 +1,5 @@
 /**
- * Handles the signals that stop a command. Import this file first: signals can arrive while other code is
+ * Handles the signals that stop a command. Imported first, because signals can arrive while other code is
  * still loading.
  */
 import cluster from 'node:cluster'
@@ -15,9 +15,6 @@ const signals = ['SIGTERM', 'SIGINT'] as const
  */
 let handler: StopHandler = cluster.isWorker ? () => {} : () => process.exit(0)
 
-/**
- * Registers the signal handlers. Until `setStopHandler` is called, a signal exits the process immediately.
- */
 export function listenForStopSignals(): void {
   for (const signal of signals) process.on(signal, () => handler(signal))
 }

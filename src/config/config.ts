@@ -6,8 +6,8 @@ import type { Settings } from './settings.ts'
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * A model provider. `name` identifies it for operators and clients. A provider from the environment has the
- * name of its kind.
+ * A model provider. `name` identifies it for operators and clients. The name of a provider from the
+ * environment is the value of `PARLEY_BACKEND`.
  */
 export type ProviderConfig =
   | { readonly kind: 'mock'; readonly name: string }
@@ -18,7 +18,7 @@ export type ProviderConfig =
       readonly url: string
       readonly apiKey: string | undefined
     }
-  /** A local model server such as Ollama; its `url` ends in `/v1`. */
+  /** A local model server such as Ollama. */
   | {
       readonly kind: 'local'
       readonly name: string

@@ -27,7 +27,10 @@ interface Fault {
   readonly problem: string
 }
 
-/** Reads the file at an absolute path and replaces each `${NAME}` in its strings with that environment variable. */
+/**
+ * Reads the file at an absolute path and replaces each `${NAME}` in its strings with that environment
+ * variable.
+ */
 export async function readConfigFile(path: string, variables: Readonly<Variables>): Promise<ConfigFile> {
   const mapping = await readMapping(path)
   if (typeof mapping === 'string')

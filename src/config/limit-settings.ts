@@ -119,7 +119,6 @@ export const times = {
 
 const DAY_LIMIT = 3650
 
-/** Defines the settings of stored conversations. */
 export const conversations = {
   PARLEY_CONVERSATIONS: oneOf('allowed', 'forbidden')
     .prefault('allowed')
@@ -164,10 +163,10 @@ export const conversations = {
     ),
   PARLEY_WEBHOOKS: oneOf('allowed', 'forbidden')
     .prefault('allowed')
-    .describe('Whether webhooks can be created and are delivered (docs/webhooks.md).'),
+    .describe('Whether tenants can create webhooks and the server delivers events (docs/webhooks.md).'),
   PARLEY_WEBHOOK_ALLOW: egressTargetList()
     .optional()
     .describe(
-      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks, also with http and any port.',
+      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks. Webhooks to them may use http and any port.',
     ),
 }

@@ -118,11 +118,11 @@ const data = {
     ),
   PARLEY_SECRET: secret(
     secretText(32),
-    'Master key that encrypts stored agent keys. If unset, the server generates one in the file `secret` in the data directory. Keep a copy, because a server with stored agents does not start with a different key.',
+    'Master key that encrypts stored secrets, such as agent keys, provider keys and webhook secrets. If unset, the server generates one in the file `secret` in the data directory. Keep a copy, because a server with stored keys does not start with a different one.',
   ),
   PARLEY_SECRET_PREVIOUS: secret(
     secretLines(32),
-    'Previous values of PARLEY_SECRET, needed after you change it. At startup, the server re-encrypts the agent keys with the new value. Artifact tokens that were signed with a previous value remain valid. Remove this setting after 30 days, when these tokens have expired.',
+    'Previous values of PARLEY_SECRET, needed after you change it. At startup, the server re-encrypts the stored secrets with the new value. Artifact and visitor tokens that were signed with a previous value remain valid. Remove this setting after 30 days, when these tokens have expired.',
   ),
   PARLEY_PARENT_KEY: secret(
     parentKey(),
@@ -272,7 +272,7 @@ const tools = {
   PARLEY_HOOKS: path()
     .optional()
     .describe(
-      'ES module that exports tools, onUploadComplete and onConversionEnd. MCP servers are configured in PARLEY_CONFIG.',
+      'ES module that can export tools, onUploadComplete and onConversionEnd. MCP servers are configured in PARLEY_CONFIG.',
     ),
 }
 

@@ -73,7 +73,8 @@ export const KeyRevocationInput = KeyRevocation.extend(KeyReference.shape)
 
 const bound = z.strictObject({ limit: count, used: count }).nullable().meta({
   id: 'BudgetBound',
-  description: 'Tokens in the current UTC day or month; null if there is no limit.',
+  description:
+    'Token limit and number of tokens used in the current UTC day or month; null if there is no limit.',
 })
 
 const Budget = z.strictObject({ day: bound, month: bound }).meta({ id: 'BudgetState' })
@@ -165,7 +166,7 @@ export const AuditListQuery = pageQuery.extend({
   }),
   target: label()
     .optional()
-    .meta({ description: 'Returns only entries about the key, agent, file or artifact with this id.' }),
+    .meta({ description: 'Returns only entries about the object with this id, such as a key or an agent.' }),
   from: Moment.optional().meta({
     description: 'Start of the period: a day (UTC) or Unix seconds, inclusive.',
   }),

@@ -48,8 +48,11 @@ export const Me = z
     parent_key: publicKey,
     agents: z.int().meta({ description: 'Number of agents that the active key owns.' }),
     conversations: z.strictObject({
-      is_allowed: z.boolean().meta({ description: 'False if the server stores no conversations.' }),
+      is_allowed: z.boolean().meta({ description: 'False if the server stores no new conversations.' }),
       max_days: z.int().meta({ description: 'Maximum number of days for which conversations are stored.' }),
+    }),
+    webhooks: z.strictObject({
+      is_allowed: z.boolean().meta({ description: 'False if the server delivers no webhooks.' }),
     }),
   })
   .meta({ id: 'Me' })

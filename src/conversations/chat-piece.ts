@@ -28,7 +28,7 @@ export function toPiece({ choices, ...completion }: ChatCompletion): ChatPiece {
   }
 }
 
-/** Returns reasoning, text and refusal, in this order. Reasoning has two names, depending on the provider. */
+/** Returns reasoning, text and refusal, in this order. Providers use one of two field names for reasoning. */
 export function partsOf({ delta, logprobs }: ChatChoice): Part[] {
   const { content, refusal } = delta
   const thought = delta.reasoning_content || delta.reasoning

@@ -61,7 +61,7 @@ export interface StartedTurn {
   readonly capability: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** False if the store has failed; the turn then runs but is not stored. */
+  /** False if the turn could not be stored; it then continues without being stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
   /** Like `read`, but yields batches, which is cheaper. */
@@ -127,7 +127,7 @@ export class Conversations {
     void this.sweep(deps.isOnlyServer)
   }
 
-  /** Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError */
+  /** Starts a turn. The model waits for the store only if the turn must be stored. @throws ServiceError */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
     assertInputSize(plan)
@@ -167,7 +167,8 @@ export class Conversations {
       nowSeconds: createdAt,
     })
     this.storeHealth.observe(accepting)
-    // Registers the turn first, because a repeated request that finds its row must also find the running turn.
+    // Registers the turn first, because a repeated request that finds its row must also find the running
+    // turn.
     this.running.set(id, turn)
     if (needsStore(plan))
       await accepting.catch((error) => {
@@ -240,7 +241,7 @@ export class Conversations {
     await this.deletions.deleteTurn(turn)
   }
 
-  /** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
+  /** Cancels the running turns of a conversation, then deletes it with its turns, items and events. */
   async deleteConversation(id: string): Promise<void> {
     await this.cancelTurnsOf(id)
     await this.deletions.deleteConversation(id)
@@ -262,7 +263,6 @@ export class Conversations {
     return this.storeHealth.check()
   }
 
-  /** The state of this process, for its metrics. */
   readState() {
     const waiting = { events: 0, bytes: 0 }
     for (const { log } of this.running.values()) {
@@ -273,8 +273,8 @@ export class Conversations {
   }
 
   /**
-   * Ends the turns whose process has stopped, and the waits for a person that have taken too long. At the start
-   * of a single server, all running turns end.
+   * Ends the turns whose process has stopped, and the waits for a person that have taken too long. At the
+   * start of the only server, ends all running turns, because no process runs them.
    */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
@@ -288,7 +288,7 @@ export class Conversations {
       })
       await this.handover.endWaits()
     } catch (error) {
-      log.warn({ err: error }, 'could not end the turns of a stopped process, or the waits for a person')
+      log.warn({ err: error }, 'could not end abandoned turns or overdue waits for a person')
     }
   }
 
@@ -309,7 +309,9 @@ export class Conversations {
     await this.closeWithin('database', this.storage.close())
   }
 
-  /** Limits the wait, because a store that is down must not keep the process running; unstored data is lost. */
+  /**
+   * Limits the wait, because a store that is down must not keep the process running; unstored data is lost.
+   */
   private async closeWithin(part: string, closing: Promise<unknown>): Promise<void> {
     const { log, closeMs = CLOSE_MS } = this.deps
     await within(closeMs, closing, () =>
@@ -322,7 +324,7 @@ export class Conversations {
     try {
       await accepting
     } catch (error) {
-      this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it runs unstored')
+      this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it continues unstored')
       this.deps.metrics.turnUnstored(toUnstoredReason(error))
       turn.log.stopStoring()
       turn.accepted.resolve(false)
@@ -372,14 +374,20 @@ export class Conversations {
     this.notify(conversationId)
   }
 
-  /** Wakes the readers of a turn or the followers of a conversation, on all replicas. */
+  /**
+   * Wakes everything that waits for this turn, conversation or tenant, on all replicas, and the webhook
+   * deliverer of this process.
+   */
   notify(id: string): void {
     this.stored.wake(id)
     this.deps.webhooks?.wake()
     if (this.deps.bus.reachesOthers) this.deps.bus.publish('turn', id)
   }
 
-  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  /**
+   * Returns a promise that resolves when the turn, conversation or tenant may have changed, after `mostMs`,
+   * or when the signal aborts. `cancel` ends the wait.
+   */
   waitForChange(id: string, signal: AbortSignal | undefined, mostMs?: number) {
     return this.stored.waitForChange(id, signal, mostMs)
   }

@@ -22,11 +22,10 @@ export interface Dependencies {
   readonly metrics: ConversationMetrics
   /** Reports changes to webhooks; undefined without webhooks. */
   readonly webhooks?: EventPublisher
-  /** Derives the capabilities in event ids. */
   readonly capabilityKey: Buffer
   /** Returns unique microseconds since the epoch. */
   readonly nextPosition: () => number
-  /** Whether no other server uses the database, so that every running turn in it is abandoned at the start. */
+  /** True if no other server uses the database; all running turns in it are then abandoned at the start. */
   readonly isOnlyServer: boolean
   /** Returns the rules of an agent; undefined without `handover` in its definition. */
   readonly findHandoverRules: (agent: {
@@ -34,7 +33,8 @@ export interface Dependencies {
     readonly agentId: string
   }) => Promise<HandoverRules | undefined>
   /**
-   * Maximum milliseconds that `close` waits for turns to end, and then for the store; 10 seconds by default.
+   * Maximum milliseconds that `close` waits for the turns, then for their events, then for the database; 10
+   * seconds each by default.
    */
   readonly closeMs?: number
 }

@@ -1,4 +1,4 @@
-/** Numbers the events of a stream that can be resumed. */
+/** Renders chat streams whose events have ids, so that clients can resume them. */
 import { createHmac } from 'node:crypto'
 import type { Latin1 } from '../http/response.ts'
 import { DONE } from '../http/sse.ts'
@@ -32,8 +32,8 @@ export function parseEventId(text: string): EventId | undefined {
 /**
  * Renders the events after number `after` as a chat stream with ids, which count from 0. Without a
  * capability, the events have no ids. Waits for the capability before it reads.
- * @throws ServiceError `event_not_kept`, or `stream_interrupted` after the last event of an answer that was
- * stopped
+ * @throws ServiceError `event_not_kept` if the event `after` is not stored, or `stream_interrupted` after the
+ * last event of an interrupted answer
  */
 export async function* toChatStream(
   batches: AsyncIterable<readonly LogRun[]>,
@@ -82,7 +82,6 @@ function isInterruption(run: LogRun): boolean {
 
 /** Adds ids to events, and joins the events of a batch, because each write to a client is expensive. */
 class EventNumbering {
-  /** The number of the next event. */
   number = 0
   private readonly prefix: string | undefined
   private readonly after: number

@@ -10,18 +10,16 @@ const TITLE_SOURCE_LENGTH = 1_000
 
 export type ItemRow = Selectable<ItemTable>
 
-/** An item that has not been added to a conversation. */
 export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'> & {
   /** The item as in OpenAI's API. */
   readonly body: object
   readonly isForVisitor: boolean
   /** Whether later turns send the item to the model; true by default. */
   readonly isForModel?: boolean
-  /** The name of the person who wrote the item. */
   readonly authorName?: string | null
-  /** Chosen by the client, to recognize a repeated request; unique in the conversation. */
+  /** Id that the client chose to identify a repeated request; unique in the conversation. */
   readonly clientId?: string
-  /** The size of the item's data that is already stored as a blob. */
+  /** Bytes that count in addition to the body, because a part of the item is already stored as a blob. */
   readonly dataBytes?: number
 }
 
@@ -59,7 +57,7 @@ export interface ItemPlace extends DataPlace {
   readonly nowSeconds: number
 }
 
-/** Adds items at the end of a conversation, and returns the position of the last one. */
+/** Adds items at the end of a conversation, and returns the position of the last one; 0 without items. */
 export async function insertItems(
   db: ConversationDb,
   place: ItemPlace,
@@ -104,7 +102,6 @@ export async function insertItemRows(
     })
 }
 
-/** Inserts the rows that name the blobs of items. */
 export async function insertDataRows(
   db: ConversationDb,
   place: DataPlace,
@@ -134,7 +131,6 @@ export async function insertTurnData(
     .execute()
 }
 
-/** An item without its content. */
 export type ItemHead = Pick<ItemRow, 'n' | 'turn_id' | 'position' | 'type' | 'status' | 'for_model' | 'bytes'>
 
 function selectHeads(db: ConversationDb) {
@@ -165,7 +161,10 @@ export function listMainItemHeads(db: ConversationDb, conversationId: string): P
     .execute()
 }
 
-/** Lists the items that were added to a conversation outside of a turn, before the last item of the turns `mainIds`. */
+/**
+ * Lists the items that were added to a conversation outside of a turn, before the last item of the turns
+ * `mainIds`.
+ */
 export async function listItemHeadsOutsideTurns(
   db: ConversationDb,
   conversationId: string,
@@ -187,7 +186,7 @@ export async function listItemHeadsOutsideTurns(
 /** Fewer than the parameters that the databases accept in one statement. */
 const MOST_PARAMETERS = 500
 
-/** Returns items with their contents, in the same order. */
+/** Returns the items with their contents, in the order of `heads`. */
 export async function listItems(db: ConversationDb, heads: readonly ItemHead[]): Promise<ItemRow[]> {
   const rows: ItemRow[] = []
   for (let from = 0; from < heads.length; from += MOST_PARAMETERS) {
@@ -202,7 +201,7 @@ export function listItemsOfTurns(db: ConversationDb, turnIds: readonly string[])
   return db.selectFrom('items').selectAll().where('turn_id', 'in', turnIds).orderBy('position').execute()
 }
 
-/** Finds an item with the agent and visitor of its conversation. */
+/** Finds an item, and returns it with the agent and visitor of its conversation. */
 export function findItem(db: ConversationDb, tenant: string, id: string) {
   return db
     .selectFrom('items')
@@ -227,7 +226,7 @@ export function findConversationItem(
     .executeTakeFirst()
 }
 
-/** Lists the heads of one page, and one more if there is another page. */
+/** Lists the heads of up to `limit` items after the position `after`. */
 export function listItemPage(
   db: ConversationDb,
   conversationId: string,
@@ -253,7 +252,7 @@ export async function deleteItemRow(db: ConversationDb, item: ItemRow): Promise<
 
 type TitledItem = Pick<NewItem, 'role' | 'author' | 'body'>
 
-/** Returns the start of the first user message; null without one. */
+/** Returns the first 80 characters of the first user message; null if there is no text. */
 export function titleOf(items: readonly TitledItem[]): string | null {
   const start = textOf(items).trimStart().slice(0, TITLE_SOURCE_LENGTH).toWellFormed()
   return [...start.replace(/[\s\p{Cc}]+/gu, ' ').trim()].slice(0, TITLE_LENGTH).join('') || null

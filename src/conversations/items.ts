@@ -1,4 +1,7 @@
-/** Converts between chat messages and conversation items, which have the format of OpenAI's API. */
+/**
+ * Converts the messages and items that clients send to conversation items, which have the format of OpenAI's
+ * API.
+ */
 import { newId, type Random } from '../lib/ids.ts'
 import type { ChatMessage } from '../providers/chat-api.ts'
 import type { ItemRow, NewItem } from './item-store.ts'
@@ -10,7 +13,9 @@ export type StoredItem = Readonly<Record<string, unknown>> & { readonly type: st
 
 const ID_LENGTH = 24
 
-/** Returns the messages that a chat request adds to the conversation: those after the model's last answer. */
+/**
+ * Converts the messages that a chat request adds to the conversation: those after the last assistant message.
+ */
 export function toChatItems(
   messages: readonly ChatMessage[],
   random: Random,
@@ -139,7 +144,7 @@ export function isOutput({ author, type, for_visitor }: StoredRow): boolean {
   return author === 'model' && !(type === 'function_call' && for_visitor === 0)
 }
 
-/** An item as OpenAI's API lists it. */
+/** Renders an item as OpenAI's API lists it. */
 export function toListedItem({ body }: Pick<StoredRow, 'body'>): ListedItem {
   const { handover: _handover, ...item } = JSON.parse(body)
   return item

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { actorOf } from '../identity/audit.ts'
-import { type CallContext, operationsOf, type ParentCaller } from '../operations/operation.ts'
+import { operationsOf, type ParentCaller } from '../operations/operation.ts'
 import { addNote, deleteNote, listNotes, setTags } from './admin/annotations.ts'
 import { exportConversations, listConversations } from './admin/log.ts'
 import {
@@ -30,11 +30,11 @@ import {
   createConversation,
   deleteConversation,
   deleteItem,
-  findOwn,
   getConversation,
   getItem,
   listConversationItems,
   type OperationsDependencies,
+  recordRead,
   updateConversation,
 } from './requests.ts'
 import {
@@ -91,7 +91,7 @@ export const conversationsOperations = {
     docs: {
       summary: 'List your conversations, newest first',
       description:
-        'A conversation must match all filters. One turn must match all filters of turns and ratings.',
+        'A conversation must match all filters. The same turn must match all filters on turns and ratings.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationListQuery,
@@ -106,7 +106,7 @@ export const conversationsOperations = {
     docs: {
       summary: 'Export conversations as JSON Lines, oldest first',
       description:
-        'Streams one line for each turn, with its items, ratings, diagnostics and conversation. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
+        'Streams one line for each turn, with its items, ratings, diagnostics and conversation, and lines with the items that belong to no turn. The last line is `{"object": "export.end", "turns": …}`; without it, the export is incomplete.',
       failures: { 400: 'A filter is invalid.' },
     },
     input: ConversationExportQuery,
@@ -246,7 +246,10 @@ export const conversationsOperations = {
     docs: { summary: "List a conversation's turns", failures: notFound },
     input: TurnsQuery,
     output: TurnList,
-    run: ({ context: { deps, caller }, input }) => listTurns(deps, caller.tenantId, input),
+    run: async ({ context, input }) => {
+      await recordRead(context, input.conversation_id)
+      return listTurns(context.deps, context.caller.tenantId, input)
+    },
   }),
 
   turn: query({
@@ -294,14 +297,3 @@ function sourceOf({ user }: ParentCaller): 'owner' | 'api' {
 }
 
 export { handoverOperations } from './handover/operations.ts'
-
-/** Records that the caller reads the text of a conversation. @throws ServiceError `not_found` */
-async function recordRead(
-  context: CallContext<ParentCaller, OperationsDependencies>,
-  conversationId: string,
-): Promise<void> {
-  const { deps, caller } = context
-  const { conversation } = await findOwn(deps, caller.tenantId, conversationId)
-  const { tenant: tenantId, agent_id: agentId } = conversation
-  await deps.conversations.reads.record(deps, actorOf(context), { tenantId, conversationId, agentId })
-}

@@ -1,4 +1,7 @@
-/** Lists, exports, deletes and erases the conversations of all tenants, for the operator's commands and erasures. */
+/**
+ * Lists, exports, deletes and erases the conversations of all tenants, for the operator's commands and
+ * erasures.
+ */
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { type ConversationDatabase, createConversationStorage } from '../db/open.ts'
@@ -36,14 +39,18 @@ export { rebuildIndex } from './search/index-rows.ts'
 export type { ConversationRow } from './store.ts'
 export { prepareDeletion } from './webhooks/events.ts'
 
-/** Deletes a conversation. A server that runs a turn of it cancels the turn when it stores the next events. */
+/**
+ * Deletes a conversation. If a server runs one of its turns, the server cancels the turn when it next stores
+ * events.
+ */
 export async function deleteAnyConversation(
   deps: AuditDeps & Pick<Dependencies, 'webhooks'> & { readonly data: ItemData },
   actor: Actor,
   { write, scrub }: ConversationDatabase,
   { id, tenant: tenantId, agent_id: agentId, turns }: ConversationRow,
 ): Promise<void> {
-  // Recorded first, because with SQLite the audit log is in another file.
+  // Records the deletion before it happens, because with SQLite the audit log is in another file and cannot
+  // share a transaction with it.
   await recordAudit(deps, actor, {
     action: 'conversation.delete',
     target: { kind: 'conversation', id },
@@ -55,7 +62,7 @@ export async function deleteAnyConversation(
   await scrub()
 }
 
-/** Finds the blobs in the store of files that belong to stored conversations. */
+/** Returns which of the blobs `names` belong to items of conversations. */
 export async function findItemBlobs(
   { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
   db: Database,

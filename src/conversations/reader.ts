@@ -38,7 +38,10 @@ export class ConversationReader {
     }
   }
 
-  /** Returns the newest turn of a conversation's main line, and the conversation's revision and mode at that time. */
+  /**
+   * Returns the newest turn of a conversation's main line, and the conversation's revision and mode at that
+   * time.
+   */
   async findMainTurn(
     tenantId: string,
     conversationId: string,
@@ -63,13 +66,15 @@ export class ConversationReader {
     return item && (await this.deps.data.restore([item]))[0]
   }
 
-  /** Returns a turn's input and output, in order. */
   async listTurnItems(turnId: string): Promise<ItemRow[]> {
     const { read } = await this.deps.storage.open()
     return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))
   }
 
-  /** Returns the items before a turn's input: of the chain that ends with `previous`, or of a conversation's main line. */
+  /**
+   * Returns the items that precede a new turn: those of the chain that ends with `previous`, or those of the
+   * conversation's main line.
+   */
   async readHistory(
     from: { readonly previous: TurnRow } | { readonly conversationId: string },
     limits: HistoryLimits,
@@ -89,16 +94,16 @@ export class ConversationReader {
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 
-  async isOwned(tenantId: string, id: string): Promise<boolean> {
-    const opened = await this.deps.storage.find()
-    return opened !== undefined && (await findConversation(opened.read, tenantId, id)) !== undefined
-  }
-
-  /** @throws ServiceError if the conversation does not exist, belongs to another agent, or has a visitor */
-  async assertUsable(tenantId: string, agentId: string, id: string): Promise<void> {
+  /** @throws ServiceError if the conversation does not exist, or belongs to another agent or visitor */
+  async assertUsable(
+    tenantId: string,
+    { agentId, visitorId }: { readonly agentId: string; readonly visitorId: string | undefined },
+    id: string,
+  ): Promise<void> {
     const opened = await this.deps.storage.find()
     const conversation = opened && (await findConversation(opened.read, tenantId, id))
-    if (conversation === undefined || conversation.visitor_id !== null) throw conversationNotFound(id)
+    const isOthers = conversation?.visitor_id !== null && conversation?.visitor_id !== visitorId
+    if (conversation === undefined || isOthers) throw conversationNotFound(id)
     if (conversation.agent_id === agentId || conversation.agent_id === '') return
     throw new ServiceError('invalid_value', 'conversation: belongs to another agent', {
       param: 'conversation',

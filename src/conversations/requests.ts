@@ -1,11 +1,12 @@
 /** Reads and changes conversations on behalf of their owner. */
 import type { Database } from '../db/database.ts'
 import type { ConversationDatabase, ConversationDb } from '../db/open.ts'
-import { type Actor, recordAudit } from '../identity/audit.ts'
+import { type Actor, actorOf, recordAudit } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
+import type { CallContext, ParentCaller } from '../operations/operation.ts'
 import { insertDeliveries } from '../webhooks/deliveries.ts'
 import { listTags } from './admin/annotation-rows.ts'
 import type { Conversations } from './conversations.ts'
@@ -57,7 +58,10 @@ const DAY_SECONDS = 86_400
 /** Maximum size of the items in one page of a list. */
 const MAX_PAGE_BYTES = 2 * 1024 * 1024
 
-/** Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError `conversations_off` */
+/**
+ * Creates a conversation, which belongs to the agent of its first turn. @throws ServiceError
+ * `conversations_off`
+ */
 export async function createConversation(
   deps: OperationsDependencies,
   tenantId: string,
@@ -130,7 +134,6 @@ export async function updateConversation(
   return getConversation(deps, tenantId, id)
 }
 
-/** Deletes a conversation with its turns, items and events; a running turn is cancelled first. */
 export async function deleteConversation(
   deps: OperationsDependencies,
   actor: Actor,
@@ -138,7 +141,8 @@ export async function deleteConversation(
   id: string,
 ) {
   const { conversation } = await findOwn(deps, tenantId, id)
-  // Recorded first, because with SQLite the audit log is in another file.
+  // Records the deletion before it happens, because with SQLite the audit log is in another file and cannot
+  // share a transaction with it.
   await recordAudit(deps, actor, {
     action: 'conversation.delete',
     target: { kind: 'conversation', id },
@@ -249,7 +253,7 @@ export async function deleteItem(
 
 /** @throws ServiceError `not_found` */
 export async function findOwn(
-  { conversations }: OperationsDependencies,
+  { conversations }: Pick<OperationsDependencies, 'conversations'>,
   tenantId: string,
   id: string,
 ): Promise<{ db: ConversationDatabase; conversation: ConversationRow }> {
@@ -257,6 +261,20 @@ export async function findOwn(
   const conversation = db && (await findConversation(db.read, tenantId, id))
   if (db === undefined || conversation === undefined) throw conversationNotFound(id)
   return { db, conversation }
+}
+
+/** Records that an owner reads the text of a conversation. @throws ServiceError `not_found` */
+export async function recordRead(
+  context: CallContext<
+    ParentCaller,
+    Pick<OperationsDependencies, 'conversations' | 'db' | 'random' | 'nextPosition'>
+  >,
+  conversationId: string,
+): Promise<void> {
+  const { deps, caller } = context
+  const { conversation } = await findOwn(deps, caller.tenantId, conversationId)
+  const { tenant: tenantId, agent_id: agentId } = conversation
+  await deps.conversations.reads.record(deps, actorOf(context), { tenantId, conversationId, agentId })
 }
 
 export function conversationNotFound(id: string): ServiceError {
@@ -287,7 +305,7 @@ export function wrongAfter(): ServiceError {
   })
 }
 
-/** An item with the fields that only its owner receives. */
+/** Renders an item with the fields that only its owner receives. */
 export function toOwnedItem(row: ItemRow): ListedItem {
   const { turn_id, author, author_name: name, created_at } = row
   const entry = findModeEntry(row)

@@ -68,8 +68,9 @@ const number = z.number().nullable()
 const nothing = z.null()
 
 /**
- * Fields copied from the request, or the defaults of OpenAI's API; they do not show what an agent has changed. The Open
- * Responses specification requires numbers (https://www.openresponses.org).
+ * Fields copied from the request, or the defaults of OpenAI's API; they do not show what an agent has
+ * changed. The Open Responses specification (https://www.openresponses.org) requires numbers, not null, for
+ * `temperature` and `top_p`.
  */
 const echo = {
   instructions: word,
@@ -138,7 +139,7 @@ const inPart = { ...inItem, content_index: place }
 const part = { ...inPart, part: Part }
 const delta = { ...inPart, delta: z.string() }
 
-/** Every stream event by `type`, in the order in which the server sends them. */
+/** The events of a stream. */
 export const ResponseEvent = z
   .discriminatedUnion('type', [
     event('response.created', response),

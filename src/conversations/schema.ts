@@ -18,7 +18,7 @@ const ItemDetails = z.strictObject({
   mode: z
     .enum(['model', 'waiting', 'person'])
     .optional()
-    .meta({ description: 'Set if the item records a change of who answers.' }),
+    .meta({ description: 'The new mode; present only if the item records a change of who answers.' }),
   assignee: z
     .string()
     .nullable()
@@ -31,7 +31,7 @@ const ItemDetails = z.strictObject({
     .meta({ description: 'Why a person was asked for; only with `mode`.' }),
 })
 
-/** An item in the format of OpenAI's API; unknown parts are passed through. */
+/** An item in the format of OpenAI's API; unknown fields are passed through. */
 export const ListedItem = z
   .looseObject({
     id: z.string(),
@@ -79,7 +79,7 @@ const SentItem = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('reasoning'), summary: z.array(Part).max(2048).optional() }),
 ])
 
-/** A message may leave out its type, as in OpenAI's API. */
+/** A message may omit its type, as in OpenAI's API. */
 const NewItem = z.preprocess(
   (item) =>
     typeof item === 'object' && item !== null && !('type' in item) && 'role' in item
@@ -132,8 +132,8 @@ const Details = z.strictObject({
   channel: z.enum(['widget', 'api', 'console']),
   mode: z.enum(['model', 'waiting', 'person']),
   mode_since: z.int().meta({ description: 'Unix seconds of the last change of `mode`.' }),
-  assignee: z.string().nullable().meta({ description: 'Person who answers; null while the model answers.' }),
-  title: z.string().nullable().meta({ description: 'The first 80 characters of the first message.' }),
+  assignee: z.string().nullable().meta({ description: 'Person who answers; null in other modes.' }),
+  title: z.string().nullable().meta({ description: 'The first 80 characters of the first user message.' }),
   tags: z.array(z.string()),
   turns: z.int(),
   up: z.int().meta({ description: 'Number of good ratings.' }),
@@ -144,7 +144,7 @@ const Details = z.strictObject({
   completion_tokens: z.int(),
   cost_micros: z.int().nullable().meta({ description: 'Millionths of the currency; null if unknown.' }),
   last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
-  expires_at: z.int().meta({ description: 'Unix seconds at which the conversation is deleted.' }),
+  expires_at: z.int().meta({ description: 'Unix seconds after which the conversation is deleted.' }),
 })
 
 export const ConversationObject = z

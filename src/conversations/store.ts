@@ -14,7 +14,6 @@ import { decodeSegment, type LogRun, skipEntries, toBuffer } from './turns/segme
 export type ConversationRow = Selectable<ConversationTable>
 export type TurnRow = Selectable<TurnTable>
 
-/** Consecutive entries of a turn. */
 export interface TurnSegment {
   readonly turnId: string
   /** The number of the first entry. */
@@ -44,7 +43,7 @@ export function findConversation(
     .executeTakeFirst()
 }
 
-/** Frees an idempotency key that is older than a day. */
+/** Frees an idempotency key if its turn was created before a time (Unix seconds). */
 export async function expireIdempotencyKey(
   db: ConversationDb,
   digest: string,
@@ -154,7 +153,10 @@ function releasedBy(turnId: string) {
   return sql<string | null>`case when busy_turn = ${turnId} then null else busy_turn end`
 }
 
-/** Lists turns whose process has stopped: the lease has expired, or the owner is not `owner`. */
+/**
+ * Lists up to 100 abandoned turns: those whose lease has ended or, with `onlyOwner`, those of all other
+ * owners.
+ */
 export function listAbandonedTurns(
   db: ConversationDb,
   nowSeconds: number,
@@ -171,7 +173,9 @@ export function listAbandonedTurns(
     .execute()
 }
 
-/** Makes `owner` the owner of an abandoned turn. Returns false if it has ended, or its lease has changed since it was read. */
+/**
+ * Makes `owner` the owner of an abandoned turn. Returns false if the turn has ended or its lease has changed.
+ */
 export async function takeOver(
   db: ConversationDb,
   turn: Pick<TurnRow, 'id' | 'owner' | 'lease_until'>,
@@ -256,7 +260,7 @@ export interface PageOptions {
   readonly order: 'asc' | 'desc'
 }
 
-/** Extends a conversation's expiry as if its last activity were at `nowSeconds`. */
+/** Records an activity in a conversation, which also postpones its expiry. Sets a missing title. */
 export async function extendConversation(
   db: ConversationDb,
   id: string,
@@ -284,7 +288,7 @@ export function listTurnPage(
   return query.orderBy('number', order).limit(limit).execute()
 }
 
-/** Maps conversations to the status of their last turn. */
+/** Returns the status of each conversation's last turn, by conversation id. */
 export async function listLastStatuses(
   db: ConversationDb,
   ids: readonly string[],
@@ -345,7 +349,6 @@ export async function requestCancel(db: ConversationDb, turnId: string): Promise
     .execute()
 }
 
-/** Counts one resumption of a turn's stream. */
 export async function countResume({ storage }: ResumedStore, turnId: string): Promise<void> {
   const { write } = await storage.open()
   await write

@@ -20,8 +20,8 @@ export function createItemIds(turnId: string): (prefix: string) => string {
 }
 
 /**
- * The last `step` entry of a turn. Without `interruption` and `failure`, the model finished. With both, the model
- * failed after it had produced some output, which another turn can continue.
+ * The last `step` entry of a turn. Without `interruption` and `failure`, the model finished. With both, the
+ * model failed after it had produced some output, which another turn can continue.
  */
 export interface LoggedEnd {
   readonly type: 'ended'
@@ -35,7 +35,6 @@ export function toEndEntry(end: Omit<LoggedEnd, 'type'>): LogEntry {
   return { kind: 'step', bytes: Buffer.from(JSON.stringify({ type: 'ended', ...end })) }
 }
 
-/** Returns the turn's end if the entry contains it. */
 export function endOf({ kind, bytes }: LogEntry): LoggedEnd | undefined {
   const step: LoggedStep | LoggedEnd | undefined = kind === 'step' ? JSON.parse(bytes.toString()) : undefined
   return step?.type === 'ended' ? step : undefined
@@ -53,7 +52,10 @@ export type LoggedStep =
       readonly type: 'tool_result'
       readonly call_id: string
       readonly content: string
-      /** The size of the result if it is stored as a blob, which `content` then names. */
+      /**
+       * Set if the result is stored as a blob; `content` is then its mark. Bytes by which the JSON text would
+       * be longer with the result instead of the mark.
+       */
       readonly data_bytes?: number
     }
 
@@ -81,8 +83,8 @@ export function renderOutput(turnId: string, segments: Iterable<Uint8Array>): Tu
 }
 
 /**
- * Shared by the segments of all turns, because V8 collects garbage more often when buffers take more memory. The
- * contents are valid only while one segment is read.
+ * Shared by the segments of all turns, because V8 collects garbage more often when buffers take more memory.
+ * The contents are valid only while one segment is read.
  */
 const memory = { entries: Buffer.alloc(256 * 1024), text: Buffer.alloc(256 * 1024 + 2) }
 
@@ -117,7 +119,7 @@ class OutputReader {
   end(): TurnOutput {
     const { output, toolItems, finish, usage, count, endedAt } = this
     const isCutOff = finish === undefined || finish === 'length' || finish === 'content_filter'
-    // An answer that broke off before its first part has no message.
+    // An answer that was interrupted before its first part has no message.
     if (!isCutOff || output.items.length > 0) output.close(isCutOff)
     return { items: [...toolItems, ...output.items.map(toNewItem)], finish, usage, count, endedAt }
   }
@@ -145,21 +147,24 @@ class OutputReader {
   }
 }
 
-/** Matches an event with a single text. The groups are the bytes before the text, its field, and the bytes after it. */
+/**
+ * Matches an event with a single text. The groups are the bytes before the text, its field, and the bytes
+ * after it.
+ */
 const PLAIN_EVENT =
   /^(data: ?\{[^{}[\]]*"choices": ?\[\{"index": ?0, ?"delta": ?\{"(content|reasoning_content|reasoning)": ?")(?:[^"\\]|\\.)*("\}(?:, ?"logprobs": ?null)?, ?"finish_reason": ?null\}\](?:, ?"usage": ?null)?\}\n\n)$/
 
 const QUOTE = 0x22
 
 interface PlainText {
-  /** `content`, or one of the two names of reasoning. */
+  /** `content`, `reasoning_content` or `reasoning`. */
   readonly field: string
   readonly text: string
 }
 
 /**
- * Joins the texts of consecutive events that are otherwise equal. These are almost all events of a stream, and
- * parsing each of them would be the largest cost of storing a turn.
+ * Joins the texts of consecutive events that are otherwise equal. These are almost all events of a stream,
+ * and parsing each of them would be the largest cost of storing a turn.
  */
 class PlainEvents {
   private readonly cursor: SegmentCursor
@@ -176,7 +181,10 @@ class PlainEvents {
     this.joined = size > memory.text.length ? Buffer.allocUnsafe(size) : memory.text
   }
 
-  /** Adds the text of the current event. Returns false if the event is not plain; the caller must then parse it. */
+  /**
+   * Adds the text of the current event. Returns false if the event is not plain; the caller must then parse
+   * it.
+   */
   take(): boolean {
     const { bytes, from, to, sharedStart, sharedEnd, kind } = this.cursor
     const { headBytes, tailBytes } = this
@@ -244,7 +252,7 @@ function isPadded(item: OutputItem): boolean {
   return item.type === 'function_call' && /^\{\} +$/.test(item.arguments)
 }
 
-/** Creates the ids of the items of a turn's server tools. Each step of the turn takes the next one. */
+/** Creates the item ids of a turn's server tools. Each call returns the next id. */
 export function createToolItemIds(turnId: string): (step: LoggedStep) => string {
   const newItemId = createItemIds(`${turnId}:tools`)
   return ({ type }) => newItemId(type === 'tool_call' ? 'fc_' : 'fco_')

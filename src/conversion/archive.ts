@@ -1,4 +1,4 @@
-/** Checks ZIP archives and JSON projects for content that would harm a user who unpacks them. */
+/** Rejects ZIP archives and JSON projects that are damaged or could harm a user who unpacks them. */
 import { isUtf8 } from 'node:buffer'
 import { readFile, stat } from 'node:fs/promises'
 import {

@@ -7,7 +7,10 @@ import { type MadeFile, type Outcome, unconvertible } from './job.ts'
 const MAX_MEBIBYTES = 5
 const MADE: MadeFile = { name: 'captions.vtt', mediaType: 'text/vtt' }
 
-/** Converts captions; writes nothing if the original is valid WebVTT. @throws ConversionRejection `unconvertible` */
+/**
+ * Converts captions; writes nothing if the original is valid WebVTT. @throws ConversionRejection
+ * `unconvertible`
+ */
 export async function convertCaptions(source: string, folder: string): Promise<Outcome> {
   const { size } = await stat(source)
   if (size > MAX_MEBIBYTES * 1024 ** 2)
@@ -18,7 +21,9 @@ export async function convertCaptions(source: string, folder: string): Promise<O
   return { made: MADE }
 }
 
-/** Returns undefined if the bytes are already valid UTF-8 WebVTT. @throws ConversionRejection `unconvertible` */
+/**
+ * Returns undefined if the bytes are already valid UTF-8 WebVTT. @throws ConversionRejection `unconvertible`
+ */
 export function toWebvtt(bytes: Uint8Array): string | undefined {
   const { text, isUtf8 } = decodeCaptions(bytes)
   if (!/^WEBVTT(?:[ \t\r\n]|$)/.test(text)) return renderSubrip(text)

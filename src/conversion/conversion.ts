@@ -1,4 +1,7 @@
-/** Converts uploaded files to formats that browsers can play. The caller manages artifacts and retries. */
+/**
+ * Converts uploaded videos, pictures and captions for browsers, and checks projects. The caller manages
+ * artifacts and retries.
+ */
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'

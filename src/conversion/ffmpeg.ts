@@ -1,4 +1,6 @@
-/** Builds the ffmpeg and ffprobe command lines, with the restrictions that make them safe for untrusted files. */
+/**
+ * Builds the ffmpeg and ffprobe command lines, with the restrictions that make them safe for untrusted files.
+ */
 import { type Demuxer, type Media, probeEntries } from './media.ts'
 
 export interface Source {

@@ -143,7 +143,9 @@ function parseSeconds(line: string): number | undefined {
   return microseconds === undefined ? undefined : Number(microseconds) / 1e6
 }
 
-/** Exit codes of a wrapper whose program was killed (137) or exceeded its CPU time (152) or file size (153). */
+/**
+ * Exit codes of a wrapper whose program was killed (137) or exceeded its CPU time (152) or file size (153).
+ */
 const limitCodes: readonly (number | null)[] = [137, 152, 153]
 
 /** Logs ffmpeg's output instead of returning it, because it contains server paths. */

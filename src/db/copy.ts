@@ -163,11 +163,10 @@ interface TableShape {
   readonly key: readonly string[]
 }
 
-/** The main database or the stored conversations. */
 type Source = Kysely<Tables> | ConversationDb
 
 async function listShapes(source: Source, batch: number, postgres: Kysely<Tables>): Promise<TableShape[]> {
-  // This function reads only the names of tables, which have the same types in both.
+  // This function reads only names, so the types of the tables do not matter.
   const sqlite = source as Kysely<Tables>
 
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)

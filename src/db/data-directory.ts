@@ -16,7 +16,7 @@ const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)
 
 const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 
-/** @throws StartupError if the directory is not writable or contains anything but Parley's data. */
+/** @throws StartupError if the directory is not writable, or contains other files but no database. */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
   // Lists the directory only once, because another server may create the database between two listings.
@@ -28,7 +28,7 @@ export async function prepareDataDirectory(dataDir: string): Promise<void> {
 
 /**
  * Call this while holding the lock, because a new database is briefly empty, and before opening the database,
- * because opening an empty one deletes its log.
+ * because opening an empty one deletes its write-ahead log.
  * @throws StartupError if the database is empty but the directory contains other files.
  */
 export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
@@ -36,8 +36,8 @@ export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
 }
 
 /**
- * Call this if the database is empty or missing. Rejects a data directory with other files, because the sweeper
- * would delete them as orphans (ADR 0040). @throws StartupError
+ * Call this if the database is empty or missing. Rejects a data directory with other files, because the
+ * sweeper would delete them as orphans (ADR 0040). @throws StartupError
  */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))

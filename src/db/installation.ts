@@ -37,7 +37,9 @@ export async function assertSharedSecret({ db }: { db: Database }, sealer: Seale
   )
 }
 
-/** Records the secret that the servers share. @throws StartupError if another server recorded a different one. */
+/**
+ * Records the secret that the servers share. @throws StartupError if another server recorded a different one.
+ */
 export async function shareSecret(deps: { db: Database; clock: Clock }, sealer: Sealer): Promise<void> {
   await getInstallationId(deps)
   await deps.db

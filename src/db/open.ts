@@ -44,7 +44,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
 export async function openOrCreateDatabase(
   options: Pick<OpenOptions, 'dataDir' | 'databaseUrl'>,
 ): Promise<OpenedDatabase> {
-  // Uses the server role, because several servers may share PostgreSQL.
+  // Uses the server role, which applies migrations. With PostgreSQL, this role takes no lock.
   if (options.databaseUrl !== undefined) return openDatabase({ ...options, role: 'server' })
   try {
     return await openDatabase({ ...options, role: 'command' })

@@ -1,8 +1,16 @@
-/** Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
+/** Defines the tables of both databases. Booleans are 0 or 1, times Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
-import type { WebhookTable } from './conversations/webhook-tables.ts'
+import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
+import type {
+  BudgetCounterTable,
+  BudgetReservationTable,
+  BudgetTable,
+  UsageCallTable,
+  UsageDayTable,
+} from './tables/usage.ts'
 
-export type { WebhookTable } from './conversations/webhook-tables.ts'
+export type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
+export type { BudgetReservationTable, BudgetTable, UsageCallTable, UsageDayTable } from './tables/usage.ts'
 
 export interface ParentKeyTable {
   /** The key's public part, 12 base62 characters. It identifies the tenant. */
@@ -16,9 +24,14 @@ export interface ParentKeyTable {
   last_used_at: number | null
   /** Null for an unclaimed key. */
   user_id: string | null
-  /** True for a key that was created automatically for its user; it is revoked when the user claims another key. */
+  /**
+   * True for a key that was created automatically for its user; it is revoked when the user claims another
+   * key.
+   */
   is_automatic: Generated<number>
-  /** Set while the key, its agent keys and its tokens are rejected; unlike a revocation, this can be undone. */
+  /**
+   * Set while the key, its agent keys and its tokens are rejected; unlike a revocation, this can be undone.
+   */
   disabled_at: number | null
   /**
    * Unix seconds from which the key, its agent keys and its tokens are rejected; null if it does not expire.
@@ -93,73 +106,6 @@ export interface AgentVersionTable
   agent_id: string
 }
 
-export interface UsageCallTable {
-  /** Sortable: starts with the Unix time in milliseconds at which the call began, as 15 digits. */
-  id: string
-  /** The request id of the response. It is not unique, because clients may send their own. */
-  request_id: string
-  parent_key_id: string
-  agent_id: string
-  model: string
-  provider: string
-  /** `ok`, `left` (the client disconnected), or the reason for the failure. */
-  status: string
-  prompt_tokens: number
-  completion_tokens: number
-  is_estimated: number
-  is_streamed: number
-  latency_ms: number
-  first_byte_ms: number | null
-  created_at: number
-  /** Number of requests to providers; null for calls recorded before this column existed. */
-  attempts: number | null
-  /** JSON: the provider, model and failure of each failed request; null if none failed. */
-  failed_attempts: string | null
-}
-
-/** Totals of the calls that began on one day (UTC); never deleted. */
-export interface UsageDayTable {
-  parent_key_id: string
-  day: string
-  agent_id: string
-  model: string
-  provider: string
-  requests: number
-  errors: number
-  prompt_tokens: number
-  completion_tokens: number
-  estimated: number
-  /** JSON: the number of calls in each bucket that `src/usage/histogram.ts` defines. */
-  latency_histogram: string
-  first_byte_histogram: string
-}
-
-/** The owner of a budget: a parent key with all its agents, or one agent. */
-interface BudgetKey {
-  owner_kind: 'parent' | 'agent'
-  owner_id: string
-  period: 'day' | 'month'
-}
-
-export interface BudgetTable extends BudgetKey {
-  token_limit: number
-}
-
-interface BudgetCounterTable extends BudgetKey {
-  starts_on: string
-  used: number
-  reserved: number
-}
-
-/** Tokens reserved for a running call; one row for each budget of the call. */
-export interface BudgetReservationTable extends BudgetKey {
-  id: string
-  starts_on: string
-  tokens: number
-  /** Unix seconds after which the reservation is void, because its process must have stopped. */
-  expires_at: number
-}
-
 export interface FileTable {
   id: string
   parent_key_id: string
@@ -171,95 +117,6 @@ export interface FileTable {
   position: number
   created_at: number
   expires_at: number | null
-}
-
-/**
- * An artifact in any state: a reserved id, an active upload or its result. Its bytes are in the blob store.
- */
-export interface ArtifactTable {
-  /** A lowercase UUID from the client or the server, unique across all tenants. */
-  id: string
-  parent_key_id: string
-  /** The random last segment of the upload's URL; null for a reserved id. */
-  segment: string | null
-  state: 'unknown' | 'uploading' | 'processing' | 'ready'
-  kind: 'video' | 'project' | 'captions' | 'thumbnail' | null
-  /** Id of the artifact that this one belongs to; it may not exist. */
-  related_to: string | null
-  name: string | null
-  filename: string | null
-  /** The media type that the client sent; it may be wrong. */
-  filetype: string | null
-  /** SHA-256 of the whole upload in hexadecimal, as sent by the client. */
-  checksum: string | null
-  /** SHA-256 of the whole upload in hexadecimal, once the server has verified or computed it. */
-  sha256: string | null
-  metadata: string | null
-  size_bytes: number | null
-  /** Number of durable bytes, from which a client may resume. */
-  received_bytes: Generated<number>
-  /** Number of bytes that the lease holder has received, durable or not; meaningless without a lease. */
-  arrived_bytes: Generated<number>
-  /** Number of bytes charged to the tenant's quota. */
-  kept_bytes: Generated<number>
-  /**
-   * UUID of the blob with the uploaded bytes, which is in the resumable store until the upload is complete;
-   * null for a reserved id.
-   */
-  blob: string | null
-  /** Increases with each lease. A write fails if it was made under an earlier lease. */
-  fence: Generated<number>
-  lease_until: number | null
-  /** The served blob, which may be the original; null until `ready`. */
-  served_blob: string | null
-  served_bytes: number | null
-  /**
-   * The served bytes' expected media type; `sniffed_type` is the detected one. Both are null until `ready`.
-   */
-  media_type: string | null
-  sniffed_type: string | null
-  poster_blob: string | null
-  poster_bytes: number | null
-  progress_permille: Generated<number>
-  conversion_result: 'converted' | 'original' | null
-  conversion_reason: string | null
-  acknowledged: Generated<number>
-  outcome: string | null
-  created_at: number
-  finished_at: number | null
-  /** Unix seconds at which an unfinished upload or a reserved id expires; null for a complete upload. */
-  expires_at: number | null
-  /** Unix seconds at which a ready artifact was moved to the bin; null for all others. */
-  binned_at: number | null
-}
-
-/**
- * The reason why an artifact became `unknown`; deleted when no token for the artifact can be valid any longer.
- */
-export interface ArtifactEndingTable {
-  /** The artifact's id, which a new upload may use again. */
-  id: string
-  parent_key_id: string
-  related_to: string | null
-  reason: 'expired' | 'checksum_mismatch' | 'dangerous' | 'deleted'
-  ended_at: number
-}
-
-/** A pending task for a complete upload; deleted when the task is done or a client deletes the artifact. */
-export interface JobTable {
-  /** `convert` makes the artifact ready; `hook` and `converted` call the host's handlers. */
-  kind: 'convert' | 'hook' | 'converted'
-  /** The upload's `blob`, which is also the event id of `hook`. */
-  blob: string
-  /** JSON: the event of `converted`, whose artifact may have been rejected. */
-  event: string | null
-  fence: Generated<number>
-  /** True while a runner holds the lease, which expires at `next_at`. */
-  is_taken: Generated<number>
-  refusals: Generated<number>
-  /** Number of failures that the content did not cause, such as crashes. */
-  failures: Generated<number>
-  next_at: number
 }
 
 /** An audited action; never deleted, even if its target is. */
@@ -301,6 +158,39 @@ export interface ProviderTable {
   key_hint: string | null
   /** Random; a new value after each change, so that servers notice the change. */
   revision: string
+  created_at: number
+  updated_at: number
+}
+
+export interface VisitorSecretTable {
+  agent_id: string
+  /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
+  secret_sealed: string
+  /** The secret before the last rotation, which is also valid until `previous_until`. */
+  previous_sealed: string | null
+  previous_until: number | null
+  created_at: number
+}
+
+export interface WebhookTable {
+  id: string
+  tenant: string
+  /** Null for the events of all agents. */
+  agent_id: string | null
+  url: string
+  /** JSON: a list of event types. */
+  events: string
+  include_text: number
+  /** The signing secret, encrypted with the installation's master key. */
+  secret_sealed: string
+  /** The secret before the last rotation, which also signs until `previous_until`. */
+  previous_sealed: string | null
+  previous_until: number | null
+  state: 'enabled' | 'disabled'
+  /** Null while the webhook is enabled. */
+  disabled_reason: 'owner' | 'gone' | 'failing' | null
+  /** When the attempts began to fail; null after a success. */
+  failing_since: number | null
   created_at: number
   updated_at: number
 }
@@ -354,6 +244,7 @@ export interface Tables {
   audit_events: AuditEventTable
   providers: ProviderTable
   webhooks: WebhookTable
+  visitor_secrets: VisitorSecretTable
   installation: InstallationTable
   rate_windows: RateWindowTable
   stream_slots: StreamSlotTable
@@ -380,6 +271,7 @@ export const tableOwners = {
   files: 'files',
   providers: 'models',
   webhooks: 'webhooks',
+  visitor_secrets: 'visitors',
   artifacts: 'artifacts',
   artifact_endings: 'artifacts',
   jobs: 'artifacts',

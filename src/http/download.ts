@@ -1,4 +1,7 @@
-/** Sends uploaded files with headers that stop browsers from running them as pages of this service. */
+/**
+ * Sends uploaded and generated files with headers that stop browsers from running them as pages of this
+ * service.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'

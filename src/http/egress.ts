@@ -1,4 +1,7 @@
-/** Sends requests to servers that tenants choose: only to public addresses over https, without redirects. */
+/**
+ * Sends requests to servers that tenants choose. Allows only public addresses over https, unless the operator
+ * allows more, and does not follow redirects.
+ */
 import type { LookupFunction } from 'node:net'
 import { Agent, request } from 'undici'
 import { type AddressBlock, createCheckedConnector, isPrivateAddress, isWithin } from '../lib/net.ts'
@@ -15,9 +18,9 @@ export interface EgressRequest {
   readonly method: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** The time in milliseconds for the whole exchange. */
+  /** Timeout for the whole exchange, in milliseconds. */
   readonly timeoutMs: number
-  /** The bytes of the response that are read; the rest is discarded. */
+  /** Maximum number of bytes of the response to read; the rest is discarded. */
   readonly maxBytes: number
 }
 
@@ -33,8 +36,8 @@ const CONNECT_MS = 10_000
 const MAX_URL_LENGTH = 2_000
 
 /**
- * Returns why a URL must not be called, or undefined if it may be: it must use https on port 443, contain no user name,
- * and not name a private address. Addresses that a host name resolves to are checked for each connection.
+ * Returns why a URL must not be called, or undefined. A URL needs https, port 443 and a public host, unless
+ * the operator allows its host. The client checks the addresses of a host name for each connection.
  */
 export function findUrlProblem(text: string, allow: readonly EgressTarget[]): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined

@@ -212,7 +212,9 @@ function toObject(fields: Map<string, unknown>): Record<string, unknown> {
   )
 }
 
-/** Removes the path from a file name (RFC 7578, section 4.2) and decodes `%22`, but not escaped line breaks. */
+/**
+ * Removes the path from a file name (RFC 7578, section 4.2) and decodes `%22`, but not escaped line breaks.
+ */
 function toFilename(sent: string | undefined): string {
   const name = sent?.replace(/^.*[/\\]/s, '').replaceAll('%22', '"') ?? ''
   return name === '' || name === '.' || name === '..' ? 'unnamed' : name

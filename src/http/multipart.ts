@@ -189,7 +189,10 @@ function readPartHead(header: PartHeader): PartHead | undefined {
   return { name: name ?? '', filename, charset: contentType.parameters.get('charset') ?? 'utf-8' }
 }
 
-/** Parses `type; name=value; name="value"`. Accepts unquoted spaces and a missing closing quote, as some clients send them. */
+/**
+ * Parses `type; name=value; name="value"`. Accepts unquoted spaces and a missing closing quote, as some
+ * clients send them.
+ */
 function parseHeaderValue(text: string) {
   const parameters = new Map<string, string>()
   const [type = ''] = text.split(';', 1)

@@ -172,7 +172,8 @@ export async function readBody(
   if (encoding.toLowerCase() !== 'identity')
     throw new ServiceError('unsupported_media_type', `Content-Encoding: '${encoding}' is not supported`)
   if (length !== undefined && Number(length) > limits.maxBytes) throw tooLarge(limits)
-  // Most bodies arrive with the headers and need no timers and listeners, but Node parses them after the headers.
+  // Waits until Node has parsed a body that arrived with the headers. Such a body needs no timers or
+  // listeners.
   await undefined
   if (length !== undefined && request.readableLength === Number(length)) return takeBody(request)
   return receiveBody(request, limits, clock)

@@ -99,7 +99,7 @@ const MAX_COPIED_BYTES = 16 * 1024
 
 /**
  * Ends a response with its body. Sends small bodies as text, because Node then writes headers and body
- * together, which saves 12 % CPU per chat.
+ * together, which saves CPU time.
  */
 export function endWith(response: ServerResponse, body: readonly Uint8Array[]): void {
   const last = body.at(-1)
@@ -110,7 +110,7 @@ export function endWith(response: ServerResponse, body: readonly Uint8Array[]): 
 }
 
 /**
- * Writes one chunk with its own framing (RFC 9112, section 7.1), because Node's framing costs 12 % more CPU;
+ * Writes one chunk with its own framing (RFC 9112, section 7.1), because Node's framing costs more CPU time;
  * returns false if the client reads too slowly.
  */
 export function writeChunk(response: ServerResponse, bytes: Uint8Array | Latin1): boolean {

@@ -35,8 +35,8 @@ export async function claimParentKey(
 }
 
 /**
- * Assigns the oldest unowned live key to the user, in the caller's transaction. Returns its id, or undefined
- * if there is no such key.
+ * Assigns the oldest live key that no user owns and no key manages to the user, in the caller's transaction.
+ * Returns its id, or undefined if there is no such key.
  */
 export async function claimFirstKey(
   deps: AuditDeps,

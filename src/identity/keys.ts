@@ -255,7 +255,7 @@ export function keyNotFound(id: string): ServiceError {
   return new ServiceError('not_found', `Parent key '${withoutKeys(id)}' does not exist or was revoked.`)
 }
 
-/** Returns whether any parent key was not created automatically on a user's first visit. */
+/** Returns true if there is a parent key that was not created automatically on a user's first visit. */
 export async function hasParentKey(db: Database): Promise<boolean> {
   const query = db.selectFrom('parent_keys').select('id').where('is_automatic', '=', 0).limit(1)
   return (await query.executeTakeFirst()) !== undefined
@@ -286,7 +286,6 @@ export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): 
   return row
 }
 
-/** Returns which of these keys are revoked. */
 export async function listRevokedKeys(db: Database, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return []
   const rows = await db

@@ -102,7 +102,10 @@ export async function createManagedKey(
   return { key, row }
 }
 
-/** @throws ServiceError `insufficient_permissions` unless the key may create keys; `invalid_api_key` if it was just disabled or revoked. */
+/**
+ * @throws ServiceError `insufficient_permissions` unless the key may create keys; `invalid_api_key` if it
+ *   was just disabled or revoked.
+ */
 async function lockCreator({ db, clock }: Pick<Deps, 'db' | 'clock'>, id: string): Promise<ParentKeyRow> {
   const row = await lockParentKey(db, id)
   if (row === undefined || stateOf(row, unixSeconds(clock)) !== 'active')
@@ -114,7 +117,10 @@ async function lockCreator({ db, clock }: Pick<Deps, 'db' | 'clock'>, id: string
   )
 }
 
-/** Changes the fields that are present. @throws ServiceError `not_found`, `insufficient_permissions`, `invalid_value` */
+/**
+ * Changes the fields that are present. @throws ServiceError `not_found`, `insufficient_permissions`,
+ * `invalid_value`
+ */
 export function updateManagedKey(
   deps: Deps,
   actor: Actor,
@@ -131,7 +137,7 @@ export function updateManagedKey(
 }
 
 /**
- * Disables a key: the key, its agent keys and its tokens are rejected until it is enabled. @throws
+ * Disables a key. The key, its agent keys and its tokens are rejected until the key is enabled. @throws
  * ServiceError `not_found`, `insufficient_permissions`
  */
 export function disableManagedKey(deps: Deps, actor: Actor, manager: KeyManager, id: string) {
@@ -214,8 +220,9 @@ function canRead(manager: KeyManager, self: ParentKeyRow | undefined, row: Paren
 }
 
 /**
- * @throws ServiceError `insufficient_permissions` if a key tries to change itself, or a user a key that another
- * key manages. Otherwise the user could remove the limits that the managing key has set.
+ * @throws ServiceError `insufficient_permissions` if a key tries to change itself, or if a user tries to
+ *   change a key that another key manages. Otherwise the user could remove the limits that the managing key
+ *   has set.
  */
 function assertCanChange(manager: KeyManager, row: ParentKeyRow): void {
   if (manager.kind === 'key' && row.id === manager.id)

@@ -39,7 +39,9 @@ const { query, mutation } = operationsOf<Dependencies & { readonly keys: KeyDire
   callers: ['parent'],
 })
 
-const notFound = { 404: 'The key does not exist, was revoked, or is not managed by the caller.' }
+const notFound = {
+  404: 'The key does not exist, the caller may not read it, or it was revoked and cannot be changed.',
+}
 const failures = { ...notFound, 403: 'The caller may read this key but not change it.' }
 
 export const keysOperations = {
@@ -116,7 +118,7 @@ export const keysOperations = {
     docs: {
       summary: 'Change the name, expiry or limits of a parent key',
       description:
-        'An absent field stays as it is; null removes the expiry or the limit. A limit cannot exceed the limit of the server or of the calling key.',
+        'An absent field stays as it is. Null resets the expiry or the limit to that of the calling key, or removes it if the calling key has none. A limit cannot exceed the limit of the server or of the calling key.',
       failures,
     },
     input: ParentKeyUpdate,

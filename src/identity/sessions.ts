@@ -1,4 +1,7 @@
-/** Signs in the local administrator with a one-time link and a session cookie, when no proxy handles sign-in (ADR 0026). */
+/**
+ * Signs in the local administrator with a one-time link and a session cookie, when no proxy handles sign-in
+ * (ADR 0026).
+ */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Config } from '../config/config.ts'
@@ -9,8 +12,8 @@ import type { Dependencies } from './dependencies.ts'
 import type { Identity } from './proxy-sign-in.ts'
 
 /**
- * The user with access to the server's terminal. A proxy cannot send this name, because it is not an email
- * address.
+ * The user with access to the server's terminal. A proxy cannot send this identity, because `administrator`
+ * is not an email address.
  */
 export const localAdministrator: Identity & { readonly ownsFirstKey: true } = {
   email: 'administrator',
@@ -159,7 +162,9 @@ function renderCookie(config: Pick<Config, 'server'>, text: string, maxAgeSecond
   return `${cookieNameOf(config)}=${text}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-/** Finds the session cookie; if there are two, ignores both, because another site must have set one of them. */
+/**
+ * Finds the session cookie; if there are two, ignores both, because another site must have set one of them.
+ */
 function findSessionText(
   { cookie }: IncomingHttpHeaders,
   config: Pick<Config, 'server'>,

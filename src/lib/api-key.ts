@@ -75,7 +75,7 @@ function checksumOf(body: string): string {
 }
 
 /**
- * Shortens each key to its prefix and public id, and each artifact or visitor token to its first characters.
+ * Shortens each key to its prefix and public id, and each token or other secret to its first characters.
  * Leaves key hints unchanged.
  */
 export function withoutKeys(text: string): string {

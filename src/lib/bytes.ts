@@ -1,8 +1,8 @@
 /** Converts between kinds of byte arrays. */
 
 /**
- * Returns the bytes as a Buffer without copying them. Returns a Buffer itself, because creating a view of it
- * costs as much as decoding it.
+ * Returns the bytes as a Buffer without copying them. Returns a Buffer unchanged, because creating a view
+ * takes time.
  */
 export function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

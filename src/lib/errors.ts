@@ -1,4 +1,4 @@
-/** Defines the error that every module throws, and its reasons. */
+/** Defines `ServiceError` with its reasons, and `StartupError`. */
 
 /**
  * Maps each reason to its HTTP status, OpenAI error `type` and tRPC code; the reason is also the default
@@ -7,6 +7,8 @@
 export const reasons = {
   missing_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
   invalid_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
+  identity_invalid: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
+  identity_expired: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
   insufficient_permissions: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
   model_not_allowed: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
   invalid_value: { status: 400, type: 'invalid_request_error', rpc: 'BAD_REQUEST' },
@@ -105,7 +107,9 @@ const postgresFaults: Readonly<Record<string, Reason>> = {
 
 const RETRY_AFTER_SECONDS = 1
 
-/** Converts any thrown value to a ServiceError; the details of an unknown error are not sent to the client. */
+/**
+ * Converts any thrown value to a ServiceError; the details of an unknown error are not sent to the client.
+ */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown
   const fault = findFault(thrown)

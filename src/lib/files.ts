@@ -4,8 +4,8 @@ import { link, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
- * Writes a file unless it exists, and returns its contents. Readers never see a partial file, and only one of
- * several concurrent writers succeeds. `draft` must be in the same folder.
+ * Writes a file unless it exists, and returns its contents. Only one of several concurrent writers succeeds.
+ * On file systems with hard links, readers never see a partial file. `draft` must be in the same folder.
  */
 export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
   try {

@@ -7,7 +7,9 @@ import { buildConnector } from 'undici'
 /** Cloud metadata services outside the link-local ranges; they return the instance's credentials. */
 const metadataAddresses = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200', '192.0.0.192'])
 
-/** Returns whether a host is a link-local or metadata address in any notation; always false for host names. */
+/**
+ * Returns whether a host is a link-local or metadata address in any notation; always false for host names.
+ */
 export function isForbiddenAddress(host: string): boolean {
   const address = withoutZone(host.replace(/^\[(.*)\]$/, '$1'))
   if (!ipaddr.isValid(address)) return false
@@ -16,8 +18,8 @@ export function isForbiddenAddress(host: string): boolean {
 }
 
 /**
- * Returns whether a host is an address outside of the public Internet, such as loopback, a private network or a
- * metadata address; always false for host names.
+ * Returns whether a host is an address outside of the public Internet, such as loopback, a private network or
+ * a metadata address; always false for host names.
  */
 export function isPrivateAddress(host: string): boolean {
   const address = withoutZone(host.replace(/^\[(.*)\]$/, '$1'))
@@ -58,8 +60,8 @@ function rejectAddress(hostname: string, address: string): Error {
 }
 
 /**
- * Rejects link-local and metadata addresses. With the reach `any`, allows loopback and private networks, where
- * model and MCP servers run.
+ * Rejects link-local and metadata addresses. With the reach `any`, allows loopback and private networks,
+ * where model and MCP servers run.
  */
 export function createGuardedConnector(
   connectMs: number,
@@ -78,7 +80,10 @@ export function createGuardedConnector(
       : connect(target, callback)
 }
 
-/** Connects only to addresses that `isRejected` accepts; checks the addresses of a host name for each connection. */
+/**
+ * Connects only to exempt hosts and to addresses that `isRejected` does not reject. Checks the addresses of a
+ * host name for each connection.
+ */
 export function createCheckedConnector(
   connectMs: number,
   {

@@ -1,4 +1,6 @@
-/** Checks the Node version. Imports nothing, so that an older Node can load this file and report the error. */
+/**
+ * Checks the Node version. Imports nothing, so that an older Node can load this file and report the error.
+ */
 
 export const OLDEST_NODE_MAJOR = 24
 

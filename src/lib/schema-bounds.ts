@@ -22,7 +22,20 @@ export function jsonObject() {
 
 export const label = () => z.string().max(1024)
 
-/** Search text for a list. */
+/** Rejects texts that databases cannot store: those with U+0000 or with half of a surrogate pair. */
+export const storable = (text: z.ZodString) =>
+  text.refine(
+    (value) => value.isWellFormed() && !value.includes('\0'),
+    'must be well-formed Unicode without the character U+0000',
+  )
+
+/** Rejects control characters such as line breaks. */
+export const singleLine = (text: z.ZodString) =>
+  text.refine(
+    (value) => value.isWellFormed() && !/\p{Cc}/u.test(value),
+    'must not contain control characters',
+  )
+
 export const searchText = () =>
   z.string().min(1, 'must not be empty').max(200, 'must be at most 200 characters')
 

@@ -20,7 +20,7 @@ export async function within<T, Late = never>(
   },
 ): Promise<T | Late> {
   const { promise: late, resolve } = Promise.withResolvers<void>()
-  // If the process is busy, handles input that has already arrived before it reports a timeout.
+  // If the process was busy, first handles input that has already arrived, and then reports the timeout.
   const timer = setTimeout(() => setImmediate(resolve), ms)
   try {
     return await Promise.race([promise, late.then(onTimeout)])

@@ -25,7 +25,7 @@ export function createTtlCache<V>(
   }
 
   return {
-    /** Returns a cached value without a promise, because every request needs several. */
+    /** Returns a cached value without a promise, which is faster; every request needs several values. */
     get(key: string, load: () => Promise<V>): V | Promise<V> {
       const known = entries.get(key)
       if (known !== undefined && known.untilMs > clock.monotonic()) return known.value

@@ -1,4 +1,7 @@
-/** Caches the providers' model lists; refreshes them in the background, so no request waits for it. */
+/**
+ * Caches the providers' model lists; refreshes them in the background, so that requests do not wait for
+ * providers.
+ */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
@@ -93,7 +96,6 @@ export class ModelCatalogue {
     return this.checks.get(name)
   }
 
-  /** Returns the models that a provider lists. */
   listOf(name: string): readonly BackendModel[] {
     return [...(this.lists.get(name)?.values() ?? [])]
   }
@@ -215,9 +217,7 @@ export class ModelCatalogue {
     this.byId = byId
   }
 
-  /**
-   * Returns whether the id is unambiguous: no other provider lists it, or would read it as `provider/model`.
-   */
+  /** Returns whether no other provider lists the id, and no provider would read it as `provider/model`. */
   private isUnique(id: string, provider: string): boolean {
     if ([...this.lists].some(([name, models]) => name !== provider && models.has(id))) return false
     return this.findQualified(id) === undefined

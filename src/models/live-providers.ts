@@ -30,7 +30,7 @@ interface Loaded {
 }
 
 export interface LiveProviders {
-  /** Reads the stored providers again, on all replicas. Call it after every change to them. */
+  /** Reads the stored providers again. Call it after every change to them. */
   invalidate(): void
   /** Resolves once the stored providers and the model lists of new ones are loaded here. */
   settled(): Promise<void>
@@ -40,7 +40,8 @@ export interface LiveProviders {
 }
 
 /**
- * Loads the stored providers in addition to those in `environment`, which take precedence if names are equal.
+ * Loads the stored providers and polls for changes. A provider in `environment` takes precedence over a
+ * stored one with the same name.
  */
 export function followProviders(environment: readonly ChatBackend[], deps: LiveDeps): LiveProviders {
   const { config, db, log, models } = deps

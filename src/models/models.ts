@@ -29,7 +29,9 @@ export async function listModels(deps: ModelDeps, caller: Caller): Promise<JsonB
   return new JsonBytes(bytes)
 }
 
-/** Returns one model. `id` is its listed id or its `provider/model` id. @throws ServiceError `model_not_found` */
+/**
+ * Returns one model. `id` is its listed id or its `provider/model` id. @throws ServiceError `model_not_found`
+ */
 export async function getModel(deps: ModelDeps, caller: Caller, id: string): Promise<Model> {
   const { agents, isAllowed } = await findOffer(deps, caller)
   if (id.startsWith(AGENT_PREFIX)) {

@@ -42,7 +42,10 @@ async function listProviders(deps: Dependencies): Promise<ProviderList> {
   }
 }
 
-/** Applies a change here and on all replicas before the operation returns. */
+/**
+ * Applies a change in this process before the operation returns, and makes other replicas load the providers
+ * again.
+ */
 async function apply({ providers }: Dependencies): Promise<void> {
   providers.invalidate()
   await providers.settled()

@@ -66,7 +66,7 @@ export const Provider = z
     has_key: z.boolean(),
     key_hint: z.string().nullable().meta({
       description:
-        'Last four characters of the key; null without one, or if the key is short or from the environment.',
+        'Last four characters of the key; null if there is no key, or if it is short or from the environment.',
     }),
     status: z.enum(['up', 'down', 'checking', 'unused']).meta({
       description: '`unused` if the server cannot use the stored provider; `problem` states the reason.',

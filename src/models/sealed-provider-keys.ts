@@ -1,4 +1,6 @@
-/** Encrypts the API keys of stored providers, and re-encrypts them after the installation's secret changes. */
+/**
+ * Encrypts the API keys of stored providers, and re-encrypts them after the installation's secret changes.
+ */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import { type Sealer, sealedPrefix } from '../lib/sealer.ts'

@@ -1,4 +1,4 @@
-/** Creates, changes, deletes and tests the providers that administrators add, and lists all providers. */
+/** Creates, changes, deletes and lists the providers that administrators add, and tests providers. */
 import type { Config, ProviderConfig } from '../config/config.ts'
 import { findNameProblem } from '../config/file.ts'
 import { baseUrl as baseUrlRule, localUrl } from '../config/values.ts'

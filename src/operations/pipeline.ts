@@ -210,7 +210,7 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
 
   writeHead(status: number, headers: readonly string[], security = securityHeaders): ServerResponse {
     const { context, request, path } = this
-    // `concat` costs half as much as spreading.
+    // `concat` is faster than spreading.
     const all = security.concat('X-Request-Id', context.metadata.requestId, headers, context.headers)
     if (request.headers.origin !== undefined && isOpenToOrigins(path)) all.push(...crossOriginHeaders)
     // Closes the connection instead of reading the rest of the request body.

@@ -64,14 +64,15 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
 
 /**
  * Returns true for operations that console users may also call: those on agents and files, and the exports of
- * conversations and usage. A form upload requires a key.
+ * usage, conversations and visitors. A form upload requires a key.
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
-  const isTheirs =
-    /^\/v1\/(agents|bin\/agents|conversations\/export|files|usage\/calls\.csv)(\/|$)/.test(http.path) &&
-    auth.callers.includes('parent')
+  const isTheirs = consolePath.test(http.path) && auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
 }
+
+const consolePath =
+  /^\/v1\/(agents|bin\/agents|files|usage\/calls\.csv|conversations\/export|visitors\/\{visitor_id\}\/export)(\/|$)/
 
 function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   const { path, method } = operation.http
@@ -226,7 +227,7 @@ function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => 
   const { http, request: { headers = {}, ignoredFields = [] } = {} } = operation
   const headerFields = Object.entries(headers)
   if (http.method === 'GET' || http.method === 'DELETE') {
-    const numbers = listNumericFields(operation.input)
+    const numbers = findNumericFields(operation.input)
     return ({ request, params }) => ({
       ...readQuery(request, numbers),
       ...readHeaderFields(request, headerFields),
@@ -277,7 +278,7 @@ function toInput<D>(
   return bytes.length === 0 ? {} : parseJson(bytes, request?.maxJsonValues, outline)
 }
 
-/** Reads the body and counts the request. */
+/** Reads the body, and charges a large one as several requests. */
 async function readBytes<D>(
   { request, context, deps }: HttpCall,
   { auth, request: options }: RestOperation<D>,
@@ -318,19 +319,44 @@ function readHeaderFields(
   return fields
 }
 
-function listNumericFields(input: z.ZodType): string[] {
+/**
+ * Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts.
+ */
+function findNumericFields(input: z.ZodType): ReadonlyMap<string, string | undefined> {
   const { shape } = input as z.ZodObject
-  return Object.keys(shape).filter((name) => (shape[name] as z.ZodType).safeParse(1).success)
+  const fields = Object.entries(shape as Record<string, z.ZodType>)
+  return new Map(
+    fields
+      .filter(([, field]) => field.safeParse(1).success)
+      .map(([name, field]) => [name, describeInteger(field)]),
+  )
 }
 
-/** Reads the query; converts numeric fields that consist of digits to numbers. */
-function readQuery({ url = '' }: IncomingMessage, numbers: readonly string[]): Record<string, unknown> {
+function describeInteger(field: z.ZodType): string | undefined {
+  const { type, minimum, maximum } = z.toJSONSchema(field, { io: 'input', unrepresentable: 'any' })
+  if (type !== 'integer') return undefined
+  return maximum === Number.MAX_SAFE_INTEGER
+    ? `must be an integer of at least ${minimum}`
+    : `must be an integer between ${minimum} and ${maximum}`
+}
+
+/**
+ * Reads the query; converts numeric fields that consist of digits to numbers.
+ * @throws ServiceError `invalid_value` if a field that accepts only numbers contains other text
+ */
+function readQuery(
+  { url = '' }: IncomingMessage,
+  numbers: ReadonlyMap<string, string | undefined>,
+): Record<string, unknown> {
   const start = url.indexOf('?')
   if (start === -1) return {}
   const fields: Record<string, unknown> = Object.fromEntries(new URLSearchParams(url.slice(start + 1)))
-  for (const name of numbers) {
+  for (const [name, problem] of numbers) {
     const value = fields[name]
-    if (typeof value === 'string' && /^\d{1,15}$/.test(value)) fields[name] = Number(value)
+    if (typeof value !== 'string') continue
+    if (/^\d{1,15}$/.test(value)) fields[name] = Number(value)
+    else if (problem !== undefined)
+      throw new ServiceError('invalid_value', `${name}: ${problem}`, { param: name })
   }
   return fields
 }

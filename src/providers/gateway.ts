@@ -75,8 +75,8 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
 }
 
 /**
- * Anthropic's model list is not a part of its OpenAI-compatible API: it needs other headers, and returns 20 models
- * by default.
+ * Anthropic's model list is not part of its OpenAI-compatible API. It needs other headers, and returns 20
+ * models by default.
  */
 function findModelList(hostname: string, path: string, apiKey = ''): Pick<HttpCall, 'path' | 'headers'> {
   if (hostname !== 'api.anthropic.com') return { path }

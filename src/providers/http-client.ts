@@ -1,4 +1,6 @@
-/** Calls one provider origin over HTTP; returns a JSON body or an event stream, or throws a BackendFailure. */
+/**
+ * Calls one provider origin over HTTP; returns a JSON body or an event stream, or throws a BackendFailure.
+ */
 import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
 import { countExternalBytes } from '../lib/external-memory.ts'
@@ -42,8 +44,8 @@ const MAX_HEAD_BYTES = 16_384
 const IDLE_CONNECTION_MS = 4_000
 
 /**
- * Without accept-encoding, a server may use any coding (RFC 9110, section 12.5.3), which this client could not
- * decode.
+ * Without accept-encoding, a server may use any coding (RFC 9110, section 12.5.3), which this client could
+ * not decode.
  */
 const commonHeaders = ['accept', 'application/json', 'accept-encoding', 'identity', 'user-agent', 'parley']
 
@@ -365,7 +367,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
     this.settleRead()
   }
 
-  /** Settles a pending read: with bytes if there are any, otherwise with the failure or the end. */
+  /** Settles a pending read with bytes if there are any, otherwise with the failure or the end. */
   private settleRead(): void {
     const { waiting } = this
     if (waiting === undefined) return

@@ -1,4 +1,4 @@
-/** Calls a model server on this machine, and handles the differences between Ollama and llama-server. */
+/** Calls a local model server, and adapts requests and errors to Ollama and llama-server. */
 import { basename } from 'node:path'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { isCallersMistake } from './failures.ts'

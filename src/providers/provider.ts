@@ -3,7 +3,9 @@
 export interface BackendRequest {
   /** A chat or embeddings request in the chat API's format; `model` is the provider's own id. */
   readonly body: Readonly<Record<string, unknown>>
-  /** Aborted when the client disconnects or a deadline passes; the provider must then stop within a second. */
+  /**
+   * Aborted when the client disconnects or a deadline passes; the provider must then stop within a second.
+   */
   readonly signal: AbortSignal
   readonly trace?: Readonly<Record<string, string>> | undefined
 }

@@ -11,7 +11,7 @@ import { BackendFailure, type ModelRoute } from './provider.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 4_000
-/** Calls are not retried if the provider's `Retry-After` is longer. */
+/** Without a fallback, calls are not retried if the provider's `Retry-After` is longer. */
 const LONGEST_RETRY_AFTER_MS = 20_000
 
 interface AttemptDeps {
@@ -181,7 +181,9 @@ export class Deadline {
     this.timer = startTimer(this.controller, this.totalMs)
   }
 
-  /** Limits a model to half of the time left for the first event, so that its fallback has time to respond. */
+  /**
+   * Limits a model to half of the time left for the first event, so that its fallback has time to respond.
+   */
   halve(): TimeShare {
     const controller = new AbortController()
     const leftMs = Math.max(0, this.firstEventEndsAtMs - this.clock.monotonic())

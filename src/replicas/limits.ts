@@ -27,7 +27,7 @@ export interface Hit {
   /** End of the window in Unix seconds, rounded up. */
   readonly resetAt: number
   readonly isLimited: boolean
-  /** Whole seconds, at least 1; a request sent after exactly this time succeeds. */
+  /** Whole seconds until the window ends, rounded up; at least 1. */
   readonly retryAfterSeconds: number
 }
 
@@ -197,7 +197,6 @@ export function createMemoryStreamLimiter(): StreamLimiter {
   }
 }
 
-/** Adds metrics to a stream limiter. */
 export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
   return {
     async acquire(quotas) {

@@ -98,8 +98,8 @@ export class Membership {
   private async register(): Promise<void> {
     const registration = { replica: this.newName(), former: this.name, open: this.open.snapshot() }
     const replicas = await this.store.register(registration)
-    // Does not lower the known number of replicas: if the store has lost its data, the other replicas
-    // register again within a second.
+    // Does not lower the known number of replicas, because after the store has lost its data, the other
+    // replicas register again within a second.
     this.replicas = Math.max(this.replicas, replicas)
     this.name = registration.replica
     if (this.state === 'lost')

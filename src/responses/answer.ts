@@ -85,7 +85,8 @@ export class Answer {
   /** `endedAt` is in Unix seconds. */
   end(endedAt: number, interruption?: Interruption): ResponseObject {
     this.begin()
-    // Cancelled responses have a reason too: without one, the AI SDK reports that the model stopped by itself.
+    // Cancelled responses have a reason too: without one, the AI SDK reports that the model stopped by
+    // itself.
     const reason = interruption === undefined ? incompleteReasons[this.finish ?? ''] : 'interrupted'
     const isComplete = reason === undefined
     this.output.close(!isComplete)
@@ -107,7 +108,6 @@ export class Answer {
     return response
   }
 
-  /** Returns the response so far. */
   current(status: 'queued' | 'in_progress'): ResponseObject {
     return this.render(status)
   }

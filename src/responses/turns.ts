@@ -13,7 +13,10 @@ import { respondStored } from './stored-responses.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
-/** Stops a running turn on any replica; a cancelled turn is returned unchanged. @throws ServiceError `not_cancellable` */
+/**
+ * Stops a running turn on any replica; a cancelled turn is returned unchanged. @throws ServiceError
+ * `not_cancellable`
+ */
 export async function cancelTurn(context: Context, id: string, client: AbortSignal): Promise<TurnState> {
   const turn = await findReadableTurn(context, id)
   const { conversations } = context.deps

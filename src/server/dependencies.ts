@@ -21,7 +21,7 @@ export interface Deps
     ConsoleDependencies,
     FilesDependencies,
     VisitorsDependencies,
-    WebhooksDependencies {
+    Omit<WebhooksDependencies, 'conversations'> {
   /** The providers in the configuration. */
   readonly backends: readonly ChatBackend[]
   readonly providers: LiveProviders

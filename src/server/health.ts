@@ -20,7 +20,7 @@ type HealthDeps = Pick<
 
 /**
  * Reports `unavailable` if the database or the storage is down, and `degraded` if storage is full or a
- * provider, MCP server or coordination store is down.
+ * provider, MCP server, coordination store or the conversation store is down.
  */
 export function createHealth(deps: HealthDeps) {
   const { models, shared, tools, addressSharing, conversations } = deps
@@ -45,7 +45,7 @@ export function createHealth(deps: HealthDeps) {
       ...{ database, ...shares, storage, backends },
       ...(Object.keys(mcp).length > 0 && { mcp }),
       ...(isStoreFailing && { conversations: 'down' }),
-      // Reported as `degraded` only, because the server still works.
+      // Does not change the status, because the server still works.
       ...(addressSharing.isShared && { addresses: 'shared' }),
     }
     return { isReady, report: { status, checks } }

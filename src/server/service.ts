@@ -150,7 +150,7 @@ async function startService(
   const drain = createDrain(server)
   warnWithoutFfmpeg(deps)
   await deps.providers.settled()
-  // Runs last, because a key that is created but never shown would be lost.
+  // Runs after all steps that can fail, because a key that is created but never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
     server.close().closeAllConnections()
     throw error
@@ -166,6 +166,7 @@ async function startService(
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()
     await deps.erasures.close()
+    await deps.keySets.close()
     await deps.webhooks.deliverer.close()
     await deps.conversations.close()
     await closeSources(deps)

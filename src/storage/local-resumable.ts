@@ -1,4 +1,6 @@
-/** Stores active uploads as files in a subfolder, one file per writer, until they are moved into the store. */
+/**
+ * Stores active uploads as files in a subfolder, one file per writer, until they are moved into the store.
+ */
 import { constants } from 'node:fs'
 import { copyFile, type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'

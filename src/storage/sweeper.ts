@@ -27,8 +27,8 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
 }
 
 /**
- * Sweeps once: deletes expired rows, and once an hour also orphans. After a clock jump, deletes only data
- * that would have expired without the jump.
+ * Creates a sweeper. Each run deletes expired rows and, once an hour, orphans. For a day after a clock jump,
+ * it deletes only data that would have expired without the jump.
  */
 export function createSweeper(options: SweeperOptions): Sweeper {
   const { clock, log, what, places, blobs, deleteExpired } = options

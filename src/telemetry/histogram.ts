@@ -43,7 +43,7 @@ export class Distribution {
   }
 }
 
-/** prom-client builds a key from the labels of each observation, which costs 4 % of a chat's CPU. */
+/** Avoids prom-client's label look-up for each observation, which costs CPU time. */
 export class LabelledHistogram extends Histogram<string> {
   private readonly bounds: readonly number[]
   private readonly distributions: Distribution[] = []

@@ -138,7 +138,9 @@ function passwordsOf(url: string): string[] {
 
 let standardError: LogOutput | undefined
 
-/** Returns the process's only output to standard error, because each output adds a listener to the process. */
+/**
+ * Returns the process's only output to standard error, because each output adds a listener to the process.
+ */
 function shareStandardError(): LogOutput {
   standardError ??= createLogOutput(2)
   return standardError

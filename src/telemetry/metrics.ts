@@ -17,7 +17,7 @@ const jobBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 
 
 export type Limit = 'requests' | 'authentication' | 'streams'
 
-/** `stopped`: another process has taken over the job, or its upload was deleted. */
+/** `stopped`: another process has taken over the job, its upload was deleted, or the server is stopping. */
 export type JobResult = 'done' | 'failed' | 'stopped'
 
 export class Metrics {

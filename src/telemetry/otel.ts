@@ -1,4 +1,4 @@
-/** Implements tracing with OpenTelemetry; loaded only if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
+/** Implements tracing with OpenTelemetry; loaded only if an OTLP endpoint is configured. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type Context,

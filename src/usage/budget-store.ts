@@ -8,7 +8,6 @@ export type ReservationRow = Selectable<BudgetReservationTable>
 
 export type BudgetKey = Pick<BudgetRow, 'owner_kind' | 'owner_id' | 'period'>
 
-/** Identifies a budget's counter for one period. */
 export type CounterKey = Pick<ReservationRow, 'owner_kind' | 'owner_id' | 'period' | 'starts_on'>
 
 type Owner = Pick<BudgetRow, 'owner_kind' | 'owner_id'>
@@ -93,7 +92,9 @@ export function lockCounter(trx: Database, key: CounterKey): Promise<void> {
   return addToCounter(trx, key, { used: 0, reserved: 0 })
 }
 
-/** Deletes a reservation if it still exists. The caller must lock the counter first, to prevent a deadlock. */
+/**
+ * Deletes a reservation if it still exists. The caller must lock the counter first, to prevent a deadlock.
+ */
 export async function releaseReservation(db: Database, id: string, key: CounterKey): Promise<void> {
   const deleted = await db
     .deleteFrom('budget_reservations')

@@ -1,4 +1,4 @@
-/** Lists and exports individual calls that are still within the retention time, newest first. */
+/** Lists, exports and sums individual calls within the retention time. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
@@ -80,7 +80,9 @@ function renderCall(row: UsageCallRow): UsageCall {
 /** Number of calls that a sum reads per query. */
 const SUM_SIZE = 1_000
 
-/** Sums a tenant's matching calls by day, agent and model, in parts, so that other requests run in between. */
+/**
+ * Sums a tenant's matching calls by day, agent and model, in parts, so that other requests run in between.
+ */
 export async function* sumMatchingCalls(
   db: Dependencies['db'],
   tenantId: string,

@@ -12,7 +12,6 @@ const LARGEST_SHARE = 1 / 4
 /** Tokens that a provider may still produce after its connection is closed. */
 const TOKENS_AFTER_CUT = 256
 
-/** The tokens that one request to a provider may use. */
 export interface Grant {
   readonly need: TokenNeed
   /** Maximum number of output tokens for each choice. */
@@ -38,7 +37,6 @@ export function grantTokens(need: TokenNeed, left: number, freeTokens: number): 
   return outputTokens < fewestOutputTokens(need) ? undefined : { need, outputTokens }
 }
 
-/** Returns the minimum number of tokens that a request needs. */
 export function fewestTokens(need: TokenNeed): number {
   return need.inputTokens + fewestOutputTokens(need) * need.choices
 }

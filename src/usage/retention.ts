@@ -48,8 +48,8 @@ export function startUsageMaintenance(
 }
 
 /**
- * Deletes calls older than the retention time in small batches, but not their daily totals; returns the number
- * of deleted calls.
+ * Deletes calls older than the retention time in small batches, but not their daily totals; returns the
+ * number of deleted calls.
  */
 export async function pruneCalls(
   { config, db, clock }: Pick<Dependencies, 'config' | 'db' | 'clock'>,

@@ -23,7 +23,6 @@ const LAST_RECORDS_MS = 1_000
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
-  /** Starts recording a call. */
   begin(call: CallStart): UsageRecord
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
@@ -251,8 +250,8 @@ export class UsageRecord implements AsyncDisposable {
     this.isEnded = true
     if (this.isRejected) return this.options.save(undefined)
     this.failCall('unknown')
-    // The model has read the prompt even if the client disconnects during the first model call, so it is
-    // counted.
+    // Counts the prompt, because the model has read it even if the client disconnects during the first model
+    // call.
     if (status === 'left' && this.modelCalls === 0 && !this.hasBudget) this.used(undefined)
     this.observe(status)
     this.options.save(this.toRow(status))
@@ -361,7 +360,9 @@ function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
     lost = 0
   }
 
-  /** Writes every call recorded so far. @throws the database's error; the calls are kept and written later. */
+  /**
+   * Writes every call recorded so far. @throws the database's error; the calls are kept and written later.
+   */
   async function flush(): Promise<void> {
     flushing ??= writeAll().finally(() => {
       flushing = undefined

@@ -12,7 +12,10 @@ import { chooseRoutes } from '../models/policy.ts'
 import type { AttachmentQuery, AttachmentResult, SendInput } from './schema.ts'
 import { type Context, findOwnConversation } from './visitors.ts'
 
-/** @throws ServiceError `invalid_value` or `too_large` for an attachment that the agent or its model does not accept */
+/**
+ * @throws ServiceError `invalid_value` or `too_large` for an attachment that the agent or its model does not
+ * accept
+ */
 export function assertAttachments(
   { deps: { models } }: Context,
   { definition, policy }: Agent,
@@ -27,7 +30,6 @@ export function assertAttachments(
   })
 }
 
-/** Converts a visitor's message to an item. */
 export function toMessageItem(
   { deps }: Context,
   { text, attachments = [], client_id: clientId }: Pick<SendInput, 'text' | 'attachments' | 'client_id'>,

@@ -8,16 +8,22 @@ import {
   followConversation,
   followWaiting,
   parseCursor,
+  recordRead,
   renderCursor,
   type Waiting,
 } from '../conversations/visible.ts'
-import { ServiceError } from '../lib/errors.ts'
 import { addressGroup, lowerLimit } from '../operations/access.ts'
-import { type AgentCaller, type CallContext, type Caller, EventStream } from '../operations/operation.ts'
+import {
+  type AgentCaller,
+  type CallContext,
+  type Caller,
+  EventStream,
+  type ParentCaller,
+} from '../operations/operation.ts'
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
-import { assertNotErased, findOwnConversation, findShowsNames } from './visitors.ts'
+import { findOwnConversation, findShowsNames } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -41,17 +47,20 @@ export async function followOwn(
 
 /** Follows one of the tenant's conversations. @throws ServiceError */
 export async function followOwned(
-  context: Context,
+  context: CallContext<ParentCaller, Dependencies>,
   query: FollowQuery,
   client: AbortSignal,
 ): Promise<AsyncGenerator<ConversationEvent, void, void>> {
-  await assertOwned(context, query.conversation)
+  await recordRead(context, query.conversation)
   return counted(context, await follow(context, query, client, undefined))
 }
 
 /** Returns the cursor after all stored items, from which a running turn is repeated. @throws ServiceError */
-export async function findCursor(context: Context, conversationId: string): Promise<string> {
-  await assertOwned(context, conversationId)
+export async function findCursor(
+  context: CallContext<ParentCaller, Dependencies>,
+  conversationId: string,
+): Promise<string> {
+  await recordRead(context, conversationId)
   const now = await findNow(context, conversationId)
   const isRunning = now.next !== 'end'
   return renderCursor(isRunning ? { ...now, next: 0 } : now)
@@ -82,11 +91,16 @@ export async function streamWaiting(
   return counted(context, followWaiting(conversations, context.caller.tenantId, signal))
 }
 
-/** Returns undefined for an owner. @throws ServiceError if the caller may not read the conversation */
+/**
+ * Returns undefined for an owner, and records that the owner reads the conversation. @throws ServiceError if
+ * the caller may not read the conversation
+ */
 async function findVisitor(context: Context, id: string) {
-  if (context.caller.kind === 'parent') return assertOwned(context, id)
+  if (context.caller.kind === 'parent') {
+    await recordRead(context as CallContext<ParentCaller, Dependencies>, id)
+    return undefined
+  }
   const own = context as CallContext<AgentCaller, Dependencies>
-  await assertNotErased(own)
   await findOwnConversation(own, id)
   return { showsNames: await findShowsNames(own) }
 }
@@ -142,13 +156,6 @@ async function findNow({ deps }: Context, conversationId: string): Promise<Curso
     : await findLastBeforeNext(read, turn)
   const next = isRunning ? (await deps.conversations.readSoFar(turn)).length : 'end'
   return { position, turn: turn.number, next }
-}
-
-async function assertOwned({ deps, caller }: Context, id: string): Promise<undefined> {
-  if (await deps.conversations.reader.isOwned(caller.tenantId, id)) return undefined
-  throw new ServiceError('not_found', `Conversation with id '${id}' not found.`, {
-    param: 'conversation_id',
-  })
 }
 
 /** Begins with a comment, so that the client receives the headers before the first event. */

@@ -43,6 +43,7 @@ import {
   findOwnConversation,
   findOwnTurn,
   renderConversation,
+  requireCallVisitor,
   requireStoring,
   requireVisitor,
 } from './visitors.ts'
@@ -50,7 +51,9 @@ import {
 /** A log entry number that no turn reaches; the largest value that the PostgreSQL column can store. */
 const AFTER_THE_LAST = 2_147_483_647
 const CANCEL_WAIT_MS = 2_000
-/** Maximum number of attempts to send a message whose conversation is handed over or back at the same time. */
+/**
+ * Maximum number of attempts to send a message whose conversation is handed over or back at the same time.
+ */
 const MAX_TRIES = 5
 
 const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
@@ -173,7 +176,7 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   const { deps, caller, metadata } = context
   const { last, page, items, kind, idempotency, extraBytes = 0 } = given
   const { agent, storing } = await requireStoring(context)
-  const { visitorId } = requireVisitor(context)
+  const visitor = requireCallVisitor(context)
   const history = await readHistory(context, last, agent.definition.conversations?.history)
   const asked = await prepareTurn(context, toRequest(page, history.items, items))
   const turn = { ...withRequestPerson(asked), history }
@@ -184,7 +187,8 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
     agentVersion: agent.row.version,
     conversationId: last?.conversation_id,
     previous: undefined,
-    visitorId,
+    visitor,
+    isFeedTurn: true,
     number: (last?.number ?? 0) + 1,
     inputField: { name: 'input', first: 0 },
     responseId: undefined,
@@ -208,7 +212,10 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   return 'read' in started ? findOwnTurn(context, started.id) : started
 }
 
-/** Returns the turn that an identical concurrent request has started. @throws `error` if no such request exists */
+/**
+ * Returns the turn that an identical concurrent request has started. @throws `error` if no such request
+ * exists
+ */
 async function joinWinner(
   context: Context,
   idempotency: TurnPlan['idempotency'],
@@ -307,13 +314,14 @@ interface Repeatable {
   readonly conversationId: string | undefined
   /** The client's message or tool results, which a repeated request must contain unchanged. */
   readonly content: string
-  /** The text of a message. */
   readonly text?: string
 }
 
 type Idempotency = NonNullable<TurnPlan['idempotency']>
 
-/** Finds the turn of an earlier request with the same client id. @throws ServiceError `idempotency_key_reused` */
+/**
+ * Finds the turn of an earlier request with the same client id. @throws ServiceError `idempotency_key_reused`
+ */
 async function findRepeated(
   context: Context,
   { clientId, conversationId, content, text = '' }: Repeatable,
@@ -339,7 +347,7 @@ async function findRepeated(
     return { idempotency, turn }
   throw new ServiceError(
     'idempotency_key_reused',
-    'client_id: was used for a different message in this conversation; send a new one.',
+    'client_id: was used for a different message in this conversation; send a new client_id.',
     { param: 'client_id' },
   )
 }

@@ -69,10 +69,12 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
   return { path: `/embed/${file}`, integrity, body: await read(''), encoded }
 }
 
-/** For the loader, and for pages that were loaded before an update of the server (`extras.js`). */
+/** `Cache-Control` of scripts whose paths do not change, such as the loader and `extras.js`. */
 export const LOADER_CACHE = 'public, max-age=300'
 
-/** Lets pages of any origin load these files, even with `integrity` or under `Cross-Origin-Embedder-Policy`. */
+/**
+ * Lets pages of any origin load these files, even with `integrity` or under `Cross-Origin-Embedder-Policy`.
+ */
 export const crossOriginHeaders: Headers = {
   ...commonHeaders,
   'Cross-Origin-Resource-Policy': 'cross-origin',
@@ -82,7 +84,6 @@ export const crossOriginHeaders: Headers = {
   Vary: 'Accept-Encoding',
 }
 
-/** Serves a built file. */
 export function filePage(
   { path, body, encoded, integrity }: WidgetPart,
   cacheControl: string,

@@ -22,7 +22,10 @@ import {
   writeScript,
 } from './widget-files.ts'
 
-/** The strictest policy for a page that embeds the widget. `connections` lists sources for the page's own requests. */
+/**
+ * Renders the strictest policy for a page that embeds the widget. `connections` lists sources for the page's
+ * own requests.
+ */
 const renderPagePolicy = (connections: string, frames: string, ancestors: string, images = "'self' data:") =>
   [
     "default-src 'none'",
@@ -50,7 +53,7 @@ interface WidgetPage {
   readonly style: WidgetPart
 }
 
-/** Renders a page of this server that embeds the widget like any other website. */
+/** Renders a page of this server that embeds the widget the way any other website would. */
 function renderPage({ loader }: WidgetAssets, { title, attributes, script, style }: WidgetPage): string {
   return `<!doctype html>
 <html lang="en" data-loader="${loader.path}" data-integrity="${loader.integrity}"${attributes}>
@@ -71,7 +74,10 @@ ${designHead}
 `
 }
 
-/** Returns `embed` of the key's agent; undefined if the key is not valid, which the frame itself reports. */
+/**
+ * Returns the `embed` settings of the key's agent; undefined if the key is not valid, which the frame itself
+ * reports.
+ */
 async function findEmbed(deps: Dependencies, publicKey: string): Promise<AgentDefinition['embed']> {
   const publicId = parsePublicKey(publicKey)
   const agent = publicId === undefined ? undefined : await deps.agents.findByKey(publicId)
@@ -79,7 +85,7 @@ async function findEmbed(deps: Dependencies, publicKey: string): Promise<AgentDe
   return isLive ? agent.definition.embed : undefined
 }
 
-/** Returns the sources for `frame-ancestors`: every page if the agent lists none. */
+/** Returns the sources for `frame-ancestors`; `*` allows every page if the agent lists no origins. */
 function renderAncestors(origins: readonly string[] = []): string {
   return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
 }
@@ -110,7 +116,9 @@ function renderFramePolicy(
   ].join('; ')
 }
 
-/** The console's trial calls the model for the frame, so the frame itself connects to no server (ADR 0063). */
+/**
+ * The console's trial calls the model for the frame, so the frame itself connects to no server (ADR 0063).
+ */
 const trialPolicy = renderFramePolicy("'none'", "'self'")
 
 /** Renders the attributes with the operator's settings. */
@@ -119,7 +127,6 @@ function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget
   return `data-connect-origins="${origins}" data-allow-provider-key="${isProviderKeyAllowed}"`
 }
 
-/** Renders the attribute with the agent's theme. */
 function renderThemeAttribute(theme: AgentTheme = {}): string {
   return `data-agent-theme="${escapeAttribute(JSON.stringify(theme))}"`
 }

@@ -3,6 +3,7 @@ import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { ConversationStorage } from '../db/open.ts'
+import type { Actor, AuditDeps } from '../identity/audit.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Sealer } from '../lib/sealer.ts'
@@ -18,6 +19,16 @@ export interface Dependencies {
   readonly sealer: Sealer
   readonly agents: AgentDirectory
   readonly webhooks: WebhookService
+  readonly conversations: { readonly reads: ReadRecorder }
+}
+
+/** Records who reads conversations, because deliveries can contain their text. */
+interface ReadRecorder {
+  record(
+    deps: AuditDeps,
+    actor: Actor,
+    reading: { readonly tenantId: string; readonly conversationId: string; readonly agentId: string },
+  ): Promise<void>
 }
 
 /** Reports the changes of a module to webhooks. */
@@ -26,7 +37,6 @@ export interface EventPublisher extends Pick<WebhookDirectory, 'find'> {
   wake(): void
 }
 
-/** The webhooks of an installation. */
 export interface WebhookService extends WebhookDirectory, EventPublisher {
   readonly storage: ConversationStorage
   readonly deliverer: Deliverer

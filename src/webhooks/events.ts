@@ -61,7 +61,7 @@ interface SubscriberDeps {
 const ID_LENGTH = 24
 const DELIVERY_PREFIX = 'whd_'
 
-/** The webhooks of all tenants at one time. */
+/** The enabled webhooks of all tenants at one time. */
 export class Subscribers {
   private readonly byTenant: ReadonlyMap<string, readonly Subscriber[]>
   private readonly deps: SubscriberDeps

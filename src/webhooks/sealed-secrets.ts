@@ -1,4 +1,7 @@
-/** Creates and encrypts the secrets that sign webhooks, and re-encrypts them after the installation's secret changes. */
+/**
+ * Creates and encrypts the secrets that sign webhooks, and re-encrypts them after the installation's secret
+ * changes.
+ */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import type { Random } from '../lib/ids.ts'

@@ -30,7 +30,7 @@ const MAX_WEBHOOKS = 20
 const ID_LENGTH = 24
 const OVERLAP_SECONDS = 86_400
 
-type WebhookDeps = Omit<Dependencies, 'agents' | 'webhooks'> &
+type WebhookDeps = Omit<Dependencies, 'agents' | 'webhooks' | 'conversations'> &
   Partial<Pick<Dependencies, 'agents' | 'webhooks'>>
 
 export interface WebhookWithSecret {
@@ -148,17 +148,20 @@ export async function rotateSecret(
   return { row, secret }
 }
 
-/** Sends a test event once, and returns its result. @throws ServiceError `not_found`, `insufficient_permissions` */
+/**
+ * Sends a test event once, and returns its result. @throws ServiceError `not_found`,
+ * `insufficient_permissions`
+ */
 export async function testWebhook(
   deps: Pick<Dependencies, 'config' | 'db'> & Pick<Dependencies['webhooks'], 'deliverer'>,
   tenantId: string | undefined,
   id: string,
-): Promise<DeliveryRow> {
+) {
   assertAllowed(deps)
   return deps.deliverer.test(await getWebhook(deps, tenantId, id))
 }
 
-/** Lists the deliveries of the last seven days and those that are not delivered, newest first. @throws ServiceError */
+/** Lists the stored deliveries of a webhook, newest first. @throws ServiceError */
 export async function listDeliveries(
   deps: Dependencies,
   tenantId: string,
@@ -199,6 +202,21 @@ export async function retryDelivery(
   deps.webhooks.deliverer.expect()
   deps.webhooks.deliverer.wake()
   return row
+}
+
+/** Records that an actor reads the conversations whose text is in the deliveries. */
+export async function recordReads(
+  deps: Pick<Dependencies, 'db' | 'random' | 'nextPosition' | 'conversations'>,
+  actor: Actor,
+  tenantId: string,
+  deliveries: readonly Pick<DeliveryRow, 'conversation_id' | 'body'>[],
+): Promise<void> {
+  for (const { conversation_id: conversationId, body } of deliveries) {
+    const { data } = JSON.parse(body) as { data: { text?: string; agent_id?: string | null } }
+    if (conversationId === null || data.text === undefined) continue
+    const reading = { tenantId, conversationId, agentId: data.agent_id ?? '' }
+    await deps.conversations.reads.record(deps, actor, reading)
+  }
 }
 
 /** Moves the webhooks of one parent key to another, in the caller's transaction. */

@@ -3,8 +3,8 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser } from '../support/browser.ts'
-import { openConsole, saveScreenshot } from '../support/console-ui.ts'
+import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { openConsole } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })

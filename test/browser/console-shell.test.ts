@@ -3,9 +3,9 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser } from '../support/browser.ts'
+import { launchBrowser, saveScreenshot } from '../support/browser.ts'
 import { behindProxy } from '../support/console.ts'
-import { makeSignInUrl, openConsole, openWindow, saveScreenshot } from '../support/console-ui.ts'
+import { makeSignInUrl, openConsole, openWindow } from '../support/console-ui.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -18,7 +18,9 @@ afterAll(() => browser?.close())
 
 const pages = [
   ['Agents', '/agents'],
+  ['Visitors', '/visitors'],
   ['Keys', '/keys'],
+  ['Webhooks', '/webhooks'],
   ['Usage', '/usage'],
   ['Uploads', '/uploads'],
   ['Files', '/files'],

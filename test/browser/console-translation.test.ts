@@ -3,9 +3,11 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { en } from '../../client/strings/en/index.ts'
 import { startApp, type TestApp } from '../support/app.ts'
-import { launchBrowser } from '../support/browser.ts'
-import { makeSignInUrl, openWindow, saveScreenshot } from '../support/console-ui.ts'
+import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { makeSignInUrl, openWindow } from '../support/console-ui.ts'
 import { sendChat } from '../support/usage.ts'
+import { beginSession, sayAndWait } from '../support/visitors.ts'
+import { createWebhook } from '../support/webhook-receiver.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
@@ -51,7 +53,7 @@ function readTexts(page: Page): Promise<string[]> {
   })
 }
 
-const pagesOf = (agentId: string, conversationId: string) => [
+const pagesOf = ({ agentId, visitorId, webhookId, conversationId }: Prepared) => [
   '/agents',
   '/agents/new',
   '/agents/new?template=analyst&view=form',
@@ -62,6 +64,11 @@ const pagesOf = (agentId: string, conversationId: string) => [
   `/agents/${agentId}/history`,
   '/conversations',
   `/conversations/${conversationId}`,
+  '/visitors',
+  `/visitors/${visitorId}`,
+  '/webhooks',
+  '/webhooks?add=true',
+  `/webhooks/${webhookId}`,
   '/keys',
   '/keys?tab=agent',
   '/usage',
@@ -82,14 +89,26 @@ const pagesOf = (agentId: string, conversationId: string) => [
   '/get-started',
 ]
 
-async function prepare(): Promise<{ app: TestApp; agentId: string; conversationId: string }> {
+interface Prepared {
+  readonly app: TestApp
+  readonly agentId: string
+  readonly visitorId: string
+  readonly conversationId: string
+  readonly webhookId: string
+}
+
+async function prepare(): Promise<Prepared> {
   const app = await startApp()
   const { agent_id: agentId, agent_key: key } = await app.createAgent(
-    'name: Zq\ninstructions: Zq.\npageTools:\n  restricted:\n    - zq\ntools:\n  - name: zq\n    description: Zq\nconversations:\n  keep: 30d\n',
+    'name: Zq\ninstructions: Zq.\npageTools:\n  restricted:\n    - zq\ntools:\n  - name: zq\n    description: Zq\nattachments: { types: [image] }\nconversations:\n  keep: 30d\n  handover: { timeout: 5m }\n',
   )
   await sendChat(app, 'zq', {}, key)
+  const visitor = await beginSession(app, key)
+  await sayAndWait(visitor, 'zq')
+  const webhook = await createWebhook(app, { url: 'https://example.org/zq', events: ['turn.failed'] })
   const { body } = await app.call('GET', '/v1/conversations')
-  return { app, agentId, conversationId: body.data[0].id }
+  const conversationId = body.data[0].id
+  return { app, agentId, visitorId: visitor.id, conversationId, webhookId: webhook.id }
 }
 
 test.each([
@@ -98,7 +117,8 @@ test.each([
 ] as const)(
   'in a browser in %s, no page contains an English text of the catalogue',
   async (locale, code, direction) => {
-    const { app, agentId, conversationId } = await prepare()
+    const prepared = await prepare()
+    const { app, agentId } = prepared
     const english = await listUntranslated(code)
     expect(english.size).toBeGreaterThan(500)
     const { page, complaints } = await openWindow(app, browser, { locale })
@@ -107,7 +127,7 @@ test.each([
     const found: string[] = []
     // The user who signs in with a link has this name, which is data.
     english.delete('Administrator')
-    for (const path of pagesOf(agentId, conversationId)) {
+    for (const path of pagesOf(prepared)) {
       await page.goto(`${app.url}/console${path}`)
       await page.locator('h1').waitFor()
       await page.waitForFunction(() => document.querySelector('.mantine-Skeleton-root') === null)

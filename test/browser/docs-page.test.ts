@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { designFiles } from '../../src/design/design.ts'
 import { docsPages } from '../../src/web/docs.ts'
-import { launchBrowser } from '../support/browser.ts'
+import { launchBrowser, saveScreenshot } from '../support/browser.ts'
 
 const document = {
   openapi: '3.1.0',
@@ -126,7 +126,7 @@ async function openReference(
 
 /** Saves a screenshot for manual review. */
 async function photograph(page: Page, name: string): Promise<void> {
-  await page.screenshot({ path: `screenshots/docs-${name}.png`, fullPage: true })
+  await saveScreenshot(page, `docs-${name}`)
 }
 
 /** Returns whether the page uses the dark theme, based on the color of its title. */

@@ -1,11 +1,13 @@
 /** Tests the /demo page and the widget examples. */
+
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
-import { openConsole, saveScreenshot } from '../support/console-ui.ts'
+import { saveScreenshot } from '../support/browser.ts'
+import { openConsole } from '../support/console-ui.ts'
 import { openWidgetHarness, type WidgetHarness } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.

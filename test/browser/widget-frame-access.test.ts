@@ -1,6 +1,9 @@
 /** Tests that the widget frame has no accessibility violations and supports right-to-left languages. */
+
 import { createRequire } from 'node:module'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { waitForTransitions } from '../support/axe.ts'
+import { saveScreenshot } from '../support/browser.ts'
 import {
   type FrameHarness,
   type OpenFrame,
@@ -100,6 +103,7 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
 
 /** Runs axe in the frame; returns the violated rules with the affected HTML. */
 async function violations(opened: OpenFrame): Promise<string[]> {
+  await waitForTransitions(opened.frame)
   // The frame's CSP blocks script elements but does not apply to `evaluate`.
   const source = (await import('node:fs')).readFileSync(axePath, 'utf8')
   await opened.frame.evaluate(source)
@@ -121,9 +125,7 @@ describe.each(['light', 'dark'] as const)('the widget frame in the %s theme', (t
       options: { primaryColor: '#ffe600', ...options.options, theme },
     })
     await act(opened)
-    await opened.page.screenshot({
-      path: `screenshots/frame-axe-${theme}-${name.replaceAll(/\W+/g, '-')}.png`,
-    })
+    await saveScreenshot(opened.page, `frame-axe-${theme}-${name.replaceAll(/\W+/g, '-')}`)
     expect(await violations(opened)).toEqual([])
     expect(opened.complaints).toEqual([])
     await opened.page.close()

@@ -74,7 +74,7 @@ describe('parley doctor', () => {
     expect(found).not.toHaveProperty('server')
   })
 
-  test('reports connection errors without the password', async () => {
+  test('reports a different secret, and reports connection errors without the password', async () => {
     const { env, folder, runDoctor } = await prepareCommands()
     await (await startServer({ folder, env })).stop()
     expect((await runDoctor({ PARLEY_SECRET: 'x'.repeat(32) })).secret).toContain(

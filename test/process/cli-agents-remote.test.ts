@@ -243,7 +243,7 @@ describe('agents apply --url fails with a clear error', () => {
   })
 })
 
-test('the server does not report PARLEY_KEY as an unknown setting', async () => {
+test('a command does not report PARLEY_KEY as an unknown setting', async () => {
   const folder = await makeFolder()
   const words = ['keys', 'create', '--name', 'first']
   expect(await runCommandInProcess(words, { folder, env: { PARLEY_KEY: 'svc_x' } })).toMatchObject({

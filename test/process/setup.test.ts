@@ -250,11 +250,11 @@ describe('the setup', () => {
   }
 })
 
-describe('the last line of a test run', () => {
+describe('the end of a test run', () => {
   /** Runs the test files in the same way as `npm test`. */
   async function runTests(
     files: Record<string, string>,
-  ): Promise<{ code: number | null; lastLine: string | undefined }> {
+  ): Promise<{ code: number | null; failures: string[]; lastLine: string | undefined }> {
     const config = `import { CountReporter } from ${JSON.stringify(join(repository, 'test/support/reporter.ts'))}
       export default { test: {
         globals: true,
@@ -268,12 +268,13 @@ describe('the last line of a test run', () => {
     })
     await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'))
     const { code, output } = await runNode(folder, ['node_modules/vitest/vitest.mjs', 'run'])
-    return { code, lastLine: output.trimEnd().split('\n').at(-1) }
+    const lines = output.trimEnd().split('\n')
+    return { code, failures: lines.filter((line) => line.startsWith('failed: ')), lastLine: lines.at(-1) }
   }
 
   test('counts tests that passed', async () => {
     const files = { 'a.test.js': `test('one', () => {}); test('two', () => {})` }
-    expect(await runTests(files)).toEqual({ code: 0, lastLine: '2 passed, 0 failed' })
+    expect(await runTests(files)).toEqual({ code: 0, failures: [], lastLine: '2 passed, 0 failed' })
   })
 
   test('counts skipped tests and failed tests, including tests that write to the console', async () => {
@@ -281,12 +282,20 @@ describe('the last line of a test run', () => {
       'a.test.js': `test('good', () => {}); test('bad', () => { throw new Error('bad') }); test.skip('later', () => {})`,
       'b.test.js': `test('loud', () => { console.warn('careful') })`,
     }
-    expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 2 failed, 1 skipped' })
+    expect(await runTests(files)).toEqual({
+      code: 1,
+      failures: ['failed: a.test.js > bad: bad', expect.stringContaining('failed: b.test.js > loud: ')],
+      lastLine: '1 passed, 2 failed, 1 skipped',
+    })
   })
 
   test('counts a test file that cannot be loaded as a failure', async () => {
     const files = { 'a.test.js': `import './absent.js'`, 'b.test.js': `test('good', () => {})` }
-    expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 1 failed' })
+    expect(await runTests(files)).toEqual({
+      code: 1,
+      failures: [expect.stringContaining('failed: a.test.js > the file: ')],
+      lastLine: '1 passed, 1 failed',
+    })
   })
 
   test('counts a failed hook and an error outside a test as failures', async () => {
@@ -294,11 +303,15 @@ describe('the last line of a test run', () => {
       'a.test.js': `describe('x', () => { beforeAll(() => { throw new Error('hook') }); test('unreached', () => {}) })`,
       'b.test.js': `test('early', () => new Promise((resolve) => { setTimeout(() => { resolve(); throw new Error('late') }) }))`,
     }
-    expect(await runTests(files)).toEqual({ code: 1, lastLine: '1 passed, 2 failed, 1 skipped' })
+    expect(await runTests(files)).toEqual({
+      code: 1,
+      failures: ['failed: a.test.js > x: hook', 'failed: outside of tests: late'],
+      lastLine: '1 passed, 2 failed, 1 skipped',
+    })
   })
 
   test('reports a failure when there are no tests', async () => {
-    expect(await runTests({})).toEqual({ code: 1, lastLine: '0 passed, 1 failed' })
+    expect(await runTests({})).toEqual({ code: 1, failures: [], lastLine: '0 passed, 1 failed' })
   })
 })
 

@@ -7,6 +7,7 @@ const source = await readFile(createRequire(import.meta.url).resolve('axe-core/a
 
 /** Lists the violations on the page or in the frame, each with its rule, element and summary. */
 export async function listAxeFaults(page: Pick<Page, 'evaluate'>): Promise<string[]> {
+  await waitForTransitions(page)
   // The page's CSP blocks script elements but does not apply to `evaluate`.
   await page.evaluate(source)
   return page.evaluate(async () => {
@@ -15,6 +16,21 @@ export async function listAxeFaults(page: Pick<Page, 'evaluate'>): Promise<strin
     return violations.flatMap(({ id, nodes }) =>
       nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
     )
+  })
+}
+
+/** Waits until the transitions have ended, because during one, colors have intermediate values. */
+export async function waitForTransitions(page: Pick<Page, 'evaluate'>): Promise<void> {
+  await page.evaluate(async () => {
+    const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve))
+    // A growing answer starts new transitions all the time, so the number of rounds is limited.
+    for (let round = 0; round < 5; round++) {
+      // A component may start its transition in the second frame after a change.
+      for (let count = 0; count < 2; count++) await nextFrame()
+      const transitions = document.getAnimations().filter((one) => one instanceof CSSTransition)
+      if (transitions.length === 0) return
+      await Promise.allSettled(transitions.map((one) => one.finished))
+    }
   })
 }
 

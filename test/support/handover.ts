@@ -1,7 +1,38 @@
-/** Hands conversations over to people, as owners and visitors. */
+/** Changes the modes of conversations, sends people's messages, and reads the events of feeds. */
 import { randomUUID } from 'node:crypto'
+import { systemClock } from '../../src/lib/clock.ts'
 import type { Answer, TestApp } from './app.ts'
-import type { FeedEvent } from './visitors.ts'
+import type { ChatHarness } from './chat-harness.ts'
+import { storingAgent } from './stored-chats.ts'
+import { beginSession, type FeedEvent, sayAndWait } from './visitors.ts'
+
+/** Starts a service with an agent that has `handover`, and a session of a visitor. */
+export async function startVisit(harness: ChatHarness, handover: object = {}, clock = systemClock) {
+  const app = await harness.start({}, { clock })
+  const { agent_key: key, agent_id: agent } = await app.createAgent(storingAgent({ handover }))
+  return { app, key, agent, one: await beginSession(app, key) }
+}
+
+/** Like `startVisit`, with a visitor who has received an answer. */
+export async function startConversation(harness: ChatHarness, handover: object = {}) {
+  const visit = await startVisit(harness, handover)
+  const { sent } = await sayAndWait(visit.one, 'Hello.')
+  const id = sent.conversation.id
+  const write = (text: string, client_id = randomUUID()) =>
+    visit.one.visitor.send.mutate({ conversation: id, client_id, text })
+  return { ...visit, id, write }
+}
+
+interface SentMessage {
+  readonly role: string
+  readonly content: string
+}
+
+/** The messages of the last chat request that the provider has received. */
+export async function readMessages(harness: ChatHarness): Promise<readonly SentMessage[]> {
+  const bodies = (await harness.listChats()).map(({ body }) => body as { messages: SentMessage[] })
+  return bodies.at(-1)?.messages ?? []
+}
 
 /** Changes or answers a conversation with the parent key, or with other credentials. */
 export function change(
@@ -24,11 +55,11 @@ export function textsOf(events: readonly FeedEvent[]): (string | undefined)[] {
   return events.flatMap((event) => (event.event === 'conversation.item' ? [event.data.item.text] : []))
 }
 
-/** The modes of a feed. */
+/** The modes that a feed reports, in order. */
 export function modesOf(events: readonly FeedEvent[]): string[] {
   return events.flatMap((event) => (event.event === 'conversation.mode' ? [event.data.mode] : []))
 }
 
-/** Whether an event reports a mode. */
+/** Returns a function that tests whether an event reports the mode. */
 export const isMode = (mode: string) => (event: FeedEvent) =>
   event.event === 'conversation.mode' && event.data.mode === mode

@@ -1,4 +1,6 @@
-/** Prints the test results as the last line of a run: `N passed, N failed`. */
+/**
+ * Prints failed and flaky tests at the end of a run, and in the last line the counts: `N passed, N failed`.
+ */
 import type { Reporter, SerializedError, TestModule, TestRunEndReason } from 'vitest/node'
 
 /** The number of tests by result; `failed` includes errors outside tests. */
@@ -8,15 +10,18 @@ export interface TestCounts {
   readonly skipped: number
 }
 
-/** Prints the line when the process exits, because Vitest's own reporter prints before that. */
+/** Prints when the process exits, because Vitest's own reporter prints until then. */
 export class CountReporter implements Reporter {
   /** The counts if the run does not end; an unfinished run has failed. */
   #counts: TestCounts = { passed: 0, failed: 1, skipped: 0 }
+
+  #failed: readonly string[] = []
 
   #flaky: readonly string[] = []
 
   onInit(): void {
     process.once('exit', () => {
+      for (const name of this.#failed) process.stdout.write(`failed: ${name}\n`)
       for (const name of this.#flaky) process.stdout.write(`passed only when repeated: ${name}\n`)
       process.stdout.write(renderCounts(this.#counts))
     })
@@ -28,11 +33,15 @@ export class CountReporter implements Reporter {
     reason: TestRunEndReason,
   ): void {
     this.#counts = countTests(modules, unhandledErrors.length, reason)
+    this.#failed = [
+      ...modules.flatMap((module) => listFailed(module)),
+      ...unhandledErrors.map((error) => `outside of tests: ${shorten(error.message)}`),
+    ]
     this.#flaky = modules.flatMap((module) => listFlaky(module))
   }
 }
 
-/** Counts tests by result, and counts files that cannot be loaded, failed hooks and unhandled errors as failed. */
+/** Counts tests by result. Files that cannot be loaded, failed hooks and unhandled errors count as failed. */
 export function countTests(
   modules: readonly TestModule[],
   unhandledErrorCount: number,
@@ -51,11 +60,34 @@ export function countTests(
   }
 }
 
-/** Lists the tests that passed only after a retry. */
+/** Lists the files, groups and tests that failed, each with the beginning of its first error. */
+function listFailed(module: TestModule): string[] {
+  const suites = [module, ...module.children.allSuites()].map((suite) => ({
+    name: suite.type === 'module' ? 'the file' : suite.fullName,
+    errors: suite.errors(),
+  }))
+  const tests = [...module.children.allTests('failed')].map((test) => ({
+    name: test.fullName,
+    errors: test.result().errors ?? [],
+  }))
+  return [...suites, ...tests]
+    .filter(({ errors }) => errors.length > 0)
+    .map(({ name, errors }) => `${module.relativeModuleId} > ${name}: ${shorten(errors[0]?.message)}`)
+}
+
+/** Puts a message on one line and cuts it after 300 characters, which include the seed of a property test. */
+function shorten(message = ''): string {
+  return message.replace(/\s+/g, ' ').slice(0, 300)
+}
+
+/** Lists the tests that passed only after a retry, each with the beginning of its first error. */
 function listFlaky(module: TestModule): string[] {
   return [...module.children.allTests()]
     .filter((test) => test.diagnostic()?.flaky === true)
-    .map((test) => `${module.relativeModuleId} > ${test.fullName}`)
+    .map(
+      (test) =>
+        `${module.relativeModuleId} > ${test.fullName}: ${shorten(test.result().errors?.[0]?.message)}`,
+    )
 }
 
 /** Renders the counts, such as `12 passed, 0 failed, 3 skipped`; the last part is omitted if it is 0. */

@@ -1,8 +1,10 @@
 /** Opens artifacts' status pages and changes the artifacts' states. */
+
 import type { Updateable } from 'kysely'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { ArtifactTable } from '../../src/db/tables.ts'
 import type { TestApp } from './app.ts'
+import { saveScreenshot } from './browser.ts'
 
 /** A reserved artifact and its tokens. */
 export interface Reserved {
@@ -17,7 +19,6 @@ export async function reserveArtifact(app: TestApp, body: object = {}): Promise<
   return answer.body
 }
 
-/** Returns the status page's path and query. */
 export function statusPagePath({ artifact_id, view_token }: Reserved): string {
   return `/artifacts/${artifact_id}/watch?token=${view_token}`
 }
@@ -49,13 +50,12 @@ export function setConverted(
   return setArtifact(app, id, { conversion_result: 'converted', conversion_reason: null, ...types, ...more })
 }
 
-/** A page and its console messages, errors and forbidden requests. */
 export interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
 }
 
-/** Opens a page; `complaints` collects errors and requests to other origins. */
+/** Opens a page; `complaints` collects console messages, errors, referrers and requests to other origins. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -79,10 +79,10 @@ export async function saveScreenshots(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? { width: 900, height: 700 }
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
-    await page.screenshot({ path: `screenshots/watch-${name}-${colorScheme}.png` })
+    await saveScreenshot(page, `watch-${name}-${colorScheme}`)
   }
   await page.setViewportSize({ width: 390, height: 700 })
-  await page.screenshot({ path: `screenshots/watch-${name}-phone.png` })
+  await saveScreenshot(page, `watch-${name}-phone`)
   await page.setViewportSize(viewport)
   await page.emulateMedia({ colorScheme: 'light' })
 }

@@ -1,4 +1,4 @@
-/** Tests the settings of a SQLite connection, and how constraint violations are recognized. */
+/** Tests SQLite connections, the supported SQLite versions, and how constraint violations are recognized. */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -22,7 +22,7 @@ test('the permission check accepts a new data directory and memory mode', async 
 })
 
 test.each([0o770, 0o707, 0o777])(
-  'the permission check reports a directory that other users can access (case %#)',
+  'the permission check reports a directory that other users can write to (case %#)',
   async (mode) => {
     const dataDir = await createDataDirectory()
     await chmod(dataDir, mode)

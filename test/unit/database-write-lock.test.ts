@@ -44,7 +44,7 @@ test('a write that waits too long fails with 503, and the connection remains usa
 })
 
 test.each(['SQLITE_BUSY_RECOVERY', 'SQLITE_BUSY_SNAPSHOT', 'SQLITE_LOCKED_SHAREDCACHE'])(
-  'a request that fails with the SQLite error %s returns 503',
+  'the SQLite error %s is converted to a service error with status 503',
   (code) => {
     expect(toServiceError(Object.assign(new Error('locked'), { code })).status).toBe(503)
   },

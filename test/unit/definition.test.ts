@@ -94,7 +94,7 @@ describe('reading a definition', () => {
     ['an empty list of page tools', 'pageTools: { restricted: [] }', { pageTools: { restricted: [] } }],
     ['the maximum temperature', 'temperature: 2', { temperature: 2 }],
     ['the word no as text', 'model: no', { model: 'no' }],
-    ['a name of 200 code points', `model: ${'🙂'.repeat(200)}`, { model: '🙂'.repeat(200) }],
+    ['a model name of 200 code points', `model: ${'🙂'.repeat(200)}`, { model: '🙂'.repeat(200) }],
     ['128 tools', `tools: [${toolNames(128)}]`, { tools: toolNames(128).split(',') }],
   ])('accepts %s', (_, addition, expected) => {
     expect(parseDefinition(minimalDefinition + addition, 'yaml')).toMatchObject(expected)

@@ -44,7 +44,7 @@ describe('a rate-limit window', () => {
   })
 })
 
-test('a request that exceeds one of its quotas is not charged to any quota', () => {
+test('a request whose cost exceeds one of its quotas is not charged to any quota', () => {
   const clock = createFakeClock()
   const limiter = createMemoryRateLimiter(clock)
   const both: [Quota, Quota] = [

@@ -93,6 +93,7 @@ function receive(
   if (type === 'close') widget.close()
   else if (type === 'expand') widget.expand(!widget.isExpanded)
   else if (type === 'message') widget.notify(type, detail as ChatMessageEvent)
+  else if (type === 'mode') widget.notify(type, { mode: message.mode })
   else if (type === 'error') reportFailure(widget, message)
   else if (type === 'insert') {
     widget.notify(type, detail as Insertion)

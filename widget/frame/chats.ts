@@ -17,7 +17,14 @@ export interface Chats {
     readonly messages: MessageActions
     readonly stored: Pick<
       ServerConversation,
-      'continueAnswer' | 'readAttachment' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'
+      | 'continueAnswer'
+      | 'rate'
+      | 'requestPerson'
+      | 'readAttachment'
+      | 'listEarlier'
+      | 'showEarlier'
+      | 'remove'
+      | 'reopen'
     >
   }
   readonly configure: (options: FrameOptions, language: Language, pageOrigin: string) => void

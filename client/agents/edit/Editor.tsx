@@ -199,7 +199,10 @@ function stateOf({ isDirty, saved }: Draft): string {
     : t('embed.savedAs', { version: saved.version })
 }
 
-/** Window widths in pixels. Below `PHONE`, the editor shows one pane; from `LISTED`, also the list of sections; from `WIDE`, three panes. */
+/**
+ * Window widths in pixels. Below `PHONE`, the editor shows one pane. From `LISTED`, it shows the list of
+ * sections. From `WIDE`, it has space for three panes.
+ */
 const PHONE = 768
 const LISTED = 1_200
 const WIDE = 1_560

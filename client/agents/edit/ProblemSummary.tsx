@@ -63,7 +63,10 @@ function renderProblem(problem: Problem): string {
   return `${label === undefined ? path : t(label)}: ${words}`
 }
 
-/** Maximum number of animation frames to wait for a field to appear, for example after its tool has been opened. */
+/**
+ * Maximum number of animation frames to wait for a field to appear, for example after its tool has been
+ * opened.
+ */
 const MAX_FRAMES = 60
 
 /**

@@ -10,8 +10,8 @@ export type Problem = NonNullable<Outputs['agents']['check']['problem']>
 const MAX_CHECKS = 12
 
 /**
- * Checks the text, then repeatedly repairs the value that has the error and checks the result. Only the first problem
- * has a line and a column. Returns an empty list for a valid definition.
+ * Checks the text, then repeatedly repairs the value that has the error and checks the result. Only the first
+ * problem has a line and a column. Returns an empty list for a valid definition.
  */
 export async function listProblems(
   yaml: string,

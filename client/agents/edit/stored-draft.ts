@@ -27,8 +27,8 @@ const PAUSE_MS = 500
 const apiKey = /\b(?:svc_|agnt_key-|sk-)[0-9A-Za-z_-]{20,}/
 
 /**
- * Stores the draft while it has changes. `subject` is the agent's id, or identifies the new agent; undefined
- * stores nothing. Returns the draft of an earlier page if it differs from the saved version.
+ * Stores the draft while it has changes. `subject` is the agent's id or an id for the new agent; if it is
+ * undefined, nothing is stored. Returns the draft of an earlier page if it differs from the saved version.
  */
 export function useStoredDraft(subject: string | undefined, draft: Draft): DraftOffer | undefined {
   const { parent_key: parentKey } = useMe()
@@ -54,7 +54,8 @@ export function useStoredDraft(subject: string | undefined, draft: Draft): Draft
   }, [place, isDirty, text, version, store])
   useEffect(
     () => () => {
-      // Removes the draft, because the user has confirmed the loss of the changes. Keeps it if the session has ended.
+      // Removes the draft, because the user has confirmed the loss of the changes. Keeps it if the session
+      // has ended.
       if (place !== undefined && wasDirty.current && !hasSessionEnded()) remove(place)
     },
     [place],

@@ -1,4 +1,7 @@
-/** Shows one chat of a trial: the widget's frame, the choice of the model, and forms for the results of page tools. */
+/**
+ * Shows one chat of a trial: the widget's frame, the choice of the model, and forms for the results of page
+ * tools.
+ */
 
 import { ActionIcon, Button, Group, Select, Text, Textarea, useComputedColorScheme } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
@@ -156,7 +159,10 @@ type Description = Outputs['agents']['describeDraft']
 
 const PAUSE_MS = 300
 
-/** Returns the part of the definition that visitors may read; while the text has errors, that of the last valid text. */
+/**
+ * Returns the part of the definition that visitors may read. While the text has errors, returns that part of
+ * the last valid text.
+ */
 function useDescription(text: string, format: DefinitionFormat): Description | undefined {
   const [yaml] = useDebouncedValue(text, PAUSE_MS)
   const { data } = useQuery({
@@ -170,7 +176,9 @@ function useDescription(text: string, format: DefinitionFormat): Description | u
   return data
 }
 
-/** Connects the frame of a chat, and passes changes of the definition, the tools and the color scheme to it. */
+/**
+ * Connects the frame of a chat, and passes changes of the definition, the tools and the color scheme to it.
+ */
 function useSession({ trial, lane, subject, tools }: Omit<LaneProps, 'isOnly'>) {
   const frame = useRef<HTMLIFrameElement>(null)
   const session = useRef<LaneSession>(undefined)

@@ -30,7 +30,8 @@ export function PlaygroundPanel({ trialId, subject, obstacle, widen }: Playgroun
   const state = useTrial(trial)
   const [tests, changeTests] = useStoredTests(trialId)
   const parts = { trial, state, tests, changeTests }
-  // Waits for the models, which determine whether the notice appears, so that it does not move the chats down.
+  // Waits for the models, because the notice depends on them and would otherwise appear later and move the
+  // chats.
   const { isPending } = useQuery(modelsQuery)
   return (
     <section className="playground-panel" aria-label={t('editor.try')}>

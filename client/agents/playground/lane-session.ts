@@ -1,4 +1,4 @@
-/** Runs one chat of a trial: connects its frame, calls the model for it, and records the trace. */
+/** Runs one chat of a trial. Connects its frame, calls the model for it, and records the trace. */
 
 import type { TrialCommand, TrialEvent } from '../../../widget/frame/trial/messages.ts'
 import type { PageMessage } from '../../../widget/messages.ts'
@@ -54,7 +54,6 @@ export class LaneSession {
     this.page?.postMessage(message)
   }
 
-  /** Enters the result of a page tool. */
   answerTool(id: string, text: string): void {
     this.post({ type: 'tool-result', id, text, isError: false })
     this.endCall(id, text)
@@ -79,7 +78,7 @@ export class LaneSession {
       this.page = page.port1
       this.port = trial.port1
       page.port1.onmessage = ({ data }: MessageEvent<{ type: string }>) => {
-        // The console has no use for shared text, so the frame copies it.
+        // Makes the frame copy shared text to the clipboard, because the console does not use it.
         if (data.type === 'share') this.postPage({ type: 'share', isReceived: false })
       }
       trial.port1.onmessage = ({ data }: MessageEvent<TrialEvent>) => this.receive(data)

@@ -67,7 +67,6 @@ export function newTurn(id: string, question: string): TraceTurn {
   }
 }
 
-/** Adds a request to the server. */
 export function addRequest(turn: TraceTurn, request: unknown): TraceTurn {
   return { ...turn, status: 'running', raw: [...turn.raw, { request, steps: [] }] }
 }

@@ -1,4 +1,7 @@
-/** Keeps the trials of definitions while the console is open, so that they survive saving and creating an agent. */
+/**
+ * Keeps the trials of definitions while the console is open, so that they survive saving and creating an
+ * agent.
+ */
 import { useSyncExternalStore } from 'react'
 import type { Entry } from '../../../widget/frame/conversation.ts'
 import type { TraceTurn } from './trace.ts'
@@ -65,7 +68,6 @@ export class Trial {
     this.set({ tracedLane })
   }
 
-  /** Adds a chat without messages. */
   addLane(choice: Choice): void {
     this.set({ lanes: [...this.state.lanes, this.newLane(choice)] })
   }
@@ -82,7 +84,9 @@ export class Trial {
     return () => void (this.asks.get(id) === ask && this.asks.delete(id))
   }
 
-  /** Sends a message in all chats, or in all except one. Without a position, the message follows the last one. */
+  /**
+   * Sends a message in all chats, or in all except one. Without a position, the message follows the last one.
+   */
   ask(text: string, position?: number, except?: string): void {
     for (const { id, entries } of this.state.lanes) {
       const end = entries.filter(({ kind }) => kind === 'user').length

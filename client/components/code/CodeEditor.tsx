@@ -1,4 +1,6 @@
-/** Shows a code editor. Applies an external change to `value` as one minimal edit, so that undo includes it. */
+/**
+ * Shows a code editor. Applies an external change to `value` as one minimal edit, so that undo includes it.
+ */
 import {
   autocompletion,
   type CompletionSource,

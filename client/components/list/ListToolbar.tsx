@@ -1,4 +1,6 @@
-/** Shows the search field, the filters and the column choice above a list, or the actions for selected rows. */
+/**
+ * Shows the search field, the filters and the column choice above a list, or the actions for selected rows.
+ */
 import { ActionIcon, Button, Group, Menu, NativeSelect, Text } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { problemOf } from '../../failure.ts'
@@ -97,7 +99,10 @@ function ColumnMenu<T>({ columns, choice }: { columns: readonly Column<T>[]; cho
 export interface BulkAction<T> {
   readonly label: string
   readonly isDangerous?: boolean
-  /** Resolves when the rows have changed. Returns undefined to keep the selection, for example if it opens a dialog. */
+  /**
+   * Resolves when the rows have changed. Returns undefined to keep the selection, for example if it opens a
+   * dialog.
+   */
   readonly run: (rows: readonly T[]) => Promise<unknown> | undefined
 }
 

@@ -35,7 +35,10 @@ export function useColumnChoice<T>(table: Thing, columns: readonly Column<T>[]):
   }
 }
 
-/** The main column names the row, and columns without a visible header contain its actions, so these stay visible. */
+/**
+ * The main column names the row, and columns without a visible header contain its actions, so these stay
+ * visible.
+ */
 export function isHideable<T>({ isMain = false, isBare = false }: Column<T>): boolean {
   return !isMain && !isBare
 }

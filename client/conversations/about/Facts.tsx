@@ -74,13 +74,12 @@ function AgentLink({ id }: { readonly id: string | null }) {
   )
 }
 
-/** Lists the visitor's conversations. */
 function VisitorLink({ conversation: { parley } }: { readonly conversation: Conversation }) {
   const visitor = parley?.visitor
   if (visitor == null) return '–'
   const name = visitor.name ?? (visitor.kind === 'anonymous' ? t('conversations.anonymous') : visitor.subject)
   return (
-    <Anchor component={Link} to="/conversations" search={{ visitor: visitor.id } as never} size="sm">
+    <Anchor component={Link} to="/visitors/$visitorId" params={{ visitorId: visitor.id } as never} size="sm">
       <bdi>{name}</bdi>
     </Anchor>
   )

@@ -66,7 +66,7 @@ export function TranscriptView({ transcript, outgoing, selectedId, onSelect }: T
   )
 }
 
-/** How far from its end the area still counts as scrolled to the end, in pixels. */
+/** Distance from its end in pixels within which the area counts as scrolled to the end. */
 const NEAR_END = 80
 
 /**

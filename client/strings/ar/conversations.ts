@@ -11,6 +11,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteOneLoss: 'ستُحذف كل رسائلها واستدعاءات أدواتها. تتوقف الإجابة الجارية. لا يمكن التراجع عن ذلك.',
   deletedOne: 'تم حذف المحادثة',
   deletedMany: 'تم حذف المحادثات',
+  columnTitle: 'العنوان',
+  lastTurn: 'آخر دور',
   turns: 'الأدوار',
   failedTurns: 'الأدوار الفاشلة',
   lastActivity: 'آخر نشاط',

@@ -1,4 +1,4 @@
-/** Contains the Arabic names of what the console loads and lists. */
+/** Contains the Arabic names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 
@@ -34,4 +34,10 @@ export const things: AreaTranslation<typeof english> = {
   calls: 'الاستدعاءات',
   turn: 'الدور',
   notes: 'الملاحظات',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'عمليات التسليم',
+  visitor: 'الزائر',
+  visitors: 'الزوار',
+  receipt: 'الإيصال',
 }

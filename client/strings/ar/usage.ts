@@ -1,4 +1,4 @@
-/** Contains the Arabic strings for the usage page. */
+/** Contains the Arabic strings for the Usage page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { usage as english } from '../en/usage.ts'
 

@@ -12,6 +12,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Alle Nachrichten und Werkzeugaufrufe werden gelöscht. Eine laufende Antwort wird angehalten. Das kann nicht rückgängig gemacht werden.',
   deletedOne: 'Unterhaltung gelöscht',
   deletedMany: 'Unterhaltungen gelöscht',
+  columnTitle: 'Titel',
+  lastTurn: 'Letzter Durchgang',
   turns: 'Durchgänge',
   failedTurns: 'Fehlgeschlagene Durchgänge',
   lastActivity: 'Letzte Aktivität',

@@ -1,4 +1,4 @@
-/** Contains the German names of what the console loads and lists. */
+/** Contains the German names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 
@@ -34,4 +34,10 @@ export const things: AreaTranslation<typeof english> = {
   calls: 'Aufrufe',
   turn: 'Durchgang',
   notes: 'Notizen',
+  webhook: 'Webhook',
+  webhooks: 'Webhooks',
+  deliveries: 'Zustellungen',
+  visitor: 'Besucher',
+  visitors: 'Besucher',
+  receipt: 'Quittung',
 }

@@ -9,6 +9,8 @@ export const conversations = {
     'All its messages and tool calls will be deleted. A running answer stops. This cannot be undone.',
   deletedOne: 'Conversation deleted',
   deletedMany: 'Conversations deleted',
+  columnTitle: 'Title',
+  lastTurn: 'Last turn',
   turns: 'Turns',
   failedTurns: 'Failed turns',
   lastActivity: 'Last activity',

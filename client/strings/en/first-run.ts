@@ -23,9 +23,9 @@ export const firstRun = {
   embedShort: 'Embed',
   embedTheAgent: 'Embed the agent',
   askAdministrator:
-    'Only the built-in mock model answers, and it only repeats messages. Ask your administrator to connect a model.',
+    'Only the built-in mock model is available, and it just repeats messages. Ask your administrator to connect a model.',
   connectHelp:
-    'Only the built-in mock model answers, and it only repeats messages. Add OpenAI, Anthropic, Ollama or any server with the OpenAI API.',
+    'Only the built-in mock model is available, and it just repeats messages. Add OpenAI, Anthropic, Ollama or any server with the OpenAI API.',
   mockModel: 'Mock model',
   mockNotice: 'Answers come from the built-in mock model, which only repeats messages. {link}',
   askShort: 'Ask your administrator to connect a model.',

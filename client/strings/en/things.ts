@@ -1,4 +1,4 @@
-/** Contains the English names of what the console loads and lists. */
+/** Contains the English names of the things that the console loads and lists. */
 export const things = {
   agent: 'agent',
   agents: 'agents',
@@ -31,4 +31,10 @@ export const things = {
   calls: 'calls',
   turn: 'turn',
   notes: 'notes',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'deliveries',
+  visitor: 'visitor',
+  visitors: 'visitors',
+  receipt: 'receipt',
 } as const

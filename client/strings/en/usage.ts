@@ -1,4 +1,4 @@
-/** Contains the English strings for the usage page. */
+/** Contains the English strings for the Usage page. */
 export const usage = {
   about: 'Each call counts for the UTC day on which it started.',
   period: 'Period',

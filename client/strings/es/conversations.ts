@@ -12,6 +12,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Se eliminarán todos sus mensajes y llamadas a herramientas. La respuesta en curso se detiene. Esta acción no se puede deshacer.',
   deletedOne: 'Conversación eliminada',
   deletedMany: 'Conversaciones eliminadas',
+  columnTitle: 'Título',
+  lastTurn: 'Último turno',
   turns: 'Turnos',
   failedTurns: 'Turnos fallidos',
   lastActivity: 'Última actividad',

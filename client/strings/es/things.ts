@@ -1,4 +1,4 @@
-/** Contains the Spanish names of what the console loads and lists. */
+/** Contains the Spanish names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 
@@ -34,4 +34,10 @@ export const things: AreaTranslation<typeof english> = {
   calls: 'llamadas',
   turn: 'turno',
   notes: 'notas',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'entregas',
+  visitor: 'visitante',
+  visitors: 'visitantes',
+  receipt: 'recibo',
 }

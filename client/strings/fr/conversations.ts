@@ -12,6 +12,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Tous ses messages et appels d’outils seront supprimés. Une réponse en cours s’arrête. Cette action est irréversible.',
   deletedOne: 'Conversation supprimée',
   deletedMany: 'Conversations supprimées',
+  columnTitle: 'Titre',
+  lastTurn: 'Dernier tour',
   turns: 'Tours',
   failedTurns: 'Tours en échec',
   lastActivity: 'Dernière activité',

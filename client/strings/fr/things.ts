@@ -1,4 +1,4 @@
-/** Contains the French names of what the console loads and lists. */
+/** Contains the French names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 
@@ -34,4 +34,10 @@ export const things: AreaTranslation<typeof english> = {
   calls: 'appels',
   turn: 'tour',
   notes: 'notes internes',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'envois',
+  visitor: 'visiteur',
+  visitors: 'visiteurs',
+  receipt: 'reçu',
 }

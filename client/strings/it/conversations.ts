@@ -12,6 +12,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Tutti i messaggi e le chiamate agli strumenti saranno eliminati. Una risposta in corso viene interrotta. L’operazione non può essere annullata.',
   deletedOne: 'Conversazione eliminata',
   deletedMany: 'Conversazioni eliminate',
+  columnTitle: 'Titolo',
+  lastTurn: 'Ultimo turno',
   turns: 'Turni',
   failedTurns: 'Turni non riusciti',
   lastActivity: 'Ultima attività',

@@ -1,4 +1,4 @@
-/** Contains the Italian names of what the console loads and lists. */
+/** Contains the Italian names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 
@@ -34,4 +34,10 @@ export const things: AreaTranslation<typeof english> = {
   calls: 'chiamate',
   turn: 'turno',
   notes: 'note',
+  webhook: 'webhook',
+  webhooks: 'webhook',
+  deliveries: 'consegne',
+  visitor: 'visitatore',
+  visitors: 'visitatori',
+  receipt: 'ricevuta',
 }

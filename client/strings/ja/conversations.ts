@@ -12,6 +12,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'すべてのメッセージとツール呼び出しが削除されます。実行中の回答は停止します。この操作は元に戻せません。',
   deletedOne: '会話を削除しました',
   deletedMany: '会話を削除しました',
+  columnTitle: 'タイトル',
+  lastTurn: '最後のターン',
   turns: 'ターン',
   failedTurns: '失敗したターン',
   lastActivity: '最終アクティビティ',

@@ -1,4 +1,4 @@
-/** Contains the Japanese names of what the console loads and lists. */
+/** Contains the Japanese names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 
@@ -34,4 +34,10 @@ export const things: AreaTranslation<typeof english> = {
   calls: '呼び出し',
   turn: 'ターン',
   notes: 'メモ',
+  webhook: 'Webhook',
+  webhooks: 'Webhook',
+  deliveries: '配信',
+  visitor: '訪問者',
+  visitors: '訪問者',
+  receipt: '記録',
 }

@@ -12,6 +12,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Todas as mensagens e chamadas de ferramentas serão excluídas. Uma resposta em andamento para. Isso não pode ser desfeito.',
   deletedOne: 'Conversa excluída',
   deletedMany: 'Conversas excluídas',
+  columnTitle: 'Título',
+  lastTurn: 'Último turno',
   turns: 'Turnos',
   failedTurns: 'Turnos com falha',
   lastActivity: 'Última atividade',

@@ -1,4 +1,4 @@
-/** Contains the Portuguese strings for the usage page. */
+/** Contains the Portuguese strings for the Usage page. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { usage as english } from '../en/usage.ts'
 

@@ -11,6 +11,8 @@ export const conversations: AreaTranslation<typeof english> = {
   deleteOneLoss: '其所有消息和工具调用都将被删除。正在生成的回答会停止。此操作无法撤销。',
   deletedOne: '对话已删除',
   deletedMany: '对话已删除',
+  columnTitle: '标题',
+  lastTurn: '最近轮次',
   turns: '轮次',
   failedTurns: '失败的轮次',
   lastActivity: '最近活动',

@@ -1,4 +1,4 @@
-/** Contains the Chinese names of what the console loads and lists. */
+/** Contains the Chinese names of the things that the console loads and lists. */
 import type { AreaTranslation } from '../catalogue.ts'
 import type { things as english } from '../en/things.ts'
 
@@ -34,4 +34,10 @@ export const things: AreaTranslation<typeof english> = {
   calls: '调用',
   turn: '轮次',
   notes: '备注',
+  webhook: 'webhook',
+  webhooks: 'webhook',
+  deliveries: '投递',
+  visitor: '访客',
+  visitors: '访客',
+  receipt: '回执',
 }

@@ -11,7 +11,6 @@ import type { Dependencies } from '../dependencies.ts'
 import { findArtifact, isUpload, type UploadRow } from '../store.ts'
 import { type BinnedUpload, binnedArtifacts, insertIntoBin, listOverdue, removeFromBin } from './store.ts'
 
-/** Seconds after which an upload in the bin is deleted. */
 export const BIN_SECONDS = 30 * 86_400
 const PURGE_BATCH = 50
 
@@ -20,7 +19,7 @@ type BinDeps = Parameters<typeof removeUpload>[0]
 /**
  * Moves a finished upload to the bin. Clients then see it as deleted, but its bytes still count toward the
  * quota.
- * @throws ServiceError `not_found`; `conflict` if the upload is not finished.
+ * @throws ServiceError `not_found`; `conflict` if the upload is not ready.
  */
 export async function binArtifact(
   deps: BinDeps,
@@ -121,7 +120,7 @@ async function recordChange(
   await recordAudit(deps, actor, { action, target, tenantId, details: { kind, bytes } })
 }
 
-/** Deletes the uploads that were moved to the bin 30 days ago; returns their number. */
+/** Deletes the uploads that were moved to the bin at least 30 days ago; returns their number. */
 export async function purgeArtifactBin(deps: BinDeps): Promise<number> {
   let purged = 0
   for (;;) {

@@ -118,8 +118,8 @@ async function commitResult(deps: ConversionDeps, conversion: Conversion, result
 }
 
 /**
- * Marks the artifact as ready and serves the original. If the check failed, detects the media type from the
- * content.
+ * Marks the artifact as ready and serves the original. Uses the media type that the check found, or else
+ * detects it from the content.
  */
 async function serveOriginal(
   deps: ConversionDeps,

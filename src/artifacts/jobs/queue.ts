@@ -16,7 +16,7 @@ import {
   takeJob,
 } from './store.ts'
 
-/** A runner that does not renew its lease within this time loses the job, and its later writes fail. */
+/** After this time without a renewal, another runner can take the job. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 /** Polling interval; a poll finds jobs whose notification was lost, and retries after a failed query. */
@@ -25,8 +25,8 @@ const POLL_EVERY_MS = 5_000
 export type StopReason = 'closing' | 'removed' | 'lost'
 
 /**
- * Runs a job, then deletes its row or returns it to the queue. If the promise rejects, the queue retries the
- * job, unless the signal aborted with a `StopReason`.
+ * Runs a job, then deletes its row or returns it to the queue. A rejection counts as a failure, and the queue
+ * retries the job, unless the signal has aborted.
  */
 export type Work = (job: JobRow, signal: AbortSignal) => Promise<void>
 
@@ -168,7 +168,7 @@ const LONGEST_SECONDS = 600
 
 /**
  * Returns the retry delay in whole seconds. It doubles with each failure, up to 10 minutes, minus random
- * jitter.
+ * jitter of at most half.
  */
 export function backOffSeconds(failures: number, random: Random): number {
   const whole = Math.min(FIRST_SECONDS * 2 ** (failures - 1), LONGEST_SECONDS)

@@ -83,7 +83,8 @@ function showGone() {
 }
 
 /**
- * @typedef {{ state: string, bytesReceived?: number, size?: number, progress?: number, acknowledged?: boolean }} Status
+ * @typedef {{ state: string, bytesReceived?: number, size?: number, progress?: number, acknowledged?:
+ *   boolean }} Status
  * @param {Status} status
  */
 async function show(status) {

@@ -66,7 +66,7 @@ export async function createUpload(
   }
 }
 
-/** Finds the upload that an identical request created: same access, length and metadata. */
+/** Finds the upload of an earlier request with the same length and metadata, if the caller may access it. */
 async function findSameUpload(
   { db, clock }: UploadDeps,
   caller: ArtifactCaller,

@@ -21,7 +21,7 @@ type Part = { readonly type: string; readonly [field: string]: unknown }
 
 /**
  * In the messages after the last answer, rejects attachments that break the rules. In earlier messages,
- * replaces them, because the rules or the model can change during a conversation.
+ * replaces such attachments with a note, because the rules or the model can change during a conversation.
  * @throws ServiceError `invalid_value` or `too_large`, with the field
  */
 export function checkMessages(messages: readonly ChatMessage[], given: AttachmentRules): ChatMessage[] {
@@ -83,7 +83,9 @@ function findFault(part: Part, { rules, model, modelTakes }: AttachmentRules): F
 
 function findWrongContent(part: Part, type: AttachmentType): string | undefined {
   if (type === 'text')
-    return isText(String(part.text)) ? undefined : 'must be text without control characters'
+    return isText(String(part.text))
+      ? undefined
+      : 'must be text whose only control characters are tabs and line breaks'
   const data = parseDataUrl(dataOf(part) ?? '')
   if (type === 'image')
     return data !== undefined && isImage(data)

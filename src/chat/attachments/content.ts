@@ -1,6 +1,5 @@
 /** Recognizes the type of an attachment by its content. */
 
-/** The parts of a base64 data URL. */
 export interface DataUrl {
   readonly mediaType: string
   readonly base64: string
@@ -41,7 +40,10 @@ export function isPdf({ mediaType, base64 }: DataUrl): boolean {
   return mediaType === 'application/pdf' && headOf(base64).startsWith('%PDF-')
 }
 
-/** Returns false if the text contains an ASCII control character other than tab, line feed, form feed and carriage return. */
+/**
+ * Returns false if the text contains an ASCII control character other than tab, line feed, form feed and
+ * carriage return.
+ */
 export function isText(text: string): boolean {
   return !/[^\P{Cc}\t\n\f\r\u0080-\u009F]/u.test(text)
 }

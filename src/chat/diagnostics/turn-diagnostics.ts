@@ -9,7 +9,7 @@ import { BackendFailure, type ModelRoute } from '../../providers/provider.ts'
 import { pageToolPrefix } from '../../tools/tools.ts'
 import type { CalledTool, OnToolCall } from '../tool-loop.ts'
 
-/** Number of entries in each list; a turn has at most a few attempts, and at most 8 rounds of tools. */
+/** Maximum number of entries in each list. */
 const MAX_ENTRIES = 64
 
 interface Attempt {
@@ -20,7 +20,7 @@ interface Attempt {
   /** `ok`, an error code, or `stopped`. */
   outcome: string
   /**
-   * Why the provider failed: `status_5xx`, `timeout`, `unreachable` or `protocol`; null if it did not fail.
+   * Kind of the provider's failure, such as `status_5xx`, `status_429` or `timeout`; null if it did not fail.
    */
   cause: string | null
   http_status: number | null
@@ -103,7 +103,6 @@ export class TurnDiagnostics {
     Object.assign(last, describe(thrown, toInterruption(thrown)), { ended_ms: this.nowMs() })
   }
 
-  /** Records the end of a successful answer. */
   answered(): void {
     const last = this.attempts.at(-1)
     if (last !== undefined) last.ended_ms = this.nowMs()
@@ -156,7 +155,7 @@ function nameOf({ backend, model }: ModelRoute): { provider: string; model: stri
   return { provider: backend.name, model }
 }
 
-/** Compares a request with the one that the model receives. */
+/** Lists the tools that were removed from a request, and its token limits that were lowered. */
 export function listPolicyEffects(sent: ChatRequest, received: ChatRequest): PolicyEffect[] {
   const kept = new Set(received.tools?.map((tool) => tool.function?.name))
   const withheld = (sent.tools ?? []).flatMap(({ function: given }) =>

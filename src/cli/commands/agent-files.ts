@@ -34,7 +34,9 @@ function fileNameOf({ row }: Agent): string {
   return `${slug === '' ? '' : `${slug}.`}${row.id}${row.format === 'yaml' ? '.yaml' : '.md'}`
 }
 
-/** Reads one definition file, or all files of a folder in name order. Reports every invalid file in one error. */
+/**
+ * Reads one definition file, or all files of a folder in name order. Reports every invalid file in one error.
+ */
 export async function readDefinitionFiles(path: string): Promise<DefinitionFile[]> {
   const read = await Promise.all((await listPaths(path)).map(readDefinitionFile))
   const faults = read.filter((outcome) => typeof outcome === 'string')

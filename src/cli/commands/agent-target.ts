@@ -1,4 +1,7 @@
-/** Defines where `agents apply` reads and writes agents, and implements it for the database of this installation. */
+/**
+ * Defines where `agents apply` reads and writes agents, and implements it for the database of this
+ * installation.
+ */
 import {
   createAgent,
   type DefinitionText,

@@ -1,4 +1,4 @@
-/** Compares definition files with the agents of a parent key, and prints the changes. */
+/** Compares definition files with the agents of a parent key, and renders the changes as text. */
 import { diffArrays } from 'diff'
 import { StartupError } from '../../lib/errors.ts'
 import { toVisible } from '../output.ts'
@@ -22,7 +22,9 @@ export interface Plan {
   readonly untouched: readonly AgentSummary[]
 }
 
-/** Matches each file to an agent: by the id in the file name, otherwise by the agent's name if it is unique. */
+/**
+ * Matches each file to an agent by the id in the file name, otherwise by the agent's name if it is unique.
+ */
 export async function planChanges(
   files: readonly DefinitionFile[],
   target: Pick<AgentTarget, 'list' | 'read'>,

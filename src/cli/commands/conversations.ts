@@ -1,4 +1,7 @@
-/** The `conversations` commands list, show, export and delete the stored conversations of all tenants. */
+/**
+ * The `conversations` commands list, show, export, delete and maintain the stored conversations of all
+ * tenants.
+ */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { listRetention } from '../../agents/agents.ts'
@@ -177,7 +180,7 @@ export function prune(isJson: boolean): Promise<void> {
   })
 }
 
-/** Writes the search index again, for conversations that an earlier version has stored. */
+/** Rebuilds the search index, for example for conversations that an earlier version stored. */
 export function reindex(isJson: boolean): Promise<void> {
   return withStorage(async ({ storage }) => {
     const database = await storage.find()

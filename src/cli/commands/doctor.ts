@@ -1,4 +1,4 @@
-/** The `doctor` command checks everything that a server needs and prints how to fix problems. */
+/** The `doctor` command checks what a server needs and prints how to fix problems. */
 import type { Config } from '../../config/config.ts'
 import { ConfigError, loadConfig, type ParsedConfig } from '../../config/parse.ts'
 import { StartupError } from '../../lib/errors.ts'

@@ -1,4 +1,7 @@
-/** The `store` commands copy a data directory to PostgreSQL and S3, adopt stored files, and count or delete orphans. */
+/**
+ * The `store` commands copy a data directory to PostgreSQL and S3, adopt stored files, and count or delete
+ * orphans.
+ */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listArtifactPlaces, namedBlobs } from '../../artifacts/maintenance.ts'
@@ -106,7 +109,9 @@ function createProgress(): OnCopied {
   }
 }
 
-/** Renames the copied originals, so that no server can use them and later delete newer files as orphans. */
+/**
+ * Renames the copied originals, so that no server uses them by mistake and deletes newer files as orphans.
+ */
 async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
   const suffix = `.copied-${unixSeconds(systemClock)}`
   const setAside: string[] = []

@@ -1,5 +1,5 @@
 /**
- * Implements the data directory checks of `parley doctor`. They create no data and change none; `checkLock`
+ * Implements the data directory checks of `parley doctor`. They do not create or change data, but `checkLock`
  * briefly acquires the lock.
  */
 import { access, constants, stat, statfs } from 'node:fs/promises'

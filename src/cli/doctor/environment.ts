@@ -239,7 +239,9 @@ export async function checkHostModule({ hooks }: Pick<Config, 'hooks'>): Promise
   })
 }
 
-/** Checks each MCP server. A failure is only a warning, because the service works without the server's tools. */
+/**
+ * Checks each MCP server. A failure is only a warning, because the service works without the server's tools.
+ */
 export function checkMcpServers({ mcp }: Pick<Config, 'mcp'>): Promise<Diagnostic[]> {
   return Promise.all(mcp.map(checkMcpServer))
 }

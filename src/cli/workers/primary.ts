@@ -1,4 +1,6 @@
-/** Runs the primary process of `serve --workers`: starts the workers, replaces those that die, and stops them. */
+/**
+ * Runs the primary process of `serve --workers`: starts the workers, replaces those that die, and stops them.
+ */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -10,13 +12,18 @@ import { print } from '../output.ts'
 import { printStopping, setStopHandler } from '../signals.ts'
 import { type FromWorker, MetricsCollector, send, type WorkerReport } from './messages.ts'
 
-/** Delay before a dead worker is replaced; doubles for each worker that dies soon after its start. */
+/**
+ * Delay in milliseconds before a dead worker is replaced; doubles for each worker that dies soon after its
+ * start.
+ */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
 /** A worker that ran this long did not fail at startup, so the delay is reset. */
 const STABLE_AFTER_MS = 60_000
 
-/** Starts the workers on one port. Resolves when all of them listen; if one fails to start, stops them all. */
+/**
+ * Starts the workers on one port. Resolves when all of them listen; if one fails to start, stops them all.
+ */
 export async function serveWithWorkers(config: Config, count: number): Promise<void> {
   const pool = new WorkerPool(createLog(config))
   setStopHandler((signal) => pool.stop(signal))

@@ -6,7 +6,7 @@ export const MAX_NOTES = 200
 
 export type NoteRow = Selectable<ConversationNoteTable>
 
-/** Maps conversations to their sorted tags. */
+/** Returns each conversation's tags in sorted order; omits conversations without tags. */
 export async function listTags(db: ConversationDb, ids: readonly string[]): Promise<Map<string, string[]>> {
   const tags = new Map<string, string[]>()
   if (ids.length === 0) return tags
@@ -36,7 +36,7 @@ export async function replaceTags(
   return true
 }
 
-/** Locks a conversation, so that changes to it run one after another. Returns false if it does not exist. */
+/** Increments the revision, which also locks the row. Returns false if the conversation does not exist. */
 async function lockConversation(trx: ConversationDb, id: string): Promise<boolean> {
   const { numUpdatedRows } = await trx
     .updateTable('conversations')
@@ -46,7 +46,7 @@ async function lockConversation(trx: ConversationDb, id: string): Promise<boolea
   return numUpdatedRows > 0n
 }
 
-/** Returns why the note cannot be stored; undefined if it is stored. */
+/** Stores a note. Returns undefined, or the reason why it was not stored. */
 export async function insertNote(
   trx: ConversationDb,
   note: Insertable<ConversationNoteTable>,
@@ -62,7 +62,6 @@ export async function insertNote(
   return undefined
 }
 
-/** Lists the notes of a conversation, oldest first. */
 export function listNoteRows(db: ConversationDb, conversationId: string): Promise<NoteRow[]> {
   return db
     .selectFrom('conversation_notes')

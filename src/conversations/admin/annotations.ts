@@ -1,4 +1,4 @@
-/** Changes the tags and notes of conversations on behalf of their owner. */
+/** Implements the owner's operations on the tags and notes of conversations. */
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { newId } from '../../lib/ids.ts'
@@ -33,7 +33,7 @@ export async function setTags(
   return getConversation(deps, tenantId, id)
 }
 
-/** @throws ServiceError `not_found`, or `notes_full` after 200 notes */
+/** @throws ServiceError `not_found`, or `notes_full` if the conversation has 200 notes */
 export async function addNote(
   deps: OperationsDependencies,
   tenantId: string,
@@ -61,7 +61,7 @@ export async function addNote(
   return renderNote(note)
 }
 
-/** Lists the notes of a conversation, oldest first. @throws ServiceError `not_found` */
+/** @throws ServiceError `not_found` */
 export async function listNotes(deps: OperationsDependencies, tenantId: string, id: string) {
   const { db } = await findOwn(deps, tenantId, id)
   const rows = await listNoteRows(db.read, id)

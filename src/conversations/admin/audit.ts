@@ -40,7 +40,7 @@ export class ReadAudit {
     this.clock = clock
   }
 
-  /** Resolves when the audit log contains the read, from this call or an earlier one. */
+  /** Resolves when the audit log contains a read by this actor from the last hour. */
   async record(deps: AuditDeps, actor: Actor, reading: Reading): Promise<void> {
     const key = JSON.stringify([actor.kind, actor.name, reading.conversationId])
     const nowSeconds = unixSeconds(this.clock)

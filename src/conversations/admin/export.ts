@@ -1,4 +1,4 @@
-/** Exports stored turns with their items and diagnostics, a few rows at a time. */
+/** Exports stored conversations with their turns, items and diagnostics, a few rows at a time. */
 import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
 import { listItemsOfTurns } from '../item-store.ts'
@@ -19,7 +19,7 @@ const ITEMS_AT_ONCE = 10
 
 export type ExportedTurn = TurnObject & {
   readonly diagnostics: object
-  /** The request without its input. */
+  /** The request without its input and its `previous_response_id`. */
   readonly request: object
   readonly items: readonly ListedItem[]
 }
@@ -28,7 +28,7 @@ type ExportedConversation = ConversationObject & { readonly notes: readonly Note
 
 export type ExportLine =
   | (ExportedTurn & { readonly conversation: ExportedConversation })
-  /** Items that a client added outside of a turn. */
+  /** Items that do not belong to a turn, such as those that a client or a person added. */
   | {
       readonly object: 'conversation.items'
       readonly conversation: ExportedConversation
@@ -43,8 +43,9 @@ export interface ExportSource {
 }
 
 /**
- * Yields at most `limit` turns, ordered by tenant and conversation, then an `export.end` line. Rows that change
- * during the export appear as they were before or after the change.
+ * Yields the turns of conversations, by tenant and creation time of the conversation, and items without a
+ * turn. Stops after `limit` turns, and ends with an `export.end` line. Rows that change during the export
+ * appear as they were before or after the change.
  */
 export async function* exportTurns(
   { database, data }: ExportSource,
@@ -114,7 +115,7 @@ async function* exportConversation(
   }
 }
 
-/** Returns the last turns of a conversation, oldest first, and whether there are more. */
+/** Returns the last turns of a conversation, oldest first, and whether it has earlier turns. */
 export async function readLastTurns(
   source: ExportSource,
   conversationId: string,
@@ -127,7 +128,7 @@ export async function readLastTurns(
   return { turns, hasMore: rows.length > limit }
 }
 
-/** Omits response ids, because they give an agent key access to the response. */
+/** Omits `previous_response_id`, because a response id gives an agent key access to the response. */
 async function renderExportedTurn({ database, data }: ExportSource, row: TurnRow): Promise<ExportedTurn> {
   const { previous_response_id: _id, ...request } = JSON.parse(row.request)
   const items = await data.restore(await listItemsOfTurns(database.read, [row.id]))

@@ -1,11 +1,10 @@
-/** Selects conversations by their properties, turns, ratings, tags and words. */
+/** Converts filters on conversations, turns, ratings and tags to SQL conditions. */
 import { type Expression, type ExpressionBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import type { ConversationTables, RatingTable } from '../../db/open.ts'
 import { ratingReasons } from '../ratings/schema.ts'
 import type { SearchTerm } from '../search/query.ts'
 import type { ConversationRow, TurnRow } from '../store.ts'
 
-/** Why a turn is incomplete. */
 export const turnReasons = ['max_output_tokens', 'content_filter', 'interrupted'] as const
 export const turnStatuses = [
   'queued',
@@ -16,15 +15,18 @@ export const turnStatuses = [
   'cancelled',
 ] as const satisfies TurnRow['status'][]
 
-/** A conversation must match all filters. One turn must match all filters of turns and ratings. */
+/**
+ * A conversation must match all filters. Filters on turns and ratings, except for `unanswered`, must match
+ * the same turn.
+ */
 export interface ConversationFilter {
   /** Undefined for all tenants. */
   readonly tenantId?: string | undefined
   readonly id?: string | undefined
   readonly agentId?: string | undefined
-  /** Unix seconds at which a conversation was created, inclusive. */
+  /** Earliest creation time (Unix seconds), inclusive. */
   readonly from?: number | undefined
-  /** Unix seconds, exclusive. */
+  /** Latest creation time (Unix seconds), exclusive. */
   readonly to?: number | undefined
   readonly channel?: ConversationRow['channel'] | undefined
   readonly mode?: ConversationRow['mode'] | undefined
@@ -110,7 +112,10 @@ function isUnanswered(eb: Builder): Expression<SqlBool> {
   )
 }
 
-/** Returns the condition that one turn matches all filters of turns; undefined without such filters. */
+/**
+ * Returns the condition that one turn matches all filters on turns and ratings; undefined without such
+ * filters.
+ */
 function hasTurn(eb: Builder, filter: ConversationFilter): Expression<SqlBool> | undefined {
   const { status, reason, error, tool, model, version } = filter
   const turns = eb

@@ -1,4 +1,4 @@
-/** Reports the number, size and problems of the stored conversations to operators. */
+/** Counts the stored conversations for operators, and finds problems with them. */
 import type { ConversationDb } from '../../db/open.ts'
 import type { FindAgentRetention } from '../retention/maintenance.ts'
 import { listAgentsOfConversations } from '../retention/rows.ts'
@@ -12,9 +12,9 @@ const OVERDUE_SECONDS = 3_600
 export interface Inspected {
   readonly conversations: number
   readonly runningTurns: number
-  /** Running turns whose process has stopped and that no server has ended. */
+  /** Turns whose process has stopped and that no server has ended. */
   readonly abandonedTurns: number
-  /** Conversations that should have been deleted an hour ago. */
+  /** Conversations that expired more than an hour ago. */
   readonly overdue: number
   /** The tenant with the most stored bytes; undefined if there are no conversations. */
   readonly largest: { readonly tenantId: string; readonly bytes: number } | undefined

@@ -1,4 +1,4 @@
-/** Finds and lists conversations by all filters. */
+/** Lists the conversations that match filters, and finds one by its id. */
 import type { ConversationDb } from '../../db/open.ts'
 import { isPostgres, planSearch, type SearchPlan } from '../search/conditions.ts'
 import type { ConversationRow, PageOptions } from '../store.ts'
@@ -6,17 +6,19 @@ import { type ConversationFilter, listConditions, whereIndexed } from './filters
 
 export type { ConversationFilter } from './filters.ts'
 
-/** Number of conversations that one statement reads with SQLite, whose statements block the process. */
+/**
+ * Maximum number of conversations that one SQLite statement reads, because a statement blocks the process.
+ */
 const CONVERSATIONS_AT_ONCE = 500
 
-/** Lists a page of conversations by creation time. */
 export async function listAnyConversations(
   db: ConversationDb,
   filter: ConversationFilter,
   page: PageOptions,
 ): Promise<ConversationRow[]> {
   const search = filter.search && (await planSearch(db, filter.search))
-  // Without a tenant, no index is in the order of the list; only commands list the conversations of all tenants.
+  // Reads the conversations of all tenants in one statement: no index has their order, and only commands list
+  // them.
   const isOneStatement =
     isPostgres(db) || filter.tenantId === undefined || search?.comparesTexts === false || !isSelective(filter)
   if (isOneStatement) return select(db, filter, search, page)
@@ -62,7 +64,10 @@ function select(
   return query.orderBy('position', order).limit(limit).execute()
 }
 
-/** Returns the position of the last conversation that the next statement reads; undefined if it reads all others. */
+/**
+ * Returns the position of the last conversation that the next statement reads; undefined if it reads all that
+ * remain.
+ */
 async function findEnd(
   db: ConversationDb,
   filter: ConversationFilter,

@@ -16,7 +16,10 @@ import { ConversationExportQuery, type ConversationList, type ConversationListQu
 const JSON_LINES = 'application/jsonl'
 const conversationId = /^conv_[0-9A-Za-z]{24}$/
 
-/** @throws ServiceError `invalid_value` if `after` is not the id of one of the tenant's conversations, or if `q` is invalid */
+/**
+ * @throws ServiceError `invalid_value` if `after` is not the id of one of the tenant's conversations, or if
+ * `q` is invalid
+ */
 export async function listConversations(
   deps: OperationsDependencies,
   tenantId: string,
@@ -45,7 +48,7 @@ async function readRows(
   return listAnyConversations(read, filter, { limit: limit + 1, after: last?.position, order })
 }
 
-/** Reads filters that were not checked before. @throws ServiceError `invalid_value` */
+/** Checks and converts filters from outside the API. @throws ServiceError `invalid_value` */
 export function readFilter(tenantId: string | undefined, filters: object): ConversationFilter {
   const parsed = ConversationExportQuery.safeParse(filters)
   if (parsed.success) return toFilter(tenantId, parsed.data)
@@ -54,7 +57,7 @@ export function readFilter(tenantId: string | undefined, filters: object): Conve
   throw new ServiceError('invalid_value', `${name}: ${issue?.message}`, { param: name })
 }
 
-/** @throws ServiceError `invalid_value` for `q` */
+/** @throws ServiceError `invalid_value` if `q` is invalid */
 function toFilter<Tenant extends string | undefined>(
   tenantId: Tenant,
   { agent, visitor, min_tokens, q, ...rest }: ConversationExportQuery,
@@ -86,7 +89,10 @@ async function renderHits(
   })
 }
 
-/** Exports the conversations that match the filters; records the export first. @throws ServiceError if `q` is invalid */
+/**
+ * Exports the conversations that match the filters; records the export first. @throws ServiceError if `q` is
+ * invalid
+ */
 export async function exportConversations(
   deps: OperationsDependencies,
   actor: Actor,

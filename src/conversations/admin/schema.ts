@@ -1,6 +1,6 @@
 /** Defines the schemas of the conversation log: filters, hits, tags and notes. */
 import { z } from 'zod'
-import { label, modelId, reference, searchText } from '../../lib/schema-bounds.ts'
+import { label, modelId, reference, searchText, singleLine, storable } from '../../lib/schema-bounds.ts'
 import { ratingReasons } from '../ratings/schema.ts'
 import { ConversationObject, ConversationReference } from '../schema.ts'
 import { turnReasons, turnStatuses } from './filters.ts'
@@ -60,14 +60,13 @@ export type ConversationListQuery = z.output<typeof ConversationListQuery>
 export const ConversationExportQuery = z.object(filters)
 export type ConversationExportQuery = z.output<typeof ConversationExportQuery>
 
-/** A conversation in a list. */
 export const ListedConversation = z
   .strictObject({
     ...ConversationObject.shape,
     match: z
       .strictObject({ item_id: z.string(), snippet: z.string() })
       .optional()
-      .meta({ description: 'The first message that `q` matches; absent without `q`.' }),
+      .meta({ description: 'The first message that `q` matches; absent without such a message.' }),
   })
   .meta({ id: 'ListedConversation' })
 export type ListedConversation = z.infer<typeof ListedConversation>
@@ -86,23 +85,17 @@ export type ConversationList = z.infer<typeof ConversationList>
 export const Tags = ConversationReference.extend({
   tags: z
     .array(
-      z
-        .string()
-        .trim()
-        .min(1, 'must not be empty')
-        .max(MAX_TAG, `must be at most ${MAX_TAG} characters`)
-        .refine((tag) => tag.isWellFormed() && !/\p{Cc}/u.test(tag), 'must not contain control characters'),
+      singleLine(
+        z.string().trim().min(1, 'must not be empty').max(MAX_TAG, `must be at most ${MAX_TAG} characters`),
+      ),
     )
     .max(MAX_TAGS, `must be at most ${MAX_TAGS} tags`),
 })
 
 export const NewNote = ConversationReference.extend({
-  text: z
-    .string()
-    .trim()
-    .min(1, 'must not be empty')
-    .max(MAX_NOTE, `must be at most ${MAX_NOTE} characters`)
-    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'must be valid text'),
+  text: storable(
+    z.string().trim().min(1, 'must not be empty').max(MAX_NOTE, `must be at most ${MAX_NOTE} characters`),
+  ),
 })
 
 export const NoteReference = ConversationReference.extend({

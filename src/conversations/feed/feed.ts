@@ -27,7 +27,7 @@ import {
 } from './rows.ts'
 
 /**
- * A position in the feed. Everything before it never changes, so a reader can continue without gaps or
+ * A position in the feed. The events before it do not change, so a reader can continue without gaps or
  * duplicates.
  */
 export interface Cursor {
@@ -77,12 +77,18 @@ interface Followed {
   readonly conversations: Conversations
   readonly conversationId: string
   readonly from: Cursor
-  /** Set if the reader is the conversation's visitor, who receives only some items, and people's names only with `showsNames`. */
+  /**
+   * Set if the reader is the conversation's visitor, who receives only some items. `showsNames` shows
+   * people's names to the visitor.
+   */
   readonly visitor: { readonly showsNames: boolean } | undefined
   readonly signal: AbortSignal
 }
 
-/** Yields the events after a cursor until the signal aborts. @throws ServiceError when the conversation is deleted */
+/**
+ * Yields the events after a cursor until the signal aborts. @throws ServiceError when the conversation is
+ * deleted
+ */
 export async function* followConversation(followed: Followed): AsyncGenerator<FeedEvent, void, void> {
   const { conversations, conversationId, signal } = followed
   const { read } = await conversations.storage.open()
@@ -139,7 +145,6 @@ class Reading {
     yield { id: renderCursor(this.at), event: 'conversation.turn.started', data }
   }
 
-  /** Follows the current turn to its end. */
   private async *finish(): AsyncGenerator<FeedEvent, void, void> {
     const { conversations, conversationId, signal } = this.followed
     let turn = await findTurnFrom(this.db, conversationId, this.at.turn)
@@ -196,7 +201,9 @@ class Reading {
     }
   }
 
-  /** Yields the items that were added since the last turn; a turn that has begun since then yields its own items. */
+  /**
+   * Yields the items after the last turn. Stops at an item of a new turn, which `begin` and `finish` yield.
+   */
   private async *itemsOutsideTurns(): AsyncGenerator<FeedEvent, void, void> {
     for (;;) {
       const rows = await this.nextItems(MAX_POSITION)

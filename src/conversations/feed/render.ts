@@ -28,11 +28,10 @@ export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
   readonly output?: string
 }
 
-/** An attachment without its data. */
 export interface ShownAttachment {
   readonly type: 'image' | 'pdf' | 'text'
   readonly name: string | null
-  /** Position in the item's content. */
+  /** Index of the part in the item's content. */
   readonly part: number
 }
 
@@ -43,7 +42,7 @@ export interface ShownTurn {
   readonly error_code: string | null
 }
 
-/** Text and page tool calls that one log entry adds to an answer. */
+/** Text and tool calls that one log entry adds to an answer. */
 export interface ShownDelta {
   readonly text?: string
   readonly calls?: { index: number; call_id?: string; name?: string; arguments?: string }[]
@@ -61,25 +60,33 @@ export function toShownItem(row: ItemRow): ShownItem<ItemRow['type']> {
   return { id, turn_id, type, author, ...name, status, client_id, created_at, ...contentOf(type, body) }
 }
 
-/** Renders an item for which `isForVisitor` is true. `showsNames` is whether visitors see the names of people. */
+/**
+ * Renders an item for which `isForVisitor` is true. `showsNames` is whether visitors see the names of people.
+ */
 export function toVisitorItem(row: ItemRow, showsNames: boolean): ShownItem {
   return toShownItem(showsNames ? row : { ...row, author_name: null }) as ShownItem
 }
 
-/** A change of who answers; visitors do not receive the last two fields. */
+/** A change of who answers; visitors do not receive `assignee` and `reason`. */
 export interface ShownMode {
   readonly mode: ModeEntry['mode']
   readonly since: number
-  /** The name of the person who answers. */
   readonly name: string | null
   readonly assignee?: string | null
   readonly reason?: string | null
 }
 
-export function toShownMode(entry: ModeEntry, visitor: { readonly showsNames: boolean } | undefined) {
-  const { mode, since, name } = entry
-  const shown: ShownMode = { mode, since, name: visitor?.showsNames === false ? null : name }
-  return visitor === undefined ? { ...shown, assignee: entry.assignee, reason: entry.reason } : shown
+export function toShownMode(
+  entry: ModeEntry,
+  visitor: { readonly showsNames: boolean } | undefined,
+): ShownMode {
+  if (visitor !== undefined) return toVisitorMode(entry, visitor.showsNames)
+  return { ...toVisitorMode(entry, true), assignee: entry.assignee, reason: entry.reason }
+}
+
+/** Renders a change for the visitor. `showsNames` is whether visitors see the names of people. */
+export function toVisitorMode({ mode, since, name }: ModeEntry, showsNames: boolean) {
+  return { mode, since, name: showsNames ? name : null }
 }
 
 function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
@@ -97,7 +104,6 @@ function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
   }
 }
 
-/** Separates attached files from the message's text. */
 function renderMessage(content: unknown) {
   if (!Array.isArray(content)) return { text: textOf(content, '\n') }
   const attachments = content.flatMap((part, index) => toAttachment(part, index) ?? [])
@@ -142,7 +148,7 @@ export function toStartedTurn({ id }: TurnRow): ShownTurn {
   return { id, status: 'in_progress', reason: null, error_code: null }
 }
 
-/** Returns the text and calls in an entry; undefined if it contains none that visitors may see. */
+/** Returns the text and calls in an entry; undefined if it contains neither. */
 export function toShownDelta(entry: LogEntry): ShownDelta | undefined {
   const choice = pieceOf(entry)?.choices[0]
   if (choice === undefined) return undefined

@@ -1,36 +1,45 @@
-/** Reads and writes rows for visitors, and reads the rows from which feeds are built. */
+/** Stores visitors, and reads the conversations, turns and items that feeds and visitors show. */
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
+import { findModeEntry, type ModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
-/** Creates an anonymous visitor's row on their first turn, and updates the time of their last turn. */
+/** Maximum number of changes of who answers that a visitor receives with a conversation. */
+const MAX_MODE_CHANGES = 500
+
+/** Creates a visitor's row on their first turn, and updates it on each further turn. */
 export async function recordVisitor(
   db: ConversationDb,
-  { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
-  id: string,
+  tenantId: string,
+  { id, kind, issuer, subject, email, name, claims }: CallVisitor,
   nowSeconds: number,
 ): Promise<void> {
+  const stated = { email, name, claims: JSON.stringify(claims) }
   await db
     .insertInto('visitors')
     .values({
-      id,
-      tenant: tenantId,
-      kind: 'anonymous',
-      issuer: agentId,
-      subject: id,
-      email: null,
-      name: null,
-      created_at: nowSeconds,
-      seen_at: nowSeconds,
+      ...{ id, tenant: tenantId, kind, issuer, subject, ...stated },
+      ...{ created_at: nowSeconds, seen_at: nowSeconds },
     })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant: tenantId, seen_at: nowSeconds }))
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet((eb) => ({
+        tenant: tenantId,
+        seen_at: nowSeconds,
+        ...(kind === 'verified' && stated),
+        // A parent key states only some of the fields.
+        ...(kind === 'named' && {
+          email: eb.fn.coalesce('excluded.email', 'visitors.email'),
+          name: eb.fn.coalesce('excluded.name', 'visitors.name'),
+        }),
+      })),
+    )
     .execute()
 }
 
 export type VisitorRow = Pick<Selectable<VisitorTable>, 'id' | 'kind' | 'subject' | 'name'>
 
-/** Returns visitors by id. */
 export async function listVisitors(
   db: ConversationDb,
   ids: readonly string[],
@@ -44,7 +53,6 @@ export async function listVisitors(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Identifies the conversations of a visitor. */
 export interface VisitorKey {
   readonly tenantId: string
   readonly agentId: string
@@ -68,7 +76,6 @@ export function findVisitorConversation(
   return ofVisitor(db, visitor).where('id', '=', id).executeTakeFirst()
 }
 
-/** Lists a visitor's conversations, latest activity first. */
 export function listVisitorConversations(
   db: ConversationDb,
   visitor: VisitorKey,
@@ -85,7 +92,7 @@ export function listVisitorConversations(
   return query.orderBy('last_at', 'desc').orderBy('position', 'desc').limit(limit).execute()
 }
 
-/** Returns the number of the conversation's last change; undefined if the conversation is deleted. */
+/** Returns undefined if the conversation does not exist. */
 export async function findRevision(db: ConversationDb, conversationId: string): Promise<number | undefined> {
   const row = await db
     .selectFrom('conversations')
@@ -111,7 +118,7 @@ export function findTurnFrom(
     .executeTakeFirst()
 }
 
-/** Returns items in order, after a position and up to another. */
+/** Lists the items after the position `after`, up to and including `upTo`. */
 export function listItemsBetween(
   db: ConversationDb,
   conversationId: string,
@@ -144,8 +151,8 @@ export async function findLastPosition(
 }
 
 /**
- * Returns the position of the last item before the next turn: of the turn, or of an item that was added after it
- * outside of a turn.
+ * Returns the position of the last item before the next turn: the last item of this turn, or a later one
+ * without a turn.
  */
 export async function findLastBeforeNext(db: ConversationDb, turn: TurnRow): Promise<number> {
   const { conversation_id: conversationId } = turn
@@ -168,7 +175,6 @@ export async function findLastBeforeNext(db: ConversationDb, turn: TurnRow): Pro
   return outside?.last ?? last
 }
 
-/** Returns the position of the last item of a conversation. */
 export async function findLastItem(db: ConversationDb, conversationId: string): Promise<number> {
   const row = await db
     .selectFrom('conversations')
@@ -178,7 +184,6 @@ export async function findLastItem(db: ConversationDb, conversationId: string): 
   return row?.items ?? 0
 }
 
-/** Selects the items that a visitor may see. */
 function visibleItems(db: ConversationDb, conversationId: string) {
   return db
     .selectFrom('items')
@@ -216,7 +221,29 @@ export async function listNewestVisible(
   return rows.reverse()
 }
 
-/** Finds the item that a client added with this client id. */
+/** Lists the changes of who answers, oldest first, between two positions. */
+export async function listModeChanges(
+  db: ConversationDb,
+  conversationId: string,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+): Promise<{ readonly position: number; readonly entry: ModeEntry }[]> {
+  const rows = await db
+    .selectFrom('items')
+    .select(['position', 'author', 'type', 'body'])
+    .where('conversation_id', '=', conversationId)
+    .where('author', '=', 'service')
+    .where('for_visitor', '=', 0)
+    .where('position', '>=', from)
+    .where('position', '<=', upTo)
+    .orderBy('position', 'desc')
+    .limit(MAX_MODE_CHANGES)
+    .execute()
+  return rows.reverse().flatMap((row) => {
+    const entry = findModeEntry(row)
+    return entry === undefined ? [] : [{ position: row.position, entry }]
+  })
+}
+
 export function findClientItem(
   db: ConversationDb,
   conversationId: string,
@@ -230,7 +257,6 @@ export function findClientItem(
     .executeTakeFirst()
 }
 
-/** Finds the item of a turn that has a client id. */
 export function findClientItemOfTurn(db: ConversationDb, turnId: string): Promise<ItemRow | undefined> {
   return db
     .selectFrom('items')

@@ -15,12 +15,12 @@ export interface ModeState {
   readonly assignee: string | null
 }
 
-/** The request needs another mode of the conversation. */
+/** Creates the error for a request that needs another mode of the conversation. */
 export function wrongMode({ mode, assignee }: ModeState): ServiceError {
   return new ServiceError('conflict', states[mode], { code: 'wrong_mode', handover: { mode, assignee } })
 }
 
-/** Removes the person's name from an error for visitors and pages, which must not learn it. */
+/** Removes the assignee from an error, because visitors and pages must not see it. */
 export function withoutAssignee(error: unknown): unknown {
   if (!(error instanceof ServiceError) || error.details.handover === undefined) return error
   return wrongMode({ ...error.details.handover, assignee: null })
@@ -40,7 +40,7 @@ export function assertSameText(
   if (item.author === author && item.turn_id === null && toShownItem(item).text === text) return
   throw new ServiceError(
     'idempotency_key_reused',
-    'client_id: was used for a different message in this conversation; send a new one.',
+    'client_id: was used for a different message in this conversation; send a new client_id.',
     { param: 'client_id' },
   )
 }

@@ -3,6 +3,7 @@ import { defaultHandover, type HandoverRules, toSeconds } from '../../agents/def
 import { type ConversationDatabase, mapConstraintError } from '../../db/open.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { findClientItem } from '../feed/rows.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
@@ -22,7 +23,7 @@ export interface Place {
   readonly conversationId: string
 }
 
-/** A colleague of the owner. */
+/** A person who answers conversations for the tenant. */
 export interface Person {
   /** Identifies the person to owners: an email address or another name. */
   readonly assignee: string
@@ -45,7 +46,6 @@ type HandoverDependencies = Pick<
   readonly notify: (id: string) => void
 }
 
-/** A change of the mode, with the messages that it adds. */
 interface Change {
   readonly from: readonly Mode[]
   readonly to: Mode
@@ -59,7 +59,10 @@ interface Change {
   readonly wasDue?: number
 }
 
-/** With PostgreSQL, how often a change is tried again because a turn started at the same time. */
+/**
+ * Maximum number of attempts for a change; with PostgreSQL, an attempt fails if a turn starts at the same
+ * time.
+ */
 const MAX_TRIES = 10
 
 export class Handover {
@@ -88,7 +91,10 @@ export class Handover {
     return (await this.change(row, { from: ['person'], to: 'model', forModel })).conversation
   }
 
-  /** Stores a person's message, and takes the conversation over first if no person answers it. @throws ServiceError */
+  /**
+   * Stores a person's message, and takes the conversation over first if no person answers it. @throws
+   * ServiceError
+   */
   async answer(
     place: Place,
     person: Person,
@@ -117,31 +123,31 @@ export class Handover {
   }
 
   /**
-   * Stores a visitor's message while no model answers.
+   * Stores a visitor's message in a conversation that the model does not answer.
    * @throws ServiceError `wrong_mode` if the model answers
    */
   async ask(
     place: Place,
-    visitorId: string,
+    visitor: CallVisitor,
     { item, text }: { readonly item: NewItem; readonly text: string },
   ): Promise<Stored> {
     const row = await this.find(place)
     await this.assertRoom(row, item)
     const { conversation, repeated } = await this.store(row, {
       ...{ item, modes: ['waiting', 'person'] },
-      visitor: { id: visitorId, agentId: row.agent_id },
+      visitor,
       answerDue: await this.dueAfter(row),
     })
     return this.toStored(conversation, item, repeated, text, 'visitor')
   }
 
-  /** Returns the rules of a conversation's agent. */
+  /** Returns the rules of the conversation's agent, or the default rules. */
   async rulesOf({ tenant: tenantId, agent_id: agentId }: ConversationRow): Promise<HandoverRules> {
     const rules = agentId === '' ? undefined : await this.deps.findHandoverRules({ tenantId, agentId })
     return rules ?? defaultHandover
   }
 
-  /** Whether a running turn may call a tool or the model again. */
+  /** Whether a turn may call a tool or the model again; false once the turn has ended or a person answers. */
   async mayContinue(tenantId: string, turnId: string): Promise<boolean> {
     const { read } = await this.deps.storage.open()
     const found = await read
@@ -197,7 +203,7 @@ export class Handover {
             forModel: { handedOverAt: row.mode_since, isAnswered: false },
           }
     await this.change(row, change).catch((error) => {
-      // Another replica, a person or the owner was faster.
+      // Another replica, a person or the owner has already changed or deleted the conversation.
       if (!(error instanceof ServiceError) || !['conflict', 'not_found'].includes(error.reason)) throw error
     })
   }
@@ -288,7 +294,10 @@ export class Handover {
     }
   }
 
-  /** Returns the stored item. @throws ServiceError if an earlier request stored another text with the same client id */
+  /**
+   * Returns the stored item. @throws ServiceError if an earlier request stored another text with the same
+   * client id
+   */
   private async toStored(
     conversation: ConversationRow,
     item: NewItem,
@@ -306,7 +315,10 @@ export class Handover {
     return { conversation, item: row }
   }
 
-  /** Wakes the followers of a conversation and of the tenant's waiting conversations, and sends the events of webhooks. */
+  /**
+   * Wakes the followers of a conversation and of the tenant's waiting conversations, and the webhook
+   * deliverer.
+   */
   private notify({ id, tenant }: ConversationRow): void {
     this.deps.webhooks?.wake()
     this.deps.notify(id)
@@ -333,7 +345,7 @@ async function runChange({ run }: ConversationDatabase, change: ModeChange): Pro
   }
 }
 
-/** @throws ServiceError unless something was stored, now or by an earlier request */
+/** @throws ServiceError unless the change was stored, now or by an earlier request */
 function assertDone(
   outcome: Outcome,
   id: string,

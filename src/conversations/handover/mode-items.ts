@@ -1,4 +1,4 @@
-/** Renders changes of who answers a conversation as items, from which its feed and the model's history are built. */
+/** Creates the items for mode changes and for messages without a turn. */
 import { newId, type Random } from '../../lib/ids.ts'
 import type { ItemRow, NewItem } from '../item-store.ts'
 import type { ConversationRow } from '../store.ts'
@@ -8,23 +8,22 @@ const MARK = '[Sent by the service, not by the user]'
 
 export type Mode = ConversationRow['mode']
 
-/** A change of who answers. */
 export interface ModeEntry {
   readonly mode: Mode
   /** Unix seconds. */
   readonly since: number
   /** The person who answers, as owners see them; null unless the mode is `person`. */
   readonly assignee: string | null
-  /** The name of this person for visitors. */
+  /** The person's name, as visitors see it; null if they see none. */
   readonly name: string | null
   /** Why a person was asked for. */
   readonly reason: string | null
 }
 
-/** The times that the model reads about a change; undefined if it reads nothing. */
+/** The details of a change that the model reads; undefined if the model does not read the change. */
 export type ForModel = { readonly handedOverAt: number; readonly isAnswered: boolean } | undefined
 
-/** Creates the item of a change. Visitors do not receive it as an item. */
+/** Creates the item of a change. Feeds show it as a `conversation.mode` event. */
 export function toModeItem(entry: ModeEntry, forModel: ForModel, random: Random): NewItem {
   const id = newId('msg_', ID_LENGTH, random)
   const text = forModel === undefined ? describe(entry) : describeToModel(entry.since, forModel)
@@ -54,7 +53,7 @@ function describeToModel(since: number, { handedOverAt, isAnswered }: NonNullabl
     : `${times} No person has answered. You answer again.`
 }
 
-/** Renders Unix seconds, such as `2026-11-24T10:00:00Z`. */
+/** Renders Unix seconds in ISO 8601, such as `2026-11-24T10:00:00Z`. */
 export function renderTime(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
 }
@@ -65,7 +64,7 @@ export function findModeEntry({ author, type, body }: Pick<ItemRow, 'author' | '
   return (JSON.parse(body) as { readonly handover?: ModeEntry }).handover
 }
 
-/** Creates the message of a person, a visitor who waits for one, or the service. */
+/** Creates a text message of a visitor, a person or the service. */
 export function toTextItem(
   { author, text, name, clientId }: MessageText,
   random: Random,

@@ -1,14 +1,17 @@
-/** Renders items as a model reads them in later turns: who wrote a message, and how its request for a person ended. */
+/**
+ * Renders items for the model: marks the messages of people, and replaces the results of requests for a
+ * person.
+ */
 import type { ConversationDb } from '../../db/open.ts'
 import { REQUEST_PERSON } from '../../tools/tools.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { StoredItem } from '../items.ts'
 import { findModeEntry, type ModeEntry, renderTime } from './mode-items.ts'
 
-/** The results that replace those of the calls which asked for a person, by call id. */
+/** New results for the calls that asked for a person, by call id. */
 export type Handovers = ReadonlyMap<string, string>
 
-/** Reads how the requests for a person ended that `rows` contain. */
+/** Reads the results of the requests for a person that `rows` contain. */
 export async function readHandovers(db: ConversationDb, rows: readonly ItemRow[]): Promise<Handovers> {
   const requests = rows.filter(isRequest)
   const [first] = requests

@@ -28,7 +28,7 @@ export const handoverOperations = {
     docs: {
       summary: 'Ask for a person',
       description:
-        'The model stays silent until a person hands the conversation back, or none answers in time.',
+        'The model stays silent until a person hands the conversation back or no person answers in time.',
       failures,
     },
     input: HandoverInput,

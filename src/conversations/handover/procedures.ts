@@ -1,6 +1,9 @@
-/** The transactions that change who answers a conversation, and that store messages without a turn. */
+/**
+ * Defines the transactions that change who answers a conversation, and that store messages without a turn.
+ */
 import { sql } from 'kysely'
 import type { ConversationDb, Procedure } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import { insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { NewDelivery } from '../../webhooks/events.ts'
 import { findClientItem, recordVisitor } from '../feed/rows.ts'
@@ -39,7 +42,7 @@ interface Repeated {
 interface Done {
   readonly status: 'done'
   readonly conversation: ConversationRow
-  /** The turns that were cancelled. */
+  /** Ids of the cancelled turns. */
   readonly cancelled: readonly string[]
 }
 
@@ -55,7 +58,7 @@ export interface StoppedTurn {
 interface Place {
   readonly tenantId: string
   readonly conversationId: string
-  /** The events of the change for webhooks. */
+  /** Webhook events that are stored with the change. */
   readonly deliveries: readonly NewDelivery[]
 }
 
@@ -67,26 +70,30 @@ export interface ModeChange extends Place {
   /** The conversation must still have this `answer_due`; undefined to accept any. */
   readonly wasDue?: number | undefined
   readonly nowSeconds: number
-  /** Set if the change cancels the running turns. Those of this process must be stopped before. */
+  /** Set if the change cancels the running turns. Those of this process must already be stopped. */
   readonly stopped?: readonly StoppedTurn[] | undefined
   /** The item of the change, and the messages after it. */
   readonly items: readonly EncodedItem[]
   readonly clientId?: string | undefined
 }
 
-/** With PostgreSQL, a turn started while the transaction waited for the conversation; the transaction must run again. */
+/**
+ * With PostgreSQL, a turn started while the transaction waited for the conversation. The transaction must run
+ * again.
+ */
 export class TurnStarted extends Error {}
 
 /**
  * Changes the mode of a conversation, and adds the items of the change. With `stopped`, also cancels the
- * running turns and stores their texts, so that none of it exists without the others.
+ * running turns and stores their text in the same transaction.
  */
 export const changeMode: Procedure<ModeChange, Outcome> = {
   file,
   name: 'changeMode',
   async run(trx, change) {
     const { tenantId, conversationId, from, stopped, nowSeconds, items, clientId } = change
-    // Locks the turns first, as the ends of turns do; otherwise, PostgreSQL could find a deadlock.
+    // Locks the turns first, like a transaction that ends a turn; another order could cause a deadlock in
+    // PostgreSQL.
     const turns = stopped === undefined ? [] : await lockRunningTurns(trx, conversationId)
     const row = await lockConversation(trx, { tenantId, conversationId })
     if (row === undefined) return { status: 'missing' }
@@ -124,8 +131,11 @@ export interface MessageChange extends Place {
   /** The person who must be the assignee; undefined for a visitor's message. */
   readonly assignee?: string | undefined
   /** Set for a visitor, whose last activity is updated. */
-  readonly visitor?: { readonly id: string; readonly agentId: string } | undefined
-  /** When an answer to this message is due, unless one is due earlier; null if it is an answer itself. */
+  readonly visitor?: CallVisitor | undefined
+  /**
+   * Unix seconds at which an answer is due, unless an earlier time is stored; null if the message is an
+   * answer.
+   */
   readonly answerDue: number | null
   readonly title: string | null
   readonly nowSeconds: number
@@ -133,7 +143,7 @@ export interface MessageChange extends Place {
   readonly data: readonly NewData[]
 }
 
-/** Stores a message of a person, or of a visitor while no model answers. */
+/** Stores a message of a person or a visitor in a conversation that the model does not answer. */
 export const storeMessage: Procedure<MessageChange, Outcome> = {
   file,
   name: 'storeMessage',
@@ -156,8 +166,7 @@ export const storeMessage: Procedure<MessageChange, Outcome> = {
       })
       .where('id', '=', conversationId)
       .execute()
-    if (visitor !== undefined)
-      await recordVisitor(trx, { tenantId, agentId: visitor.agentId }, visitor.id, nowSeconds)
+    if (visitor !== undefined) await recordVisitor(trx, tenantId, visitor, nowSeconds)
     const place = { conversationId, turnId: null, nowSeconds }
     const count = await insertItems(trx, place, { items: [item], data })
     await indexItemsFrom(trx, conversationId, count)

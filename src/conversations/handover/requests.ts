@@ -36,7 +36,6 @@ export async function handBack(
   return render(context, await context.deps.conversations.handover.handBack(placeOf(context, input)))
 }
 
-/** Stores a person's message, and takes the conversation over first if no person answers it. */
 export async function sendMessage(
   context: Context,
   input: {
@@ -77,7 +76,10 @@ async function findUsable(
   return conversation
 }
 
-/** Records the change first, because with SQLite the audit log is in another file. */
+/**
+ * Records the change before it happens, because with SQLite the audit log is in another file and cannot share
+ * a transaction with it.
+ */
 async function audit(context: Context, action: AuditEvent['action'], row: ConversationRow): Promise<void> {
   await recordAudit(context.deps, actorOf(context), {
     action,

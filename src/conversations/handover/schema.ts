@@ -1,6 +1,6 @@
 /** Defines the schemas of the operations that change who answers a conversation. */
 import { z } from 'zod'
-import { boundElsewhere } from '../../lib/schema-bounds.ts'
+import { boundElsewhere, singleLine, storable } from '../../lib/schema-bounds.ts'
 import { ConversationObject, ConversationReference, ListedItem } from '../schema.ts'
 
 export const MAX_MESSAGE = 8_000
@@ -10,27 +10,23 @@ const MAX_NAME = 80
 export const ClientId = z
   .uuid('must be a UUID')
   .register(boundElsewhere, { by: 'the length of a UUID' })
-  .meta({ description: 'UUID that the client chooses; a request with the same one has the same result.' })
+  .meta({ description: 'UUID that the client chooses. Requests with the same UUID have the same result.' })
 
-export const MessageText = z
-  .string()
-  .max(MAX_MESSAGE, `must be at most ${MAX_MESSAGE} characters`)
-  .refine((text) => text.trim() !== '', 'must not be blank')
+export const MessageText = storable(
+  z.string().max(MAX_MESSAGE, `must be at most ${MAX_MESSAGE} characters`),
+).refine((text) => text.trim() !== '', 'must not be blank')
 
-export const Reason = z
-  .string()
-  .max(MAX_REASON, `must be at most ${MAX_REASON} characters`)
+export const Reason = storable(z.string().max(MAX_REASON, `must be at most ${MAX_REASON} characters`))
   .optional()
   .meta({ description: 'Why a person is needed, for the people who answer.' })
 
-const Name = z
-  .string()
-  .min(1, 'must not be empty')
-  .max(MAX_NAME, `must be at most ${MAX_NAME} characters`)
+const Name = singleLine(
+  z.string().min(1, 'must not be empty').max(MAX_NAME, `must be at most ${MAX_NAME} characters`),
+)
   .optional()
   .meta({
     description:
-      'Name of the person for the visitor. For users of the console, the part of the email address before the `@` by default.',
+      'Name of the person that the visitor sees. Default for users of the console: the part of the email address before the `@`.',
   })
 
 const Mode = z.enum(['model', 'waiting', 'person'])
@@ -47,13 +43,12 @@ export const HandoverBody = HandoverInput.omit({ conversation_id: true }).meta({
 export const TakeoverBody = TakeoverInput.omit({ conversation_id: true }).meta({ id: 'ConversationTakeover' })
 export const MessageBody = MessageInput.omit({ conversation_id: true }).meta({ id: 'ConversationMessage' })
 
-/** A conversation, and who answers it. */
 export const ConversationMode = ConversationObject.extend({
   mode: Mode,
   assignee: z
     .string()
     .nullable()
-    .meta({ description: 'The person who answers; null for visitors, and unless the mode is `person`.' }),
+    .meta({ description: 'The person who answers; null for visitors and in other modes than `person`.' }),
 }).meta({ id: 'ConversationMode' })
 export type ConversationMode = z.infer<typeof ConversationMode>
 
@@ -71,14 +66,13 @@ const WaitingConversation = z.strictObject({
   id: z.string(),
   agent_id: z.string().nullable(),
   title: z.string().nullable(),
-  since: z.int().meta({ description: 'Unix seconds since which the visitor has waited.' }),
+  since: z.int().meta({ description: 'Unix seconds at which the visitor started to wait.' }),
 })
 
-/** The conversations that wait for a person. */
 export const Waiting = z.strictObject({
   count: z.int(),
   conversations: z
     .array(WaitingConversation)
-    .meta({ description: 'The 50 conversations that have waited longest.' }),
+    .meta({ description: 'At most 50 conversations, those that have waited longest.' }),
 })
 export type Waiting = z.infer<typeof Waiting>

@@ -1,4 +1,6 @@
-/** Stops this process's turns of a conversation, so that the transaction of a takeover can store their ends. */
+/**
+ * Stops this process's turns of a conversation, so that the transaction of a takeover can store their ends.
+ */
 import type { RunningTurn } from '../turns/running-turn.ts'
 import type { TurnWriter, WrittenTurn } from '../turns/writer.ts'
 import type { StoppedTurn } from './procedures.ts'
@@ -16,7 +18,7 @@ interface Stopped {
 
 export class StoppedTurns {
   private readonly deps: Dependencies
-  /** Resolve to whether the end of a turn was stored by a takeover. */
+  /** By turn id; resolves to true if a takeover has stored the turn's end. */
   private readonly takeovers = new Map<string, PromiseWithResolvers<boolean>>()
 
   constructor(deps: Dependencies) {
@@ -46,7 +48,7 @@ export class StoppedTurns {
     }
   }
 
-  /** Resolves to true if a takeover has stored the end of a turn; immediately if none has stopped it. */
+  /** Resolves to true if a takeover has stored the turn's end. Waits for a takeover that is in progress. */
   async hasStored(turnId: string): Promise<boolean> {
     return (await this.takeovers.get(turnId)?.promise) ?? false
   }

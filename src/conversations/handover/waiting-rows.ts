@@ -4,7 +4,7 @@ import type { Waiting } from './schema.ts'
 
 const MAX_LISTED = 50
 
-/** Returns a tenant's waiting conversations, those that have waited longest first. */
+/** Returns the number of a tenant's waiting conversations, and the 50 that have waited longest. */
 export async function readWaiting(storage: ConversationStorage, tenantId: string): Promise<Waiting> {
   const opened = await storage.find()
   if (opened === undefined) return { count: 0, conversations: [] }

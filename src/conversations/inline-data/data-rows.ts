@@ -2,14 +2,13 @@
 import type { Insertable } from 'kysely'
 import type { ConversationDb, ItemDataTable } from '../../db/open.ts'
 
-/** A blob of an item that is to be inserted. */
+/** A new blob and the item that it belongs to. */
 export interface NewData {
   readonly name: string
   readonly item_id: string
   readonly bytes: number
 }
 
-/** The conversation and the turn of new rows. */
 export interface DataPlace {
   readonly conversationId: string
   readonly turnId: string | null
@@ -22,7 +21,7 @@ export function toDataRow(
   return { name, item_id, bytes, conversation_id: conversationId, turn_id: turnId, is_deleted: 0 }
 }
 
-/** Marks the data of deleted rows, which `dropDeleted` then deletes. */
+/** Marks the blobs of deleted conversations, turns or items; `dropDeleted` deletes these blobs later. */
 export async function markDeletedData(
   db: ConversationDb,
   by: 'conversation_id' | 'turn_id' | 'item_id',

@@ -1,4 +1,4 @@
-/** Finds the images, audio, files and results of tools that an item contains as text. */
+/** Finds the images, audio, files and tool results that an item contains as text. */
 import { isJsonObject } from '../../lib/formats/json.ts'
 
 /** Longer strings are stored as blobs, because large rows would slow down every list. */
@@ -8,8 +8,8 @@ export const MAX_INLINE_LENGTH = 32 * 1024
 const dataFields: ReadonlySet<string> = new Set(['image_url', 'url', 'file_data', 'data'])
 
 /**
- * Replaces each string in a data field, and the text output of a tool call. Returns the same object if nothing
- * changes.
+ * Replaces each string in a data field, and the text output of a tool call. Returns the same object if
+ * nothing changes.
  */
 export function mapData<Item extends object>(item: Item, replace: (text: string) => string): Item {
   const mapped = mapValue(item, undefined, replace) as Item & {

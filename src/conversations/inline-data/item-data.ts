@@ -1,4 +1,7 @@
-/** Stores the images, audio, files and results of tools in items as blobs, next to the bytes of uploaded files. */
+/**
+ * Stores the long strings of items (images, audio, files and tool results) as blobs, in the store of uploaded
+ * files.
+ */
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import type { Logger } from 'pino'
@@ -9,17 +12,16 @@ import { listDataBlobs, type NewData } from './data-rows.ts'
 import { MAX_INLINE_LENGTH, mapData } from './inline-data.ts'
 
 /**
- * Replaces a string that is stored as a blob; the blob's name follows. Only the names in the item's own rows
- * are resolved.
+ * Prefix of the text that replaces a string stored as a blob; the blob's name follows. An item can refer only
+ * to its own blobs, so a client cannot read others by sending this text.
  */
 const MARK = 'parley-data:'
 const DROPPED_AT_ONCE = 100
 
-/** A tool's result that is stored as a blob. */
 export interface StoredResult {
   /** Replaces the result in the item. */
   readonly mark: string
-  /** The bytes by which the item with the result is longer than the item with the mark. */
+  /** Bytes by which the item's JSON text would be longer with the result instead of the mark. */
   readonly bodyBytes: number
   readonly data: NewData
 }
@@ -38,8 +40,8 @@ export class ItemData {
   }
 
   /**
-   * Encodes items and stores their data. The bytes of an item include its data. Call `discard` if the rows are
-   * not stored.
+   * Encodes items, and stores their long strings as blobs. The bytes of an item include its data. Call
+   * `discard` if the rows are not stored.
    * @throws ServiceError `storage_full`
    */
   async encode(items: readonly NewItem[]): Promise<EncodedItems> {
@@ -55,8 +57,9 @@ export class ItemData {
   }
 
   /**
-   * Stores a tool's result as the data of an item. Returns undefined if the result is short, or if its blob cannot be
-   * stored; the result then remains in the row. Call `discard` if the rows are not stored.
+   * Stores a tool's result as a blob of an item. Returns undefined if the result is short or not well-formed
+   * Unicode, or if the blob cannot be stored; the result then remains in the row. Call `discard` if the rows
+   * are not stored.
    */
   async storeResult(itemId: string, result: string): Promise<StoredResult | undefined> {
     if (result.length <= MAX_INLINE_LENGTH || !result.isWellFormed()) return undefined
@@ -87,12 +90,12 @@ export class ItemData {
     } catch (error) {
       this.deps.log.warn(
         { err: error },
-        'could not delete the data of unstored items; the sweep of orphans will',
+        'could not delete the data of unstored items; the orphan sweep will retry',
       )
     }
   }
 
-  /** Returns the rows with the data in their bodies. */
+  /** Replaces the marks in the bodies of rows with the data. */
   async restore<Row extends Pick<ItemRow, 'id' | 'body'>>(rows: readonly Row[]): Promise<Row[]> {
     const bodies = rows.map(({ body }) => (body.includes(MARK) ? JSON.parse(body) : undefined))
     const restored = await this.restoreItems(bodies.filter((body) => body !== undefined))
@@ -102,7 +105,6 @@ export class ItemData {
     )
   }
 
-  /** Returns the items with their data. */
   async restoreItems<Item extends { readonly id: string }>(items: readonly Item[]): Promise<Item[]> {
     const marked = items.filter((item) => namesIn(item).length > 0)
     if (marked.length === 0) return [...items]
@@ -110,7 +112,6 @@ export class ItemData {
     return items.map((item) => mapData(item, (text) => texts.get(`${item.id}:${nameIn(text)}`) ?? text))
   }
 
-  /** Returns which of `names` belong to items. */
   async listOwned(names: readonly string[]): Promise<ReadonlySet<string>> {
     const opened = await this.deps.storage.find()
     return opened === undefined ? new Set() : listDataBlobs(opened.read, names)

@@ -1,5 +1,5 @@
-/** Rates turns, and sums ratings by day, agent and version. */
-import type { ConversationDatabase } from '../../db/open.ts'
+/** Rates turns, and sums ratings by day, agent or version. */
+import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { EventPublisher } from '../../webhooks/dependencies.ts'
@@ -55,7 +55,7 @@ export async function rateTurn(
   const { write } = await conversations.storage.open()
   const nowSeconds = unixSeconds(clock)
   const rating: Omit<RatingRow, 'turn_id'> = {
-    ...{ source, reason: reason ?? null, comment: toComment(comment) },
+    ...{ source, reason: reason ?? null, comment: comment || null },
     ...{ value: value === 'up' ? 1 : -1, created_at: nowSeconds, updated_at: nowSeconds },
   }
   const subscribers = await webhooks?.find()
@@ -68,11 +68,6 @@ export async function rateTurn(
   if (stored === undefined) throw turnNotFound(turn.id)
   conversations.notify(turn.conversation_id)
   return renderRating(stored)
-}
-
-/** PostgreSQL cannot store U+0000. */
-function toComment(comment: string | null | undefined): string | null {
-  return comment?.replaceAll('\0', '').toWellFormed() || null
 }
 
 /** Deletes the rating of a source. @throws ServiceError `not_found` without a rating */
@@ -101,7 +96,7 @@ export function renderRating({ source, value, reason, comment, created_at, updat
   }
 }
 
-/** Maps turns to their ratings. */
+/** Returns the ratings of each turn; an empty list for a turn without ratings. */
 export async function listRatingsOfTurns(
   { read }: Pick<ConversationDatabase, 'read'>,
   turnIds: readonly string[],
@@ -110,6 +105,17 @@ export async function listRatingsOfTurns(
   const byTurn = new Map<string, Rating[]>(turnIds.map((id) => [id, []]))
   for (const row of ratings) byTurn.get(row.turn_id)?.push(renderRating(row))
   return byTurn
+}
+
+/** Lists the visitor's ratings of turns. */
+export async function listOwnRatings(db: ConversationDb, turnIds: readonly string[]) {
+  const rows = await listRatings(db, [...new Set(turnIds)])
+  return rows
+    .filter(({ source }) => source === 'visitor')
+    .map((row) => {
+      const { value, reason, comment } = renderRating(row)
+      return { turn: row.turn_id, value, reason, comment }
+    })
 }
 
 /** Sums a tenant's ratings; each counts on the UTC day on which it was first given. */

@@ -47,7 +47,10 @@ export async function deleteRating(
   return numDeletedRows > 0n
 }
 
-/** Locks the conversation, so that its sums include the ratings of other transactions. Returns false if the turn is gone. */
+/**
+ * Locks the conversation, so that its sums include the ratings of other transactions. Returns false if the
+ * turn was deleted.
+ */
 async function lockConversation(trx: ConversationDb, turn: RatedTurn): Promise<boolean> {
   await trx
     .updateTable('conversations')
@@ -58,7 +61,7 @@ async function lockConversation(trx: ConversationDb, turn: RatedTurn): Promise<b
   return found !== undefined
 }
 
-/** Counts the ratings of a conversation again. */
+/** Updates the numbers of good and bad ratings of a conversation. */
 export async function sumRatings(trx: ConversationDb, conversationId: string): Promise<void> {
   const sumOf = (value: RatingTable['value']) => sql<number>`(select count(*) from ratings
     join turns on turns.id = ratings.turn_id
@@ -70,7 +73,6 @@ export async function sumRatings(trx: ConversationDb, conversationId: string): P
     .execute()
 }
 
-/** Lists the ratings of turns, oldest first. */
 export function listRatings(db: ConversationDb, turnIds: readonly string[]): Promise<RatingRow[]> {
   if (turnIds.length === 0) return Promise.resolve([])
   return db
@@ -92,7 +94,9 @@ export interface RatingSum {
   readonly count: number
 }
 
-/** Counts a tenant's ratings by agent, version and day. `from` and `before` are Unix seconds. */
+/**
+ * Counts a tenant's ratings by agent, version, day, value and reason. `from` and `before` are Unix seconds.
+ */
 export function countRatings(
   db: ConversationDb,
   tenant: string,

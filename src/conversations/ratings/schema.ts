@@ -1,6 +1,6 @@
 /** Defines the schemas of ratings. */
 import { z } from 'zod'
-import { reference } from '../../lib/schema-bounds.ts'
+import { reference, storable } from '../../lib/schema-bounds.ts'
 
 const MAX_COMMENT = 1_000
 const MAX_DAYS = 366
@@ -13,9 +13,7 @@ export const ratingFields = {
     .enum(ratingReasons, { error: `must be one of ${ratingReasons.join(', ')}` })
     .nullish()
     .meta({ description: 'Why the answer is good or bad.' }),
-  comment: z
-    .string()
-    .max(MAX_COMMENT, `must be at most ${MAX_COMMENT} characters`)
+  comment: storable(z.string().max(MAX_COMMENT, `must be at most ${MAX_COMMENT} characters`))
     .nullish()
     .meta({ description: 'Comment for the owner of the agent.' }),
 }
@@ -34,7 +32,7 @@ export const Rating = z
     object: z.literal('rating'),
     source: z
       .enum(['visitor', 'owner', 'api'])
-      .meta({ description: 'A visitor, a user of the console, or a client with a parent key.' }),
+      .meta({ description: 'A visitor, a console user (`owner`), or a client with a parent key (`api`).' }),
     value: z.enum(['up', 'down']),
     reason: z.enum(ratingReasons).nullable(),
     comment: z.string().nullable(),
@@ -71,7 +69,7 @@ export const RatingsQuery = z
   .refine(
     ({ from, to }) =>
       from === undefined || to === undefined || Date.parse(to) - Date.parse(from) < MAX_DAYS * 86_400_000,
-    { path: ['from'], error: `must be at most ${MAX_DAYS} days before \`to\`` },
+    { path: ['from'], error: `must be less than ${MAX_DAYS} days before \`to\`` },
   )
 export type RatingsQuery = z.output<typeof RatingsQuery>
 

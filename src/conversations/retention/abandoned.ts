@@ -6,7 +6,9 @@ import { endAbandoned } from '../turns/procedures.ts'
 interface Sweeper {
   /** The process that ends the turns. */
   readonly owner: string
-  /** Whether all running turns of other processes are abandoned, because no other server uses the database. */
+  /**
+   * True if no other server uses the database, so that all running turns of other processes are abandoned.
+   */
   readonly isOnly: boolean
   readonly nowSeconds: number
 }

@@ -59,7 +59,7 @@ export class Deletions {
     }
   }
 
-  /** Moves all conversations to another tenant and returns their number. */
+  /** Moves all conversations of a tenant to another, and returns their number. */
   async moveTenant(from: string, to: string): Promise<number> {
     const { storage, quota } = this.deps
     const database = await storage.find()

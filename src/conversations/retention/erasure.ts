@@ -9,7 +9,6 @@ import { deleteConversationRows } from './rows.ts'
 
 export type ErasureRow = Selectable<ErasureTable>
 
-/** The number of deleted rows and blobs, by kind. */
 export type ErasureCounts = typeof noCounts
 
 export const noCounts = {
@@ -41,7 +40,6 @@ export function findErasure(
     .executeTakeFirst()
 }
 
-/** Returns the last erasure of a visitor. */
 export function findErasureOf(
   db: ConversationDb,
   tenantId: string,
@@ -57,7 +55,9 @@ export function findErasureOf(
     .executeTakeFirst()
 }
 
-/** Returns whether a visitor was erased, so that their tokens are no longer valid. */
+/**
+ * Returns whether an erasure of the visitor has been started; the visitor's tokens are then no longer valid.
+ */
 export async function isErased(db: ConversationDb, visitorId: string): Promise<boolean> {
   const row = await db
     .selectFrom('erasures')
@@ -68,12 +68,12 @@ export async function isErased(db: ConversationDb, visitorId: string): Promise<b
   return row !== undefined
 }
 
-/** Lists erasures that no process runs. */
+/** Lists up to 100 unfinished erasures whose lease has ended. */
 export function listUnfinishedErasures(db: ConversationDb, nowSeconds: number): Promise<ErasureRow[]> {
   return db.selectFrom('erasures').selectAll().where('lease_until', '<', nowSeconds).limit(100).execute()
 }
 
-/** Takes over an erasure until a time. Returns false if another process runs it. */
+/** Claims an erasure until `until` (Unix seconds). Returns false if another process has claimed it first. */
 export async function claimErasure(
   db: ConversationDb,
   { id, lease_until }: Pick<ErasureRow, 'id' | 'lease_until'>,
@@ -88,7 +88,6 @@ export async function claimErasure(
   return numUpdatedRows > 0n
 }
 
-/** Lists up to `limit` conversations of a visitor. */
 export async function listConversationIds(
   db: ConversationDb,
   { tenant, visitor_id }: Pick<ErasureRow, 'tenant' | 'visitor_id'>,
@@ -111,7 +110,10 @@ interface Batch {
   readonly until: number
 }
 
-/** Deletes conversations with everything that belongs to them, and adds the numbers to the erasure. */
+/**
+ * Deletes conversations with everything that belongs to them, and adds the numbers of deleted rows to the
+ * erasure.
+ */
 export async function eraseConversations(
   trx: ConversationDb,
   erasureId: string,
@@ -187,7 +189,7 @@ export async function deleteVisitor(
   await db.deleteFrom('visitors').where('tenant', '=', tenant).where('id', '=', visitor_id).execute()
 }
 
-/** Ends an erasure, and stores its events. Does nothing if another process has ended it. */
+/** Ends an erasure, and stores its webhook events. Does nothing if another process has ended it. */
 export async function finishErasure(
   trx: ConversationDb,
   id: string,

@@ -21,16 +21,24 @@ const BATCH = 200
 /** Pause between batches, so that running turns can be stored. */
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
-/** Lifetime of a visitor's token, after which a visitor without conversations is deleted. */
+/**
+ * Lifetime of a visitor's token. An anonymous visitor without conversations is deleted this long after the
+ * last activity.
+ */
 const VISITOR_SECONDS = 30 * DAY_SECONDS
 
-/** The tenant of an agent and its retention time; undefined if it no longer stores conversations. */
+/**
+ * An agent's tenant and retention time. The time is undefined if the agent no longer stores conversations.
+ */
 export interface AgentRetention {
   readonly tenantId: string
   readonly keepSeconds: number | undefined
 }
 
-/** Returns which of `ids` are existing or deleted agents; all others are missing from the database. */
+/**
+ * Returns the retention of existing agents, and `deleted` for deleted ones; omits ids that the main database
+ * does not contain.
+ */
 export type FindAgentRetention = (
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, AgentRetention | 'deleted'>>
@@ -39,7 +47,6 @@ export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'l
   readonly storage: ConversationStorage
   readonly data: ItemData
   readonly findAgentRetention: FindAgentRetention
-  /** Called after conversations have been deleted. */
   readonly onDeleted?: () => void
   /** Called after a run with the number of expired conversations that it deleted, by tenant. */
   readonly onExpired?: (counts: ReadonlyMap<string, number>) => Promise<void>
@@ -86,8 +93,8 @@ export function startConversationMaintenance(
 }
 
 /**
- * Runs once, in small transactions. If two replicas run it at the same time, each batch runs on only one of
- * them.
+ * Runs once, in small transactions. If two replicas run it at the same time, their transactions run one after
+ * another.
  */
 export async function maintainConversations(
   deps: MaintenanceDependencies,
@@ -109,13 +116,12 @@ export async function maintainConversations(
   if (conversations > 0) deps.onDeleted?.()
   if (expired.size > 0) await deps.onExpired?.(expired)
   await deps.data.dropDeleted()
-  // Runs even if nothing was deleted, because the log may contain rows that were deleted earlier.
+  // Runs even if nothing was deleted, because the write-ahead log may contain rows that were deleted earlier.
   await database.scrub()
   await database.vacuum(conversations + eventLogs > 0, signal)
   return { conversations, eventLogs, idempotencyKeys }
 }
 
-/** Deletes all conversations of an agent. */
 export async function deleteAgentConversations(
   database: ConversationDatabase,
   { data, ...deps }: BatchDependencies & { readonly data: ItemData },
@@ -141,7 +147,6 @@ class Batches {
     this.signal = signal
   }
 
-  /** Deletes the conversations of a deleted agent. */
   async delete(doomed: Doomed): Promise<number> {
     const deletion = await prepareDeletion(this.deps.webhooks, 'agent_deleted')
     return this.run(async (trx) => (await deleteConversations(trx, doomed, BATCH, deletion)).length)
@@ -176,7 +181,7 @@ class Batches {
 /**
  * Moves conversations to their agent's current tenant, applies the agent's retention time, and deletes the
  * conversations of deleted agents. Returns the number of deleted conversations. With SQLite, agents are
- * stored in another file, so a process may stop between the two changes.
+ * stored in another file, so a process may stop after it has changed an agent but not its conversations.
  */
 async function applyAgents(
   { config, findAgentRetention }: MaintenanceDependencies,
@@ -190,7 +195,7 @@ async function applyAgents(
     const agents = await findAgentRetention(page.map(({ agent_id }) => agent_id))
     for (const { tenant, agent_id: agentId } of page) {
       const agent = agents.get(agentId)
-      // The database may be older than the conversations, for example after a restore (ADR 0052).
+      // The main database may be older than the conversations, for example after a restore (ADR 0052).
       if (agent === undefined) continue
       if (agent === 'deleted') {
         deleted += await batches.delete({ tenant, agentId })

@@ -1,4 +1,4 @@
-/** Deletes and changes the rows of many conversations, a limited number per statement. */
+/** Deletes and changes the rows of many conversations at once. */
 import { sql } from 'kysely'
 import type { ConversationDb } from '../../db/open.ts'
 import { markDeletedData } from '../inline-data/data-rows.ts'
@@ -14,8 +14,8 @@ export type Doomed =
     }
 
 /**
- * Deletes up to `limit` conversations with all their rows, and returns the tenant of each. Expired conversations stay
- * while a turn runs in them.
+ * Deletes up to `limit` conversations with all their rows, and returns the tenant of each. Expired
+ * conversations stay while a turn runs in them.
  */
 export async function deleteConversations(
   trx: ConversationDb,
@@ -41,7 +41,6 @@ export async function deleteConversations(
   return rows.map(({ tenant }) => tenant)
 }
 
-/** Deletes conversations in one transaction. */
 export async function deleteNow(
   write: ConversationDb,
   ids: readonly string[],
@@ -50,7 +49,6 @@ export async function deleteNow(
   await write.transaction().execute((trx) => deleteConversationRows(trx, ids, deletion))
 }
 
-/** Deletes conversations with all rows that belong to them. */
 export async function deleteConversationRows(
   db: ConversationDb,
   ids: readonly string[],
@@ -73,7 +71,10 @@ export async function deleteConversationRows(
   await db.deleteFrom('conversations').where('id', 'in', ids).execute()
 }
 
-/** Deletes the events of turns that ended before a time. A turn with an idempotency key keeps them for a repeated request. */
+/**
+ * Deletes the events of turns that ended before a time. A turn with an idempotency key keeps them for a
+ * repeated request.
+ */
 export async function deleteEventLogs(
   trx: ConversationDb,
   endedBefore: number,
@@ -93,7 +94,7 @@ export async function deleteEventLogs(
   return ids.length
 }
 
-/** Deletes anonymous visitors without conversations who were last seen before a time. */
+/** Deletes visitors without conversations who were last seen before a time. */
 export async function deleteVisitors(
   trx: ConversationDb,
   seenBefore: number,
@@ -102,7 +103,6 @@ export async function deleteVisitors(
   const gone = trx
     .selectFrom('visitors')
     .select('id')
-    .where('kind', '=', 'anonymous')
     .where('seen_at', '<', seenBefore)
     .where(({ not, exists, selectFrom }) =>
       not(
@@ -138,7 +138,10 @@ export async function clearIdempotencyKeys(
   return Number(numUpdatedRows)
 }
 
-/** Moves conversations to another tenant: those of one agent, or all. Returns their number. */
+/**
+ * Moves the conversations, turns and visitors of a tenant or of one of its agents to another tenant. Returns
+ * the number of conversations.
+ */
 export async function moveConversations(
   trx: ConversationDb,
   from: string,
@@ -157,15 +160,61 @@ export async function moveConversations(
     .where('tenant', '=', from)
     .$if(agentId !== undefined, (query) => query.where('agent_id', '=', agentId as string))
     .execute()
+  await moveIdentifiedVisitors(trx, from, to, agentId)
   await trx
     .updateTable('visitors')
     .set({ tenant: to })
     .where('tenant', '=', from)
+    .where('kind', '=', 'anonymous')
     .$if(agentId !== undefined, (query) => query.where('issuer', '=', agentId as string))
     .execute()
   if (agentId === undefined)
     await trx.updateTable('erasures').set({ tenant: to }).where('tenant', '=', from).execute()
   return Number(moved.numUpdatedRows)
+}
+
+/** Moves visitors with their conversations; a visitor whom the other tenant already knows gets the conversations. */
+async function moveIdentifiedVisitors(
+  trx: ConversationDb,
+  from: string,
+  to: string,
+  agentId: string | undefined,
+): Promise<void> {
+  const ofAgent = trx
+    .selectFrom('conversations')
+    .select('visitor_id')
+    .where('tenant', '=', to)
+    .where('agent_id', '=', agentId ?? '')
+    .where('visitor_id', 'is not', null)
+  const moving = await trx
+    .selectFrom('visitors')
+    .select(['id', 'kind', 'issuer', 'subject'])
+    .where('tenant', '=', from)
+    .where('kind', '!=', 'anonymous')
+    .$if(agentId !== undefined, (query) => query.where('id', 'in', ofAgent as never))
+    .execute()
+  for (const { id, kind, issuer, subject } of moving) {
+    const known = await trx
+      .selectFrom('visitors')
+      .select('id')
+      .where('tenant', '=', to)
+      .where('kind', '=', kind)
+      .where('issuer', '=', issuer)
+      .where('subject', '=', subject)
+      .executeTakeFirst()
+    if (known === undefined) {
+      await trx.updateTable('visitors').set({ tenant: to }).where('id', '=', id).execute()
+      continue
+    }
+    for (const table of ['conversations', 'turns'] as const)
+      await trx
+        .updateTable(table)
+        .set({ visitor_id: known.id })
+        .where('tenant', '=', to)
+        .where('visitor_id', '=', id)
+        .execute()
+    if (agentId === undefined) await trx.deleteFrom('visitors').where('id', '=', id).execute()
+  }
 }
 
 /** Applies a retention time to up to `limit` conversations of an agent that still have a different one. */

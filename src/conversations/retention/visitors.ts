@@ -1,4 +1,4 @@
-/** Reads visitors on behalf of their owner. */
+/** Reads visitors and the number of their conversations for owners and operators. */
 import { type Selectable, sql } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import { contains, pageOf } from '../../lib/page.ts'
@@ -8,9 +8,11 @@ export type OwnedVisitor = Selectable<VisitorTable>
 interface VisitorFilter {
   /** Undefined for all tenants. */
   readonly tenantId?: string | undefined
+  /** Id of an agent that the visitor has used. */
+  readonly agent?: string | undefined
   readonly subject?: string | undefined
   readonly email?: string | undefined
-  /** A part of the id, the subject, the e-mail address or the name. */
+  /** A part of the id, the subject, the email address or the name. */
   readonly q?: string | undefined
 }
 
@@ -25,14 +27,26 @@ export function findVisitor(
   return query.executeTakeFirst()
 }
 
-/** Lists visitors, last seen first. */
 export function listVisitorRows(
   db: ConversationDb,
-  { tenantId, subject, email, q }: VisitorFilter,
+  { tenantId, agent, subject, email, q }: VisitorFilter,
   { limit, after }: { readonly limit: number; readonly after: OwnedVisitor | undefined },
 ): Promise<OwnedVisitor[]> {
   let query = db.selectFrom('visitors').selectAll()
   if (tenantId !== undefined) query = query.where('tenant', '=', tenantId)
+  if (agent !== undefined)
+    query = query.where(({ exists, or, eb, selectFrom }) =>
+      or([
+        // An anonymous visitor, who may have no conversation left.
+        eb('issuer', '=', agent),
+        exists(
+          selectFrom('conversations')
+            .select('conversations.id')
+            .whereRef('conversations.visitor_id', '=', 'visitors.id')
+            .where('conversations.agent_id', '=', agent),
+        ),
+      ]),
+    )
   if (subject !== undefined) query = query.where('subject', '=', subject)
   if (email !== undefined) query = query.where('email', '=', email)
   if (q !== undefined) query = query.where(contains(['id', 'subject', 'email', 'name'], q))
@@ -40,7 +54,7 @@ export function listVisitorRows(
   return pageOf(query, { by: sql.ref('seen_at'), order: 'desc', after: place, limit }).execute()
 }
 
-/** Counts the conversations of visitors. */
+/** Returns the number of conversations by visitor id; omits visitors without conversations. */
 export async function countConversations(
   db: ConversationDb,
   visitorIds: readonly string[],

@@ -13,9 +13,7 @@ export function isPostgres(db: ConversationDb): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter
 }
 
-/** The condition that finds the conversations of a search. */
 export interface SearchPlan {
-  /** A condition on `conversations`. */
   readonly condition: Expression<SqlBool>
   /**
    * Whether the condition compares the text of each conversation; if so, it must be applied to only a few at
@@ -51,7 +49,7 @@ export function matchesText(db: ConversationDb, terms: readonly SearchTerm[]): E
   )}`
 }
 
-/** Conditions that the index cannot check, because it does not store the order of words. */
+/** Returns the conditions for phrases and excluded terms, which the index cannot check. */
 function rest(db: ConversationDb, terms: readonly SearchTerm[]): Expression<unknown> {
   const unchecked = terms.filter(({ words, isExcluded }) => isExcluded || words.length > 1)
   return unchecked.length === 0 ? sql`true` : matchesText(db, unchecked)

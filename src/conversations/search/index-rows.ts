@@ -1,4 +1,6 @@
-/** Adds the items of conversations to the search index. Their rows in the index are deleted with the items. */
+/**
+ * Adds the items of conversations to the search index. Their rows in the index are deleted with the items.
+ */
 import { type ConversationDb, insertRow, prepare } from '../../db/open.ts'
 import { toShownItem } from '../feed/render.ts'
 import type { ItemRow } from '../item-store.ts'
@@ -10,7 +12,6 @@ const selectMessagesOfTurn = prepare<{ readonly turnId: string }, ItemRow>((db, 
   db.selectFrom('items').selectAll().where('turn_id', '=', param('turnId')).where('type', '=', 'message'),
 )
 
-/** Indexes the input and the output of a turn. */
 export async function indexTurn(trx: ConversationDb, turnId: string): Promise<void> {
   const { rows } = await selectMessagesOfTurn(trx, { turnId })
   await insertTexts(trx, rows)
@@ -32,7 +33,9 @@ export async function indexItemsFrom(
   await insertTexts(trx, rows)
 }
 
-/** Indexes all items again, a few in each transaction, and calls `onProgress` with the number of items so far. */
+/**
+ * Indexes all items again, a few in each transaction, and calls `onProgress` with the number of items so far.
+ */
 export async function rebuildIndex(
   write: ConversationDb,
   onProgress: (items: number) => void = () => {},
@@ -68,7 +71,7 @@ async function indexBatch(
   return { items: await insertTexts(trx, ended), last }
 }
 
-/** Indexes the words of people and the model. Returns the number of items that contain any. */
+/** Indexes the words of messages. Returns the number of messages that contain any. */
 async function insertTexts(trx: ConversationDb, rows: readonly ItemRow[]): Promise<number> {
   let count = 0
   for (const row of rows) {
@@ -85,7 +88,7 @@ async function insertTexts(trx: ConversationDb, rows: readonly ItemRow[]): Promi
   return count
 }
 
-/** Whether an item comes from a person or the model, rather than from the page, a tool or the service. */
+/** Whether an item is a message of the user or the assistant that the service did not write. */
 function isSaid({ type, role, author }: ItemRow): boolean {
   return type === 'message' && (role === 'user' || role === 'assistant') && author !== 'service'
 }

@@ -11,7 +11,6 @@ export interface SearchMatch {
   readonly snippet: string
 }
 
-/** Maps conversations to their first matching items. */
 export async function findMatches(
   db: ConversationDb,
   conversationIds: readonly string[],

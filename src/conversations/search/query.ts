@@ -1,4 +1,4 @@
-/** Parses searches such as `refund "late arrival" -hotel book*`. */
+/** Parses searches such as `refund "late arrival" -hotel book*`, and cuts snippets out of matching texts. */
 import { ServiceError } from '../../lib/errors.ts'
 import { placeWords, toWords } from './words.ts'
 
@@ -7,17 +7,17 @@ const SNIPPET_LENGTH = 160
 /** Number of characters that a snippet shows before the first match. */
 const SNIPPET_BEFORE = 40
 
-/** Words that an item must contain, or must not contain, next to each other. */
+/** Consecutive words that an item must contain or, with `isExcluded`, must not contain. */
 export interface SearchTerm {
   readonly words: readonly string[]
-  /** Whether the last word may be the beginning of a word. */
+  /** Whether the last word also matches longer words that start with it. */
   readonly isPrefix: boolean
   readonly isExcluded: boolean
 }
 
 const term = /(-?)(?:"([^"]*)"?(\*?)|([^\s"]+))/g
 
-/** @throws ServiceError `invalid_value` for too many terms, and without a word to search for */
+/** @throws ServiceError `invalid_value` for more than 16 terms, or if all terms are excluded */
 export function parseSearch(text: string): readonly SearchTerm[] {
   const terms: SearchTerm[] = []
   for (const [, minus, phrase, star, bare = ''] of text.matchAll(term)) {

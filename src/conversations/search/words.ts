@@ -2,16 +2,19 @@
 
 /** Words beyond this number of characters in a text are not searchable. */
 const MAX_TEXT = 200_000
-/** Longer words are found by their beginning. */
+/** Longer words are cut to this length, in the index and in searches. */
 const MAX_WORD = 64
 
-/** Letters of scripts that write words without spaces. Each one is a word, and several in a row are found as a phrase. */
+/**
+ * Letters of scripts that write words without spaces. Each one is a word, and several in a row are found as a
+ * phrase.
+ */
 const unspaced = String.raw`[[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}]&&[\p{L}\p{N}]]`
 const oneUnspaced = new RegExp(`^${unspaced}$`, 'v')
 const letter = /[\p{L}\p{N}]/u
 const words = new RegExp(String.raw`${unspaced}|[[\p{L}\p{N}]--${unspaced}]+`, 'gv')
 
-/** Returns the words of a text in order, without case and marks. */
+/** Returns the words of a text in order, in lower case and without combining marks. */
 export function toWords(text: string): string[] {
   const found: string[] = []
   let length = 0

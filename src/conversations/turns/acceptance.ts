@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { Insertable } from 'kysely'
 import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { wrongMode } from '../handover/errors.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
@@ -33,18 +34,20 @@ export interface TurnPlan {
   /** Seconds after the last activity for which the conversation is stored. */
   readonly keepSeconds: number
   /**
-   * An existing conversation, in which no other turn may run; if undefined, the turn uses the conversation of
+   * An existing conversation, which the turn locks. If undefined, the turn uses the conversation of
    * `previous`, or a new one.
    */
   readonly conversationId: string | undefined
-  /** The revision of the conversation from which the history was read; undefined if the turn has no stored history. */
+  /**
+   * The revision of the conversation from which the history was read; undefined if the turn has no stored
+   * history.
+   */
   readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
-  /**
-   * The visitor who started the turn. Such a turn must be stored, and no other turn may run in its
-   * conversation.
-   */
-  readonly visitorId?: string
+  /** The visitor who started the turn, or on whose behalf a client started it. */
+  readonly visitor?: CallVisitor | undefined
+  /** Whether the visitor chats over the feed. Such a turn must be stored, and no other turn may run in its conversation. */
+  readonly isFeedTurn?: boolean
   /** The number that the turn must have, because its input was built from the turns before it. */
   readonly number?: number
   readonly responseId: string | undefined
@@ -60,7 +63,7 @@ export interface TurnPlan {
   readonly input: readonly NewItem[]
   /** Bytes by which the input may exceed the usual limits. */
   readonly extraBytes?: number
-  /** The field of the request that has the input, and the position of the input's first item in it. */
+  /** The field of the request that contains the input, and the position of the input's first item in it. */
   readonly inputField: { readonly name: 'input' | 'messages'; readonly first: number }
   readonly metadata?: Readonly<Record<string, string>>
   readonly requestId: string
@@ -81,7 +84,9 @@ type AcceptDeps = Pick<Dependencies, 'storage' | 'nextPosition' | 'webhooks'> & 
   readonly assertQuota: (tenantId: string) => Promise<void>
 }
 
-/** Stores a turn and its input, and takes the lock of its conversation. @throws ServiceError */
+/**
+ * Stores a turn and its input, and locks the conversation if the turn needs the lock. @throws ServiceError
+ */
 export async function acceptTurn(deps: AcceptDeps, plan: TurnPlan, as: AcceptedAs): Promise<void> {
   const input = plan.toolData === 'names' ? plan.input.map(withoutToolData) : plan.input
   await deps.assertQuota(plan.tenantId)
@@ -106,7 +111,7 @@ async function storeRows(
   const { id, conversationId, nowSeconds } = as
   const { run } = await deps.storage.open()
   const isNew = plan.conversationId === undefined && plan.previous === undefined
-  const { tenantId, agentId, visitorId } = plan
+  const { tenantId, agentId, visitor } = plan
   const conversation = isNew ? toConversationRow(deps, plan, as, items) : undefined
   const deliveries =
     conversation === undefined
@@ -114,18 +119,24 @@ async function storeRows(
       : await prepareCreated(
           deps.webhooks,
           { tenantId, agentId, conversationId },
-          { channel: conversation.channel, visitorId: visitorId ?? null, items: plan.input },
+          { channel: conversation.channel, visitorId: visitor?.id ?? null, items: plan.input },
         )
   return run(storeNewTurn, {
     expiredKey: plan.idempotency && {
       digest: plan.idempotency.digest,
       createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
     },
-    visitor: visitorId === undefined ? undefined : { id: visitorId, tenantId, agentId },
-    ...{ conversation, deliveries },
+    ...{ visitor, conversation, deliveries },
     locks: isLocking(plan),
     claim: {
-      ...{ conversationId, turnId: id, agentId, title: titleOf(plan.input), nowSeconds },
+      ...{
+        conversationId,
+        turnId: id,
+        agentId,
+        title: titleOf(plan.input),
+        visitorId: visitor?.id ?? null,
+        nowSeconds,
+      },
       expiresAt: nowSeconds + plan.keepSeconds,
       items: items.length,
       bytes: sumBytes(items),
@@ -157,16 +168,16 @@ async function hasTurn(
 export function needsStore(plan: TurnPlan): boolean {
   return (
     plan.isBackground ||
-    plan.visitorId !== undefined ||
+    plan.isFeedTurn === true ||
     plan.conversationId !== undefined ||
     plan.previous !== undefined ||
     plan.idempotency !== undefined
   )
 }
 
-/** Whether the conversation admits no other turn until this one ends. */
-function isLocking({ conversationId, visitorId }: TurnPlan): boolean {
-  return conversationId !== undefined || visitorId !== undefined
+/** Whether the conversation rejects other turns that need its lock until this turn ends. */
+function isLocking({ conversationId, isFeedTurn }: TurnPlan): boolean {
+  return conversationId !== undefined || isFeedTurn === true
 }
 
 function toError(rejection: Rejection, conversationId: string): ServiceError {
@@ -186,8 +197,8 @@ function toConversationRow(
     id: conversationId,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: plan.visitorId ?? null,
-    channel: plan.visitorId === undefined ? 'api' : 'widget',
+    visitor_id: plan.visitor?.id ?? null,
+    channel: plan.isFeedTurn ? 'widget' : 'api',
     mode_since: nowSeconds,
     assignee: null,
     busy_turn: isLocking(plan) ? id : null,
@@ -212,7 +223,8 @@ function toTurnRow(
     id,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: plan.visitorId ?? null,
+    // A response that continues a visitor's response belongs to the same visitor.
+    visitor_id: plan.visitor?.id ?? plan.previous?.visitor_id ?? null,
     conversation_id: conversationId,
     previous_id: plan.previous?.id ?? null,
     is_branch: plan.previous === undefined ? 0 : 1,
@@ -310,8 +322,9 @@ export class KeyedStarts {
   private readonly starting = new Map<string, Promise<unknown>>()
 
   /**
-   * Runs `start`, and returns its result. If a start with this key is already running, waits for it instead and
-   * returns undefined; then the caller can find its turn. Rejects like the start that it ran or waited for.
+   * Runs `start`, and returns its result. If a start with this key is already running, waits for it instead
+   * and returns undefined; then the caller can find its turn. Rejects like the start that it ran or waited
+   * for.
    */
   async run<Started>(key: string, start: () => Promise<Started>): Promise<Started | undefined> {
     const running = this.starting.get(key)

@@ -8,8 +8,8 @@ import { markRead, type TurnRow } from '../store.ts'
 export const POLL_MS = 2_000
 
 /**
- * Announces a reader of another process's turn until the returned function is called. `changes` emits the turn's id
- * for each message about it from the bus.
+ * Announces a reader of another process's turn until the returned function is called. `changes` emits the
+ * turn's id for each message about it from the bus.
  */
 export function announceReader(
   { bus, clock, log, storage }: Pick<Dependencies, 'bus' | 'clock' | 'log' | 'storage'>,

@@ -25,13 +25,13 @@ export interface StoredEnd {
   /** Seconds after which the conversation expires. */
   readonly keepSeconds: number
   readonly nowSeconds: number
-  /** The events of a failed turn. */
+  /** Webhook events that are stored if the turn ends with an error code. */
   readonly deliveries?: readonly NewDelivery[]
 }
 
 /**
- * Stores the end of a turn and the items from its whole log (`segments`). Returns the turn's status; undefined if it
- * has already ended.
+ * Stores the end of a turn and the items from its whole log (`segments`). Returns the turn's status;
+ * undefined if it has already ended.
  */
 export async function storeEnd(
   trx: ConversationDb,

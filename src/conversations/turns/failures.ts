@@ -3,7 +3,10 @@ import { mapConstraintError } from '../../db/open.ts'
 import { type Reason, reasons, ServiceError, toServiceError } from '../../lib/errors.ts'
 import type { TurnRow } from '../store.ts'
 
-/** Returns violated constraints and errors with a known cause unchanged. */
+/**
+ * Returns constraint violations unchanged, and converts other errors. An error without a known cause means
+ * that the store is unavailable.
+ */
 export function toStoreFailure(thrown: unknown): unknown {
   if (mapConstraintError(thrown) !== undefined) return thrown
   const failure = toServiceError(thrown)
@@ -14,7 +17,7 @@ export function toStoreFailure(thrown: unknown): unknown {
   })
 }
 
-/** Returns the failure of a turn that another process has ended before its first event; undefined for other turns. */
+/** Returns the error of a stored turn that failed before its first event; undefined for other turns. */
 export function findFailure({ status, last_seq, error_code }: TurnRow): ServiceError | undefined {
   if (status !== 'failed' || last_seq >= 0) return undefined
   const code = error_code ?? 'backend_error'

@@ -13,7 +13,7 @@ const MAX_KEPT_BYTES = 64 * 1024
 /** Reading from all models pauses while this many bytes of all turns wait to be stored. */
 const MAX_BACKLOG_BYTES = 32 * 1024 * 1024
 
-/** The bytes of all turns that wait to be stored. */
+/** Counts the bytes of all turns that wait to be stored. */
 export class StoreBacklog {
   private bytes = 0
   private change = Promise.withResolvers<void>()
@@ -22,7 +22,7 @@ export class StoreBacklog {
     return this.bytes > MAX_BACKLOG_BYTES
   }
 
-  /** Resolves when bytes have been stored. */
+  /** Resolves when bytes have been stored while the backlog was full. */
   get freed(): Promise<void> {
     return this.change.promise
   }
@@ -41,11 +41,10 @@ export class StoreBacklog {
 }
 
 export interface LogEvents {
-  /** Called with true when the turn should be stored soon. */
+  /** Called when entries wait to be stored; `isLarge` asks to store them at once. */
   onAppend(isLarge: boolean): void
 }
 
-/** The position of a reader. */
 export interface Cursor {
   /** The number of the next entry. */
   next: number
@@ -67,7 +66,7 @@ export class TurnLog {
   readonly turnId: string
   /** The number of entries so far. */
   length = 0
-  /** The number of their bytes. */
+  /** The number of bytes in these entries. */
   bytes = 0
   private readonly events: LogEvents
   private readonly backlog: StoreBacklog
@@ -82,7 +81,6 @@ export class TurnLog {
   private encoder = new SegmentEncoder()
   private encoderBytes = 0
   private encoderData: NewData[] = []
-  /** The number of entries that are stored. */
   private stored = 0
   private waitingBytes = 0
   private readonly cursors = new Set<Cursor>()
@@ -180,14 +178,17 @@ export class TurnLog {
     while (this.isFull) await Promise.race([this.storedSome.promise, this.backlog.freed])
   }
 
-  /** Resolves when every entry so far is stored. */
+  /** Resolves when every entry so far is stored, or when the turn no longer waits for the store. */
   async isDurable(): Promise<void> {
     const wanted = this.length
     this.events.onAppend(true)
     while (this.isStoring && !this.isStopped && this.stored < wanted) await this.storedSome.promise
   }
 
-  /** Returns the entries from `from` on that are in memory; undefined if the first of them must be read from the store. */
+  /**
+   * Returns the entries from `from` on that are in memory; undefined if the first of them must be read from
+   * the store.
+   */
   readKept(from: number): readonly LogRun[] | undefined {
     if (from >= this.runsFirst) return skipRuns(this.runs, from - this.runsFirst)
     if (from < this.stored) return undefined
@@ -198,7 +199,10 @@ export class TurnLog {
     return skipRuns(runs, from - (segments[0] as LogSegment).firstSeq)
   }
 
-  /** Keeps the entries after a reader's position in memory, unless the reader is far behind. */
+  /**
+   * Keeps the entries after a reader's position in memory, unless the reader is far behind, until the
+   * returned function is called.
+   */
   open(cursor: Cursor): () => void {
     this.cursors.add(cursor)
     return () => this.cursors.delete(cursor)

@@ -1,4 +1,7 @@
-/** The transactions of turns, which run in the write thread (ADR 0054). Their inputs and outputs are plain data. */
+/**
+ * Defines the transactions of turns, which run in the write thread (ADR 0054). Their inputs and outputs are
+ * plain data.
+ */
 import type { Insertable } from 'kysely'
 import {
   type ConversationDb,
@@ -7,6 +10,7 @@ import {
   type Procedure,
   type TurnTable,
 } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { NewDelivery } from '../../webhooks/events.ts'
@@ -36,12 +40,14 @@ export type NewTurnRow = Omit<Insertable<TurnTable>, 'number'>
 
 interface NewTurn {
   readonly expiredKey: { readonly digest: string; readonly createdBefore: number } | undefined
-  readonly visitor: { readonly id: string; readonly tenantId: string; readonly agentId: string } | undefined
-  /** A new conversation, whose row already counts this turn and, with `locks`, names it as the running turn. */
+  readonly visitor: CallVisitor | undefined
+  /**
+   * A new conversation, whose row already counts this turn and, with `locks`, names it as the running turn.
+   */
   readonly conversation: Insertable<ConversationTable> | undefined
-  /** The events of a new conversation. */
+  /** Webhook events of a new conversation. */
   readonly deliveries: readonly NewDelivery[]
-  /** Whether the conversation admits no other turn until this one ends. */
+  /** Whether the conversation rejects other turns that need its lock until this turn ends. */
   readonly locks: boolean
   readonly claim: Claim
   readonly tenantId: string
@@ -51,7 +57,10 @@ interface NewTurn {
   readonly data: readonly NewData[]
 }
 
-/** Why a conversation rejects a turn: `changed` if its history must be read again, a mode if no model answers. */
+/**
+ * Why a conversation rejects a turn: `changed` if its history must be read again, its mode and assignee if
+ * the model does not answer.
+ */
 export type Rejection = 'missing' | 'locked' | 'changed' | 'full' | Pick<ConversationRow, 'mode' | 'assignee'>
 
 /**
@@ -69,7 +78,7 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
     else numbers = (await (locks ? claimAndLock : claimTurn)(trx, claim)).rows[0]
     if (numbers === undefined) return explain(trx, tenantId, claim, locks)
     const { conversationId, turnId, nowSeconds } = claim
-    if (visitor !== undefined) await recordVisitor(trx, visitor, visitor.id, nowSeconds)
+    if (visitor !== undefined) await recordVisitor(trx, tenantId, visitor, nowSeconds)
     const isOnMainLine = locks && conversation === undefined
     const previousId = turn.previous_id ?? (isOnMainLine ? await findMainTurnId(trx, conversationId) : null)
     await insertRow(trx, 'turns', { ...turn, previous_id: previousId, number: numbers.turns })
@@ -103,7 +112,6 @@ interface ChangedTurn {
   readonly turnId: string
   /** The entries that are not yet stored. */
   readonly segments: readonly LogSegment[]
-  /** Set if the turn has ended. */
   readonly end: StoredEnd | undefined
 }
 
@@ -122,7 +130,10 @@ interface OwnTurn {
   readonly status: EndedStatus | undefined
 }
 
-/** Stores new events of turns, and the ends of those that have ended. Returns the turns that still belonged to `owner`. */
+/**
+ * Stores new events of turns, and the ends of those that have ended. Returns the turns that still belonged to
+ * `owner`.
+ */
 export const storeTurns: Procedure<Changes, OwnTurn[]> = {
   file,
   name: 'storeTurns',

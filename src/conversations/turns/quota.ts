@@ -7,7 +7,7 @@ import { sumTenantBytes } from '../store.ts'
 const CACHED_MS = 10_000
 const MAX_TENANTS = 1_000
 
-/** Number of bytes that a tenant has stored; each change is added while the number is cached. */
+/** Number of bytes that a tenant has stored; new bytes are added while the number is cached. */
 export class UsedBytes {
   bytes: number
 

@@ -17,7 +17,6 @@ import {
 } from './segments.ts'
 import { ToolDataFilter } from './tool-data.ts'
 
-/** Receives a turn's progress. */
 export interface TurnReports {
   /** Called when a model has begun to answer. */
   begun(route: TurnRoute): void
@@ -27,7 +26,10 @@ export interface TurnReports {
   explained(diagnostics: object): void
   /** Stores a step. A tool must start only after its call is stored. */
   step(step: LoggedStep): Promise<void>
-  /** Must be called before each tool and each further model call. Rejects if a person has taken over. */
+  /**
+   * Must be called before each tool and each further model call. Rejects if the turn was ended or a person
+   * has taken over.
+   */
   assertMayContinue(): Promise<void>
   /** Asks for a person, and returns the result for the model. */
   requestPerson(reason: string): Promise<string>
@@ -43,7 +45,10 @@ export interface RunningTurnOptions {
   readonly mayContinue: () => Promise<boolean>
   readonly requestPerson: (reason: string) => Promise<string>
   readonly isStream: boolean
-  /** Milliseconds that the turn waits for a reader to reconnect; if undefined, it runs to its end without readers. */
+  /**
+   * Milliseconds that the turn waits for a reader to reconnect; if undefined, it runs to its end without
+   * readers.
+   */
   readonly reconnectMs: number | undefined
   /** Returns the time (Unix seconds) at which another replica last recorded that it reads the turn. */
   readonly findLastRead: () => Promise<number | undefined>
@@ -57,13 +62,16 @@ export interface RunningTurnOptions {
   readonly renderFailure: (failure: ServiceError) => Uint8Array
   readonly backlog: StoreBacklog
   readonly onAppend: (isLarge: boolean) => void
-  /** Reads stored entries from `from` on, at least one. */
+  /** Reads stored entries from `from` on. */
   readonly readStored: (from: number) => Promise<readonly LogRun[]>
 }
 
 /** Milliseconds for which a reader on another replica counts after it announces itself. */
 const ANNOUNCED_MS = 5_000
-/** Minimum milliseconds until a new turn needs a reader, because visitors follow a turn only after they have started it. */
+/**
+ * Minimum milliseconds until a new turn needs a reader, because visitors follow a turn only after they have
+ * started it.
+ */
 const FIRST_READER_MS = 5_000
 
 /** Why a turn is stopped before the model has finished. */
@@ -76,7 +84,6 @@ const stopMessages: Readonly<Record<StopReason, string>> = {
   shutdown: 'The server is shutting down.',
 }
 
-/** The model that answered. */
 export interface TurnRoute {
   readonly provider: string
   readonly model: string
@@ -95,7 +102,7 @@ export interface TurnEnd {
 
 export class RunningTurn {
   readonly log: TurnLog
-  /** Settles when the turn may show its first event: its row is stored, or the store has failed. */
+  /** Resolves to whether the turn's row is stored; readers receive no event before. */
   readonly accepted = Promise.withResolvers<boolean>()
   /** Resolves at the end of the turn; the last events may not be stored yet. */
   readonly ended: Promise<TurnEnd>
@@ -178,7 +185,8 @@ export class RunningTurn {
   }
 
   /**
-   * Yields the entries from `from` on in batches, then follows the turn; returns at its end or when the signal aborts.
+   * Yields the entries from `from` on in batches, then follows the turn; returns at its end or when the
+   * signal aborts.
    * @throws ServiceError if the turn failed before its first event
    */
   async *read(from: number, signal?: AbortSignal): AsyncGenerator<readonly LogRun[], void, void> {
@@ -211,7 +219,6 @@ export class RunningTurn {
     }
   }
 
-  /** Returns the entries so far. */
   async readSoFar(): Promise<readonly LogRun[]> {
     const { log } = this
     const runs: LogRun[] = []
@@ -252,7 +259,7 @@ export class RunningTurn {
     return true
   }
 
-  /** Stops the turn if its row has ended, because the message about this may be lost. */
+  /** Stops the turn if the stored turn no longer runs, because the message about this can be lost. */
   private async assertMayContinue(): Promise<void> {
     if ((await this.accepted.promise) && !(await this.options.mayContinue())) {
       this.log.stopStoring()
@@ -276,7 +283,10 @@ export class RunningTurn {
     return toEndEntry({ at, ...interruption, failure: { code, message } })
   }
 
-  /** Counts a reader on another replica; must be called again every two seconds while it reads. */
+  /**
+   * Counts a reader on another replica for five seconds. The replica repeats the announcement every two
+   * seconds.
+   */
   onAnnounced(): void {
     this.announcedUntilMs = this.options.clock.monotonic() + ANNOUNCED_MS
     if (this.readers === 0) this.stopLater()

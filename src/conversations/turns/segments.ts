@@ -1,9 +1,12 @@
-/** Groups a turn's events into runs, and encodes them for storage without the bytes that repeat the previous event (ADR 0049). */
+/**
+ * Groups a turn's events into runs, and encodes them for storage without the bytes that repeat the previous
+ * event (ADR 0049).
+ */
 
 /**
  * `chat` is a server-sent event of the chat API, `completion` a whole answer, and `failure` the event that
- * ends a broken stream; a client may receive these. `step` is a server tool call or its result, which clients
- * never receive in this form.
+ * ends a broken stream; a client may receive these. `step` is a server tool call, its result or the end of
+ * the turn; clients never receive it.
  */
 export type LogKind = 'chat' | 'completion' | 'failure' | 'step'
 
@@ -50,7 +53,6 @@ export function toRun({ kind, bytes }: LogEntry): LogRun {
   return { kind, bytes, ends: [bytes.length] }
 }
 
-/** Joins entries of one kind into a run. */
 export function joinEntries(kind: LogKind, entries: readonly Uint8Array[]): LogRun {
   let end = 0
   const ends = entries.map(({ length }) => {
@@ -223,7 +225,10 @@ export function decodeSegment(segment: Uint8Array): LogRun[] {
   }))
 }
 
-/** Decodes one entry at a time without an object for each, and reports how much an entry shares with the previous one. */
+/**
+ * Decodes one entry at a time without an object for each, and reports how much an entry shares with the
+ * previous one.
+ */
 export class SegmentCursor {
   kind: LogKind = 'chat'
   /** All entries so far; the current one is between `from` and `to`. */

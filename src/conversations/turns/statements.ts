@@ -10,9 +10,11 @@ export interface Claim {
   readonly turnId: string
   readonly agentId: string
   readonly title: string | null
+  /** The visitor of a conversation that has none yet. */
+  readonly visitorId: string | null
   readonly nowSeconds: number
   readonly expiresAt: number
-  /** The number and bytes of the turn's input. */
+  /** The number of items in the turn's input, and their size in bytes. */
   readonly items: number
   readonly bytes: number
   /** The revision of the conversation from which the turn's history was read; null to accept any revision. */
@@ -35,6 +37,7 @@ function prepareClaim(locks: boolean) {
         // A conversation belongs to the agent of its first turn.
         agent_id: sql<string>`case when agent_id = '' then ${param('agentId')} else agent_id end`,
         title: sql<string | null>`coalesce(title, ${param('title')})`,
+        visitor_id: sql<string | null>`coalesce(visitor_id, ${param('visitorId')})`,
         ...(locks && { busy_turn: param('turnId') }),
       }))
       .where('id', '=', param('conversationId'))
@@ -49,14 +52,15 @@ function prepareClaim(locks: boolean) {
 }
 
 /**
- * Counts a turn and its input in a conversation, and returns its new numbers of turns and items. Updates nothing if
- * the conversation is full or deleted, waits for a person, or is not in the state that the turn needs.
+ * Counts a turn and its input in a conversation, and returns its new numbers of turns and items. Updates
+ * nothing if the conversation is full or deleted, the model does not answer it, or its revision or number of
+ * turns differs.
  */
 export const claimTurn = prepareClaim(false)
 
 /**
- * Like `claimTurn`, but the conversation admits no other turn until this one ends. Updates nothing if it does not
- * admit this one.
+ * Like `claimTurn`, but also locks the conversation until the turn ends. Updates nothing if another turn
+ * holds the lock.
  */
 export const claimAndLock = prepareClaim(true)
 
@@ -96,7 +100,10 @@ type EndedRow = Pick<
   | 'ended_at'
 >
 
-/** Ends a running turn of an owner. Updates nothing if the turn has already ended; the caller must then store nothing else for it. */
+/**
+ * Ends a running turn of an owner. Updates nothing if the turn has already ended; the caller must then store
+ * nothing else for it.
+ */
 export const endTurn = prepare<EndedRow & { readonly keepsKey: 0 | 1 }>((db, param) =>
   db
     .updateTable('turns')
@@ -131,7 +138,7 @@ export interface Released {
   readonly failures: number
   readonly nowSeconds: number
   readonly expiresAt: number
-  /** The number and bytes of the turn's output. */
+  /** The number of items in the turn's output, and their size in bytes. */
   readonly items: number
   readonly bytes: number
 }

@@ -39,7 +39,10 @@ export class StoreHealth {
     )
   }
 
-  /** After a failure, writes to the store to check whether it has recovered, because there may be no later turn that shows it. */
+  /**
+   * After a failure, writes to the store to check whether it has recovered, because there may be no later
+   * turn that shows it.
+   */
   async check(): Promise<'up' | 'down'> {
     const nowMs = this.deps.clock.monotonic()
     if (this.hasFailed && nowMs - this.probedAtMs >= PROBE_EVERY_MS) {

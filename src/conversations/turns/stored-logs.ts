@@ -18,7 +18,7 @@ export class StoredLogs {
     this.deps = deps
   }
 
-  /** Wakes the readers of a turn or the followers of a conversation. */
+  /** Wakes everything in this process that waits for this turn, conversation or tenant. */
   wake(id: string): void {
     this.changes.emit(id)
   }
@@ -27,7 +27,9 @@ export class StoredLogs {
     for (const id of this.changes.eventNames()) this.changes.emit(id)
   }
 
-  /** Reads stored entries from `from` on, in parts, so that a long turn needs little memory. */
+  /**
+   * Reads the next stored entries from `from` on, at most 16 rows, so that a long turn needs little memory.
+   */
   async read(turnId: string, from: number): Promise<readonly LogRun[]> {
     const { read } = await this.deps.storage.open()
     return readEvents(read, turnId, from, ROWS_PER_READ)
@@ -70,7 +72,10 @@ export class StoredLogs {
     }
   }
 
-  /** Resolves when a turn or a conversation may have changed, after `mostMs`, or when the signal aborts. */
+  /**
+   * Returns a promise that resolves when the turn, conversation or tenant may have changed, after `mostMs`,
+   * or when the signal aborts. `cancel` ends the wait.
+   */
   waitForChange(id: string, signal: AbortSignal | undefined, mostMs = POLL_MS) {
     const { promise, resolve } = Promise.withResolvers<void>()
     const waiting = new AbortController()

@@ -7,7 +7,7 @@ import { entriesOf, joinEntries, type LogEntry, type LogRun } from './segments.t
 const NO_ARGUMENTS = '{}'
 const NO_RESULT = 'The result was not stored.'
 
-/** Returns the item without the arguments of a call, or without the result of one. */
+/** Returns the item without a call's arguments or result. */
 export function withoutToolData(item: NewItem): NewItem {
   if (item.type === 'function_call') return { ...item, body: { ...item.body, arguments: NO_ARGUMENTS } }
   if (item.type === 'function_call_output') return { ...item, body: { ...item.body, output: NO_RESULT } }
@@ -19,10 +19,8 @@ export function withoutToolData(item: NewItem): NewItem {
  * numbers stay the same: the first part of the arguments becomes `{}`, and each other part becomes a space.
  */
 export class ToolDataFilter {
-  /** The calls whose arguments have begun. */
   private readonly begun = new Set<string>()
 
-  /** Returns the entries as they are stored. */
   apply(run: LogRun): LogRun {
     const entries = [...entriesOf(run)]
     const texts = entries.map((entry) => this.rewrite(entry))

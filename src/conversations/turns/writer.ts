@@ -30,9 +30,7 @@ interface WriterDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly flushMs: number
-  /** Identifies this process. */
   readonly owner: string
-  /** Called with the turns of each commit. */
   readonly onStored: (turnIds: readonly string[]) => void
   /** Called with the duration of each commit in milliseconds. */
   readonly onFlushed: (durationMs: number) => void
@@ -42,9 +40,9 @@ interface WriterDeps {
 export class TurnWriter {
   private readonly deps: WriterDeps
   private readonly turns = new Map<string, WrittenTurn>()
-  /** The turns that the next flush stores. */
+  /** The turns that have something to store or a lease to renew. */
   private readonly changed = new Set<string>()
-  /** The turns that are stored without waiting for the next flush. */
+  /** The turns that the next transaction stores. */
   private readonly urgent = new Set<string>()
   private readonly endings = new Map<string, Ending>()
   private timer: NodeJS.Timeout | undefined
@@ -73,7 +71,10 @@ export class TurnWriter {
     else this.timer ??= setTimeout(() => this.onTimer(), this.deps.flushMs)
   }
 
-  /** Stores the rest of a turn's events and its end. Returns its status; undefined if another process has ended it. */
+  /**
+   * Stores the rest of a turn's events and its end. Returns its status; undefined if another process has
+   * ended it.
+   */
   end(turnId: string, end: StoredEnd): Promise<EndedStatus | undefined> {
     const done = Promise.withResolvers<EndedStatus | undefined>()
     this.endings.set(turnId, { end, done })
@@ -82,8 +83,8 @@ export class TurnWriter {
   }
 
   /**
-   * Stops to store a turn, whose end another transaction stores; resolves when no transaction contains it. Add
-   * the returned turn again if that transaction fails.
+   * Stops storing a turn, because another transaction stores its end. Resolves when no transaction of this
+   * writer contains the turn. If the other transaction fails, pass the returned turn to `add`.
    */
   async release(turnId: string): Promise<WrittenTurn | undefined> {
     const turn = this.turns.get(turnId)

@@ -29,7 +29,10 @@ export async function prepareCreated(
   )
 }
 
-/** Prepares the event of a turn that ends with an error; its transaction adds the status, the mode and the revision. */
+/**
+ * Prepares the event of a turn that ends with an error; its transaction adds the status, the mode and the
+ * revision.
+ */
 export async function prepareFailed(
   publisher: Publisher,
   { tenantId, agentId, conversationId }: About,
@@ -54,7 +57,10 @@ interface HandoverEvents extends About {
   readonly messages: readonly Pick<NewItem, 'id' | 'author' | 'body'>[]
 }
 
-/** Prepares the events of a change of who answers and of its messages; their transaction adds the mode and the revision. */
+/**
+ * Prepares the events of a mode change and of its messages. The transaction that stores them adds the mode
+ * and the revision.
+ */
 export async function prepareHandover(
   publisher: Publisher,
   { to, messages, ...about }: HandoverEvents,
@@ -92,7 +98,7 @@ export async function recordRated(
 
 export type DeletionReason = 'deleted' | 'expired' | 'agent_deleted' | 'visitor_erased'
 
-/** Reports deleted conversations in the transaction that deletes them. */
+/** The webhooks that receive the event of a deletion, and the reason for the deletion. */
 export interface Deletion {
   readonly subscribers: Subscribers | undefined
   readonly reason: DeletionReason
@@ -102,7 +108,10 @@ export async function prepareDeletion(publisher: Publisher, reason: DeletionReas
   return { subscribers: await publisher?.find(), reason }
 }
 
-/** Stores the events of conversations that the transaction deletes next, and deletes their text from other events. */
+/**
+ * Stores the events of conversations that the transaction deletes next, and deletes other deliveries that
+ * contain their text.
+ */
 export async function recordDeletion(
   trx: ConversationDb,
   ids: readonly string[],

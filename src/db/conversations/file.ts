@@ -48,7 +48,9 @@ export async function openFile(path: string, clock: Pick<Clock, 'monotonic'>): P
   }
 }
 
-/** Copies the write-ahead log to the database and empties it. Does not wait for readers in other processes. */
+/**
+ * Copies the write-ahead log to the database and empties it. Does not wait for readers in other processes.
+ */
 async function truncateLog(write: ConversationDb): Promise<boolean> {
   return write.connection().execute(async (connection) => {
     const { rows: before } = await sql<{ timeout: number }>`pragma busy_timeout`.execute(connection)

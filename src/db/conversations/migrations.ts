@@ -1,4 +1,7 @@
-/** Creates the tables of stored conversations, in a separate file for SQLite and in the same database for PostgreSQL. */
+/**
+ * Creates the tables of stored conversations, in a separate file for SQLite and in the same database for
+ * PostgreSQL.
+ */
 import { type Kysely, type Migration, PostgresAdapter, sql } from 'kysely'
 
 async function createTables(db: Kysely<unknown>): Promise<void> {
@@ -222,7 +225,9 @@ async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<v
     insert into item_search (item_search, rowid, text) values ('delete', old.n, old.text); end`.execute(db)
 }
 
-/** Creates the search index and the tables for ratings, tags and notes, and adds columns to items and turns. */
+/**
+ * Creates the search index and the tables for ratings, tags and notes, and adds columns to items and turns.
+ */
 async function createLog(db: Kysely<unknown>): Promise<void> {
   await createSearch(db, db.getExecutor().adapter instanceof PostgresAdapter)
   await createRatings(db)
@@ -272,7 +277,7 @@ async function createTagsAndNotes(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'conversation_notes', 'conversation', ['conversation_id', 'created_at'])
 }
 
-/** Lists deliveries without a foreign key, because with SQLite the webhooks are stored in another file. */
+/** Has no foreign key, because with SQLite the webhooks are stored in another file. */
 async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('webhook_deliveries')
@@ -298,7 +303,9 @@ async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
   )
 }
 
-/** Stores when a person must have answered, and indexes the conversations that people answer. */
+/**
+ * Adds the time by which a person must answer, and indexes the conversations that the model does not answer.
+ */
 async function addHandover(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('conversations').addColumn('answer_due', 'bigint').execute()
   await sql`create index conversations_by_mode on conversations (tenant, mode, mode_since) where mode <> 'model'`.execute(
@@ -309,7 +316,10 @@ async function addHandover(db: Kysely<unknown>): Promise<void> {
   )
 }
 
-/** Lists erased visitors. Without a foreign key, because the rows remain as receipts; they contain no personal data. */
+/**
+ * Creates the list of erased visitors. Has no foreign key, because the rows remain after the deletion; they
+ * contain no personal data.
+ */
 async function createErasures(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('erasures')

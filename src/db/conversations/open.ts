@@ -11,7 +11,7 @@ import type { ConversationDatabase, ConversationDb, ConversationTables } from '.
 export const conversationsFile = 'conversations.db'
 
 export interface ConversationStorage {
-  /** Returns the database if it exists; SQLite creates the file with the first stored turn. */
+  /** Returns the database if it exists; with SQLite, only `open` creates the file. */
   find(): Promise<ConversationDatabase | undefined>
   /** Returns the database, and creates it if needed. */
   open(): Promise<ConversationDatabase>

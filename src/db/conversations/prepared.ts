@@ -13,7 +13,6 @@ class Placeholder {
 /** Creates a placeholder for a value that is known only when the statement is executed. */
 export type Param<Values> = <Name extends keyof Values & string>(name: Name) => Values[Name]
 
-/** Executes a statement with its values. */
 export type Prepared<Values, Row> = (db: ConversationDb, values: Values) => Promise<QueryResult<Row>>
 
 /** `build` may depend only on its placeholders, because the compiled statement is reused. */

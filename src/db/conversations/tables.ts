@@ -1,4 +1,7 @@
-/** Defines the tables of stored conversations. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
+/**
+ * Defines the tables of stored conversations. Booleans are 0 or 1, times are Unix seconds, and JSON is stored
+ * as text.
+ */
 import type { Generated, Kysely } from 'kysely'
 
 export interface ConversationTable {
@@ -11,11 +14,11 @@ export interface ConversationTable {
   mode_since: number
   /** The person who answers: an email address or another name; null unless the mode is `person`. */
   assignee: string | null
-  /** When the mode changes because no person has answered; null if no answer is expected. */
+  /** Time at which the mode changes if no person has answered; null if no answer is expected. */
   answer_due: number | null
-  /** The running turn of this conversation; there is at most one. */
+  /** The running turn that locks the conversation; null without one. */
   busy_turn: string | null
-  /** The first 80 characters of the first message; null without a message. */
+  /** The first 80 characters of the first user message; null if there is no text. */
   title: string | null
   /** JSON: at most 16 pairs of strings. */
   metadata: Generated<string>
@@ -71,7 +74,7 @@ export interface TurnTable {
   cancel_requested: Generated<number>
   /** Time at which another replica last announced that it is reading the running turn; null if none has. */
   read_at: number | null
-  /** The number of the last event in the log; -1 without events. */
+  /** The number of the last event in the log, set at the end of the turn; -1 without events. */
   last_seq: Generated<number>
   agent_version: number | null
   provider: string | null
@@ -98,7 +101,7 @@ export interface ItemTable {
   n: Generated<number>
   id: string
   conversation_id: string
-  /** Null for an item that a client added outside of a turn. */
+  /** Null for an item that belongs to no turn. */
   turn_id: string | null
   position: number
   type: 'message' | 'function_call' | 'function_call_output' | 'reasoning'
@@ -117,7 +120,7 @@ export interface ItemTable {
   created_at: number
 }
 
-/** The words of an item that a person or the model has said, in order and separated by spaces (ADR 0069). */
+/** The words of a message, in order and separated by spaces (ADR 0069). */
 export interface ItemTextTable {
   n: number
   conversation_id: string
@@ -142,7 +145,7 @@ export interface ConversationTagTable {
 export interface ConversationNoteTable {
   id: string
   conversation_id: string
-  /** The name of the user or key that wrote the note. */
+  /** The email address of the user, or the id of the key, that wrote the note. */
   author: string
   text: string
   created_at: number
@@ -156,7 +159,7 @@ export interface TurnEventTable {
   body: Buffer
 }
 
-/** The blobs of items, which contain images, audio and files. */
+/** The blobs with long strings of items: images, audio, files and tool results. */
 export interface ItemDataTable {
   name: string
   item_id: string
@@ -203,7 +206,9 @@ export interface WebhookDeliveryTable {
   state: 'pending' | 'delivered' | 'failed'
   /** The number of attempts since the delivery was created or last retried. */
   attempt: Generated<number>
-  /** When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending. */
+  /**
+   * When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending.
+   */
   next_at: number | null
   /** Grows with each claim, so that a process that was slow does not overwrite the result of another. */
   fence: Generated<number>

@@ -1,4 +1,6 @@
-/** Starts the thread that writes to the SQLite file of conversations, and sends it statements and procedures. */
+/**
+ * Starts the thread that writes to the SQLite file of conversations, and sends it statements and procedures.
+ */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../lib/clock.ts'
@@ -83,8 +85,8 @@ export class WriteThread {
   }
 
   /**
-   * Runs a procedure. All procedures that wait while a transaction runs share the next one, because each commit
-   * waits for the disk.
+   * Runs a procedure. All procedures that wait while a transaction runs share the next one, because each
+   * commit waits for the disk.
    */
   readonly run: RunProcedure = ({ file, name }, input) =>
     new Promise((resolve, reject) => {

@@ -3,13 +3,15 @@ import { Client } from 'pg'
 import { toClientConfig } from '../postgres.ts'
 import { conversationTableNames } from './tables.ts'
 
-/** The timeout is long because a table can be large; it also ends the statement if this process disconnects. */
+/**
+ * The timeout is long because a table can be large; it also ends the statement if this process disconnects.
+ */
 const settings = { statement_timeout: '30min', lock_timeout: '30s', synchronous_commit: 'off' }
 
 /**
- * Runs `VACUUM` on each conversation table, or without `hasDeleted` on those with dead rows, unless it ran there
- * within the last hour. Uses a separate connection, because pooled connections have short timeouts. Stops waiting when
- * the signal aborts.
+ * Runs `VACUUM` on each conversation table, or without `hasDeleted` on those with dead rows, unless it ran
+ * there within the last hour. Uses a separate connection, because pooled connections have short timeouts.
+ * Stops waiting when the signal aborts.
  */
 export async function vacuumConversations(
   databaseUrl: string,

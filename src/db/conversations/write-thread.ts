@@ -1,4 +1,6 @@
-/** Runs in a worker thread: executes statements and procedures of the main thread on one SQLite connection. */
+/**
+ * Runs in a worker thread: executes statements and procedures of the main thread on one SQLite connection.
+ */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Statement } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
@@ -27,7 +29,6 @@ export interface FailedAnswer {
   readonly error: { readonly message: string; readonly code: string | undefined }
 }
 
-/** One result for each call. */
 export interface BatchAnswer {
   readonly results: readonly ({ readonly value: unknown } | FailedAnswer)[]
 }

@@ -1,4 +1,4 @@
-/** Adds indexes for summing a tenant's stored bytes. */
+/** Adds an index for summing a tenant's stored bytes. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

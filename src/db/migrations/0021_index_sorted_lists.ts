@@ -1,4 +1,4 @@
-/** Adds indexes that sort lists of agents, artifacts, files, users and keys without reading all rows. */
+/** Adds indexes for sorted lists of agents, artifacts, files, users and keys. */
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
 const name = sql`lower(name)`

@@ -1,4 +1,4 @@
-/** Adds the bin for agents, whose keys are rejected while they are in it. */
+/** Adds the bin for agents. The keys of an agent in the bin are rejected. */
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates webhooks. */
+/** Creates the table for webhooks. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,4 @@
-/** Lets finished uploads be in the bin, where no request can read them. */
+/** Adds the bin for finished uploads. */
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

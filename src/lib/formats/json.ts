@@ -46,7 +46,7 @@ export function depthOf(bytes: Uint8Array): number {
 export function outlineOf(bytes: Uint8Array, mostValues = Number.POSITIVE_INFINITY): JsonOutline {
   let depth = 0
   let deepest = 0
-  // Starts with one value; each bracket or comma outside a string adds at most one.
+  // Starts with one value; each opening bracket or comma outside a string adds at most one.
   let values = 1
   let isInString = false
   for (let at = 0; at < bytes.length && values <= mostValues; at++) {

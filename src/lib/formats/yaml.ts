@@ -70,7 +70,9 @@ function isParsed(value: unknown): value is ParsedNode {
   return isNode(value) && Array.isArray(value.range)
 }
 
-/** Skips the library's check for duplicate keys, which takes quadratic time; `inspect` checks them instead. */
+/**
+ * Skips the library's check for duplicate keys, which takes quadratic time; `inspect` checks them instead.
+ */
 function composeDocument(text: string, tokens: CST.Token[], isSecret: boolean): Document.Parsed {
   const composer = new Composer({
     schema: 'core',
@@ -92,8 +94,8 @@ function composeDocument(text: string, tokens: CST.Token[], isSecret: boolean): 
 }
 
 /**
- * Disables stack traces: the library creates an Error for each fault, and 250,000 stack traces take six
- * seconds.
+ * Disables stack traces, because the library creates an Error for each fault, and 250,000 stack traces take
+ * six seconds.
  */
 function withoutStackTraces<Result>(work: () => Result): Result {
   const limit = Error.stackTraceLimit

@@ -195,7 +195,9 @@ function findName(text: string, name: string): number {
   return at
 }
 
-/** Reads a text's `key=value` words; values with spaces must be quoted, and trailing punctuation is dropped. */
+/**
+ * Reads a text's `key=value` words; values with spaces must be quoted, and trailing punctuation is dropped.
+ */
 function parseHints(text: string): ReadonlyMap<string, string> {
   const words = text.matchAll(/(?<![\p{L}\p{N}_.-])([\p{L}_][\p{L}\p{N}_.-]{0,63})=("[^"]*"|'[^']*'|\S+)/gu)
   const hints = new Map<string, string>()

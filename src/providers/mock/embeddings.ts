@@ -1,4 +1,6 @@
-/** Makes the mock provider's embeddings: unit vectors that are close if their texts share words or letters. */
+/**
+ * Makes the mock provider's embeddings: unit vectors that are close if their texts share words or letters.
+ */
 import type { JsonObject } from '../../lib/formats/json.ts'
 import { callersMistake } from '../failures.ts'
 import { listInputs, renderEmbeddings } from '../render-answer.ts'

@@ -13,7 +13,9 @@ const PRINTABLE = Array.from({ length: 95 }, (_, index) => String.fromCharCode(3
 
 type SetToken = Extract<Token, { set: unknown }>
 
-/** Returns undefined for unsupported expressions: back references, positive look-around, Unicode properties. */
+/**
+ * Returns undefined for unsupported expressions: back references, positive look-around, Unicode properties.
+ */
 export function samplePattern(pattern: string, variant: number, shortest: number): string | undefined {
   if (pattern.length > MAX_PATTERN_LENGTH || /\\[pPk]/.test(pattern)) return undefined
   try {

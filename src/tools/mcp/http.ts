@@ -122,7 +122,9 @@ async function* limit(
   }
 }
 
-/** Counts the current message's bytes: the whole body, or an event stream's bytes since the last empty line. */
+/**
+ * Counts the current message's bytes: the whole body, or an event stream's bytes since the last empty line.
+ */
 function createSizeCounter(isEvents: boolean): (chunk: Uint8Array) => number {
   let sizeBytes = 0
   let lineBytes = 0

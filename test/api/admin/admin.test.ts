@@ -217,7 +217,7 @@ describe('revoking a key as an administrator', () => {
       { with_created_keys: true },
       401,
     ],
-    ['without `with_created_keys`, leaves the keys that the key created', {}, 200],
+    ['without `with_created_keys`, does not revoke the keys that the key created', {}, 200],
   ])('%s', async (_what, body, status) => {
     const app = await startAdminApp()
     await changeManager(app, { can_manage_keys: true })
@@ -256,7 +256,7 @@ describe('a budget set by an administrator', () => {
     [{ day: 1, week: 2 }, null],
     [{ key_id: 'abc' }, 'key_id'],
     ['[]', null],
-  ])('is rejected if its value is %j', async (body, param) => {
+  ])('is rejected if the request body is %j', async (body, param) => {
     const app = await startAdminApp()
     await fetchMe(app, root)
     const rows = await auditRowsOf(app, async () => {

@@ -15,7 +15,7 @@ const notStored = {
   delete: false,
   rate: false,
   resume_seconds: 0,
-  handover: { button: false },
+  handover: { button: false, timeout_seconds: 0 },
 }
 
 const me = (app: TestApp, key: string) => app.call('GET', '/v1/agents/me', { key })

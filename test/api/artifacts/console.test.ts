@@ -87,13 +87,13 @@ describe('a console user', () => {
   })
 })
 
-describe('a request from another site', () => {
+describe('a forged request', () => {
   const foreign = { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://evil.example', 'X-Requested-With': 'x' }
   const form = { 'Sec-Fetch-Site': 'same-origin' }
 
   test.each([
     ['cross-site headers', foreign],
-    ['a form submission', form],
+    ['same-origin headers but without X-Requested-With', form],
     ['no origin headers', {}],
   ])('with %s cannot change an artifact', async (_what, page) => {
     const { app, id, location } = await startWithArtifact()

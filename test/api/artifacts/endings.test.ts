@@ -59,7 +59,7 @@ describe("the reason in an unknown artifact's status", () => {
     expect(await readStatus(app, upload.id)).toMatchObject({ state: 'unknown', reason: 'checksum_mismatch' })
   })
 
-  test("can be read with the artifact's own token", async () => {
+  test('can be read with a view token of the related artifact, but not by another tenant', async () => {
     const app = await startApp()
     const video = await reserve(app)
     const { id } = await uploadWhole(app, tenBytes, { metadata: { relatedTo: video.artifact_id } })

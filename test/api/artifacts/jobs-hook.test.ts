@@ -178,7 +178,7 @@ describe('a failing onUploadComplete handler', () => {
     expect((await readStatus(app, id)).outcome).toBe('kept')
   })
 
-  test('is aborted after the timeout and called again', async () => {
+  test('is aborted after the timeout, and counts as failed', async () => {
     const clock = createManualClock()
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const wait = (ms: number, signal?: AbortSignal) =>

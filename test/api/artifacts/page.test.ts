@@ -68,7 +68,7 @@ describe('the status page', () => {
     expect((await app.call('GET', path.replace('/watch', '/watch/x'), { key: null })).status).toBe(404)
   })
 
-  test('shows every state without JavaScript and reloads itself until the artifact is ready', async () => {
+  test('shows each state before `ready` without JavaScript, and reloads itself', async () => {
     const app = await startApp()
     const { artifact_id: id } = await reserveArtifact(app)
     const before = await readPage(app, id)

@@ -70,7 +70,7 @@ describe("an artifact's status", () => {
     })
   })
 
-  test("reports the upload as acknowledged only after the host application's handler returns", async () => {
+  test("does not report the upload as acknowledged before the host application's handler returns", async () => {
     const app = await startApp({}, { onUploadComplete: () => new Promise(() => {}) })
     const { id } = await uploadWhole(app, tenBytes)
     expect(await readStatus(app, id)).toMatchObject({ state: 'ready', acknowledged: false })

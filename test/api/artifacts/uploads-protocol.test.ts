@@ -195,7 +195,7 @@ describe('an upload request', () => {
     expect(await at('PATCH', '/upload')).toEqual([405, 'POST, OPTIONS'])
   })
 
-  test('without a valid key returns 401 before any other check', async () => {
+  test('returns 401 without a valid key, and 403 with an agent key, before any other check', async () => {
     const app = await startApp()
     const { agent_key: agentKey } = await app.createAgent()
     const begun = await createUpload(app)

@@ -51,7 +51,7 @@ async function collectDuringChurn(isPinning: boolean) {
   return { database, collecting: collect(database, { ...source, isPinning, take }) }
 }
 
-test('a backup of rapidly changing files contains every file and blocks writers only briefly at the end', async () => {
+test('a backup of rapidly changing files contains every file, because it blocks writers at the end', async () => {
   const { database, collecting } = await collectDuringChurn(true)
   const { value, done } = await collecting.next()
   expect([done, value]).toEqual([true, expect.objectContaining({ missing: [], unfinished: [] })])

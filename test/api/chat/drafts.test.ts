@@ -87,12 +87,12 @@ describe('a draft', () => {
     )
   })
 
-  test('is rejected with an agent key or over REST', async () => {
+  test('is rejected with an agent key, over tRPC and over REST', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const trial = { draft: { yaml: yaml({}) } }
     await expect(runDraft(app, { messages: userMessage('hi'), trial }, agent_key)).rejects.toThrow(
-      'trial requires a parent key',
+      'trial: requires a parent key',
     )
     const rest = await app.call('POST', '/v1/chat/completions', {
       key: agent_key,

@@ -110,7 +110,7 @@ describe('claiming a parent key', () => {
     expect((await readMe(app, ada)).keys).toMatchObject([{ is_automatic: true, is_active: true }])
   })
 
-  test('accepts a rotated secret during its overlap', async () => {
+  test('accepts the old secret of a rotated key during its overlap', async () => {
     const clock = createFakeClock()
     const app = await startApp(behindProxy, { clock })
     const { deps } = app.service
@@ -211,6 +211,7 @@ test('a caller with a parent key can list only that key', async () => {
       parent_key: app.key.slice(0, 16),
       agents: 1,
       conversations: { is_allowed: true, max_days: 365 },
+      webhooks: { is_allowed: true },
     },
   })
 })

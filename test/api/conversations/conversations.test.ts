@@ -59,7 +59,7 @@ describe('a conversation', () => {
     expect(failure.message).toContain('at most 20')
   })
 
-  test('is invisible to other tenants and to agent keys', async () => {
+  test('cannot be read with an agent key, and an unknown id returns 404', async () => {
     const app = await startApp()
     const { owner, visitor } = await createKeeper(app)
     const { id } = await owner.conversations.create()

@@ -1,4 +1,6 @@
-/** Tests that the diagnostics of a turn name the route, the attempts, the policy and the causes of failures. */
+/**
+ * Tests that the diagnostics of a turn name the route, the attempts, the policy and the causes of failures.
+ */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { setBudget } from '../../../src/usage/budgets.ts'
@@ -199,7 +201,7 @@ describe('a failure', () => {
   })
 
   for (const stream of [false, true])
-    test(`is named by its cause, ${stream ? 'streamed' : 'whole'}`, async () => {
+    test(`is recorded with its cause but without the provider's key and host (${stream ? 'stream' : 'no stream'})`, async () => {
       const { app, id, key } = started
       await app.call('PUT', `/v1/agents/${id}/model-policy`, {
         body: { default_model: { provider: 'gateway', model: 'up-chat' } },
@@ -217,7 +219,7 @@ describe('a failure', () => {
       }
     })
 
-  test('in the middle of a stream is named by its cause', async () => {
+  test('in the middle of a stream is recorded with its cause', async () => {
     const { app, key } = started
     for (const script of ['{{up:chunks 5}}{{up:error-frame 3}}', '{{up:chunks 5}}{{up:bad-json 3}}']) {
       const body = chatRequest(script, { model: undefined, stream: true })

@@ -295,7 +295,8 @@ describe('notes', () => {
     expect((await app.call('DELETE', `${path}/${note.id}`)).status).toBe(404)
     expect((await app.call('GET', path)).body.data).toEqual([second])
     expect((await app.call('POST', path, { body: { text: 'x'.repeat(4_001) } })).status).toBe(400)
-    expect((await app.call('POST', path, { body: { text: ' ' } })).status).toBe(400)
+    for (const text of [' ', 'a\u0000b', 'a\ud800b'])
+      expect((await app.call('POST', path, { body: { text } })).status).toBe(400)
   })
 
   test('are limited to 200 for each conversation', async () => {

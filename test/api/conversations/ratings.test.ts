@@ -77,6 +77,27 @@ describe('a rating with a parent key', () => {
     expect((await rate(turn, { value: 'up', comment: 'x'.repeat(1_000) })).status).toBe(200)
   })
 
+  test.each([
+    ['the character U+0000', '\0'],
+    ['half of a surrogate pair', 'Wrong \ud800 year.'],
+  ])('is rejected if the comment contains %s', async (_, comment) => {
+    const { app, key, storeTurn, rate, readSums } = await start()
+    const { conversation, turn } = await storeTurn()
+    const { status, body } = await rate(turn, { value: 'down', reason: 'other', comment })
+    expect([status, body.error.param, body.error.message]).toEqual([
+      400,
+      'comment',
+      'comment: must be well-formed Unicode without the character U+0000',
+    ])
+    expect(await readSums(conversation)).toEqual({ up: 0, down: 0 })
+    const one = await beginSession(app, key)
+    const own = await converse(one, 'Hello')
+    await expect(one.visitor.rate.mutate({ turn: own.turn, value: 'up', comment })).rejects.toMatchObject({
+      data: { httpStatus: 400, param: 'comment' },
+    })
+    expect((await rate(turn, { value: 'down', comment: 'Two\n\tlines.' })).body.comment).toBe('Two\n\tlines.')
+  })
+
   test('can be set with the id of a response', async () => {
     const { app, id, rate, readSums } = await start()
     const { body: response } = await app.call('POST', '/v1/responses', {

@@ -1,6 +1,7 @@
 /** Tests what the audit log records when conversations are read and when they expire. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
 import { listAuditRows, publicIdOf } from '../../support/audit.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
@@ -9,6 +10,8 @@ import { STORING, storeChat } from '../../support/conversations.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { makeFolder } from '../../support/process.ts'
 import { callProcedure } from '../../support/rpc.ts'
+import { openConversations } from '../../support/stored-chats.ts'
+import { allowLoopback, createWebhook, deliverDue, startReceiver } from '../../support/webhook-receiver.ts'
 
 const harness = await startChatHarness()
 const CANARY = 'bettong-3381'
@@ -79,6 +82,101 @@ describe('reading the items of a conversation', () => {
     const again = await harness.start({ ...env, PARLEY_PARENT_KEY: app.key }, { clock })
     expect((await again.call('GET', path)).status).toBe(200)
     expect(await listReads(again)).toHaveLength(1)
+  })
+})
+
+describe('a request that returns text of a conversation', () => {
+  async function startRated() {
+    // The feed does not wait with a fake clock.
+    const app = await harness.start(allowLoopback, { clock: systemClock })
+    const { agent_id: id } = await app.createAgent(STORING)
+    const receiver = await startReceiver()
+    const webhook = { url: receiver.url, events: ['conversation.created'] }
+    const withText = await createWebhook(app, { ...webhook, include_text: true })
+    const withoutText = await createWebhook(app, webhook)
+    const conversation = await storeChat(app, id, CANARY)
+    await deliverDue(app)
+    const db = await openConversations(app)
+    const { id: turn } = await db.selectFrom('turns').select('id').executeTakeFirstOrThrow()
+    const rating = { value: 'down', comment: CANARY }
+    expect((await app.call('PUT', `/v1/turns/${turn}/rating`, { body: rating })).status).toBe(200)
+    return { app, agent: id, conversation, turn, withText: withText.id, withoutText: withoutText.id }
+  }
+
+  type Rated = Awaited<ReturnType<typeof startRated>>
+
+  async function openFeed({ app, conversation }: Rated) {
+    const leaving = new AbortController()
+    const url = `${app.url}/v1/conversations/${conversation}/events?cursor=0.0.e`
+    const headers = { Authorization: `Bearer ${app.key}` }
+    const { body } = await fetch(url, { headers, signal: leaving.signal })
+    const reader = (body as ReadableStream<Uint8Array>).getReader()
+    let text = ''
+    while (!text.includes(CANARY)) {
+      const { done, value } = await reader.read()
+      if (done) throw new Error(`the feed ended: ${text}`)
+      text += Buffer.from(value).toString()
+    }
+    leaving.abort()
+    return { text }
+  }
+
+  const reads: readonly [string, (rated: Rated) => Promise<{ readonly text: string }>][] = [
+    [
+      'the list of turns',
+      ({ app, conversation }) => app.call('GET', `/v1/conversations/${conversation}/turns`),
+    ],
+    ['a turn', ({ app, turn }) => app.call('GET', `/v1/turns/${turn}`)],
+    ['the feed', openFeed],
+    [
+      'the deliveries of a webhook',
+      ({ app, withText }) => app.call('GET', `/v1/webhooks/${withText}/deliveries`),
+    ],
+  ]
+
+  test.each(reads)('is recorded: %s', async (_, read) => {
+    const rated = await startRated()
+    expect(await listReads(rated.app)).toEqual([])
+    for (let count = 0; count < 2; count++) expect((await read(rated)).text).toContain(CANARY)
+    expect(await listReads(rated.app)).toMatchObject([
+      { actor_kind: 'parent_key', target_id: rated.conversation, details: `{"agent_id":"${rated.agent}"}` },
+    ])
+    expect(JSON.stringify(await listAuditRows(rated.app))).not.toContain(CANARY)
+  })
+
+  test('is recorded: a repeated delivery of a webhook', async () => {
+    const { app, withText, withoutText, conversation } = await startRated()
+    for (const [webhook, reads] of [
+      [withoutText, []],
+      [withText, [conversation]],
+    ] as const) {
+      const db = await openConversations(app)
+      const { id } = await db
+        .selectFrom('webhook_deliveries')
+        .select('id')
+        .where('webhook_id', '=', webhook)
+        .executeTakeFirstOrThrow()
+      const path = `/v1/webhooks/${webhook}/deliveries`
+      if (webhook === withoutText) expect((await app.call('GET', path)).text).not.toContain(CANARY)
+      expect((await app.call('POST', `${path}/${id}/retry`)).status).toBe(200)
+      expect((await listReads(app)).map(({ target_id }) => target_id)).toEqual(reads)
+    }
+  })
+
+  test('is recorded as an export if it exports conversations', async () => {
+    const { app, conversation } = await startRated()
+    expect((await app.call('GET', '/v1/conversations/export')).text).toContain(CANARY)
+    const rows = await listAuditRows(app)
+    expect(rows.at(-1)).toMatchObject({ action: 'conversation.export', actor_kind: 'parent_key' })
+    expect((await app.call('GET', `/v1/conversations/${conversation}`)).status).toBe(200)
+    expect(await listReads(app)).toEqual([])
+  })
+
+  test('is not recorded if the conversation does not exist', async () => {
+    const { app } = await startRated()
+    for (const path of ['turns', 'events', 'items', 'notes'])
+      expect((await app.call('GET', `/v1/conversations/conv_unknown/${path}`)).status).toBe(404)
+    expect(await listReads(app)).toEqual([])
   })
 })
 

@@ -273,7 +273,7 @@ describe('a browser', () => {
   })
 })
 
-/** Parses Content-Disposition (RFC 6266, section 4.1). */
+/** Matches a Content-Disposition header (RFC 6266, section 4.1). */
 const parameter =
   /^attachment; filename=(?:(?<token>[\w.!#$%&'*+^`|~-]+)|"(?<quoted>(?:[^"\\]|\\.)*)")(?:; filename\*=UTF-8''(?<extended>[\w.%!#$&+^`|~-]+))?$/
 

@@ -78,7 +78,7 @@ describe('the typed client', () => {
   })
 })
 
-test('every operation that is not REST-only has an RPC procedure', async () => {
+test('every operation has an RPC procedure unless it is REST-only', async () => {
   const app = await startApp()
   for (const { name, operation } of listOperations()) {
     const { status, body } = await callProcedure(app, name)

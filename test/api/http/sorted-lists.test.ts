@@ -1,4 +1,4 @@
-/** Tests how the lists of agents, files, artifacts, users and keys are searched, sorted and paged. */
+/** Tests how the lists of agents, files, users, keys and audit log entries are searched, sorted and paged. */
 import { describe, expect, test } from 'vitest'
 import { asAdmin, startAdminApp } from '../../support/admin.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
@@ -53,7 +53,7 @@ describe('the agent list', () => {
     expect(await listAgents(app, 'sort=name&order=desc')).toEqual(sorted.toReversed())
   })
 
-  test('is sorted by the time of the last change', async () => {
+  test('can be sorted by the time of the last change, without losing items across pages', async () => {
     const app = await startWithAgents()
     const all = await app.call('GET', '/v1/agents?sort=updated&order=asc')
     expect(all.body.data).toHaveLength(named.length)

@@ -112,7 +112,7 @@ describe('the default model', () => {
     expect(await chat(app, null)).toBe(answer)
   })
 
-  test('may belong to one provider for embeddings and to another for chats', async () => {
+  test('for embeddings can be set separately, with a provider prefix', async () => {
     const app = await start({ PARLEY_DEFAULT_EMBEDDING_MODEL: 'far/up-embedding' })
     const { headers } = await app.call('POST', '/v1/embeddings', { body: { input: 'a' } })
     expect(headers.get('x-parley-provider')).toBe('far')
@@ -175,7 +175,7 @@ describe('while one provider is unavailable', () => {
   })
 })
 
-test('the server becomes ready once every provider has listed its models', async () => {
+test('the server is ready if every provider lists its models', async () => {
   const { body } = await (await start()).call('GET', '/readyz')
   expect(body).toMatchObject({ status: 'ready', checks: { backends: { near: 'up', far: 'up' } } })
 })

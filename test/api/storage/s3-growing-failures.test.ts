@@ -1,4 +1,4 @@
-/** Tests that a resumable upload survives S3 failures, and that the next writer can continue it. */
+/** Tests that resumable uploads survive S3 failures, and that deleted ones leave nothing in the bucket. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test, vi } from 'vitest'
@@ -103,7 +103,7 @@ describe('a permanent S3 failure', () => {
     await expect(row.finish()).rejects.toMatchObject(unavailable)
     server.heal()
     expect((await row.finish()).equals(bytes)).toBe(true)
-    // A second completion must also succeed, because the server repeats it if writing the database row failed.
+    // The server completes the upload again if it could not write the database row.
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 })

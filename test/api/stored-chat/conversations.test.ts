@@ -63,7 +63,7 @@ describe('a stored turn', () => {
     expect(rest).toMatchObject([{ type: 'message', role: 'assistant' }])
   })
 
-  test('contains the calls and results of server tools, which have no event ids', async () => {
+  test('contains the calls and results of server tools, which leave no gaps in its event ids', async () => {
     const app = await harness.start({}, { tools: { weather: tool(() => 'Rain') } })
     const definition = { ...JSON.parse(agentWith(['weather'])), conversations: { keep: '30d' } }
     const { agent_key: key } = await app.createAgent(JSON.stringify(definition))

@@ -1,4 +1,4 @@
-/** Tests that a chat leaves no byte in the data directory unless its agent stores chats. */
+/** Tests which chats are stored, and that the other ones leave no text in the data directory. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { GREETER, type TestApp } from '../../support/app.ts'

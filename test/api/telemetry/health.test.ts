@@ -1,4 +1,4 @@
-/** Tests how `/readyz` checks storage and how often it does so. */
+/** Tests how and how often `/readyz` checks storage and the database. */
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sql } from 'kysely'

@@ -270,7 +270,7 @@ describe('the authorization of GET /v1/usage/calls', () => {
   })
 })
 
-test('sums with an outcome count only the calls with this outcome', async () => {
+test('GET /v1/usage with `status` includes only the calls with this status', async () => {
   const app = await startApp({ PARLEY_USAGE_RETENTION_DAYS: '40' }, { clock: createFakeClock(AFTERNOON) })
   await insertCalls(app, 2_501, (at) => ({
     status: at % 5 === 0 ? 'backend_error' : 'ok',

@@ -5,6 +5,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, startAppOnDisk, type TestApp } from '../../support/app.ts'
 import { listAuditRows } from '../../support/audit.ts'
+import { asUser, behindProxy, claimKey } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { eventually } from '../../support/process.ts'
 import { findText, openConversations, storingAgent } from '../../support/stored-chats.ts'
@@ -20,7 +21,9 @@ async function startVisit(env: Readonly<Record<string, string>> = {}) {
   return { app, clock, key, agentId, one: await beginSession(app, key) }
 }
 
-/** Sends a message and waits for the end of its turn, without the feed, which does not wait with a fake clock. */
+/**
+ * Sends a message and waits for the end of its turn, without the feed, which does not wait with a fake clock.
+ */
 async function talk(one: TestVisitor, text: string, more: Parameters<typeof say>[2] = {}) {
   const sent = await say(one, text, more)
   const { id: conversation } = sent.conversation
@@ -61,6 +64,51 @@ describe('the owner of an agent', () => {
     expect(await idsOf('email=ada@example.org')).toEqual([])
     expect(await idsOf(`limit=1&after=${two.id}`)).toEqual([one.id])
     expect((await app.call('GET', `/v1/visitors/${one.id}`)).body).toEqual(body.data[1])
+  })
+
+  test('lists the visitors of one agent, and rejects an unknown visitor as the start of a page', async () => {
+    const { app, agentId, one } = await startVisit()
+    await talk(one, 'Hello.')
+    const other = await app.createAgent(storingAgent())
+    const two = await beginSession(app, other.agent_key)
+    await talk(two, 'Hello.')
+    const idsOf = async (agent: string) =>
+      (await app.call('GET', `/v1/visitors?agent=${agent}`)).body.data.map(({ id }: { id: string }) => id)
+    expect(await idsOf(agentId)).toEqual([one.id])
+    expect(await idsOf(other.agent_id)).toEqual([two.id])
+    expect(await idsOf('agent-unknown')).toEqual([])
+    const { status, body } = await app.call('GET', '/v1/visitors?after=vis_unknown')
+    expect([status, body.error.param]).toEqual([400, 'after'])
+  })
+
+  test('lists a verified visitor under each agent that this visitor has used', async () => {
+    const { app, agentId, one } = await startVisit()
+    const other = await app.createAgent(storingAgent())
+    await talk(one, 'Hello.')
+    const db = await openConversations(app)
+    const verified = { kind: 'verified', issuer: 'https://shop.example.org', subject: 'customer-7' } as const
+    await db.updateTable('visitors').set(verified).execute()
+    const subjectsOf = async (agent: string) =>
+      (await app.call('GET', `/v1/visitors?agent=${agent}`)).body.data.map(
+        ({ subject }: { subject: string }) => subject,
+      )
+    expect(await subjectsOf(agentId)).toEqual(['customer-7'])
+    expect(await subjectsOf(other.agent_id)).toEqual([])
+  })
+
+  test('exports a visitor as a signed-in console user', async () => {
+    const app = await startApp(behindProxy)
+    await claimKey(app, 'ada@example.org', app.key)
+    const { agent_key: key } = await app.createAgent(storingAgent())
+    const one = await beginSession(app, key)
+    await talk(one, 'Hello.')
+    const path = `/v1/manager/visitors/${one.id}/export`
+    const { status, headers, text } = await app.call('GET', path, asUser('ada@example.org'))
+    expect(status).toBe(200)
+    expect(headers.get('content-disposition')).toBe(`attachment; filename=${one.id}.jsonl`)
+    expect(text).toContain('"object":"export.end"')
+    expect((await app.call('GET', path, asUser('bob@example.org'))).status).toBe(404)
+    expect((await app.call('GET', path, { key: null })).status).toBe(401)
   })
 
   test('exports the turns of one visitor only', async () => {
@@ -112,6 +160,18 @@ describe('an erasure', () => {
     await talk(one, 'Again.', { conversation: sent.conversation.id })
     const second = await talk(one, 'Another conversation.')
     const other = await talk(two, 'I stay.')
+    for (const [visitor, { turn, conversation }] of [
+      [one, sent],
+      [one, second.sent],
+      [two, other.sent],
+    ] as const) {
+      await visitor.visitor.rate.mutate({ turn: turn.id, value: 'up' })
+      const note = { body: { text: 'A note.' } }
+      expect((await app.call('POST', `/v1/conversations/${conversation.id}/notes`, note)).status).toBe(200)
+    }
+    expect(
+      (await app.call('PUT', `/v1/turns/${sent.turn.id}/rating`, { body: { value: 'down' } })).status,
+    ).toBe(200)
     const db = await openConversations(app)
     const own = [sent.conversation.id, second.sent.conversation.id]
     const { n: events_ } = await db
@@ -125,8 +185,8 @@ describe('an erasure', () => {
     expect(receipt).toMatchObject({
       object: 'erasure',
       counts: {
-        ...{ conversations: 2, turns: 3, items: 6, events: Number(events_), search: expect.any(Number) },
-        ...{ blobs: 0, ratings: 0, notes: 0, deliveries: 2 },
+        ...{ conversations: 2, turns: 3, items: 6, events: Number(events_), search: 6 },
+        ...{ blobs: 0, ratings: 3, notes: 2, deliveries: 2 },
       },
       digest: hash('sha256', own.toSorted().join('\n')),
       remains: expect.arrayContaining([
@@ -136,6 +196,12 @@ describe('an erasure', () => {
     })
     const rows = await db.selectFrom('conversations').select('id').execute()
     expect(rows).toEqual([{ id: other.sent.conversation.id }])
+    for (const [table, left] of [
+      ['ratings', 1],
+      ['conversation_notes', 1],
+      ['item_texts', 2],
+    ] as const)
+      expect(await db.selectFrom(table).selectAll().execute(), table).toHaveLength(left)
     expect((await app.call('GET', `/v1/visitors/${one.id}`)).status).toBe(404)
     await deliverDue(app)
     const erased = receiver.received.find(({ body }) => body.type === 'visitor.erased')
@@ -149,7 +215,7 @@ describe('an erasure', () => {
     expect([repeated.status, repeated.body.id]).toEqual([202, receipt.id])
   })
 
-  test('cancels the running turn, ends the feed, and ends the tokens', async () => {
+  test('cancels the running turn, ends the feed, and makes the tokens invalid', async () => {
     const app = await startApp()
     const { agent_key: key } = await app.createAgent(storingAgent())
     const one = await beginSession(app, key)

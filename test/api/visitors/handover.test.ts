@@ -1,22 +1,23 @@
 /** Tests that people can answer the conversations of visitors, and that no model answers during that time. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../../src/lib/clock.ts'
 import { listAuditRows } from '../../support/audit.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
-import { answer, change, isMode, modesOf, textsOf } from '../../support/handover.ts'
-import { createTypedClient } from '../../support/rpc.ts'
+import {
+  answer,
+  change,
+  isMode,
+  modesOf,
+  readMessages,
+  startConversation,
+  startVisit,
+  textsOf,
+} from '../../support/handover.ts'
 import { scrape } from '../../support/scrape.ts'
-import { listTurns, storingAgent } from '../../support/stored-chats.ts'
+import { listTurns } from '../../support/stored-chats.ts'
 import { beginSession, followUntil, isEnd, say, sayAndWait } from '../../support/visitors.ts'
 
 const harness = await startChatHarness()
-
-interface SentMessage {
-  readonly role: string
-  readonly content: string
-}
 
 interface ListedItem {
   readonly parley: { readonly author: string; readonly mode?: string }
@@ -25,34 +26,13 @@ interface ListedItem {
 const START = '0.0.e'
 const REASON = 'wants a person'
 
-async function startVisit(handover: object = {}, clock = systemClock) {
-  const app = await harness.start({}, { clock })
-  const { agent_key: key, agent_id: agent } = await app.createAgent(storingAgent({ handover }))
-  return { app, key, agent, one: await beginSession(app, key) }
-}
-
-/** A visitor who has received an answer. */
-async function startConversation(handover: object = {}) {
-  const visit = await startVisit(handover)
-  const { sent } = await sayAndWait(visit.one, 'Hello.')
-  const id = sent.conversation.id
-  const write = (text: string, client_id = randomUUID()) =>
-    visit.one.visitor.send.mutate({ conversation: id, client_id, text })
-  return { ...visit, id, write }
-}
-
 const rejection = (mode: string, assignee: string | null = null) => ({
   data: { httpStatus: 409, code: 'wrong_mode', mode, assignee },
 })
 
-async function readMessages() {
-  const bodies = (await harness.listChats()).map(({ body }) => body as { messages: SentMessage[] })
-  return bodies.at(-1)?.messages ?? []
-}
-
 describe('a conversation that is handed over', () => {
   test('goes from the model to waiting, to a person and back, and both sides read each message once', async () => {
-    const { app, id, one, write } = await startConversation()
+    const { app, id, one, write } = await startConversation(harness)
     const requested = await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     expect(requested.conversation.mode).toBe('waiting')
     expect(await write('Is a person there?')).toMatchObject({ turn: null, conversation: { mode: 'waiting' } })
@@ -77,13 +57,13 @@ describe('a conversation that is handed over', () => {
   })
 
   test('informs the model afterwards what people wrote and how long they answered', async () => {
-    const { app, id, one, write } = await startConversation()
+    const { app, id, one, write } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id })
     await write('Where is my order?')
     await answer(app, id, 'It arrives today.', { name: 'Ana' })
     await change(app, id, 'handback')
     await sayAndWait(one, 'And tomorrow?', { conversation: id })
-    const messages = await readMessages()
+    const messages = await readMessages(harness)
     expect(messages.slice(3)).toEqual([
       { role: 'user', content: 'Where is my order?' },
       { role: 'assistant', content: '[Written by Ana, a person, not by the model]\nIt arrives today.' },
@@ -97,8 +77,8 @@ describe('a conversation that is handed over', () => {
     ])
   })
 
-  test('is shown to its owner with the reasons and the people who answer', async () => {
-    const { app, id, one } = await startConversation()
+  test('shows its changes of mode, with the reason, only to its owner', async () => {
+    const { app, id, one } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     await change(app, id, 'takeover', { name: 'Ana' })
     await change(app, id, 'handback')
@@ -116,7 +96,7 @@ describe('a conversation that is handed over', () => {
   })
 
   test('hides the names of people from visitors if the agent does not show them', async () => {
-    const { app, key, id, one } = await startConversation({ showName: false })
+    const { app, key, id, one } = await startConversation(harness, { showName: false })
     await answer(app, id, 'Hello.', { name: 'Ana' })
     const events = await followUntil(
       one,
@@ -134,7 +114,7 @@ describe('a conversation that is handed over', () => {
   })
 
   test('accepts no request for the model', async () => {
-    const { app, agent, id, one, write } = await startConversation()
+    const { app, agent, id, one, write } = await startConversation(harness)
     const first = (await one.visitor.open.query({ conversation: id })).turn?.id as string
     await change(app, id, 'takeover', { name: 'Ana' })
     expect((await write('Hello?')).turn).toBeNull()
@@ -172,7 +152,7 @@ describe('a conversation that is handed over', () => {
 
 describe('a takeover in the middle of an answer', () => {
   test('cancels the answer, keeps its text before the messages of the person, and stops the model', async () => {
-    const { app, one } = await startVisit()
+    const { app, one } = await startVisit(harness)
     const { conversation, turn, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
     const id = conversation.id
     const reading = followUntil(one, { conversation: id, cursor }, (_, all) => textsOf(all).length === 2)
@@ -203,7 +183,7 @@ describe('a takeover in the middle of an answer', () => {
   })
 
   test('lets only one of two people take over', async () => {
-    const { app, one } = await startVisit()
+    const { app, one } = await startVisit(harness)
     const { conversation, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
     await followUntil(one, { conversation: conversation.id, cursor }, (_, { length }) => length === 2)
     const names = ['Ana', 'Bo', 'Cleo']
@@ -220,7 +200,7 @@ describe('a takeover in the middle of an answer', () => {
 
 describe('a message to a person', () => {
   test('is stored once for each client id, and another text is rejected with 422', async () => {
-    const { app, id, one, write } = await startConversation()
+    const { app, id, one, write } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id })
     const client_id = randomUUID()
     const sent = await Promise.all([1, 2, 3].map(() => write('Once.', client_id)))
@@ -247,14 +227,17 @@ describe('a message to a person', () => {
     ['a blank text', { text: ' ' }, 'text'],
     ['a client id that is not a UUID', { client_id: 'one' }, 'client_id'],
     ['a name of 81 characters', { name: 'x'.repeat(81) }, 'name'],
+    ['a text that contains U+0000', { text: 'a\0b' }, 'text'],
+    ['a text that contains half of a surrogate pair', { text: '\ud800' }, 'text'],
+    ['a name that contains a line break', { name: 'Ana\nBo' }, 'name'],
   ])('is rejected with 400 with %s', async (_, more, param) => {
-    const { app, id } = await startConversation()
+    const { app, id } = await startConversation(harness)
     const { status, body } = await answer(app, id, 'Hello.', more)
     expect([status, body.error.param]).toEqual([400, param])
   })
 
   test('of a visitor has at most 8,000 characters, and is rejected over REST while the model answers', async () => {
-    const { app, key, id, one, write } = await startConversation()
+    const { app, key, id, one, write } = await startConversation(harness)
     const headers = { 'X-Parley-Visitor': one.token }
     const message = { text: 'Hello.', client_id: randomUUID() }
     const early = await change(app, id, 'messages', message, { key, headers })
@@ -272,7 +255,7 @@ describe('a message to a person', () => {
 
 describe('a change that does not fit the mode', () => {
   test('is rejected with the mode and the person, but visitors do not receive the person', async () => {
-    const { app, id, one } = await startConversation()
+    const { app, id, one } = await startConversation(harness)
     expect((await change(app, id, 'handback')).body.error).toMatchObject({ mode: 'model', assignee: null })
     await change(app, id, 'takeover', { name: 'Ana' })
     for (const what of ['takeover', 'handover'] as const)
@@ -284,7 +267,7 @@ describe('a change that does not fit the mode', () => {
   })
 
   test('is rejected for conversations of other tenants and visitors', async () => {
-    const { app, key, id } = await startConversation()
+    const { app, key, id } = await startConversation(harness)
     const other = await beginSession(app, key)
     await expect(other.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject({
       data: { httpStatus: 404 },
@@ -293,16 +276,8 @@ describe('a change that does not fit the mode', () => {
   })
 })
 
-test('visitors may ask for a person only if the agent has the button', async () => {
-  const { app, id, one } = await startConversation({ button: false })
-  await expect(one.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject({
-    data: { httpStatus: 403, code: 'not_allowed' },
-  })
-  expect((await change(app, id, 'handover')).body.mode).toBe('waiting')
-})
-
-test('the audit log and the metrics contain takeovers and waiting conversations', async () => {
-  const { app, agent, id, one } = await startConversation()
+test('the metrics count waiting conversations, and the audit log records takeovers and handbacks', async () => {
+  const { app, agent, id, one } = await startConversation(harness)
   await one.visitor.requestPerson.mutate({ conversation: id })
   expect((await scrape(app.url)).sum('parley_conversations_waiting')).toBe(1)
   await answer(app, id, 'Hello.')
@@ -314,166 +289,4 @@ test('the audit log and the metrics contain takeovers and waiting conversations'
       ...{ action, target_id: id, actor_kind: 'parent_key', details: `{"agent_id":"${agent}"}` },
     })),
   )
-})
-
-describe('the tool request_person', () => {
-  const args = JSON.stringify({ reason: REASON })
-
-  test('asks for a person, and later turns show how that ended', async () => {
-    const { app, one } = await startVisit()
-    await harness.upstream.script('/v1/chat/completions', `{{up:tool request_person ${args}}}`, 1)
-    const { sent } = await sayAndWait(one, 'I want a person.')
-    const id = sent.conversation.id
-    const opened = await one.visitor.open.query({ conversation: id })
-    expect(opened).toMatchObject({ conversation: { mode: 'waiting' }, turn: { status: 'completed' } })
-    const [first, second] = await harness.listChats()
-    expect(JSON.stringify(first?.body)).toContain('request_person')
-    expect(JSON.stringify(second?.body)).toContain('Handed over at')
-    const client = createTypedClient(app)
-    const waiting = await client.conversations.waiting.query({})
-    expect((await waiting[Symbol.asyncIterator]().next()).value).toMatchObject({
-      count: 1,
-      conversations: [{ id }],
-    })
-    await answer(app, id, 'Hello.')
-    await change(app, id, 'handback')
-    await sayAndWait(one, 'Thanks.', { conversation: id })
-    const result = (await readMessages()).find(({ role }) => role === 'tool')
-    expect(result?.content).toMatch(/^Handed over at \S+Z, handed back at \S+Z\.$/)
-  })
-
-  test.each([
-    ['the agent does not allow it', { tool: false }, {}],
-    ['the request is not stored', {}, { store: false }],
-  ])('is not offered if %s', async (_, handover, more) => {
-    const { app, agent } = await startVisit(handover)
-    const body = { model: `agent/${agent}`, messages: [{ role: 'user', content: 'Hello.' }], ...more }
-    await app.call('POST', '/v1/chat/completions', { body })
-    expect(JSON.stringify(await harness.listChats())).not.toContain('request_person')
-  })
-})
-
-describe('a wait for a person', () => {
-  async function startWait(handover: object) {
-    const clock = createFakeClock()
-    const { app, one } = await startVisit(handover, clock)
-    const { body } = await app.call('POST', '/v1/conversations', { body: {} })
-    return { app, clock, one, id: body.id as string }
-  }
-
-  async function pass(app: Awaited<ReturnType<typeof startWait>>['app'], id: string) {
-    await app.service.deps.conversations.sweep(false)
-    return (await app.call('GET', `/v1/conversations/${id}`)).body.parley.mode
-  }
-
-  test('ends after the timeout with a text for the visitor', async () => {
-    const { app, clock, one } = await startWait({})
-    const { conversation } = await say(one, 'Hello.')
-    const id = conversation.id
-    const status = async () => (await one.visitor.open.query({ conversation: id })).turn?.status
-    await expect.poll(status).toBe('completed')
-    await one.visitor.requestPerson.mutate({ conversation: id })
-    clock.advance(599)
-    expect(await pass(app, id)).toBe('waiting')
-    clock.advance(1)
-    expect(await pass(app, id)).toBe('model')
-    const { items } = await one.visitor.open.query({ conversation: id })
-    expect(items.at(-1)).toMatchObject({ author: 'service', text: 'Nobody is available.' })
-  })
-
-  test('begins again if the person who took over does not answer in time', async () => {
-    const { app, clock, id } = await startWait({})
-    await change(app, id, 'takeover')
-    clock.advance(600)
-    expect(await pass(app, id)).toBe('waiting')
-    clock.advance(600)
-    expect(await pass(app, id)).toBe('model')
-    const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
-    expect(body.data[0]).toMatchObject({ role: 'assistant', parley: { author: 'service' } })
-  })
-
-  test('does not end a conversation that the person has answered', async () => {
-    const { app, clock, id } = await startWait({})
-    await answer(app, id, 'Hello.')
-    clock.advance(10_000)
-    expect(await pass(app, id)).toBe('person')
-  })
-})
-
-describe('an owner who follows a conversation with the typed client', () => {
-  test('receives each event after the cursor, with the reason and the person of each change', async () => {
-    const { app, id, one, write } = await startConversation()
-    const { conversations } = createTypedClient(app)
-    const { cursor } = await conversations.open.query({ conversation: id })
-    await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
-    await write('Is a person there?')
-    await change(app, id, 'takeover', { name: 'Ana' })
-    const leaving = new AbortController()
-    const events = []
-    const query = { conversation: id, cursor }
-    for await (const event of await conversations.follow.query(query, { signal: leaving.signal }))
-      if (events.push(event) === 3) break
-    leaving.abort()
-    expect(events).toMatchObject([
-      { event: 'conversation.mode', data: { mode: 'waiting', reason: REASON, assignee: null } },
-      { event: 'conversation.item', data: { item: { author: 'visitor', text: 'Is a person there?' } } },
-      { event: 'conversation.mode', data: { mode: 'person', assignee: 'Ana' } },
-    ])
-    const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
-    const changes = body.data.filter(({ parley }: ListedItem) => parley.mode !== undefined)
-    expect(changes).toMatchObject([
-      { parley: { mode: 'person', assignee: 'Ana', reason: null } },
-      { parley: { mode: 'waiting', assignee: null, reason: REASON } },
-    ])
-    const since = changes[0].parley.created_at
-    expect((await app.call('GET', `/v1/conversations/${id}`)).body.parley.mode_since).toBe(since)
-  })
-
-  test('receives a running answer from its beginning', async () => {
-    const { app, id, one } = await startConversation()
-    const { items } = await one.visitor.open.query({ conversation: id })
-    const last = await say(one, 'Slowly. {{up:chunks 60}}{{up:delay 20}}', { conversation: id })
-    const { conversations } = createTypedClient(app)
-    const { cursor } = await conversations.open.query({ conversation: id })
-    const leaving = new AbortController()
-    let text = ''
-    const query = { conversation: id, cursor }
-    for await (const { event, data } of await conversations.follow.query(query, { signal: leaving.signal })) {
-      if (event === 'conversation.turn.delta') text += data.text ?? ''
-      if (event === 'conversation.turn.ended') break
-    }
-    leaving.abort()
-    const { items: stored } = await one.visitor.open.query({ conversation: id })
-    expect(stored.length).toBe(items.length + 2)
-    expect(text).toBe(
-      stored.find(({ turn_id: turn, author }) => turn === last.turn.id && author === 'model')?.text,
-    )
-  })
-
-  test('cannot follow a conversation of another tenant', async () => {
-    const { id } = await startConversation()
-    const other = await harness.start()
-    const { conversations } = createTypedClient(other)
-    await expect(conversations.open.query({ conversation: id })).rejects.toMatchObject({
-      data: { httpStatus: 404 },
-    })
-  })
-})
-
-test('the list of waiting conversations is sent again after each change', async () => {
-  const { app, agent, id, one } = await startConversation()
-  const leaving = new AbortController()
-  const feed = await createTypedClient(app).conversations.waiting.query({}, { signal: leaving.signal })
-  const counts: number[] = []
-  for await (const { count, conversations } of feed) {
-    counts.push(count)
-    if (counts.length === 1) await one.visitor.requestPerson.mutate({ conversation: id })
-    if (counts.length === 2) {
-      expect(conversations).toMatchObject([{ id, agent_id: agent, title: 'Hello.' }])
-      await change(app, id, 'takeover')
-    }
-    if (counts.length === 3) break
-  }
-  leaving.abort()
-  expect(counts).toEqual([0, 1, 0])
 })

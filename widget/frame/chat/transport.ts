@@ -69,6 +69,10 @@ export interface StoredConversations {
   /** Whether the visitor can list earlier conversations. */
   readonly list: boolean
   readonly delete: boolean
+  /** Whether the visitor can rate answers; older servers do not send the field. */
+  readonly rate?: boolean
+  /** Whether the visitor can ask for a person; older servers do not send the field. */
+  readonly handover?: { readonly button: boolean; readonly timeout_seconds?: number }
   /** Seconds after its last activity during which a conversation is shown again after a reload. */
   readonly resume_seconds: number
 }

@@ -57,7 +57,7 @@ function Heading({ children, node }: Props) {
 }
 
 /** Renders a link, or only its text if the address is not safe. */
-function Link({ address, text, children }: LinkProps) {
+export function Link({ address, text, children }: LinkProps) {
   const href = safeAddress(address)
   if (href === undefined) return <span>{children}</span>
   const host = findHiddenHost(href, text) ?? findSourceHost(href, text)

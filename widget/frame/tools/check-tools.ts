@@ -16,7 +16,10 @@ interface CheckedTools {
   readonly problems: readonly string[]
 }
 
-/** Returns the tools that can be offered, without repeated names, and the reason why each of the others is dropped. */
+/**
+ * Returns the tools that can be offered, without repeated names, and the reason why each of the others is
+ * dropped.
+ */
 export function checkTools(offered: readonly unknown[]): CheckedTools {
   const good = new Map<string, Tool>()
   const problems: string[] = []

@@ -24,7 +24,6 @@ interface FindOptions {
   readonly json?: boolean
 }
 
-/** Lists the visitors whose id, subject, e-mail address or name contains the text. */
 export function find(text: string, { key, json = false }: FindOptions): Promise<void> {
   return withVisitors(async ({ storage }) => {
     const opened = await storage.find()
@@ -98,7 +97,7 @@ export function erase(id: string | undefined, { receipts, yes, json = false }: E
   })
 }
 
-/** Reads the visitors of receipts: one JSON object in each line, or a list. */
+/** Reads the visitor ids from a file of receipts, which contains JSON Lines or a JSON array. */
 async function readReceipts(path: string): Promise<string[]> {
   const text = await readFile(path, 'utf8')
   try {

@@ -39,6 +39,9 @@ export const AgentSelf = z
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     attachments: AttachmentsView,
     followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
+    imageHosts: z
+      .array(z.string())
+      .meta({ description: 'Hosts from which the widget loads the images in answers.' }),
     conversations: StorageView,
   })
   .meta({ id: 'AgentSelf' })
@@ -65,6 +68,7 @@ export function renderAgentSelf(
     readAloud: definition.embed?.readAloud ?? false,
     attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
     followUps: definition.embed?.followUps ?? false,
+    imageHosts: definition.embed?.imageHosts ?? [],
     conversations: renderStorage(deps.config.conversations, definition.conversations),
   }
 }

@@ -157,7 +157,6 @@ export function parseFilesSearch(raw: RawSearch): FilesSearch {
 export interface ConversationsSearch extends RawList<'created'> {
   /** Id of the agent whose conversations are listed. */
   readonly agent?: string | undefined
-  /** Id of a visitor. */
   readonly visitor?: string | undefined
 }
 

@@ -15,6 +15,7 @@ import {
   withoutNulls,
 } from './definition-parts.ts'
 import { AgentTheme } from './theme.ts'
+import { AgentVisitors } from './visitor-rules.ts'
 
 const longestLabel = 200
 
@@ -129,8 +130,8 @@ const AgentEmbed = mappingOf(
 )
 
 /**
- * Ignores unknown keys, except under `attachments`, `conversations`, `embed.theme` and `embed.disclaimer`,
- * where it rejects them. The stored text still contains ignored keys.
+ * Ignores unknown keys, except under `attachments`, `conversations`, `embed.theme`, `embed.disclaimer` and
+ * `visitors`, where it rejects them. The stored text still contains ignored keys.
  */
 export const AgentDefinition = mappingOf(
   z.object({
@@ -148,6 +149,7 @@ export const AgentDefinition = mappingOf(
     embed: AgentEmbed.optional(),
     attachments: AgentAttachments.optional(),
     conversations: AgentConversations.optional(),
+    visitors: AgentVisitors.optional(),
   }),
 )
 

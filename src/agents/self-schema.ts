@@ -15,6 +15,7 @@ import {
 import type { Dependencies } from './dependencies.ts'
 import { agentId, modelOf } from './schema.ts'
 import { ThemeView } from './theme.ts'
+import { IdentityMode } from './visitor-rules.ts'
 
 /** Never includes the instructions, because agent keys are public. */
 export const AgentSelf = z
@@ -43,6 +44,7 @@ export const AgentSelf = z
       .array(z.string())
       .meta({ description: 'Hosts from which the widget loads the images in answers.' }),
     conversations: StorageView,
+    identity: IdentityMode,
   })
   .meta({ id: 'AgentSelf' })
 
@@ -70,6 +72,7 @@ export function renderAgentSelf(
     followUps: definition.embed?.followUps ?? false,
     imageHosts: definition.embed?.imageHosts ?? [],
     conversations: renderStorage(deps.config.conversations, definition.conversations),
+    identity: definition.visitors?.identity ?? 'none',
   }
 }
 

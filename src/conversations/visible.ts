@@ -1,5 +1,13 @@
-/** Exports what visitors see of conversations, and the feed that visitors and owners follow. */
+/** Exports visitors, what they see of conversations, and the feed that visitors and owners follow. */
 export { type Cursor, type FeedEvent, followConversation, parseCursor, renderCursor } from './feed/feed.ts'
+export {
+  findTurnVisitor,
+  findVisitorId,
+  memoizeTurnVisitor,
+  moveToVisitor,
+  type NamedIdentity,
+  nameVisitor,
+} from './feed/identified-visitors.ts'
 export {
   isForVisitor,
   type ShownItem,

@@ -22,7 +22,7 @@ import {
 import type { StreamQuota } from '../replicas/limits.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { FeedEvent } from './schema.ts'
-import { assertNotErased, findOwnConversation, findShowsNames } from './visitors.ts'
+import { findOwnConversation, findShowsNames } from './visitors.ts'
 
 type Context = CallContext<Caller, Dependencies>
 
@@ -69,14 +69,16 @@ export async function streamWaiting(
   return counted(context, followWaiting(conversations, context.caller.tenantId, signal))
 }
 
-/** Returns undefined for an owner, and records that the owner reads the conversation. @throws ServiceError if the caller may not read the conversation */
+/**
+ * Returns undefined for an owner, and records that the owner reads the conversation. @throws ServiceError if
+ * the caller may not read the conversation
+ */
 async function findVisitor(context: Context, id: string) {
   if (context.caller.kind === 'parent') {
     await recordRead(context as CallContext<ParentCaller, Dependencies>, id)
     return undefined
   }
   const own = context as CallContext<AgentCaller, Dependencies>
-  await assertNotErased(own)
   await findOwnConversation(own, id)
   return { showsNames: await findShowsNames(own) }
 }

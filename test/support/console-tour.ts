@@ -1,4 +1,4 @@
-/** Lists the console's views, each with its path and with the element that appears last. */
+/** Lists the console's views, and opens them. */
 import type { Locator, Page } from 'playwright-core'
 import type { Installation } from './console-installation.ts'
 

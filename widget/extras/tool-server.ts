@@ -98,7 +98,7 @@ function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promi
 }
 
 /**
- * Converts a tool's return value to an MCP result: strings and MCP results stay unchanged, everything else
+ * Converts a tool's return value to an MCP result. Strings and MCP results stay unchanged; any other value
  * becomes JSON.
  */
 function toResult(value: unknown): CallToolResult {

@@ -1,7 +1,4 @@
-/**
- * Updates the launcher and the window: shows unread messages and developer hints, and leaves space for the
- * on-screen keyboard.
- */
+/** Shows unread messages and developer hints, and keeps the window above the on-screen keyboard. */
 import type { HostWidget } from '../host/extras.ts'
 import { addStyles } from './styles.ts'
 

@@ -17,8 +17,8 @@ export interface ToolCall {
   /** As the model wrote them; may not be valid JSON. */
   readonly argumentsText: string
   /**
-   * `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a result.
-   * `cancelled`: a person took the conversation over before the call started.
+   * `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a
+   * result. `cancelled`: a person was requested or took over before the call started.
    */
   readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied' | 'unknown' | 'cancelled'
   /** The result for the model; absent until it is known. */
@@ -95,7 +95,10 @@ export interface ConversationNote {
     | { readonly mode?: undefined; readonly text: string }
 }
 
-/** The party that answers; `waiting`: none, until a person takes over. */
+/**
+ * The party that answers. While it is `waiting`, the conversation waits for a person, and the model does not
+ * answer.
+ */
 export type AnsweringMode = 'model' | 'waiting' | 'person'
 
 /** The party that answers the conversation on the screen. */

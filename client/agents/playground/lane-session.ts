@@ -1,4 +1,4 @@
-/** Runs one chat of a trial: connects its frame, calls the model for it, and records the trace. */
+/** Runs one chat of a trial. Connects its frame, calls the model for it, and records the trace. */
 
 import type { TrialCommand, TrialEvent } from '../../../widget/frame/trial/messages.ts'
 import type { PageMessage } from '../../../widget/messages.ts'

@@ -42,7 +42,7 @@ export interface ShownTurn {
   readonly error_code: string | null
 }
 
-/** Text and page tool calls that one log entry adds to an answer. */
+/** Text and tool calls that one log entry adds to an answer. */
 export interface ShownDelta {
   readonly text?: string
   readonly calls?: { index: number; call_id?: string; name?: string; arguments?: string }[]
@@ -148,7 +148,7 @@ export function toStartedTurn({ id }: TurnRow): ShownTurn {
   return { id, status: 'in_progress', reason: null, error_code: null }
 }
 
-/** Returns the text and calls in an entry; undefined if it contains none that visitors may see. */
+/** Returns the text and calls in an entry; undefined if it contains neither. */
 export function toShownDelta(entry: LogEntry): ShownDelta | undefined {
   const choice = pieceOf(entry)?.choices[0]
   if (choice === undefined) return undefined

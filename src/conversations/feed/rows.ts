@@ -1,6 +1,7 @@
 /** Stores visitors, and reads the conversations, turns and items that feeds and visitors show. */
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import { findModeEntry, type ModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
@@ -8,27 +9,32 @@ import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 /** Maximum number of changes of who answers that a visitor receives with a conversation. */
 const MAX_MODE_CHANGES = 500
 
-/** Creates the row of an anonymous visitor, or updates the time of the visitor's last activity. */
+/** Creates a visitor's row on their first turn, and updates it on each further turn. */
 export async function recordVisitor(
   db: ConversationDb,
-  { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
-  id: string,
+  tenantId: string,
+  { id, kind, issuer, subject, email, name, claims }: CallVisitor,
   nowSeconds: number,
 ): Promise<void> {
+  const stated = { email, name, claims: JSON.stringify(claims) }
   await db
     .insertInto('visitors')
     .values({
-      id,
-      tenant: tenantId,
-      kind: 'anonymous',
-      issuer: agentId,
-      subject: id,
-      email: null,
-      name: null,
-      created_at: nowSeconds,
-      seen_at: nowSeconds,
+      ...{ id, tenant: tenantId, kind, issuer, subject, ...stated },
+      ...{ created_at: nowSeconds, seen_at: nowSeconds },
     })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant: tenantId, seen_at: nowSeconds }))
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet((eb) => ({
+        tenant: tenantId,
+        seen_at: nowSeconds,
+        ...(kind === 'verified' && stated),
+        // A parent key states only some of the fields.
+        ...(kind === 'named' && {
+          email: eb.fn.coalesce('excluded.email', 'visitors.email'),
+          name: eb.fn.coalesce('excluded.name', 'visitors.name'),
+        }),
+      })),
+    )
     .execute()
 }
 
@@ -86,7 +92,7 @@ export function listVisitorConversations(
   return query.orderBy('last_at', 'desc').orderBy('position', 'desc').limit(limit).execute()
 }
 
-/** Returns the number of the conversation's last change; undefined if the conversation is deleted. */
+/** Returns undefined if the conversation does not exist. */
 export async function findRevision(db: ConversationDb, conversationId: string): Promise<number | undefined> {
   const row = await db
     .selectFrom('conversations')

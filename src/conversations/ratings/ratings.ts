@@ -1,4 +1,4 @@
-/** Rates turns, and sums ratings by day, agent and version. */
+/** Rates turns, and sums ratings by day, agent or version. */
 import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'

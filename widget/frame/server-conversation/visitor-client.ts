@@ -64,7 +64,8 @@ export function createVisitorClient(apiKey: string, record: VisitorRecordStore):
     starting ??= rejectAsFailure(() => client.visitor.session.mutate({}))
       .then((session) => {
         record.change({ token: session.token })
-        // Renews after half of the token's lifetime. With an expired token, the server would create another visitor.
+        // Renews after half of the token's lifetime. With an expired token, the server would create another
+        // visitor.
         renewAtMs = (Date.now() + session.expires_at * 1000) / 2
         return session
       })
@@ -142,7 +143,7 @@ export function isGone(thrown: unknown): boolean {
   return responseOf(thrown)?.status === 404
 }
 
-/** Returns whether the server has refused because a person answers, or none does. */
+/** Returns whether the server refused a request that is not possible in the conversation's mode. */
 export function isWrongMode(thrown: unknown): boolean {
   return responseOf(thrown)?.code === 'wrong_mode'
 }

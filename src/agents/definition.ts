@@ -10,6 +10,7 @@ import {
   AgentAttachments,
   AgentConversations,
   Disclaimer,
+  ImageHosts,
   listOf,
   mappingOf,
   withoutNulls,
@@ -101,14 +102,6 @@ const FrameOrigin = Text.regex(
   'must be an origin: http:// or https://, a host and an optional port, without a path',
 )
 
-const MAX_IMAGE_HOSTS = 20
-
-/** A host from which the widget may load images over HTTPS. Allows only characters that cannot end a directive. */
-const ImageHost = Text.regex(
-  /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i,
-  'must be a host name such as images.example.org or *.example.org, without https://, a port or a path',
-)
-
 const AgentEmbed = mappingOf(
   z.object(
     {
@@ -121,9 +114,7 @@ const AgentEmbed = mappingOf(
       dictation: z.boolean({ error: 'must be true or false' }).optional(),
       readAloud: z.boolean({ error: 'must be true or false' }).optional(),
       followUps: z.boolean({ error: 'must be true or false' }).optional(),
-      imageHosts: listOf(ImageHost)
-        .max(MAX_IMAGE_HOSTS, `must have at most ${MAX_IMAGE_HOSTS} hosts`)
-        .optional(),
+      imageHosts: ImageHosts.optional(),
     },
     { error: 'must be a mapping' },
   ),

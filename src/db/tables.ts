@@ -1,4 +1,4 @@
-/** Defines the tables of both databases. Booleans are 0 or 1, times Unix seconds, and JSON is stored as text. */
+/** Defines the database tables. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
 import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
 import type {

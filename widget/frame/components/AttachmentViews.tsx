@@ -78,7 +78,6 @@ export function AttachButton({ chosen }: { chosen: Attachments }) {
 
 const accepted = { image: 'image/*', pdf: 'application/pdf', text: 'text/*,.md,.csv,.json,.log,.yaml,.yml' }
 
-/** Lists the attachments of a message. */
 export function SentAttachments({ attachments }: { attachments: readonly Attachment[] }) {
   const { strings } = useFrame().language
   return (

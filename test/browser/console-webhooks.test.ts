@@ -237,7 +237,7 @@ describe('a webhook', () => {
     expect(complaints).toEqual([])
   })
 
-  test('of another key is an unknown page', async () => {
+  test('that does not exist is an unknown page for a signed-in user', async () => {
     const app = await startApp()
     const { page } = await openWindow(app, browser)
     await page.goto(`${app.url}/console/webhooks/wh_unknown`)

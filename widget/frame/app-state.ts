@@ -26,7 +26,6 @@ export interface AppState {
   readonly conversation: Conversation
   /** Id of the shown conversation if the server stores it; undefined before its first message. */
   readonly conversationId: string | undefined
-  /** The party that answers the conversation. */
   readonly answering: Answering
   /** `loading` while a conversation is read from the server; the failure if it could not be read. */
   readonly opening: 'loading' | Failure | undefined

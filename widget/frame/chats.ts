@@ -12,7 +12,6 @@ import { ServerConversation } from './server-conversation/server-conversation.ts
 import type { Language } from './strings/strings.ts'
 
 export interface Chats {
-  /** The visitor's actions. */
   readonly actions: Chat & {
     readonly messages: MessageActions
     readonly stored: Pick<

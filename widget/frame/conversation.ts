@@ -42,7 +42,6 @@ export interface UserMessage {
   readonly delivery?: 'sending' | 'delayed' | Failure
 }
 
-/** The visitor's rating of an answer. */
 export interface Rating {
   readonly value: 'up' | 'down'
   readonly reason?: RatingReason | null | undefined
@@ -101,7 +100,6 @@ export interface ConversationNote {
  */
 export type AnsweringMode = 'model' | 'waiting' | 'person'
 
-/** The party that answers the conversation on the screen. */
 export interface Answering {
   readonly mode: AnsweringMode
   /** The name of the person who answers; null if it is not shown. */
@@ -127,7 +125,6 @@ export function textOf(reply: Reply): string {
     .join('\n\n')
 }
 
-/** Returns the streaming reply, if there is one. */
 export function findStreaming({ entries }: Conversation): Reply | undefined {
   const last = entries.at(-1)
   return last?.kind === 'reply' && last.status === 'streaming' ? last : undefined
@@ -287,7 +284,6 @@ function renderPart(entry: Entry, language: Language): string {
   }
 }
 
-/** Returns the heading of a person's message. */
 export function personSaid({ name }: PersonMessage, { strings: { people } }: Language): string {
   return name === null ? people.saidUnnamed : fill(people.said, { name })
 }

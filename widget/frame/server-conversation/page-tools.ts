@@ -23,7 +23,6 @@ export interface PageTools {
    * started the turn.
    */
   readonly expire: (isOwn: (turnId: string) => boolean) => void
-  /** Ends the running calls. */
   readonly stop: () => void
   /** Ends the running calls, because the model no longer waits for their results. */
   readonly cancel: () => void

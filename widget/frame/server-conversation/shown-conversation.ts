@@ -28,7 +28,6 @@ interface ShownConversationParts {
   readonly onFailure: (thrown: unknown) => void
 }
 
-/** Maximum number of conversations that are marked as unread. */
 const MAX_UNREAD = 20
 
 export class ShownConversation {

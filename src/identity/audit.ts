@@ -41,6 +41,7 @@ export const auditActions = [
   'provider.delete',
   'provider.test',
   'visitor.erase',
+  'visitor_secret.rotate',
   'webhook.create',
   'webhook.update',
   'webhook.delete',

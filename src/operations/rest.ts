@@ -319,7 +319,9 @@ function readHeaderFields(
   return fields
 }
 
-/** Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts. */
+/**
+ * Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts.
+ */
 function findNumericFields(input: z.ZodType): ReadonlyMap<string, string | undefined> {
   const { shape } = input as z.ZodObject
   const fields = Object.entries(shape as Record<string, z.ZodType>)
@@ -340,7 +342,7 @@ function describeInteger(field: z.ZodType): string | undefined {
 
 /**
  * Reads the query; converts numeric fields that consist of digits to numbers.
- * @throws ServiceError `invalid_value` if another text is in a field that accepts only numbers
+ * @throws ServiceError `invalid_value` if a field that accepts only numbers contains other text
  */
 function readQuery(
   { url = '' }: IncomingMessage,

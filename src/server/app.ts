@@ -43,6 +43,7 @@ import { createRestEndpoint } from '../operations/rest.ts'
 import { createTrpcEndpoint } from '../operations/trpc.ts'
 import type { Scraped } from '../telemetry/prometheus.ts'
 import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
+import { checkVisitor } from '../visitors/access.ts'
 import { type ConsoleAssets, createConsoleFiles, createConsolePage } from '../web/console.ts'
 import { docsPages, examplePages, markdownPages } from '../web/docs.ts'
 import { createFilePage, type Page } from '../web/page.ts'
@@ -73,7 +74,9 @@ export function createApp(options: AppOptions): App {
   let isDraining = false
   const openCalls = new OpenCalls()
   const checkOrigin: AccessStep = (call) => checkPageOrigin(call, deps.agents)
-  const access = [authenticate, limitRate, checkSameOrigin, checkPermission, checkOrigin] as const
+  const checkCallVisitor: AccessStep = (call) => checkVisitor(call, deps)
+  const access: AccessStep[] = [authenticate, limitRate, checkSameOrigin, checkPermission, checkOrigin]
+  access.push(checkCallVisitor)
   const endpoints = [
     createPageEndpoint(options, () => isDraining),
     createRestEndpoint(restOperations),

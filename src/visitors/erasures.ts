@@ -41,7 +41,6 @@ export interface ErasureDeps extends AuditDeps {
   readonly dropDeleted: () => Promise<unknown>
   /** Cancels running turns; undefined for a command, whose deletions make servers cancel them. */
   readonly cancelTurnsOf?: (conversationId: string) => Promise<void>
-  /** Called when the data of a visitor was deleted. */
   readonly onErased?: () => void
 }
 

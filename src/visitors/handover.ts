@@ -10,8 +10,8 @@ import {
   type Context,
   findOwnConversation,
   renderConversation,
+  requireCallVisitor,
   requireStoring,
-  requireVisitor,
 } from './visitors.ts'
 
 interface Request {
@@ -63,10 +63,11 @@ export async function sendToPerson(
   await findOwnConversation(context, conversationId)
   const { agent } = await requireStoring(context)
   assertAttachments(context, agent, input)
-  const { visitorId, tenantId } = requireVisitor(context)
+  const visitor = requireCallVisitor(context)
+  const { tenantId } = context.caller
   const item = toMessageItem(context, input)
   return context.deps.conversations.handover
-    .ask({ tenantId, conversationId }, visitorId, { item, text })
+    .ask({ tenantId, conversationId }, visitor, { item, text })
     .catch(rejectVisitor)
 }
 

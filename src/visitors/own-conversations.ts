@@ -21,7 +21,6 @@ import type { Dependencies } from './dependencies.ts'
 import { askForPerson, sendToPerson } from './handover.ts'
 import { rateOwn } from './ratings.ts'
 import {
-  assertNotErased,
   type Context,
   deleteOwn,
   findOwnConversation,
@@ -78,7 +77,6 @@ function open(name: string, operation: Operation<Dependencies>): Operation<Depen
     async run(call: Call<Dependencies, AnyCaller, unknown>) {
       if (call.context.caller.kind !== 'agent') return operation.run(call as never)
       const context = call.context as unknown as Context
-      await assertNotErased(context)
       const rate = ratingHandlers[name]
       if (rate !== undefined) return rate(context, call.input)
       requireVisitor(context)

@@ -1,6 +1,7 @@
 /** Defines the schemas of visitors and erasures for the owner of an agent, and renders them. */
 import { z } from 'zod'
 import type { ErasureRow, OwnedVisitor } from '../conversations/operator.ts'
+import { KeyRotation } from '../identity/key-schema.ts'
 import { jsonObject, label, reference, searchText } from '../lib/schema-bounds.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
@@ -43,6 +44,65 @@ export type Visitor = z.output<typeof Visitor>
 export const VisitorList = z
   .strictObject({ object: z.literal('list'), data: z.array(Visitor), has_more: z.boolean() })
   .meta({ id: 'VisitorList' })
+
+const MAX_TOKEN_SECONDS = 3600
+
+const identityText = (most: number) =>
+  z
+    .string()
+    .min(1, 'must not be empty')
+    .max(most, `must be at most ${most} characters`)
+    .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must not contain control characters')
+
+/** The id by which a client with a parent key names a visitor. */
+export const VisitorSubject = identityText(255)
+
+export const VisitorTokenInput = z
+  .strictObject({
+    subject: VisitorSubject.meta({ description: 'Your id for the visitor.' }),
+    name: identityText(200).optional(),
+    email: identityText(320).optional(),
+    expires_in: z
+      .int()
+      .min(1, `must be 1 to ${MAX_TOKEN_SECONDS}`)
+      .max(MAX_TOKEN_SECONDS, `must be 1 to ${MAX_TOKEN_SECONDS}`)
+      .default(MAX_TOKEN_SECONDS)
+      .meta({ description: 'Seconds until the token expires.' }),
+  })
+  .meta({ id: 'VisitorTokenInput' })
+
+export const VisitorToken = z
+  .strictObject({
+    object: z.literal('visitor.token'),
+    token: z.string().meta({ description: 'Send it in the `X-Parley-Visitor` header.' }),
+    expires_at: seconds,
+    visitor: z.strictObject({ id: z.string(), kind: z.literal('named'), subject: z.string() }),
+  })
+  .meta({ id: 'VisitorToken' })
+
+const agentReference = { agent_id: reference().meta({ description: 'Agent id.' }) }
+
+export const VisitorSecretReference = z.strictObject(agentReference)
+export const VisitorSecretRotation = KeyRotation.extend(agentReference)
+
+const secretState = {
+  agent_id: z.string(),
+  created_at: seconds.nullable().meta({ description: 'Unix seconds; null if the agent has no secret.' }),
+  previous_valid_until: seconds.nullable().meta({
+    description: 'Unix seconds until which the previous secret is valid; null if it is not valid.',
+  }),
+}
+
+export const VisitorSecret = z.strictObject(secretState).meta({ id: 'VisitorSecret' })
+
+export const VisitorSecretRotated = z
+  .strictObject({
+    ...secretState,
+    secret: z.string().meta({
+      description: 'Key for HS256: the UTF-8 bytes of this text (`vsk_…`). It is shown only once.',
+    }),
+  })
+  .meta({ id: 'VisitorSecretRotated' })
 
 const count = z.int()
 

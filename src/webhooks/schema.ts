@@ -13,7 +13,7 @@ const fields = {
     .string()
     .max(2_000, 'must have at most 2000 characters')
     .meta({
-      description: 'URL that receives the events: https on port 443.',
+      description: 'URL that receives the events: https on port 443, unless the operator allows its host.',
       examples: ['https://example.org/hook'],
     }),
   events: z

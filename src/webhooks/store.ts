@@ -64,7 +64,6 @@ export async function markWorking(db: Database, id: string): Promise<void> {
     .execute()
 }
 
-/** Moves the webhooks of one tenant to another. */
 export async function moveWebhookRows(db: Database, from: string, to: string): Promise<void> {
   await db.updateTable('webhooks').set({ tenant: to }).where('tenant', '=', from).execute()
 }

@@ -63,7 +63,6 @@ export async function startReceiver(): Promise<Receiver> {
   return Object.assign(receiver, { url: `http://127.0.0.1:${port}/hook` })
 }
 
-/** Creates a webhook; returns the response body. */
 export async function createWebhook(app: TestApp, body: object, key?: string) {
   const answer = await app.call('POST', '/v1/webhooks', { body, ...(key !== undefined && { key }) })
   if (answer.status !== 201) throw new Error(`the webhook was not created: ${answer.text}`)

@@ -42,7 +42,7 @@ const webAddress: Read = (value) => {
   return /^https?:/.test(schemes) && !isBlocked ? url?.href : undefined
 }
 
-/** Accepts a number of pixels or seconds, also as text. */
+/** Accepts a number of pixels or seconds, as a number or as text. */
 const count: Read = (value) => (Number(value) >= 0 ? Number(value) : undefined)
 
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */

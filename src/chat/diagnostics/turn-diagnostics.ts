@@ -20,7 +20,7 @@ interface Attempt {
   /** `ok`, an error code, or `stopped`. */
   outcome: string
   /**
-   * Why the provider failed: `status_5xx`, `timeout`, `unreachable` or `protocol`; null if it did not fail.
+   * Kind of the provider's failure, such as `status_5xx`, `status_429` or `timeout`; null if it did not fail.
    */
   cause: string | null
   http_status: number | null

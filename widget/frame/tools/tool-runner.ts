@@ -1,5 +1,5 @@
 /**
- * Runs the model's tool calls: validates them, asks the visitor for approval if needed, and calls the page.
+ * Runs the model's tool calls. Validates them, asks the visitor for approval if needed, and calls the page.
  */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'

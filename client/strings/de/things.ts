@@ -32,6 +32,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'Anbieter',
   testResult: 'Testergebnis',
   calls: 'Aufrufe',
+  turn: 'Durchgang',
+  notes: 'Notizen',
   webhook: 'Webhook',
   webhooks: 'Webhooks',
   deliveries: 'Zustellungen',

@@ -42,6 +42,7 @@ COPY --from=packages /app/node_modules node_modules
 COPY --from=pages /app/dist dist
 COPY package.json openapi.json LICENSE ./
 COPY docs docs
+COPY examples examples
 COPY src src
 COPY packages/in-process/src packages/in-process/src
 COPY deploy/healthcheck.mjs deploy/

@@ -1,4 +1,4 @@
-/** Prepares the page for its content security policy: provides the style nonce and a Trusted Types policy. */
+/** Provides the style nonce and the Trusted Types policy that the page's content security policy requires. */
 
 interface TrustedTypes {
   createPolicy(name: string, rules: { createHTML(text: string): string | null }): unknown

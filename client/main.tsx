@@ -1,5 +1,5 @@
 /**
- * Starts the console: removes the sign-in secret from the address, installs the page guards and renders the
+ * Starts the console. Removes the sign-in secret from the address, installs the page guards and renders the
  * router.
  */
 import '@mantine/core/styles.css'

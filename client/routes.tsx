@@ -12,6 +12,10 @@ import {
   parseKeysSearch,
   parseUploadsSearch,
   parseUsageSearch,
+  parseVisitorSearch,
+  parseVisitorsSearch,
+  parseWebhookSearch,
+  parseWebhooksSearch,
 } from './search.ts'
 import { BrokenPage, PendingPage, UnknownPage } from './shell/ErrorPage.tsx'
 import { lazyPage } from './shell/page-scripts.ts'
@@ -130,9 +134,37 @@ const conversations = createRoute({
 })
 
 const conversation = createRoute({
-  getParentRoute: () => shell,
-  path: '/conversations/$conversationId',
+  getParentRoute: () => conversations,
+  path: '$conversationId',
   component: lazyPage(() => import('./conversations/ConversationPage.tsx'), 'ConversationPage'),
+})
+
+const visitors = createRoute({
+  getParentRoute: () => shell,
+  path: '/visitors',
+  validateSearch: parseVisitorsSearch,
+  component: lazyPage(() => import('./visitors/VisitorsPage.tsx'), 'VisitorsPage'),
+})
+
+const visitor = createRoute({
+  getParentRoute: () => shell,
+  path: '/visitors/$visitorId',
+  validateSearch: parseVisitorSearch,
+  component: lazyPage(() => import('./visitors/VisitorPage.tsx'), 'VisitorPage'),
+})
+
+const webhooks = createRoute({
+  getParentRoute: () => shell,
+  path: '/webhooks',
+  validateSearch: parseWebhooksSearch,
+  component: lazyPage(() => import('./webhooks/WebhooksPage.tsx'), 'WebhooksPage'),
+})
+
+const webhook = createRoute({
+  getParentRoute: () => shell,
+  path: '/webhooks/$webhookId',
+  validateSearch: parseWebhookSearch,
+  component: lazyPage(() => import('./webhooks/WebhookPage.tsx'), 'WebhookPage'),
 })
 
 const keys = createRoute({
@@ -201,8 +233,11 @@ const tree = root.addChildren([
     getStarted,
     newAgent,
     agent.addChildren([editAgent, agentHistory, embedAgent, agentModels]),
-    conversations,
-    conversation,
+    conversations.addChildren([conversation]),
+    visitors,
+    visitor,
+    webhooks,
+    webhook,
     keys,
     usage,
     uploads,

@@ -154,13 +154,103 @@ export function parseFilesSearch(raw: RawSearch): FilesSearch {
   return present({ ...parseList(raw, fileSorts), purpose: textOf(raw.purpose) })
 }
 
-export interface ConversationsSearch extends RawList<'created'> {
-  /** Id of the agent whose conversations are listed. */
+export const channels = ['widget', 'api', 'console'] as const
+export const modes = ['model', 'waiting', 'person'] as const
+export const turnStatuses = [
+  'unanswered',
+  'failed',
+  'incomplete',
+  'cancelled',
+  'in_progress',
+  'completed',
+] as const
+
+/** The filters of the conversations; they apply together. */
+export interface ConversationFilters {
+  readonly q?: string | undefined
+  /** Id of an agent. */
+  readonly agent?: string | undefined
+  /** First and last day on which the conversations were created, in the browser's time zone. */
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+  readonly channel?: (typeof channels)[number] | undefined
+  readonly mode?: (typeof modes)[number] | undefined
+  readonly status?: (typeof turnStatuses)[number] | undefined
+  readonly rating?: 'up' | 'down' | undefined
+  readonly tag?: string | undefined
+  /** Error code of a failed turn. */
+  readonly error?: string | undefined
+  readonly tool?: string | undefined
+  readonly model?: string | undefined
+  /** Version of the agent. */
+  readonly version?: number | undefined
+  /** Id of a visitor. */
+  readonly visitor?: string | undefined
+}
+
+export interface ConversationsSearch extends ConversationFilters {
+  /** Id of the turn that the page explains; the last one by default. */
+  readonly turn?: string | undefined
+}
+
+const MAX_FILTER_LENGTH = 200
+
+export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
+  const text = (value: unknown) => textOf(value)?.slice(0, MAX_FILTER_LENGTH)
+  const version = Number(raw.version)
+  return present({
+    q: text(raw.q),
+    agent: text(raw.agent),
+    from: dayOf(raw.from),
+    to: dayOf(raw.to),
+    channel: oneOf(raw.channel, channels),
+    mode: oneOf(raw.mode, modes),
+    status: oneOf(raw.status, turnStatuses),
+    rating: oneOf(raw.rating, ['up', 'down'] as const),
+    tag: text(raw.tag),
+    error: text(raw.error),
+    tool: text(raw.tool),
+    model: text(raw.model),
+    version: Number.isSafeInteger(version) && version > 0 ? version : undefined,
+    visitor: text(raw.visitor),
+    turn: text(raw.turn),
+  })
+}
+
+export interface VisitorsSearch extends RawList<'seen'> {
+  /** Id of an agent that the visitors have used. */
   readonly agent?: string | undefined
 }
 
-export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
-  return present({ ...parseList(raw, ['created'] as const), agent: textOf(raw.agent) })
+export function parseVisitorsSearch(raw: RawSearch): VisitorsSearch {
+  return present({ ...parseList(raw, ['seen'] as const), agent: textOf(raw.agent) })
+}
+
+export interface VisitorSearch {
+  /** Id of the erasure whose progress or receipt is shown. */
+  readonly erasure?: string | undefined
+}
+
+export function parseVisitorSearch(raw: RawSearch): VisitorSearch {
+  return present({ erasure: textOf(raw.erasure) })
+}
+
+export interface WebhooksSearch {
+  /** True while the dialog that creates a webhook is open. */
+  readonly add?: true | undefined
+}
+
+export function parseWebhooksSearch({ add }: RawSearch): WebhooksSearch {
+  return add === true ? { add } : {}
+}
+
+export interface WebhookSearch {
+  /** Id of the last delivery on the previous page. */
+  readonly after?: string | undefined
+}
+
+export function parseWebhookSearch(raw: RawSearch): WebhookSearch {
+  return present({ after: textOf(raw.after) })
 }
 
 export const keyTabs = ['parent', 'agent'] as const

@@ -27,7 +27,7 @@ async function fill(): Promise<void> {
   compile('tsconfig.build.json', fresh)
   // Copied because pages load these files unchanged; the compiler would convert them to modules.
   for await (const path of glob('src/**/*.{js,css,svg}', { cwd: root })) await copy(path)
-  for await (const path of glob('docs/*.md', { cwd: root })) await copy(path)
+  for await (const path of glob(['docs/*.md', 'examples/webhook-*.mjs'], { cwd: root })) await copy(path)
   for (const path of ['dist/console', 'dist/widget', 'openapi.json', 'README.md', 'CHANGELOG.md', 'LICENSE'])
     await copy(path)
   compile('widget/tsconfig.build.json', join(fresh, 'dist/widget/types'))

@@ -47,6 +47,8 @@ const frameAliases = [
     find: 'decode-named-character-reference',
     replacement: join(root, 'widget/frame/markdown/decode-entity.ts'),
   },
+  // A file of `property-information`: 4 KB of attributes that no answer contains.
+  { find: /^\.\/lib\/svg\.js$/, replacement: join(root, 'widget/frame/markdown/svg-schema.ts') },
 ]
 
 /**

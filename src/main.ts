@@ -1,4 +1,4 @@
-/** Runs the `parley` command: handles stop signals, enables the compile cache, then runs the command line. */
+/** Runs the `parley` command. Handles stop signals, enables the compile cache, then runs the command line. */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { listenForStopSignals } from './cli/signals.ts'

@@ -2,9 +2,12 @@
 
 /** Every field is optional. The page's options override the agent's theme, which overrides the defaults. */
 export interface Appearance {
-  /** CSS color without `var()`; in the agent's theme `#rrggbb`. */
+  /** A CSS color without `var()`; in the agent's theme, it has the form `#rrggbb`. */
   readonly primaryColor?: string
-  /** Round image next to the title and the answers: a `data:` URL, or a URL that the agent's theme allows. */
+  /**
+   * Round image next to the title and the answers: a `data:` URL, or a URL on a site that the agent's theme
+   * uses for its images.
+   */
   readonly avatar?: string
   /** Image that replaces the title in the header. */
   readonly logo?: string

@@ -10,7 +10,9 @@ interface CheckedHeaders {
   readonly problems: readonly string[]
 }
 
-/** Drops headers that cannot be sent or that would replace the agent key. `ownOrigin` is the frame's origin. */
+/**
+ * Drops headers that cannot be sent or that would replace the agent key. `ownOrigin` is the frame's origin.
+ */
 export function checkHeaders({ headers, endpoint }: HeaderOptions, ownOrigin: string): CheckedHeaders {
   if (headers === undefined || Object.keys(headers).length === 0) return { headers: undefined, problems: [] }
   if (endpoint === undefined)

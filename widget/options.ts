@@ -74,7 +74,10 @@ export interface FrameOptions extends Appearance {
   readonly user?: string
   /** Whether the widget is inline, inside a container of the page. An inline widget has no close button. */
   readonly isInline: boolean
-  /** The names of the options and callbacks that the page has set. Older versions of the React component do not send them. */
+  /**
+   * The names of the options and callbacks that the page has set. Older versions of the React component do
+   * not send them.
+   */
   readonly given?: readonly string[]
 }
 
@@ -90,7 +93,10 @@ export interface WidgetOptions extends Omit<FrameOptions, 'isInline' | 'given'> 
   readonly defaultUI: boolean
   /** Id of an element that contains the widget, instead of a window above the page. */
   readonly containerId?: string
-  /** When the frame loads: when the visitor opens the chat or points at the launcher (`open`), or when the page is idle (`idle`). */
+  /**
+   * When the frame loads: when the visitor opens the chat or points at the launcher (`open`), or when the
+   * page is idle (`idle`).
+   */
   readonly load: 'open' | 'idle'
   /** Whether the window is open again on the next page of the same tab. */
   readonly rememberOpen: boolean

@@ -35,6 +35,7 @@ export const actions = [
   'provider.delete',
   'provider.test',
   'visitor.erase',
+  'visitor_secret.rotate',
   'webhook.create',
   'webhook.update',
   'webhook.delete',
@@ -84,6 +85,7 @@ export const actionGroups = [
       'conversation.take_over',
       'conversation.hand_back',
       'visitor.erase',
+      'visitor_secret.rotate',
     ],
   },
   {

@@ -11,11 +11,15 @@ import { agentNamesQuery, agentPageQuery } from './queries.ts'
 const SEARCH_PAUSE_MS = 150
 
 interface AgentSelectProps {
+  /** Visible label of a form's field; a filter has none. */
+  readonly label?: string
+  readonly description?: string
+  readonly error?: string | undefined
   readonly value: string | undefined
   readonly onChange: (id: string | undefined) => void
 }
 
-export function AgentSelect({ value, onChange }: AgentSelectProps) {
+export function AgentSelect({ label, description, error, value, onChange }: AgentSelectProps) {
   const [text, setText] = useState('')
   const names = useQuery(agentNamesQuery(value === undefined ? [] : [value])).data
   const name = value === undefined ? undefined : (names?.get(value) ?? value)
@@ -28,10 +32,14 @@ export function AgentSelect({ value, onChange }: AgentSelectProps) {
   const isListed = value === undefined || found.some((agent) => agent.value === value)
   return (
     <Select
-      aria-label={t('common.agent')}
+      {...(label === undefined
+        ? {
+            'aria-label': t('common.agent'),
+            className: 'list-filter',
+            'data-set': value !== undefined || undefined,
+          }
+        : { label, description, error })}
       placeholder={t('common.allAgents')}
-      className="list-filter"
-      data-set={value !== undefined || undefined}
       searchable
       clearable
       clearButtonProps={{ 'aria-label': t('common.showAllAgents') }}

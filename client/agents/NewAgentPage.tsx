@@ -1,4 +1,4 @@
-/** Creates an agent: opens a template or an imported file in the editor. */
+/** Creates an agent from a template or an imported file, which it opens in the editor. */
 import { Alert, Anchor, Breadcrumbs, Button, FileButton, Group, SimpleGrid, Stack, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'

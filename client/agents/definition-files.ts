@@ -1,8 +1,8 @@
 /** Exports definitions as files and reads definitions from files. */
 
 import type { AgentDetail, DefinitionFormat } from '../api.ts'
+import { saveText } from '../components/save-text.ts'
 import { t } from '../strings/language.ts'
-import { saveText } from '../usage/csv.ts'
 
 /** Downloads the saved definition as a YAML or Markdown file that is named after the agent. */
 export function exportDefinition({ yaml: text, format, definition }: AgentDetail): void {

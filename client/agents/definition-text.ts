@@ -15,8 +15,12 @@ export function readDefinition(text: string, format: DefinitionFormat): Record<s
   return parts.instructions === undefined ? value : { ...value, instructions: parts.instructions }
 }
 
+/** Mappings that turn a feature on, even if they are empty. */
+const switches: readonly Path[] = [['attachments'], ['conversations', 'handover']]
+
 /**
- * Returns the text with one value changed; `undefined` removes the value and any parents that become empty.
+ * Returns the text with one value changed; `undefined` removes the value and any parents that become empty,
+ * except for mappings that turn a feature on.
  */
 export function changeDefinition(text: string, format: DefinitionFormat, path: Path, value: unknown): string {
   const parts = splitText(text, format)
@@ -26,8 +30,14 @@ export function changeDefinition(text: string, format: DefinitionFormat, path: P
     return `${parts.before}${parts.configuration}${parts.after}${String(value ?? '')}`
   }
   const place = value === undefined ? emptiedPath(whole, path) : path
-  const configuration = editYaml(parts.configuration, place, value)
+  const kept = switches.find((one) => place.length <= one.length && isBelow(path, one))
+  const configuration =
+    kept === undefined ? editYaml(parts.configuration, place, value) : editYaml(parts.configuration, kept, {})
   return `${parts.before}${configuration}${parts.after}${parts.instructions ?? ''}`
+}
+
+function isBelow(path: Path, ancestor: Path): boolean {
+  return path.length > ancestor.length && ancestor.every((key, index) => path[index] === key)
 }
 
 interface TextParts {

@@ -1,4 +1,4 @@
-/** Claims a parent key: previews the data that will move, then moves it. */
+/** Claims a parent key. First shows which data will move. */
 import { Alert, List, PasswordInput, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
 import { DialogForm } from '../components/Dialog.tsx'

@@ -6,6 +6,8 @@ export interface Entry {
   readonly to:
     | '/agents'
     | '/conversations'
+    | '/visitors'
+    | '/webhooks'
     | '/keys'
     | '/usage'
     | '/uploads'
@@ -23,6 +25,7 @@ export const groups = (): readonly { readonly name?: string; readonly entries: r
     entries: [
       { to: '/agents', label: t('shell.agents'), icon: 'agents' },
       { to: '/conversations', label: t('shell.conversations'), icon: 'conversations' },
+      { to: '/visitors', label: t('visitors.title'), icon: 'visitors' },
       { to: '/usage', label: t('shell.usage'), icon: 'usage' },
     ],
   },
@@ -38,7 +41,8 @@ export const groups = (): readonly { readonly name?: string; readonly entries: r
 
 export function keysAndAdministration(isAdministrator: boolean): readonly Entry[] {
   const keys: Entry = { to: '/keys', label: t('shell.keys'), icon: 'keys' }
+  const webhooks: Entry = { to: '/webhooks', label: t('webhooks.title'), icon: 'webhooks' }
   const providers: Entry = { to: '/providers', label: t('shell.providers'), icon: 'models' }
   const administration: Entry = { to: '/admin', label: t('shell.administration'), icon: 'admin' }
-  return isAdministrator ? [keys, providers, administration] : [keys]
+  return isAdministrator ? [keys, webhooks, providers, administration] : [keys, webhooks]
 }

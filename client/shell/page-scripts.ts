@@ -1,4 +1,4 @@
-/** Loads the scripts of the console's pages: on demand, and all of them when the browser is idle. */
+/** Loads the scripts of the console's pages on demand, and all of them when the browser is idle. */
 import { type AnyRouter, type AsyncRouteComponent, lazyRouteComponent } from '@tanstack/react-router'
 
 /** Defines a page with a separate script. While the browser is offline, waits for the connection. */

@@ -1,4 +1,4 @@
-/** Manages a tenant's agents: creates, replaces, restores and deletes them, and rotates their keys. */
+/** Creates, replaces, restores and deletes a tenant's agents, and rotates their keys. */
 
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, listTargetsWith, recordAudit } from '../identity/audit.ts'

@@ -10,11 +10,13 @@ import {
   AgentAttachments,
   AgentConversations,
   Disclaimer,
+  ImageHosts,
   listOf,
   mappingOf,
   withoutNulls,
 } from './definition-parts.ts'
 import { AgentTheme } from './theme.ts'
+import { AgentVisitors } from './visitor-rules.ts'
 
 const longestLabel = 200
 
@@ -112,14 +114,15 @@ const AgentEmbed = mappingOf(
       dictation: z.boolean({ error: 'must be true or false' }).optional(),
       readAloud: z.boolean({ error: 'must be true or false' }).optional(),
       followUps: z.boolean({ error: 'must be true or false' }).optional(),
+      imageHosts: ImageHosts.optional(),
     },
     { error: 'must be a mapping' },
   ),
 )
 
 /**
- * Ignores unknown keys, except under `attachments`, `conversations`, `embed.theme` and `embed.disclaimer`,
- * where it rejects them. The stored text still contains ignored keys.
+ * Ignores unknown keys, except under `attachments`, `conversations`, `embed.theme`, `embed.disclaimer` and
+ * `visitors`, where it rejects them. The stored text still contains ignored keys.
  */
 export const AgentDefinition = mappingOf(
   z.object({
@@ -137,6 +140,7 @@ export const AgentDefinition = mappingOf(
     embed: AgentEmbed.optional(),
     attachments: AgentAttachments.optional(),
     conversations: AgentConversations.optional(),
+    visitors: AgentVisitors.optional(),
   }),
 )
 

@@ -25,7 +25,6 @@ const MAX_PAGE_ITEMS = 1_000
  * definition takes milliseconds.
  */
 const LONG_TEXT = 16 * 1024
-/** Number of rows per query. */
 const BATCH = 20
 
 type ListDeps = Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory }

@@ -99,7 +99,7 @@ export const agentsOperations = {
 
   me: query({
     http: { method: 'GET', path: '/v1/agents/me' },
-    auth: { callers: ['agent'] },
+    auth: { callers: ['agent'], acceptsAnyVisitor: true },
     docs: { summary: 'Get the agent that the agent key belongs to' },
     input: z.object({}),
     output: AgentSelf,

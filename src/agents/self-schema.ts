@@ -15,6 +15,7 @@ import {
 import type { Dependencies } from './dependencies.ts'
 import { agentId, modelOf } from './schema.ts'
 import { ThemeView } from './theme.ts'
+import { IdentityMode } from './visitor-rules.ts'
 
 /** Never includes the instructions, because agent keys are public. */
 export const AgentSelf = z
@@ -39,7 +40,11 @@ export const AgentSelf = z
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     attachments: AttachmentsView,
     followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
+    imageHosts: z
+      .array(z.string())
+      .meta({ description: 'Hosts from which the widget loads the images in answers.' }),
     conversations: StorageView,
+    identity: IdentityMode,
   })
   .meta({ id: 'AgentSelf' })
 
@@ -65,7 +70,9 @@ export function renderAgentSelf(
     readAloud: definition.embed?.readAloud ?? false,
     attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
     followUps: definition.embed?.followUps ?? false,
+    imageHosts: definition.embed?.imageHosts ?? [],
     conversations: renderStorage(deps.config.conversations, definition.conversations),
+    identity: definition.visitors?.identity ?? 'none',
   }
 }
 

@@ -1,4 +1,4 @@
-/** Coordinates artifact requests across replicas: publishes changes, and allows one writer per upload. */
+/** Publishes changes of artifacts to all replicas, and allows one writer per upload. */
 import { EventEmitter, once } from 'node:events'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'

@@ -1,4 +1,4 @@
-/** Processes complete uploads: converts them and calls the host's handlers. */
+/** Converts complete uploads and calls the host's handlers. */
 import type { Bus } from '../replicas/bus.ts'
 import { createActiveUploads, createArtifactChanges } from './coordination.ts'
 import type { ArtifactService, Dependencies, Processing } from './dependencies.ts'

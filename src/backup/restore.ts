@@ -140,7 +140,7 @@ async function assertBlobs(
   }
 }
 
-/** Moves the database last: no server can start without it, so an interrupted restore can be repeated. */
+/** Moves the database last. No server can start without it, so an interrupted restore can be repeated. */
 async function moveIntoPlace(folder: string, dataDir: string): Promise<void> {
   const names = (await readdir(folder)).filter((name) => name !== DATABASE)
   for (const name of names.sort()) await rename(join(folder, name), join(dataDir, name))

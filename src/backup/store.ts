@@ -76,7 +76,7 @@ async function* readAll<R extends { id: string }>(
   }
 }
 
-/** Uses the same rule as the sweeper: the original is needed until it is converted and acknowledged. */
+/** Uses the sweeper's rule that an original is needed until it is converted and acknowledged. */
 function* listOfArtifact(
   row: Pick<Selectable<ArtifactTable>, (typeof artifactColumns)[number]>,
 ): Iterable<ReferencedBlob> {

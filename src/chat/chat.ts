@@ -262,7 +262,10 @@ class TurnRun {
     if (diagnostics !== undefined) reports?.explained(diagnostics)
   }
 
-  /** Releases the turn's resources. If a usage record is still open, the client has disconnected. */
+  /**
+   * Releases the turn's resources. Without a failure, an open usage record means that the client has
+   * disconnected.
+   */
   release(failure: unknown, client: AbortSignal): Promise<void> | undefined {
     this.deadline?.release()
     const isDone = failure === undefined && this.usage?.isEnded === true && !this.turn.isStream

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
 import type { Config } from '../config/config.ts'
 import type { Conversations } from '../conversations/conversations.ts'
+import type { VisitorTokens } from '../identity/visitor-tokens.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
 import type { ModelCatalogue } from '../models/catalogue.ts'
@@ -25,4 +26,5 @@ export interface Dependencies {
   readonly tools: Toolbox
   readonly usage: UsageTracker
   readonly conversations: Conversations
+  readonly visitorTokens: VisitorTokens
 }

@@ -263,7 +263,10 @@ function normalizeCall(call: Fields, defaults: Defaults, newCallId: () => string
 class Defaults {
   hasChanged = false
 
-  /** Sets each field to its default value if it is missing or has a different type. */
+  /**
+   * Sets each missing field to its default value. If the default is a string or a number, also replaces a
+   * value of another type.
+   */
   fill(fields: Fields, values: Readonly<Fields>): void {
     for (const [name, value] of Object.entries(values)) {
       const known = fields[name]

@@ -220,7 +220,10 @@ class ToolCallAssembler {
     return first
   }
 
-  /** Treats a new id or name as a new call when the provider repeats or omits the index. */
+  /**
+   * Returns the call that a delta continues; undefined for a new call. Without an index, a new name starts a
+   * new call.
+   */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
     const candidates = isPlaced ? this.callsAt(index) : this.calls

@@ -10,17 +10,18 @@ import {
 } from '../agents/definition.ts'
 import type { AttachmentType } from '../agents/definition-parts.ts'
 import type { History } from '../conversations/reader.ts'
+import { memoizeTurnVisitor } from '../conversations/visible.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { chooseRoutes, explainRoutes, openPolicy } from '../models/policy.ts'
 import { AGENT_PREFIX } from '../models/schema.ts'
 import { chargeRequest, DEFINITION_BYTES_PER_REQUEST } from '../operations/access.ts'
-import type { CallContext, Caller } from '../operations/operation.ts'
+import type { CallContext, Caller, CallVisitor } from '../operations/operation.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { Routes } from '../providers/retry.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { runTool } from '../tools/run.ts'
-import { pageToolPrefix, type ServerTool, type Toolbox } from '../tools/tools.ts'
+import { pageToolPrefix, type ServerTool, type Toolbox, toToolVisitor } from '../tools/tools.ts'
 import { checkMessages } from './attachments/attachments.ts'
 import type { Dependencies } from './dependencies.ts'
 import { listPolicyEffects, type TurnReasons } from './diagnostics/turn-diagnostics.ts'
@@ -40,6 +41,8 @@ export interface Turn {
   readonly request: ChatRequest
   readonly isStream: boolean
   readonly isTraced: boolean
+  /** Finds the visitor on whose behalf the turn runs. @throws ServiceError `visitor_being_erased` */
+  readonly findVisitor: () => Promise<CallVisitor | undefined>
   readonly agentId: string | undefined
   readonly agentVersion: number | undefined
   /** The agent's storage settings; undefined if it stores no conversations. */
@@ -81,7 +84,7 @@ async function preparePlaygroundTurn(
   const { deps, caller } = context
   const { draft } = options
   if (caller.kind === 'agent')
-    throw new ServiceError('insufficient_permissions', 'trial requires a parent key', { param: 'trial' })
+    throw new ServiceError('insufficient_permissions', 'trial: requires a parent key', { param: 'trial' })
   if (draft !== undefined)
     await chargeRequest(context, caller, Math.ceil(draft.yaml.length / DEFINITION_BYTES_PER_REQUEST))
   const saved = await findTurnAgent(deps, caller, request.model)
@@ -118,6 +121,7 @@ function createTurn(
     conversations: options?.draft === undefined ? saved?.definition.conversations : undefined,
     isStream: request.stream === true,
     isTraced: options?.is_traced ?? false,
+    findVisitor: memoizeTurnVisitor(context, request),
   }
   const { span } = context.metadata.instrumentation
   const explainRoute = () => explainRoutes(deps.models, wishes, named)
@@ -135,7 +139,7 @@ function createTurn(
   return {
     ...turn,
     request: capped,
-    tools: { ...toolNames, run: createToolRunner(context, agent.row.id, agentSpan) },
+    tools: { ...toolNames, run: createToolRunner(context, { ...turn, agentId: agent.row.id }, agentSpan) },
     span: agentSpan,
     endSpan(failure) {
       if (failure !== undefined) agentSpan?.fail(toServiceError(failure).reason)
@@ -161,7 +165,7 @@ function withCheckedAttachments(
 
 function createToolRunner(
   { deps, caller, metadata }: CallContext<Caller, Dependencies>,
-  agentId: string,
+  { agentId, findVisitor }: Pick<Turn, 'findVisitor'> & { readonly agentId: string },
   agentSpan: TraceSpan | undefined,
 ): TurnTools['run'] {
   return async ({ tool, agentSchema }, call, signal, onOutcome) => {
@@ -173,13 +177,12 @@ function createToolRunner(
       'parley.tool.origin': tool.origin,
     })
     const argumentsText = call.function?.arguments ?? '{}'
-    const ids = { agentId, tenantId: caller.tenantId, requestId: metadata.requestId }
-    const { line } = metadata.instrumentation
     try {
+      const visitor = toToolVisitor(await findVisitor())
       return await runTool(
         deps,
-        { tool, argumentsText, agentSchema, span, line, onOutcome },
-        { ...ids, signal },
+        { tool, argumentsText, agentSchema, span, line: metadata.instrumentation.line, onOutcome },
+        { agentId, tenantId: caller.tenantId, requestId: metadata.requestId, visitor, signal },
       )
     } finally {
       span?.end()

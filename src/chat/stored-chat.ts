@@ -19,7 +19,13 @@ import type { Latin1 } from '../http/response.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { type Reason, reasons, ServiceError } from '../lib/errors.ts'
 import { logFailure, renderError } from '../operations/errors.ts'
-import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
+import {
+  type CallContext,
+  type Caller,
+  type CallVisitor,
+  EventStream,
+  JsonBytes,
+} from '../operations/operation.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { requestPersonTool } from '../tools/request-person.ts'
 import { REQUEST_PERSON } from '../tools/tools.ts'
@@ -36,7 +42,7 @@ export type Storing = Pick<TurnPlan, 'keepSeconds' | 'onDisconnect' | 'toolData'
 
 /**
  * Returns the storage settings of a turn; undefined if it is not stored. `store` is the request's field;
- * `byDefault` is its default value.
+ * `byDefault` is its default for turns without an agent.
  */
 export function findStoring(
   { deps }: Pick<Context, 'deps'>,
@@ -79,6 +85,7 @@ export async function chatStored(
   const idempotency = readIdempotency(context, request)
   const earlier = idempotency && (await findEarlier(context, idempotency))
   if (earlier !== undefined) return attach(context, earlier, turn.isStream, client)
+  const visitor = await turn.findVisitor()
   const { store: _store, ...body } = turn.request
   const stored = withRequestPerson({ ...turn, request: body as ChatRequest })
   const plan: TurnPlan = {
@@ -86,7 +93,8 @@ export async function chatStored(
     tenantId: caller.tenantId,
     agentId: turn.agentId ?? '',
     agentVersion: turn.agentVersion,
-    conversationId: await findConversationId(context, turn.agentId ?? ''),
+    conversationId: await findConversationId(context, turn.agentId ?? '', visitor),
+    visitor,
     previous: undefined,
     responseId: undefined,
     idempotency,
@@ -158,14 +166,17 @@ export function noteResume({ deps, metadata }: Context, turn: TurnRow): void {
   )
 }
 
-/** Agent keys are public, so they can read their agent's turns for only a day, and never a visitor's. */
+/**
+ * An agent key is public, so it can read its agent's turns for only a day. A visitor's turn also needs the
+ * visitor's token.
+ */
 export function mayRead(
-  { deps, caller }: Context,
+  { deps, caller, visitor }: Context,
   { agent_id: agentId, visitor_id: visitorId, created_at: createdAt }: Owned,
 ): boolean {
   if (caller.kind === 'parent') return true
   const isRecent = createdAt + AGENT_KEY_SECONDS >= unixSeconds(deps.clock)
-  return isRecent && agentId === caller.agentId && visitorId === null
+  return isRecent && agentId === caller.agentId && (visitorId === null || visitorId === visitor?.id)
 }
 
 type Owned = Pick<TurnRow, 'agent_id' | 'visitor_id' | 'created_at'>
@@ -200,7 +211,7 @@ async function nameStored(context: Context, { id, conversationId, isStored }: St
   return false
 }
 
-/** Reads the only entry of a turn that is not streamed. @throws ServiceError if the turn ended without it */
+/** Reads the completion of a turn that is not streamed. @throws ServiceError if the turn ended without one */
 async function readCompletion(
   entries: AsyncIterable<LogEntry>,
   onFirst: () => Promise<unknown>,
@@ -236,11 +247,16 @@ function renderFailure(failure: ServiceError): Uint8Array {
 async function findConversationId(
   { deps, caller, metadata }: Context,
   agentId: string,
+  visitor: CallVisitor | undefined,
 ): Promise<string | undefined> {
   const id = metadata.headers['x-parley-conversation']
   if (id === undefined) return undefined
   assertMayName(caller)
-  await deps.conversations.reader.assertUsable(caller.tenantId, agentId, String(id))
+  await deps.conversations.reader.assertUsable(
+    caller.tenantId,
+    { agentId, visitorId: visitor?.id },
+    String(id),
+  )
   return String(id)
 }
 

@@ -119,7 +119,6 @@ export const times = {
 
 const DAY_LIMIT = 3650
 
-/** Defines the settings of stored conversations. */
 export const conversations = {
   PARLEY_CONVERSATIONS: oneOf('allowed', 'forbidden')
     .prefault('allowed')
@@ -168,6 +167,6 @@ export const conversations = {
   PARLEY_WEBHOOK_ALLOW: egressTargetList()
     .optional()
     .describe(
-      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks, also with http and any port.',
+      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks. Webhooks to them may use http and any port.',
     ),
 }

@@ -55,6 +55,7 @@ async function readMe(deps: Dependencies, { tenantId, user }: ParentCaller): Pro
     parent_key: renderParentKey(tenantId),
     agents: (await deps.agents.list(tenantId)).length,
     conversations: { is_allowed: isAllowed, max_days: maxDays },
+    webhooks: { is_allowed: deps.config.webhooks.isAllowed },
   }
 }
 

@@ -51,6 +51,9 @@ export const Me = z
       is_allowed: z.boolean().meta({ description: 'False if the server stores no new conversations.' }),
       max_days: z.int().meta({ description: 'Maximum number of days for which conversations are stored.' }),
     }),
+    webhooks: z.strictObject({
+      is_allowed: z.boolean().meta({ description: 'False if the server delivers no webhooks.' }),
+    }),
   })
   .meta({ id: 'Me' })
 export type Me = z.output<typeof Me>

@@ -61,7 +61,7 @@ export interface StartedTurn {
   readonly capability: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** False if the store has failed; the turn then runs but is not stored. */
+  /** False if the turn could not be stored; it then continues without being stored. */
   readonly isStored: Promise<boolean>
   read(from: number, signal?: AbortSignal): AsyncGenerator<LogEntry, void, void>
   /** Like `read`, but yields batches, which is cheaper. */
@@ -127,9 +127,7 @@ export class Conversations {
     void this.sweep(deps.isOnlyServer)
   }
 
-  /**
-   * Starts a turn. The model starts immediately unless the turn depends on stored data. @throws ServiceError
-   */
+  /** Starts a turn. The model waits for the store only if the turn must be stored. @throws ServiceError */
   async start(plan: TurnPlan, model: RunModel): Promise<StartedTurn> {
     const { clock, random, config } = this.deps
     assertInputSize(plan)
@@ -290,7 +288,7 @@ export class Conversations {
       })
       await this.handover.endWaits()
     } catch (error) {
-      log.warn({ err: error }, 'could not end the turns of a stopped process, or the waits for a person')
+      log.warn({ err: error }, 'could not end abandoned turns or overdue waits for a person')
     }
   }
 
@@ -326,7 +324,7 @@ export class Conversations {
     try {
       await accepting
     } catch (error) {
-      this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it runs unstored')
+      this.deps.log.warn({ err: error, requestId }, 'could not store a turn; it continues unstored')
       this.deps.metrics.turnUnstored(toUnstoredReason(error))
       turn.log.stopStoring()
       turn.accepted.resolve(false)

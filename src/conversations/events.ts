@@ -1,4 +1,4 @@
-/** Numbers the events of a stream that can be resumed. */
+/** Renders chat streams whose events have ids, so that clients can resume them. */
 import { createHmac } from 'node:crypto'
 import type { Latin1 } from '../http/response.ts'
 import { DONE } from '../http/sse.ts'

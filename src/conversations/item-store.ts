@@ -10,7 +10,6 @@ const TITLE_SOURCE_LENGTH = 1_000
 
 export type ItemRow = Selectable<ItemTable>
 
-/** An item that has not been added to a conversation. */
 export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'> & {
   /** The item as in OpenAI's API. */
   readonly body: object

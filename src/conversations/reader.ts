@@ -66,7 +66,6 @@ export class ConversationReader {
     return item && (await this.deps.data.restore([item]))[0]
   }
 
-  /** Returns a turn's input and output, in order. */
   async listTurnItems(turnId: string): Promise<ItemRow[]> {
     const { read } = await this.deps.storage.open()
     return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))
@@ -95,11 +94,16 @@ export class ConversationReader {
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 
-  /** @throws ServiceError if the conversation does not exist, belongs to another agent, or has a visitor */
-  async assertUsable(tenantId: string, agentId: string, id: string): Promise<void> {
+  /** @throws ServiceError if the conversation does not exist, or belongs to another agent or visitor */
+  async assertUsable(
+    tenantId: string,
+    { agentId, visitorId }: { readonly agentId: string; readonly visitorId: string | undefined },
+    id: string,
+  ): Promise<void> {
     const opened = await this.deps.storage.find()
     const conversation = opened && (await findConversation(opened.read, tenantId, id))
-    if (conversation === undefined || conversation.visitor_id !== null) throw conversationNotFound(id)
+    const isOthers = conversation?.visitor_id !== null && conversation?.visitor_id !== visitorId
+    if (conversation === undefined || isOthers) throw conversationNotFound(id)
     if (conversation.agent_id === agentId || conversation.agent_id === '') return
     throw new ServiceError('invalid_value', 'conversation: belongs to another agent', {
       param: 'conversation',

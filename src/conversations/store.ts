@@ -174,8 +174,7 @@ export function listAbandonedTurns(
 }
 
 /**
- * Makes `owner` the owner of an abandoned turn. Returns false if it has ended, or its lease has changed since
- * it was read.
+ * Makes `owner` the owner of an abandoned turn. Returns false if the turn has ended or its lease has changed.
  */
 export async function takeOver(
   db: ConversationDb,

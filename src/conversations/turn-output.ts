@@ -157,7 +157,7 @@ const PLAIN_EVENT =
 const QUOTE = 0x22
 
 interface PlainText {
-  /** `content`, or one of the two names of reasoning. */
+  /** `content`, `reasoning_content` or `reasoning`. */
   readonly field: string
   readonly text: string
 }

@@ -1,5 +1,13 @@
-/** Exports what visitors see of conversations, and the feed that visitors and owners follow. */
+/** Exports visitors, what they see of conversations, and the feed that visitors and owners follow. */
 export { type Cursor, type FeedEvent, followConversation, parseCursor, renderCursor } from './feed/feed.ts'
+export {
+  findTurnVisitor,
+  findVisitorId,
+  memoizeTurnVisitor,
+  moveToVisitor,
+  type NamedIdentity,
+  nameVisitor,
+} from './feed/identified-visitors.ts'
 export {
   isForVisitor,
   type ShownItem,
@@ -7,6 +15,7 @@ export {
   toShownTurn,
   toStartedTurn,
   toVisitorItem,
+  toVisitorMode,
 } from './feed/render.ts'
 export {
   findClientItem,
@@ -16,6 +25,7 @@ export {
   findLastPosition,
   findVisibleItem,
   findVisitorConversation,
+  listModeChanges,
   listNewestVisible,
   listVisibleItems,
   listVisitorConversations,
@@ -32,7 +42,7 @@ export {
   Waiting,
 } from './handover/schema.ts'
 export { followWaiting } from './handover/waiting.ts'
-export { findRatedTurn, rateTurn, unrateTurn } from './ratings/ratings.ts'
+export { findRatedTurn, listOwnRatings, rateTurn, unrateTurn } from './ratings/ratings.ts'
 export { type NewRating, Rating, RatingDeleted, ratingFields } from './ratings/schema.ts'
 export { recordRead } from './requests.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

@@ -6,7 +6,7 @@ import { dangerous, unconvertible } from './job.ts'
 
 export const STORED = 0
 export const DEFLATED = 8
-/** General purpose flag: the checksum and sizes follow the member's data. */
+/** General purpose flag of a member whose checksum and sizes follow its data. */
 export const HAS_DESCRIPTOR = 0x08
 /**
  * Possible sizes of a data descriptor in bytes: 0 if it is missing, otherwise with or without a signature,

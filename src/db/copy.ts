@@ -163,7 +163,6 @@ interface TableShape {
   readonly key: readonly string[]
 }
 
-/** The main database or the stored conversations. */
 type Source = Kysely<Tables> | ConversationDb
 
 async function listShapes(source: Source, batch: number, postgres: Kysely<Tables>): Promise<TableShape[]> {

@@ -1,7 +1,4 @@
-/**
- * Defines the tables of both databases. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as
- * text.
- */
+/** Defines the database tables. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
 import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
 import type {
@@ -128,7 +125,10 @@ export interface AuditEventTable {
   id: string
   created_at: number
   actor_kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
-  /** The key's public id, the user's email, the token's artifact, or the system user who ran a command. */
+  /**
+   * The key's public id, the user's email, the token's artifact or visitor, or the system user who ran a
+   * command.
+   */
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string
@@ -163,6 +163,16 @@ export interface ProviderTable {
   revision: string
   created_at: number
   updated_at: number
+}
+
+export interface VisitorSecretTable {
+  agent_id: string
+  /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
+  secret_sealed: string
+  /** The secret before the last rotation, which is also valid until `previous_until`. */
+  previous_sealed: string | null
+  previous_until: number | null
+  created_at: number
 }
 
 export interface WebhookTable {
@@ -237,6 +247,7 @@ export interface Tables {
   audit_events: AuditEventTable
   providers: ProviderTable
   webhooks: WebhookTable
+  visitor_secrets: VisitorSecretTable
   installation: InstallationTable
   rate_windows: RateWindowTable
   stream_slots: StreamSlotTable
@@ -263,6 +274,7 @@ export const tableOwners = {
   files: 'files',
   providers: 'models',
   webhooks: 'webhooks',
+  visitor_secrets: 'visitors',
   artifacts: 'artifacts',
   artifact_endings: 'artifacts',
   jobs: 'artifacts',

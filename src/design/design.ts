@@ -15,7 +15,7 @@ const fontFolder = join(
 /** Contains the package's version, so the files at these paths never change. */
 const fontPath = `/design/inter-${fontPackage.version}`
 
-/** Prevents a layout shift: until the typeface has loaded, pages show a local font with the same metrics. */
+/** Prevents a layout shift. Until the typeface has loaded, pages show a local font with the same metrics. */
 const fallbackFont = `@font-face {
   font-family: "Inter Fallback";
   src: local("Arial"), local("Liberation Sans"), local("Helvetica Neue"), local("Roboto");

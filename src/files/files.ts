@@ -1,4 +1,4 @@
-/** Manages a tenant's files: stores, lists, downloads and deletes them. */
+/** Stores, lists, downloads and deletes a tenant's files. */
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../identity/audit.ts'
 import { assertTenantLives } from '../identity/keys.ts'

@@ -41,6 +41,7 @@ export const auditActions = [
   'provider.delete',
   'provider.test',
   'visitor.erase',
+  'visitor_secret.rotate',
   'webhook.create',
   'webhook.update',
   'webhook.delete',
@@ -92,7 +93,7 @@ export async function recordAudit(deps: AuditDeps, actor: Actor, event: AuditEve
     target_kind: event.target.kind,
     target_id: event.target.id,
     tenant: event.tenantId,
-    // Redacts keys: clients choose request ids and names, so these could contain a key.
+    // Redacts keys, because clients choose request ids and names, which could contain a key.
     request_id: actor.requestId === null ? null : withoutKeys(actor.requestId),
     client_address: actor.clientAddress,
     details: withoutKeys(JSON.stringify(event.details ?? {})),

@@ -94,7 +94,6 @@ export interface KeyListQuery extends PageQuery {
   readonly order: Order
   /** Selects keys whose name or id contains this text. */
   readonly q?: string | undefined
-  /** Selects the keys of a user. */
   readonly user?: string | undefined
   readonly state?: KeyState | undefined
 }
@@ -114,7 +113,6 @@ export async function selectKeys(
   return pageOf(found, { by: keySorts[sort], order, after: place, limit }).execute()
 }
 
-/** Selects the keys for which `stateOf` returns this state. */
 function hasState(state: KeyState, now: number) {
   return (where: ExpressionBuilder<Tables, 'parent_keys'>) => {
     const isLive = where('revoked_at', 'is', null)

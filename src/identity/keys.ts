@@ -286,7 +286,6 @@ export async function getLiveKey({ db }: Pick<Dependencies, 'db'>, id: string): 
   return row
 }
 
-/** Returns which of these keys are revoked. */
 export async function listRevokedKeys(db: Database, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return []
   const rows = await db

@@ -137,7 +137,7 @@ export function updateManagedKey(
 }
 
 /**
- * Disables a key: the key, its agent keys and its tokens are rejected until it is enabled. @throws
+ * Disables a key. The key, its agent keys and its tokens are rejected until the key is enabled. @throws
  * ServiceError `not_found`, `insufficient_permissions`
  */
 export function disableManagedKey(deps: Deps, actor: Actor, manager: KeyManager, id: string) {

@@ -7,6 +7,8 @@
 export const reasons = {
   missing_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
   invalid_api_key: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
+  identity_invalid: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
+  identity_expired: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
   insufficient_permissions: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
   model_not_allowed: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
   invalid_value: { status: 400, type: 'invalid_request_error', rpc: 'BAD_REQUEST' },

@@ -22,7 +22,7 @@ export function jsonObject() {
 
 export const label = () => z.string().max(1024)
 
-/** Rejects texts that databases cannot store: with U+0000 or with half of a surrogate pair. */
+/** Rejects texts that databases cannot store: those with U+0000 or with half of a surrogate pair. */
 export const storable = (text: z.ZodString) =>
   text.refine(
     (value) => value.isWellFormed() && !value.includes('\0'),
@@ -36,7 +36,6 @@ export const singleLine = (text: z.ZodString) =>
     'must not contain control characters',
   )
 
-/** Search text for a list. */
 export const searchText = () =>
   z.string().min(1, 'must not be empty').max(200, 'must be at most 200 characters')
 

@@ -96,7 +96,6 @@ export class ModelCatalogue {
     return this.checks.get(name)
   }
 
-  /** Returns the models that a provider lists. */
   listOf(name: string): readonly BackendModel[] {
     return [...(this.lists.get(name)?.values() ?? [])]
   }

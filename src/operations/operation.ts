@@ -26,6 +26,8 @@ export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly wrongKind?: 'invalid_api_key'
   /** Exempts calls from their key's rate limits, except calls with upload tokens. */
   readonly isUncounted?: true
+  /** Accepts agent keys without a valid visitor token, also if the agent requires identified visitors. */
+  readonly acceptsAnyVisitor?: true
   /** The media type required for a body sent with implicit credentials; JSON by default. */
   readonly implicitBodyType?: string
 }
@@ -201,12 +203,29 @@ export interface RequestMetadata {
   readonly foreignOrigin?: string | undefined
 }
 
+/** The visitor on whose behalf a call is made. */
+export interface CallVisitor {
+  /** `vis_` and 24 characters. */
+  readonly id: string
+  /** `verified` if a JWT states the identity, `named` if a parent key does. */
+  readonly kind: 'anonymous' | 'verified' | 'named'
+  /** The authority that identifies the visitor; the agent for anonymous visitors. */
+  readonly issuer: string
+  /** The id at the issuer; the visitor id for anonymous visitors. */
+  readonly subject: string
+  readonly email: string | null
+  readonly name: string | null
+  readonly claims: Readonly<Record<string, unknown>>
+}
+
 /** The context of one call; a class, because accessors in object literals are slower. */
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   readonly deps: D
   readonly metadata: RequestMetadata
   /** Response headers as a flat list of names and values; sent with successes and failures. */
   readonly headers: string[]
+  /** The visitor whose token an agent key's call contains. */
+  visitor: CallVisitor | undefined
   private authenticated: C | undefined
 
   constructor(deps: D, metadata: RequestMetadata, headers: string[] = []) {
@@ -219,6 +238,7 @@ export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   withDeps(deps: D): CallContext<C, D> {
     const context = new CallContext<C, D>(deps, this.metadata, this.headers)
     context.authenticated = this.authenticated
+    context.visitor = this.visitor
     return context
   }
 

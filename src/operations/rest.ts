@@ -63,15 +63,16 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
 }
 
 /**
- * Returns true for operations that console users may also call: those on agents and files, and the CSV export
- * of usage. A form upload requires a key.
+ * Returns true for operations that console users may also call: those on agents and files, and the exports of
+ * usage, conversations and visitors. A form upload requires a key.
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
-  const isTheirs =
-    /^\/v1\/(agents|bin\/agents|files|usage\/calls\.csv)(\/|$)/.test(http.path) &&
-    auth.callers.includes('parent')
+  const isTheirs = consolePath.test(http.path) && auth.callers.includes('parent')
   return isTheirs && request?.upload === undefined
 }
+
+const consolePath =
+  /^\/v1\/(agents|bin\/agents|files|usage\/calls\.csv|conversations\/export|visitors\/\{visitor_id\}\/export)(\/|$)/
 
 function toManagerOperation<D>(operation: RestOperation<D>): RestOperation<D> {
   const { path, method } = operation.http
@@ -318,7 +319,9 @@ function readHeaderFields(
   return fields
 }
 
-/** Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts. */
+/**
+ * Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts.
+ */
 function findNumericFields(input: z.ZodType): ReadonlyMap<string, string | undefined> {
   const { shape } = input as z.ZodObject
   const fields = Object.entries(shape as Record<string, z.ZodType>)
@@ -339,7 +342,7 @@ function describeInteger(field: z.ZodType): string | undefined {
 
 /**
  * Reads the query; converts numeric fields that consist of digits to numbers.
- * @throws ServiceError `invalid_value` if another text is in a field that accepts only numbers
+ * @throws ServiceError `invalid_value` if a field that accepts only numbers contains other text
  */
 function readQuery(
   { url = '' }: IncomingMessage,

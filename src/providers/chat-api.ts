@@ -162,8 +162,8 @@ const uncheckedFields = [
 ] as const
 
 /**
- * The only fields allowed with an agent key: the key is public, and other fields could control the provider.
- * See `chat/public-request.ts`.
+ * The only fields allowed with an agent key, because the key is public and other fields could control the
+ * provider. See `chat/public-request.ts`.
  */
 export const chatApiFields: ReadonlySet<string> = new Set([
   ...Object.keys(ChatRequest.shape),

@@ -367,7 +367,7 @@ class EventHandler extends ResponseHandler<AsyncIterator<Buffer, void, void>> {
     this.settleRead()
   }
 
-  /** Settles a pending read: with bytes if there are any, otherwise with the failure or the end. */
+  /** Settles a pending read with bytes if there are any, otherwise with the failure or the end. */
   private settleRead(): void {
     const { waiting } = this
     if (waiting === undefined) return

@@ -197,7 +197,6 @@ export function createMemoryStreamLimiter(): StreamLimiter {
   }
 }
 
-/** Adds metrics to a stream limiter. */
 export function countStreams(limiter: StreamLimiter, metrics: Metrics): StreamLimiter {
   return {
     async acquire(quotas) {

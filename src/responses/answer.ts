@@ -108,7 +108,6 @@ export class Answer {
     return response
   }
 
-  /** Returns the response so far. */
   current(status: 'queued' | 'in_progress'): ResponseObject {
     return this.render(status)
   }

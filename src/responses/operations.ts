@@ -63,8 +63,9 @@ export const responsesOperations = {
     http: { method: 'POST', path: '/v1/responses/{response_id}/cancel' },
     docs: {
       summary: 'Cancel a running response',
-      description: 'Stops the response on any server, and returns it with the output so far.',
-      failures: { ...notFound, 400: 'The response has ended (`not_cancellable`).' },
+      description:
+        'Stops the response on any server, and returns it with the output so far. If it was already cancelled, returns it unchanged.',
+      failures: { ...notFound, 400: 'The response has ended in another way (`not_cancellable`).' },
     },
     rpc: false,
     input: ResponseReference,

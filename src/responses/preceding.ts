@@ -17,7 +17,7 @@ import type { InputItem, ResponsesRequest } from './schema.ts'
 type Context = CallContext<Caller, Dependencies>
 type Input = NonNullable<ResponsesRequest['input']>
 
-/** The stored items before a response's input, and the position of the turn that it continues. */
+/** The stored items before a response's input, and the place of its turn in the conversation. */
 export interface Preceding {
   readonly place: Pick<TurnPlan, 'conversationId' | 'previous' | 'revision'>
   /** The items before the input, oldest first. */
@@ -28,6 +28,14 @@ export interface Preceding {
 
 const noHistory: History = { items: [], leftOut: 0 }
 
+interface Search {
+  readonly agentId: string
+  readonly limits: HistoryLimits
+  readonly turn?: TurnRow | undefined
+  /** The visitor of the request. */
+  readonly visitorId: string | undefined
+}
+
 /**
  * Reads the response, conversation or `turn` that the request continues.
  * @throws ServiceError if it does not exist, or if the request has no input and there is no answer to
@@ -36,12 +44,13 @@ const noHistory: History = { items: [], leftOut: 0 }
 export async function findPreceding(
   context: Context,
   request: ResponsesRequest,
-  { agentId, limits, turn }: { agentId: string; limits: HistoryLimits; turn?: TurnRow | undefined },
+  { agentId, limits, turn, visitorId }: Search,
 ): Promise<Preceding> {
   const { reader } = context.deps.conversations
   const { tenantId } = context.caller
-  const conversationId = turn === undefined ? await findConversationId(context, request, agentId) : undefined
-  const previous = turn ?? (await findPrevious(context, request, agentId))
+  const conversationId =
+    turn === undefined ? await findConversationId(context, request, { agentId, visitorId }) : undefined
+  const previous = turn ?? (await findPrevious(context, request, { agentId, visitorId }))
   const named = conversationId ?? previous?.conversation_id
   const main = named === undefined ? undefined : await reader.findMainTurn(tenantId, named)
   // Checked here as well, because a response with `store: false` starts no turn in the conversation.
@@ -49,7 +58,7 @@ export async function findPreceding(
   const isContinuation = assertInput(request, previous ?? main?.turn)
   if (named === undefined || main === undefined)
     return { place: { conversationId: undefined, previous: undefined }, history: noHistory, isContinuation }
-  // The rest of the newest answer belongs to the main line, like its start.
+  // A continuation of the newest answer belongs to the main line, because that answer does.
   const isMain = conversationId !== undefined || (isContinuation && previous?.id === main.turn?.id)
   const place = isMain
     ? { conversationId: named, previous: undefined, revision: main.revision }
@@ -67,7 +76,7 @@ function rejectMode({ kind }: Caller, { mode, assignee }: ModeState): ServiceErr
 async function findConversationId(
   { deps, caller }: Context,
   { previous_response_id: previousId, conversation }: ResponsesRequest,
-  agentId: string,
+  owner: Pick<Search, 'agentId' | 'visitorId'>,
 ): Promise<string | undefined> {
   const id = conversationIdOf(conversation)
   if (id === undefined) return undefined
@@ -78,7 +87,7 @@ async function findConversationId(
       { param: 'conversation' },
     )
   assertMayName(caller)
-  await deps.conversations.reader.assertUsable(caller.tenantId, agentId, id)
+  await deps.conversations.reader.assertUsable(caller.tenantId, owner, id)
   return id
 }
 
@@ -86,7 +95,7 @@ async function findConversationId(
 async function findPrevious(
   context: Context,
   { previous_response_id: id }: ResponsesRequest,
-  agentId: string,
+  { agentId, visitorId }: Pick<Search, 'agentId' | 'visitorId'>,
 ): Promise<TurnRow | undefined> {
   if (id == null) return undefined
   const { deps, caller } = context
@@ -101,6 +110,12 @@ async function findPrevious(
     throw new ServiceError('invalid_value', `${param}: belongs to another agent`, {
       param,
       code: 'agent_mismatch',
+    })
+  const isOthers = previous.visitor_id !== null && previous.visitor_id !== visitorId
+  if (isOthers && visitorId !== undefined)
+    throw new ServiceError('invalid_value', `${param}: belongs to another visitor`, {
+      param,
+      code: 'visitor_mismatch',
     })
   if (previous.status === 'in_progress')
     throw new ServiceError('conflict', `${param}: this response is still running; try again`, {

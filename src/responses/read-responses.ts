@@ -53,8 +53,8 @@ export async function getResponse(
 }
 
 /**
- * Stops a running response on any replica and returns it. @throws ServiceError `not_cancellable` if it has
- * ended.
+ * Stops a running response on any replica and returns it. Returns a cancelled response unchanged.
+ * @throws ServiceError `not_cancellable` if the response has ended in another way.
  */
 export async function cancelResponse(
   context: Context,

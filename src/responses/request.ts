@@ -77,7 +77,7 @@ function toMessages(history: readonly InputItem[], input: ResponsesRequest['inpu
   if (input == null) throw new ServiceError('invalid_value', 'input: is required', { param: 'input' })
   const messages: ChatMessage[] = []
   const calledIds = new Set<string>()
-  // The history may begin after a call.
+  // Skips results without a call, because the history may begin after the call.
   for (const item of history) addItem(messages, calledIds, item)
   const items = typeof input === 'string' ? [{ role: 'user' as const, content: input }] : input
   for (const [index, item] of items.entries()) if (!addItem(messages, calledIds, item)) throw orphan(index)

@@ -23,9 +23,10 @@ import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
 import type { HistoryLimits } from '../conversations/reader.ts'
 import type { ResponseObject } from '../conversations/response-schema.ts'
+import { findTurnVisitor } from '../conversations/visible.ts'
 import { newId } from '../lib/ids.ts'
 import { logFailure } from '../operations/errors.ts'
-import type { CallContext, Caller, EventStream } from '../operations/operation.ts'
+import type { CallContext, Caller, CallVisitor, EventStream } from '../operations/operation.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import {
   assertIndependent,
@@ -67,16 +68,18 @@ export async function respondStored(
       assertIndependent(context, request, agent?.row.id, turn)
       return { unstored: toChatRequest(request) }
     }
-    return { unstored: (await prepare(context, request, agent)).chat }
+    const visitor = await findTurnVisitor(context, request)
+    return { unstored: (await prepare(context, request, { agent, visitor })).chat }
   }
   const idempotency = readIdempotency(context, turn === undefined ? request : { ...request, turn: turn.id })
   const earlier = idempotency && (await findEarlier(context, idempotency))
   if (earlier !== undefined) return attach(context, earlier, request, client)
+  const visitor = await findTurnVisitor(context, request)
   for (let starts = 1; ; starts++) {
-    const prepared = await prepare(context, request, agent, turn)
+    const prepared = await prepare(context, request, { agent, visitor, turn })
     const asked = await prepareTurn(context, prepared.chat)
     const chat = { ...withRequestPerson(asked), history: prepared.preceding.history }
-    const plan = toPlan(context, request, { agent, storing, idempotency, prepared })
+    const plan = toPlan(context, request, { agent, storing, idempotency, prepared, visitor })
     const run: RunModel = (signal, reports) => runTurn(context, chat, signal, reports)
     const started = await startOrJoin(context, plan, run).catch((error: unknown) => {
       chat.endSpan(error)
@@ -102,14 +105,17 @@ interface Prepared {
 async function prepare(
   context: Context,
   request: ResponsesRequest,
-  agent: Agent | undefined,
-  turn?: TurnRow,
+  {
+    agent,
+    visitor,
+    turn,
+  }: { agent: Agent | undefined; visitor: CallVisitor | undefined; turn?: TurnRow | undefined },
 ): Promise<Prepared> {
   const { random } = context.deps
   const preceding = await findPreceding(context, request, {
     agentId: agent?.row.id ?? '',
     limits: agent?.definition.conversations?.history ?? DEFAULT_HISTORY,
-    turn,
+    ...{ turn, visitorId: visitor?.id },
   })
   const { isContinuation } = preceding
   const { items: history } = preceding.history
@@ -133,11 +139,13 @@ function toPlan(
     storing,
     idempotency,
     prepared,
+    visitor,
   }: {
     agent: Agent | undefined
     storing: Storing
     idempotency: TurnPlan['idempotency']
     prepared: Prepared
+    visitor: CallVisitor | undefined
   },
 ): TurnPlan {
   const { input: _input, ...echo } = request
@@ -147,6 +155,7 @@ function toPlan(
     tenantId: caller.tenantId,
     agentId: agent?.row.id ?? '',
     agentVersion: agent?.row.version,
+    visitor,
     responseId: newId('resp_', RESPONSE_ID_LENGTH, deps.random),
     idempotency,
     isStream: isStreamed(request),
@@ -179,7 +188,6 @@ async function answer(
     nameTurn(context, id, conversationId)
     return renderQueued(view)
   }
-  // A background response continues without its client.
   if (await isStored) nameTurn(context, id, conversationId)
   else context.setHeader('X-Parley-Stored', 'false')
   const entries = started.read(0, client)

@@ -39,7 +39,6 @@ export function renderResponse(view: ResponseView, entries: Iterable<LogEntry>):
   return response ?? renderer.answer.current('in_progress')
 }
 
-/** Reads a response to its end. */
 export async function readResponse(
   view: ResponseView,
   entries: AsyncIterable<LogEntry>,

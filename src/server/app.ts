@@ -43,8 +43,9 @@ import { createRestEndpoint } from '../operations/rest.ts'
 import { createTrpcEndpoint } from '../operations/trpc.ts'
 import type { Scraped } from '../telemetry/prometheus.ts'
 import { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
+import { checkVisitor } from '../visitors/access.ts'
 import { type ConsoleAssets, createConsoleFiles, createConsolePage } from '../web/console.ts'
-import { docsPages, markdownPages } from '../web/docs.ts'
+import { docsPages, examplePages, markdownPages } from '../web/docs.ts'
 import { createFilePage, type Page } from '../web/page.ts'
 import { createEmbedPages } from '../web/widget.ts'
 import type { WidgetAssets } from '../web/widget-files.ts'
@@ -73,7 +74,9 @@ export function createApp(options: AppOptions): App {
   let isDraining = false
   const openCalls = new OpenCalls()
   const checkOrigin: AccessStep = (call) => checkPageOrigin(call, deps.agents)
-  const access = [authenticate, limitRate, checkSameOrigin, checkPermission, checkOrigin] as const
+  const checkCallVisitor: AccessStep = (call) => checkVisitor(call, deps)
+  const access: AccessStep[] = [authenticate, limitRate, checkSameOrigin, checkPermission, checkOrigin]
+  access.push(checkCallVisitor)
   const endpoints = [
     createPageEndpoint(options, () => isDraining),
     createRestEndpoint(restOperations),
@@ -127,8 +130,8 @@ function destroyResponse(this: ServerResponse): void {
 }
 
 /**
- * Lists the calls in progress by connection. A Set would retain finished calls: V8 rebuilds a set after some
- * additions and deletions, and the old copy keeps its calls until a full garbage collection.
+ * Lists the calls in progress by connection. A Set would retain finished calls, because V8 rebuilds a set
+ * after some additions and deletions, and the old copy keeps its calls until a full garbage collection.
  */
 class OpenCalls {
   private readonly bySocket = new Map<Socket, HttpCall[]>()
@@ -189,7 +192,7 @@ type PageRoute = Route<AnyCaller, Deps>
 
 function createPageEndpoint(options: AppOptions, isDraining: () => boolean): Endpoint<AnyCaller, Deps> {
   const { deps, widget, console } = options
-  const files = [...designFiles, ...docsPages, ...markdownPages, ...statusPageAssets].map(
+  const files = [...designFiles, ...docsPages, ...markdownPages, ...examplePages, ...statusPageAssets].map(
     ([path, file]) => [path, createFilePage(file)] as const,
   )
   const pages = [...files, ...createEmbedPages(deps, widget), ...createConsoleFiles(console)]

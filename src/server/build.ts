@@ -17,6 +17,7 @@ import { createConversationStorage } from '../db/open.ts'
 import { StorageQuota } from '../files/quota.ts'
 import { createTokens } from '../identity/artifact-tokens.ts'
 import { createAuthenticator, createKeyDirectory, createUserDirectory } from '../identity/authenticate.ts'
+import { createVisitorTokens } from '../identity/visitor-tokens.ts'
 import { type Clock, createPositions } from '../lib/clock.ts'
 import { type Random, systemRandom } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
@@ -39,9 +40,9 @@ import type { HostTools } from '../tools/host-tools.ts'
 import { startMcpServers } from '../tools/mcp.ts'
 import { createToolbox, type Toolbox } from '../tools/tools.ts'
 import { createUsageTracker } from '../usage/tracker.ts'
+import { KeySets, resealVisitorSecrets } from '../visitors/access.ts'
 import { Erasures } from '../visitors/erasures.ts'
 import { Followers } from '../visitors/followers.ts'
-import { createVisitorTokens } from '../visitors/tokens.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
 import type { WebhookService } from '../webhooks/dependencies.ts'
 import { createWebhookDirectory } from '../webhooks/directory.ts'
@@ -100,7 +101,7 @@ export async function createDeps(
     agents,
     users,
     tokens,
-    ...createVisitors({ sealer, clock, random }, replicas.streams),
+    ...createVisitors({ sealer, clock, random, log, allow: config.webhooks.allow }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
     ...{ backends, models, attachmentBytes: createAttachmentBytes(agents) },
@@ -133,6 +134,7 @@ async function resealKeys(deps: Parameters<typeof resealAgentKeys>[0]): Promise<
   await resealAgentKeys(deps)
   await resealProviderKeys(deps)
   await resealWebhookSecrets(deps)
+  await resealVisitorSecrets(deps)
 }
 
 /**
@@ -200,9 +202,16 @@ function createAttachmentBytes(agents: Deps['agents']): Deps['attachmentBytes'] 
   }
 }
 
-function createVisitors(deps: Parameters<typeof createVisitorTokens>[0], streams: StreamLimiter) {
-  // Uses the limiter without metrics, so that the metrics of open streams do not include feeds.
-  return { visitorTokens: createVisitorTokens(deps), followers: new Followers(streams) }
+function createVisitors(
+  deps: Parameters<typeof createVisitorTokens>[0] & ConstructorParameters<typeof KeySets>[0],
+  streams: StreamLimiter,
+) {
+  // The metrics of open streams do not include feeds.
+  return {
+    visitorTokens: createVisitorTokens(deps),
+    followers: new Followers(streams),
+    keySets: new KeySets(deps),
+  }
 }
 
 type DatabaseFor = (area: string) => Database

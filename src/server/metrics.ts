@@ -199,7 +199,6 @@ function registerStoredMetrics({ clock, db, conversations, metrics: { registry }
   )
 }
 
-/** Registers gauges for the turns that are running in this process. */
 function registerTurnMetrics({ conversations, metrics: { registry } }: Deps): void {
   const register = (name: string, help: string, read: (state: TurnState) => number) =>
     registerGauge(registry, { name, help }, () => [[{}, read(conversations.readState())]])
@@ -252,7 +251,7 @@ function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
 }
 
 /**
- * Prevents DNS rebinding: a page's own name could resolve to this machine. The names in
+ * Prevents DNS rebinding, in which a page's own host name resolves to this machine. The names in
  * `PARLEY_ALLOWED_HOSTS` were checked earlier.
  */
 function isTrustedHost({ headers }: IncomingMessage, { server }: Pick<Config, 'server'>): boolean {

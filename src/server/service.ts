@@ -166,6 +166,7 @@ async function startService(
     await drain(timings.shutdownMs, app.abortCalls)
     counting.close()
     await deps.erasures.close()
+    await deps.keySets.close()
     await deps.webhooks.deliverer.close()
     await deps.conversations.close()
     await closeSources(deps)

@@ -8,8 +8,8 @@ export interface StagedBlob {
   readonly sizeBytes: number
   readonly head: Uint8Array
   /**
-   * Stores the blob durably: once this resolves, it survives a power failure. @throws ServiceError
-   * `storage_full`
+   * Stores the blob durably. Once the promise resolves, the blob survives a power failure. @throws
+   * ServiceError `storage_full`
    */
   commit(): Promise<void>
   /** Has no effect after `commit`. */

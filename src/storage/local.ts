@@ -1,4 +1,4 @@
-/** Stores blobs as files in a local folder: writes them to a subfolder, syncs them, then renames them. */
+/** Stores blobs as files in a local folder. Writes each file to a subfolder, syncs it, then renames it. */
 import { randomUUID } from 'node:crypto'
 import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -29,7 +29,6 @@ export function toCopyName(name: string, fence: number): string {
   return toResumableName(name, fence) + COPY_ENDING
 }
 
-/** Returns the name of a file's blob. */
 export function toBlobName(file: string): string {
   return file.split('.', 1)[0] ?? file
 }

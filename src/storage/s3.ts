@@ -124,7 +124,7 @@ class S3Blobs implements Blobs {
       for await (const chunk of bytes) {
         head = extendHead(head, chunk)
         await upload.write(chunk)
-        // Counts each byte twice: once as received, and once as sent.
+        // Counts each byte twice, because it is received and then sent.
         countExternalBytes(2 * chunk.length)
       }
       await upload.end()

@@ -1,7 +1,7 @@
 /** Defines the metrics of stored turns and webhooks. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 
-/** Bucket bounds in seconds: a commit takes milliseconds, and a failing disk seconds. */
+/** Bucket bounds in seconds. A commit takes milliseconds, but seconds on a failing disk. */
 const flushBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 export type EndedStatus = 'completed' | 'incomplete' | 'failed' | 'cancelled'

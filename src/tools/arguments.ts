@@ -67,8 +67,8 @@ function findMisfit(value: unknown, rule: Rule): string | undefined {
   } catch (error) {
     // Handles other errors, such as a stack overflow in a schema that refers to itself endlessly.
     if (!isTimeout(error)) return 'their schema cannot be evaluated'
-    // Disables only agents' schemas: all tenants share the host's and MCP servers' schemas, so one tenant
-    // must not disable them for the others.
+    // Disables only agents' schemas. All tenants share the schemas of the host and of MCP servers, so one
+    // tenant must not disable them for the others.
     check.isTooSlow = rule.origin === 'agent'
     return 'validating them against the schema timed out'
   }

@@ -1,5 +1,5 @@
 /**
- * Runs a tool call: checks its arguments, limits its time and result size, and reports failures to the model.
+ * Runs a tool call. Checks its arguments, limits its time and result size, and reports failures to the model.
  */
 import { StringDecoder } from 'node:string_decoder'
 import type { Logger } from 'pino'

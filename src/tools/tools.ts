@@ -1,5 +1,18 @@
 /** Combines the tools that run on the server, from the host program and from MCP servers. */
 import { type JsonSchema, Text } from '../lib/formats/json-schema.ts'
+import type { CallVisitor } from '../operations/operation.ts'
+
+/** The visitor on whose behalf a tool runs. */
+export interface ToolVisitor {
+  /** `vis_` and 24 characters. */
+  readonly id: string
+  /** Whether a signed identity or a parent key states the subject; false for anonymous visitors. */
+  readonly verified: boolean
+  /** The owner's id of the visitor; for anonymous visitors, `id`. */
+  readonly subject: string
+  /** The claims that the agent's definition lists. */
+  readonly claims: Readonly<Record<string, unknown>>
+}
 
 export interface ToolCallContext {
   /** Aborts when the client disconnects or the tool times out. */
@@ -7,6 +20,8 @@ export interface ToolCallContext {
   readonly agentId: string
   readonly tenantId: string
   readonly requestId: string
+  /** Null for a call without a visitor. Never sent to a model. */
+  readonly visitor: ToolVisitor | null
 }
 
 export type ToolAnswer =
@@ -79,3 +94,10 @@ export const ToolName = Text.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 let
   (name) => !name.startsWith(pageToolPrefix),
   `must not start with ${pageToolPrefix}, which is reserved for the tools of a page`,
 )
+
+/** Returns the part of a visitor that tools receive. */
+export function toToolVisitor(visitor: CallVisitor | undefined): ToolVisitor | null {
+  if (visitor === undefined) return null
+  const { id, kind, subject, claims } = visitor
+  return { id, verified: kind !== 'anonymous', subject, claims }
+}

@@ -30,15 +30,15 @@ export interface Reservation {
   settle(tokens: number): Promise<void>
 }
 
-/** Limit of a counter whose budget was deleted after the call began. */
+/** Limit of a counter whose budget has just been deleted. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
 /** Milliseconds that a reservation outlives the longest possible call. */
 const GRACE_MS = 60_000
 const SWEEP_BATCH = 500
-/** Maximum `Retry-After`, because longer waits are not useful to clients. */
+/** Errors with a longer wait have no `Retry-After`, because such a wait is not useful to clients. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400
 
-/** Releases expired reservations, whose calls ended without settling them; returns their number. */
+/** Releases up to 500 expired reservations, whose calls ended without settling them; returns their number. */
 export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' | 'clock'>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     const expired = await listExpired(trx, unixSeconds(clock), SWEEP_BATCH)
@@ -52,7 +52,7 @@ export async function sweepReservations({ db, clock }: Pick<Dependencies, 'db' |
   })
 }
 
-/** Creates the enforcer. Budget changes by other processes take effect within two seconds. */
+/** Budget changes by other processes take effect within two seconds. */
 export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random'>) {
   const { db, clock, random, config } = deps
   const remembered = createTtlCache<readonly BudgetRow[]>(clock, { max: 20_000, keepMs: () => 2_000 })
@@ -129,7 +129,6 @@ export function createBudgetEnforcer(deps: Pick<Dependencies, 'config' | 'db' | 
   }
 }
 
-/** The owner of the budgets that apply to a call. */
 interface Owner {
   readonly tenantId: string
   readonly agentId: string | undefined

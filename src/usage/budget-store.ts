@@ -8,7 +8,6 @@ export type ReservationRow = Selectable<BudgetReservationTable>
 
 export type BudgetKey = Pick<BudgetRow, 'owner_kind' | 'owner_id' | 'period'>
 
-/** Identifies a budget's counter for one period. */
 export type CounterKey = Pick<ReservationRow, 'owner_kind' | 'owner_id' | 'period' | 'starts_on'>
 
 type Owner = Pick<BudgetRow, 'owner_kind' | 'owner_id'>

@@ -1,4 +1,4 @@
-/** Lists and exports individual calls that are still within the retention time, newest first. */
+/** Lists, exports and sums individual calls within the retention time. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'

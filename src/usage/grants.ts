@@ -5,14 +5,11 @@ import { areTokensPlausible, type TokenNeed } from './token-bounds.ts'
 
 /** Shorter answers are useless. OpenAI's Responses API accepts no lower limit either. */
 const MIN_OUTPUT_TOKENS = 16
-/**
- * Maximum share of the remaining tokens for a request that asks for very many, so that other calls can run.
- */
+/** Maximum share of the remaining tokens that a large request may use, so that other calls can run. */
 const LARGEST_SHARE = 1 / 4
 /** Tokens that a provider may still produce after its connection is closed. */
 const TOKENS_AFTER_CUT = 256
 
-/** The tokens that one request to a provider may use. */
 export interface Grant {
   readonly need: TokenNeed
   /** Maximum number of output tokens for each choice. */
@@ -38,7 +35,6 @@ export function grantTokens(need: TokenNeed, left: number, freeTokens: number): 
   return outputTokens < fewestOutputTokens(need) ? undefined : { need, outputTokens }
 }
 
-/** Returns the minimum number of tokens that a request needs. */
 export function fewestTokens(need: TokenNeed): number {
   return need.inputTokens + fewestOutputTokens(need) * need.choices
 }

@@ -79,13 +79,13 @@ const sums = {
   total_tokens: z.int(),
   estimated_requests: z.int().meta({
     description:
-      'Number of calls whose tokens the server estimated because the provider did not report them.',
+      'Number of calls whose tokens the server estimated, because the provider reported none or implausible ones.',
   }),
   latency_ms: Percentiles,
   first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed responses.' }),
 }
 
-/** Limits the failures that a call records. */
+/** Maximum number of failures that a call records. */
 export const MAX_FAILED_ATTEMPTS = 20
 
 export const FailedAttempt = z.strictObject({
@@ -113,7 +113,7 @@ export const UsageCall = z
     completion_tokens: z.int(),
     total_tokens: z.int(),
     estimated: z.boolean().meta({
-      description: 'True if the tokens were estimated, because the provider did not report them.',
+      description: 'True if the tokens are estimated; the provider reported none or implausible ones.',
     }),
     streamed: z.boolean(),
     latency_ms: milliseconds,

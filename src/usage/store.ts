@@ -163,8 +163,8 @@ function sumHistograms(before: string, more: string): string {
 const DAY_SECONDS = 86_400
 
 /**
- * Adds rows to the daily totals. Always sorts them in the same order, which prevents deadlocks between
- * writers.
+ * Sums calls by day, tenant, agent, model and provider. Sorts the sums, so that all writers lock the daily
+ * totals in the same order, which prevents deadlocks.
  */
 export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
   const byDay = Map.groupBy(calls, ({ parent_key_id, agent_id, model, provider, created_at }) =>
@@ -181,7 +181,7 @@ function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDa
   const firstBytes: number[] = []
   for (const call of [first, ...others]) {
     sums.requests += 1
-    // Excludes clients that disconnected, which is not an error.
+    // A client disconnect is not an error.
     if (call.status !== 'ok' && call.status !== 'left') sums.errors += 1
     sums.prompt_tokens += call.prompt_tokens
     sums.completion_tokens += call.completion_tokens

@@ -9,7 +9,6 @@ const MEDIA_TOKENS = 4_096
 /** Maximum number of bytes that one token covers in practice; only runs of spaces can exceed it. */
 const BYTES_PER_TOKEN = 32
 
-/** Fields that contain or refer to media. */
 const mediaFields = ['image_url', 'input_audio', 'file', 'video_url', 'audio'] as const
 
 export type Promptlike = Conversation | Inputs
@@ -28,7 +27,6 @@ interface Inputs {
   readonly input: string | readonly (string | number | readonly number[])[]
 }
 
-/** The tokens that a request may use. */
 export interface TokenNeed {
   /** Upper bound of the input tokens. */
   readonly inputTokens: number

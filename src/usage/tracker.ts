@@ -17,13 +17,12 @@ import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 import type { Promptlike } from './token-bounds.ts'
 
-/** Milliseconds that the service waits at shutdown for aborted calls to record their usage. */
+/** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
 /** Number of digits of the time in call ids; sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
 export interface UsageTracker {
-  /** Starts recording a call. */
   begin(call: CallStart): UsageRecord
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
@@ -251,8 +250,8 @@ export class UsageRecord implements AsyncDisposable {
     this.isEnded = true
     if (this.isRejected) return this.options.save(undefined)
     this.failCall('unknown')
-    // The model has read the prompt even if the client disconnects during the first model call, so it is
-    // counted.
+    // Counts the prompt, because the model has read it even if the client disconnects during the first model
+    // call.
     if (status === 'left' && this.modelCalls === 0 && !this.hasBudget) this.used(undefined)
     this.observe(status)
     this.options.save(this.toRow(status))

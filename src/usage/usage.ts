@@ -1,4 +1,4 @@
-/** Reads tenants' usage from daily totals, and moves usage between tenants. */
+/** Reads tenants' usage from daily totals or individual calls, and moves usage between tenants. */
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
@@ -43,7 +43,7 @@ export async function readUsage(
         total.add(row)
       }
     }
-    // Yields to other requests between tenants.
+    // Lets other requests run between tenants.
     if (tenantIds.length > 1) await setImmediate()
   }
   return {
@@ -85,7 +85,7 @@ function toDay(moment: string | number): string {
 function assertRange(from: string, to: string): void {
   const days = countDays(from, to)
   if (days >= 1 && days <= MOST_DAYS) return
-  const wrong = days < 1 ? `must not be after to (${to})` : `must be at most ${MOST_DAYS} days before to`
+  const wrong = days < 1 ? `must not be after to (${to})` : `must be less than ${MOST_DAYS} days before to`
   throw new ServiceError('invalid_value', `from: ${wrong}`, { param: 'from' })
 }
 
@@ -123,7 +123,6 @@ function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): En
   return entries.sort((a, b) => b.total_tokens - a.total_tokens)
 }
 
-/** Adds the rows one by one as they are read, because there may be too many to hold in memory. */
 class Sum {
   private requests = 0
   private errors = 0

@@ -30,7 +30,6 @@ export function assertAttachments(
   })
 }
 
-/** Converts a visitor's message to an item. */
 export function toMessageItem(
   { deps }: Context,
   { text, attachments = [], client_id: clientId }: Pick<SendInput, 'text' | 'attachments' | 'client_id'>,

@@ -27,7 +27,7 @@ const BATCH = 50
 /** The time after which another process continues an erasure. */
 const LEASE_SECONDS = 60
 const RESUME_EVERY_MS = 30_000
-/** Longer than a transaction takes that began before the erasure was stored. */
+/** Longer than any transaction that began before the erasure was stored. */
 const LAST_WRITES_MS = 2_000
 const SCRUB_TRIES = 20
 const SCRUB_AGAIN_MS = 250
@@ -41,7 +41,6 @@ export interface ErasureDeps extends AuditDeps {
   readonly dropDeleted: () => Promise<unknown>
   /** Cancels running turns; undefined for a command, whose deletions make servers cancel them. */
   readonly cancelTurnsOf?: (conversationId: string) => Promise<void>
-  /** Called when the data of a visitor was deleted. */
   readonly onErased?: () => void
 }
 
@@ -55,7 +54,7 @@ export class Erasures {
     this.deps = deps
   }
 
-  /** Continues the erasures of stopped processes, now and regularly, until `close`. */
+  /** Continues the erasures of stopped processes, now and every 30 seconds, until `close`. */
   start(): void {
     const resume = () =>
       this.resume().catch((error) =>
@@ -66,8 +65,8 @@ export class Erasures {
   }
 
   /**
-   * Stores the erasure of a visitor and begins it. The visitor's tokens are invalid at once. Returns the
-   * earlier erasure of a visitor who no longer exists.
+   * Stores the erasure of a visitor and begins it. The visitor's tokens are invalid at once. Returns an
+   * earlier erasure instead if it is running or has deleted the visitor.
    * @throws ServiceError `not_found`
    */
   async begin(actor: Actor, tenantId: string, visitorId: string): Promise<ErasureRow> {
@@ -83,7 +82,7 @@ export class Erasures {
     return this.insert(opened, actor, { tenantId, visitorId, agentId })
   }
 
-  /** Erases a visitor of any tenant, whose row may be missing, and waits for the end. */
+  /** Erases a visitor of any tenant, even if the visitor's row is missing, and waits for the end. */
   async erase(
     actor: Actor,
     visitor: Pick<ErasureRow, 'tenant' | 'visitor_id' | 'agent_id'>,
@@ -129,7 +128,8 @@ export class Erasures {
     const { clock, random } = this.deps
     const { tenantId, visitorId, agentId } = about
     const id = newId('erase_', ID_LENGTH, random)
-    // Recorded first, because with SQLite the audit log is in another file.
+    // Records the erasure before it begins, because with SQLite the audit log is in another file and cannot
+    // share a transaction with it.
     await recordAudit(this.deps, actor, {
       action: 'visitor.erase',
       target: { kind: 'visitor', id: visitorId },
@@ -193,7 +193,10 @@ export class Erasures {
     }
   }
 
-  /** Empties the write-ahead log of SQLite; a reader, such as a backup, delays this. */
+  /**
+   * Tries to empty SQLite's write-ahead log for five seconds, because a reader, such as a backup, can prevent
+   * this.
+   */
   private async scrub({ scrub }: ConversationDatabase): Promise<void> {
     for (let tries = 1; !(await scrub()) && tries < SCRUB_TRIES; tries++)
       await this.deps.clock.wait(SCRUB_AGAIN_MS, this.stopping.signal)

@@ -1,7 +1,7 @@
 /** Counts the clients that follow conversations. */
 import type { Release, StreamLimiter, StreamQuota } from '../replicas/limits.ts'
 
-/** Counts open feeds, and ends them when the server stops, so that clients continue on another one. */
+/** Counts open feeds, and ends them when the server stops, so that clients continue on another server. */
 export class Followers {
   private readonly limiter: StreamLimiter
   private readonly stopping = new AbortController()

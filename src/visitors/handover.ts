@@ -1,4 +1,4 @@
-/** Lets visitors ask for a person, and stores their messages while no model answers. */
+/** Lets visitors ask for a person, and stores their messages while the model does not answer. */
 import { getOwnAgent } from '../agents/cache.ts'
 import { withoutAssignee } from '../conversations/conversations.ts'
 import type { ItemRow } from '../conversations/item-store.ts'
@@ -10,8 +10,8 @@ import {
   type Context,
   findOwnConversation,
   renderConversation,
+  requireCallVisitor,
   requireStoring,
-  requireVisitor,
 } from './visitors.ts'
 
 interface Request {
@@ -44,7 +44,7 @@ export async function askForPerson(
     .catch(rejectVisitor)
 }
 
-/** A visitor's message that no model answers. */
+/** A visitor's message that the model does not answer. */
 export interface SentMessage {
   readonly conversation: ConversationRow
   readonly item: ItemRow
@@ -63,10 +63,11 @@ export async function sendToPerson(
   await findOwnConversation(context, conversationId)
   const { agent } = await requireStoring(context)
   assertAttachments(context, agent, input)
-  const { visitorId, tenantId } = requireVisitor(context)
+  const visitor = requireCallVisitor(context)
+  const { tenantId } = context.caller
   const item = toMessageItem(context, input)
   return context.deps.conversations.handover
-    .ask({ tenantId, conversationId }, visitorId, { item, text })
+    .ask({ tenantId, conversationId }, visitor, { item, text })
     .catch(rejectVisitor)
 }
 

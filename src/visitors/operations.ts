@@ -5,7 +5,7 @@ import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
-import { followOwn, streamEvents, streamWaiting } from './follow.ts'
+import { findCursor, followOwn, followOwned, streamEvents, streamWaiting } from './follow.ts'
 import { requestPerson } from './handover.ts'
 import { rateOwn } from './ratings.ts'
 import {
@@ -29,96 +29,82 @@ import {
   RequestPersonResult,
   SendInput,
   SendResult,
+  SessionInput,
   SessionResult,
   StartedResult,
   ToolResultsInput,
 } from './schema.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
-import {
-  assertNotErased,
-  beginSession,
-  type Context,
-  deleteOwn,
-  listOwn,
-  openConversation,
-} from './visitors.ts'
+import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
 
 const { query, mutation } = operationsOf<Dependencies>()('Conversations', { callers: ['agent'] })
 
-/** Rejects the tokens of erased visitors. */
-function live<Input, Output>(
-  run: (call: { readonly context: Context; readonly input: Input; readonly signal: AbortSignal }) => Output,
-) {
-  return async (call: Parameters<typeof run>[0]): Promise<Awaited<Output>> => {
-    await assertNotErased(call.context)
-    return await run(call)
-  }
-}
-
 /**
- * Each operation requires an agent key and, except for `session`, the visitor's token in `X-Parley-Visitor`.
+ * All operations require an agent key. All except `session` act for the visitor of the token in
+ * `X-Parley-Visitor`.
  */
 export const visitorOperations = {
   session: mutation({
-    input: z.strictObject({}),
+    auth: { callers: ['agent'], acceptsAnyVisitor: true },
+    input: SessionInput,
     output: SessionResult,
-    run: ({ context }) => beginSession(context),
+    run: ({ context, input }) => beginSession(context, input.identity_token),
   }),
 
   conversations: query({
     input: ConversationsQuery,
     output: ConversationsResult,
-    run: live(({ context, input }) => listOwn(context, input)),
+    run: ({ context, input }) => listOwn(context, input),
   }),
 
   open: query({
     input: OpenQuery,
     output: OpenResult,
-    run: live(({ context, input }) => openConversation(context, input.conversation)),
+    run: ({ context, input }) => openConversation(context, input.conversation),
   }),
 
   send: mutation({
     input: SendInput,
     output: SendResult,
-    run: live(({ context, input }) => send(context, input)),
+    run: ({ context, input }) => send(context, input),
   }),
 
   attachment: query({
     input: AttachmentQuery,
     output: AttachmentResult,
-    run: live(({ context, input }) => readAttachment(context, input)),
+    run: ({ context, input }) => readAttachment(context, input),
   }),
 
   follow: query({
     input: FollowQuery,
     output: z.custom<AsyncIterable<FeedEvent>>(),
-    run: live(({ context, input, signal }) => followOwn(context, input, signal)),
+    run: ({ context, input, signal }) => followOwn(context, input, signal),
   }),
 
   cancel: mutation({
     input: CancelInput,
     output: CancelResult,
-    run: live(async ({ context, input }) => ({ turn: await cancelTurn(context, input.turn) })),
+    run: async ({ context, input }) => ({ turn: await cancelTurn(context, input.turn) }),
   }),
 
   continue: mutation({
     input: ContinueInput,
     output: StartedResult,
-    run: live(({ context, input }) => continueTurn(context, input)),
+    run: ({ context, input }) => continueTurn(context, input),
   }),
 
   toolResults: mutation({
     input: ToolResultsInput,
     output: StartedResult,
-    run: live(({ context, input }) => sendToolResults(context, input)),
+    run: ({ context, input }) => sendToolResults(context, input),
   }),
 
   rate: mutation({
     input: RateInput,
     output: RateResult,
-    run: live(async ({ context, input: { turn, value, ...more } }) => ({
+    run: async ({ context, input: { turn, value, ...more } }) => ({
       rating: await rateOwn(context, turn, value === null ? null : { ...more, value }),
-    })),
+    }),
   }),
 
   requestPerson: mutation({
@@ -130,10 +116,10 @@ export const visitorOperations = {
   delete: mutation({
     input: DeleteInput,
     output: DeleteResult,
-    run: live(async ({ context, input }) => {
+    run: async ({ context, input }) => {
       await deleteOwn(context, input.conversation)
       return { deleted: true as const }
-    }),
+    },
   }),
 }
 
@@ -152,6 +138,23 @@ export const feedOperations = {
     input: z.strictObject({}),
     output: z.custom<AsyncIterable<Waiting>>(),
     run: ({ context, signal }) => streamWaiting(context, signal),
+  }),
+
+  /** Returns the cursor from which `follow` repeats a running turn. Read it before the items, so that none is missed. */
+  open: query({
+    auth: { callers: ['parent'] },
+    input: OpenQuery,
+    output: z.strictObject({ cursor: z.string() }),
+    run: async ({ context, input }) => ({ cursor: await findCursor(context, input.conversation) }),
+  }),
+
+  follow: query({
+    auth: { callers: ['parent'] },
+    input: FollowQuery,
+    output: z.custom<AsyncIterable<OwnerFeedEvent>>(),
+    run: async ({ context, input, signal }) =>
+      // An owner's feed contains all items.
+      (await followOwned(context, input, signal)) as AsyncGenerator<OwnerFeedEvent, void, void>,
   }),
 
   events: query({

@@ -14,12 +14,13 @@ import type { Dependencies } from './dependencies.ts'
 import { renderVisitor, type Visitor } from './owner-schema.ts'
 
 interface VisitorQuery extends PageQuery {
+  readonly agent?: string | undefined
   readonly subject?: string | undefined
   readonly email?: string | undefined
   readonly q?: string | undefined
 }
 
-/** Lists a tenant's visitors who have stored a turn, last seen first. @throws ServiceError */
+/** Lists a tenant's visitors, last seen first. @throws ServiceError */
 export async function listOwnedVisitors(
   { conversations }: Dependencies,
   tenantId: string,
@@ -46,8 +47,8 @@ export async function getOwnedVisitor(deps: Dependencies, tenantId: string, id: 
 }
 
 /**
- * Yields the visitor, their turns and an `export.end` line, each as a line of JSON. @throws ServiceError
- * `not_found`
+ * Exports the visitor, the visitor's turns and items, and an `export.end` line, each as a line of JSON.
+ * @throws ServiceError `not_found`
  */
 export async function exportVisitor(
   deps: Dependencies,
@@ -64,7 +65,6 @@ export async function exportVisitor(
   return exportLines({ database: opened, data: deps.conversations.data }, visitor)
 }
 
-/** Yields the lines of an export. */
 export async function* exportLines(
   source: Parameters<typeof exportTurns>[0],
   visitor: OwnedVisitor,

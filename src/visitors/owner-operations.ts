@@ -1,8 +1,11 @@
 /** Defines the operations with which the owner of an agent lists, exports and erases visitors. */
 import { z } from 'zod'
 import { actorOf } from '../identity/audit.ts'
+import { KeyRotation } from '../identity/key-schema.ts'
 import { GeneratedFile, operationsOf } from '../operations/operation.ts'
 import type { Dependencies } from './dependencies.ts'
+import { getSecretState, rotateVisitorSecret, type SecretState } from './identity/secrets.ts'
+import { createVisitorToken } from './identity/sessions.ts'
 import { exportVisitor, getOwnedVisitor, listOwnedVisitors } from './owned-visitors.ts'
 import {
   Erasure,
@@ -11,11 +14,18 @@ import {
   Visitor,
   VisitorList,
   VisitorReference,
+  VisitorSecret,
+  VisitorSecretReference,
+  VisitorSecretRotated,
+  VisitorSecretRotation,
   VisitorsQuery,
+  VisitorToken,
+  VisitorTokenInput,
 } from './owner-schema.ts'
 
 const { query, mutation } = operationsOf<Dependencies>()('Visitors', { callers: ['parent'] })
 
+const agentMissing = { 404: 'Agent not found.' }
 const notFound = { 404: 'There is no visitor with this id.' }
 const JSON_LINES = 'application/jsonl'
 
@@ -50,7 +60,7 @@ export const visitorsOperations = {
     docs: {
       summary: 'Export the data of a visitor as JSON Lines',
       description:
-        'The first line is the visitor, followed by a line for each turn. The last line has the object `export.end`; an export without it is incomplete.',
+        'The first line is the visitor. A line for each turn and lines with items that belong to no turn follow. The last line has the object `export.end`; an export without it is incomplete.',
       failures: notFound,
     },
     input: VisitorReference,
@@ -79,6 +89,60 @@ export const visitorsOperations = {
       return renderErasure(row, databaseOf(deps))
     },
   }),
+
+  createToken: mutation({
+    http: { method: 'POST', path: '/v1/visitors/tokens' },
+    response: { status: 201 },
+    docs: {
+      summary: 'Create a token for a visitor',
+      description:
+        'Returns a token for this visitor, which a front end sends together with an agent key. The token is valid for all agents of the parent key (docs/visitors.md).',
+      failures: { 409: 'The visitor is being erased.' },
+    },
+    input: VisitorTokenInput,
+    output: VisitorToken,
+    run: async ({ context: { deps, caller }, input }) => {
+      const { token, expiresAt, visitor } = await createVisitorToken(deps, caller.tenantId, input)
+      const { id, subject } = visitor
+      return {
+        ...{ object: 'visitor.token' as const, token, expires_at: expiresAt },
+        visitor: { id, kind: 'named' as const, subject },
+      }
+    },
+  }),
+
+  secret: query({
+    http: { method: 'GET', path: '/v1/agents/{agent_id}/visitor-secret' },
+    auth: { callers: ['parent'], wrongKind: 'invalid_api_key' },
+    docs: { summary: "Get the state of an agent's visitor secret", failures: agentMissing },
+    input: VisitorSecretReference,
+    output: VisitorSecret,
+    run: async ({ context: { deps, caller }, input: { agent_id: id } }) =>
+      renderSecret(id, await getSecretState(deps, caller.tenantId, id)),
+  }),
+
+  rotateSecret: mutation({
+    http: { method: 'POST', path: '/v1/agents/{agent_id}/visitor-secret' },
+    auth: { callers: ['parent'], wrongKind: 'invalid_api_key' },
+    request: { bodySchema: KeyRotation },
+    docs: {
+      summary: "Create or rotate an agent's visitor secret",
+      description: 'Your server signs the identity of visitors with this secret (docs/visitors.md).',
+      failures: agentMissing,
+    },
+    input: VisitorSecretRotation,
+    output: VisitorSecretRotated,
+    run: async ({ context, input: { agent_id: agentId, overlap_seconds: overlap } }) => {
+      const { deps, caller } = context
+      const agent = { tenantId: caller.tenantId, agentId }
+      const { secret, ...state } = await rotateVisitorSecret(deps, actorOf(context), agent, overlap)
+      return { ...renderSecret(agentId, state), secret }
+    },
+  }),
+}
+
+function renderSecret(agentId: string, { createdAt, previousValidUntil }: SecretState) {
+  return { agent_id: agentId, created_at: createdAt, previous_valid_until: previousValidUntil }
 }
 
 export const erasuresOperations = {

@@ -63,7 +63,7 @@ const itemFields = {
       z.strictObject({
         type: z.enum(['image', 'pdf', 'text']),
         name: z.string().nullable().meta({ description: 'File name, if the client sent one.' }),
-        part: z.int().meta({ description: 'Position in the content of the item in `visitor.attachment`.' }),
+        part: z.int().meta({ description: 'Value of `part` in `visitor.attachment`.' }),
       }),
     )
     .optional()
@@ -117,7 +117,6 @@ const TurnDelta = z.strictObject({
 
 const TurnStarted = z.strictObject({ turn: VisitorTurn, client_id: z.string().nullable() })
 
-/** A change of who answers, for visitors. */
 const ModeChange = z.strictObject({
   mode: z.enum(['model', 'waiting', 'person']),
   since: z.int().meta({ description: 'Unix seconds.' }),
@@ -144,17 +143,23 @@ function feedOf<Item extends z.ZodType, Mode extends z.ZodType>(item: Item, mode
   ])
 }
 
-/** An event in an owner's feed. */
 export const OwnerFeedEvent = feedOf(FeedItem, OwnerModeChange).meta({ id: 'ConversationEvent' })
 export type OwnerFeedEvent = z.infer<typeof OwnerFeedEvent>
 
-/** An event in a visitor's feed. */
 export const FeedEvent = feedOf(VisitorItem, ModeChange)
 export type FeedEvent = z.infer<typeof FeedEvent>
 
+export const SessionInput = z.strictObject({
+  identity_token: longText().optional().meta({
+    description: 'JWT that states the identity of the visitor, at most 8 KiB.',
+  }),
+})
+
 export const SessionResult = z.strictObject({
   token: z.string().meta({ description: 'Send it in the `X-Parley-Visitor` header.' }),
-  expires_at: z.int().meta({ description: 'Unix seconds; each call to `session` extends it.' }),
+  expires_at: z
+    .int()
+    .meta({ description: 'Unix seconds. For anonymous visitors, each call to `session` extends it.' }),
   visitor: Visitor,
   conversation: VisitorConversation.nullable().meta({
     description: "The visitor's latest conversation, if its last activity was within `visitor.resume`.",
@@ -174,9 +179,15 @@ export const ConversationsResult = z.strictObject({
 
 export const OpenQuery = z.object({ conversation: conversationId })
 
+const OwnRating = z.strictObject({ ...ratingFields, turn: z.string() })
+
 export const OpenResult = z.strictObject({
   conversation: VisitorConversation,
-  items: z.array(VisitorItem).meta({ description: 'The newest 500 items, oldest first.' }),
+  items: z.array(VisitorItem).meta({ description: 'The newest items, at most 500, oldest first.' }),
+  modes: z.array(ModeChange.extend({ after: z.string().nullable() })).meta({
+    description: 'The mode changes, oldest first; `after` is the id of the item before the change.',
+  }),
+  ratings: z.array(OwnRating).meta({ description: "The visitor's ratings of the turns of these items." }),
   turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),
   cursor: z.string().meta({
     description: 'Cursor for continuing after these items; a running turn is repeated from its first delta.',
@@ -227,7 +238,7 @@ export type SendInput = z.infer<typeof SendInput>
 export const StartedResult = z.strictObject({ turn: VisitorTurn, cursor: z.string() })
 export type StartedResult = z.infer<typeof StartedResult>
 
-/** `turn` is null if no model answers, because the visitor waits for a person or a person answers. */
+/** `turn` is null while the visitor waits for a person or a person answers. */
 export const SendResult = StartedResult.extend({
   turn: VisitorTurn.nullable(),
   conversation: VisitorConversation,

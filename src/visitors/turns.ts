@@ -43,6 +43,7 @@ import {
   findOwnConversation,
   findOwnTurn,
   renderConversation,
+  requireCallVisitor,
   requireStoring,
   requireVisitor,
 } from './visitors.ts'
@@ -175,7 +176,7 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
   const { deps, caller, metadata } = context
   const { last, page, items, kind, idempotency, extraBytes = 0 } = given
   const { agent, storing } = await requireStoring(context)
-  const { visitorId } = requireVisitor(context)
+  const visitor = requireCallVisitor(context)
   const history = await readHistory(context, last, agent.definition.conversations?.history)
   const asked = await prepareTurn(context, toRequest(page, history.items, items))
   const turn = { ...withRequestPerson(asked), history }
@@ -186,7 +187,8 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
     agentVersion: agent.row.version,
     conversationId: last?.conversation_id,
     previous: undefined,
-    visitorId,
+    visitor,
+    isFeedTurn: true,
     number: (last?.number ?? 0) + 1,
     inputField: { name: 'input', first: 0 },
     responseId: undefined,
@@ -312,7 +314,6 @@ interface Repeatable {
   readonly conversationId: string | undefined
   /** The client's message or tool results, which a repeated request must contain unchanged. */
   readonly content: string
-  /** The text of a message. */
   readonly text?: string
 }
 
@@ -346,7 +347,7 @@ async function findRepeated(
     return { idempotency, turn }
   throw new ServiceError(
     'idempotency_key_reused',
-    'client_id: was used for a different message in this conversation; send a new one.',
+    'client_id: was used for a different message in this conversation; send a new client_id.',
     { param: 'client_id' },
   )
 }

@@ -2,27 +2,32 @@
 import { type Agent, getOwnAgent } from '../agents/cache.ts'
 import { defaultHandover, toSeconds } from '../agents/definition-parts.ts'
 import { findStoring, type Storing } from '../chat/stored-chat.ts'
-import { isErased } from '../conversations/operator.ts'
 import {
   type ConversationRow,
   findLastBeforeNext,
   findLastPosition,
   findVisitorConversation,
+  listModeChanges,
   listNewestVisible,
+  listOwnRatings,
   listVisitorConversations,
   renderCursor,
   type TurnRow,
   toShownTurn,
   toVisitorItem,
+  toVisitorMode,
   type VisitorKey,
 } from '../conversations/visible.ts'
 import type { ConversationDb } from '../db/open.ts'
 import { recordAudit } from '../identity/audit.ts'
+import type { MintedToken } from '../identity/visitor-tokens.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { readPage } from '../lib/page.ts'
-import type { AgentCaller, CallContext } from '../operations/operation.ts'
+import type { AgentCaller, CallContext, CallVisitor } from '../operations/operation.ts'
+import { findVisitor, identityRequired, isErasedVisitor, visitorRequired } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
+import { exchangeIdentity } from './identity/sessions.ts'
 import type { OpenResult, SessionResult, VisitorConversation } from './schema.ts'
 
 export type Context = CallContext<AgentCaller, Dependencies>
@@ -30,26 +35,60 @@ export type Context = CallContext<AgentCaller, Dependencies>
 const OPENED_ITEMS = 500
 
 /**
- * Renews the visitor's token, or returns a token for a new visitor.
- * @throws ServiceError `conversations_off`
+ * Exchanges an identity for a token, renews the token of an anonymous visitor, or creates a token for a new
+ * anonymous visitor. Returns the token of an identified visitor unchanged.
+ * @throws ServiceError `identity_invalid`, `identity_expired`, `visitor_required`, `conversations_off`
  */
-export async function beginSession(context: Context): Promise<SessionResult> {
+export async function beginSession(
+  context: Context,
+  identityToken: string | undefined,
+): Promise<SessionResult> {
+  const { deps, caller, metadata } = context
+  const agent = await getOwnAgent(deps, caller)
+  const token = metadata.headers['x-parley-visitor']
+  if (identityToken === undefined) return continueSession(context, agent, token)
+  // Ignores an expired token, because the request contains an identity.
+  const found = typeof token === 'string' ? deps.visitorTokens.find(caller, token) : undefined
+  const present = found === 'expired' ? undefined : found
+  const { visitor, token: minted } = await exchangeIdentity(context, { agent, identityToken, present })
+  return renderSession(context, agent, visitor, minted)
+}
+
+async function continueSession(
+  context: Context,
+  agent: Agent,
+  token: string | string[] | undefined,
+): Promise<SessionResult> {
   const { deps, caller } = context
-  const { agent } = await requireStoring(context)
-  const known = readVisitor(context)
-  const isKnown = known !== undefined && !(await isErasedVisitor(context, known))
-  const visitorId = isKnown ? known : deps.visitorTokens.newVisitorId()
-  const { token, expiresAt } = deps.visitorTokens.mint(caller.agentId, visitorId)
+  const known = findVisitor(deps, caller, token)
+  const isKnown = known !== undefined && !(await isErasedVisitor(deps, known.id))
+  if (isKnown && known.kind !== 'anonymous') {
+    const expiresAt = Number(String(token).split('.')[1])
+    return renderSession(context, agent, known, { token: String(token), expiresAt })
+  }
+  if (agent.definition.visitors?.identity === 'required') throw identityRequired()
+  await requireStoring(context)
+  const visitorId = isKnown ? known.id : deps.visitorTokens.newVisitorId()
+  const minted = deps.visitorTokens.mint(caller.agentId, visitorId)
+  return renderSession(context, agent, { id: visitorId, kind: 'anonymous' }, minted)
+}
+
+async function renderSession(
+  { deps, caller }: Context,
+  { definition }: Agent,
+  { id, kind }: Pick<CallVisitor, 'id' | 'kind'>,
+  { token, expiresAt }: MintedToken,
+): Promise<SessionResult> {
   const opened = await deps.conversations.storage.find()
-  const visitor = { ...keyOf(caller), visitorId }
+  const visitor = { ...keyOf(caller), visitorId: id }
   const [newest] =
     opened === undefined ? [] : await listVisitorConversations(opened.read, visitor, { limit: 1 })
-  const resumeSeconds = toSeconds(agent.definition.conversations?.visitor.resume ?? '0s')
+  const resumeSeconds = toSeconds(definition.conversations?.visitor.resume ?? '0s')
   const isRecent = newest !== undefined && newest.last_at + resumeSeconds >= unixSeconds(deps.clock)
   return {
     token,
     expires_at: expiresAt,
-    visitor: { id: visitorId, kind: 'anonymous' },
+    visitor: { id, kind },
     conversation: isRecent ? renderConversation(newest) : null,
   }
 }
@@ -90,16 +129,27 @@ export async function openConversation(context: Context, id: string): Promise<Op
   const all = await listNewestVisible(read, id, OPENED_ITEMS)
   const isRunning = turn?.status === 'in_progress'
   const upTo = await findLastStored(read, conversation, turn, isRunning)
+  const shown = all.filter(({ position }) => position <= upTo)
+  const first = all.length < OPENED_ITEMS ? 0 : (all[0]?.position ?? 0)
+  const modes = await listModeChanges(read, id, { from: first, upTo })
   const showsNames = await findShowsNames(context)
   return {
     conversation: renderConversation(conversation),
-    items: all.filter(({ position }) => position <= upTo).map((item) => toVisitorItem(item, showsNames)),
+    items: shown.map((item) => toVisitorItem(item, showsNames)),
+    modes: modes.map((change) => ({
+      ...toVisitorMode(change.entry, showsNames),
+      after: shown.findLast(({ position }) => position < change.position)?.id ?? null,
+    })),
+    ratings: await listOwnRatings(
+      read,
+      shown.flatMap(({ turn_id: turnId }) => turnId ?? []),
+    ),
     turn: turn === undefined ? null : toShownTurn(turn),
     cursor: renderCursor({ position: upTo, turn: turn?.number ?? 0, next: isRunning ? 0 : 'end' }),
   }
 }
 
-/** Deletes a conversation; a running turn is cancelled first. @throws ServiceError */
+/** Cancels the running turns of a conversation, then deletes it. @throws ServiceError */
 export async function deleteOwn(context: Context, id: string): Promise<void> {
   const { conversation } = await findOwnConversation(context, id)
   await assertAllowed(context, 'delete')
@@ -131,35 +181,14 @@ export async function requireStoring(context: Context): Promise<{ agent: Agent; 
 /**
  * Returns the visitor of the token in the `X-Parley-Visitor` header. @throws ServiceError `visitor_required`
  */
-export function requireVisitor(context: Context): VisitorKey {
-  const visitorId = readVisitor(context)
-  if (visitorId !== undefined) return { ...keyOf(context.caller), visitorId }
+export function requireCallVisitor({ visitor }: Context): CallVisitor {
+  if (visitor !== undefined) return visitor
   throw visitorRequired()
 }
 
-/** The error for a token that is missing, invalid, or belongs to an erased visitor. */
-function visitorRequired(): ServiceError {
-  return new ServiceError(
-    'insufficient_permissions',
-    'X-Parley-Visitor: must be a valid visitor token; get one with visitor.session',
-    { code: 'visitor_required' },
-  )
-}
-
-/** @throws ServiceError `visitor_required` if the calling visitor was erased */
-export async function assertNotErased(context: Context): Promise<void> {
-  const visitorId = readVisitor(context)
-  if (visitorId !== undefined && (await isErasedVisitor(context, visitorId))) throw visitorRequired()
-}
-
-async function isErasedVisitor({ deps }: Context, visitorId: string): Promise<boolean> {
-  const opened = await deps.conversations.storage.find()
-  return opened !== undefined && isErased(opened.read, visitorId)
-}
-
-function readVisitor({ deps, caller, metadata }: Context): string | undefined {
-  const token = metadata.headers['x-parley-visitor']
-  return typeof token === 'string' ? deps.visitorTokens.find(caller.agentId, token) : undefined
+/** Returns the key of the calling visitor's conversations. @throws ServiceError `visitor_required` */
+export function requireVisitor(context: Context): VisitorKey {
+  return { ...keyOf(context.caller), visitorId: requireCallVisitor(context).id }
 }
 
 function keyOf({ tenantId, agentId }: AgentCaller) {
@@ -209,8 +238,8 @@ export function renderConversation(row: ConversationRow): VisitorConversation {
 }
 
 /**
- * Returns the position of the last item that a reader has before the next turn, or before the output of a
- * running one.
+ * Returns the position up to which a reader already has all items: the last item before the next turn, or
+ * before the output of a running turn.
  */
 async function findLastStored(
   read: ConversationDb,

@@ -1,6 +1,6 @@
 /**
- * Serves the API reference under `/docs` (Swagger UI, without requests to other hosts), and the documentation
- * as Markdown with `/llms.txt`.
+ * Serves the API reference under `/docs` (Swagger UI, without requests to other hosts), the documentation as
+ * Markdown with `/llms.txt`, and the receivers of webhooks in `examples/`.
  */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -99,10 +99,24 @@ export const markdownPages: ReadonlyMap<string, PageFile> = new Map([
   ]),
 ])
 
+const examplesFolder = fileURLToPath(new URL('../../examples', import.meta.url))
+
+/** The receivers of webhooks, at paths that match the links in `docs/webhooks.md`. */
+export const examplePages: ReadonlyMap<string, PageFile> = new Map(
+  listFiles(examplesFolder, /^webhook-.*\.mjs$/).map((name): [string, PageFile] => [
+    `/examples/${name}`,
+    { body: { folder: examplesFolder, name }, headers: headersOf('text/plain', 'no-cache') },
+  ]),
+)
+
 function listPages(): string[] {
-  if (!existsSync(pagesFolder)) return []
-  return readdirSync(pagesFolder)
-    .filter((name) => name.endsWith('.md'))
+  return listFiles(pagesFolder, /\.md$/)
+}
+
+function listFiles(folder: string, pattern: RegExp): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => pattern.test(name))
     .sort()
 }
 

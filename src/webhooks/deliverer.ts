@@ -45,6 +45,11 @@ interface DelivererDeps {
   readonly metrics: ConversationMetrics
 }
 
+export interface TestedDelivery extends DeliveryRow {
+  /** The time until the receiver's response or the failure. */
+  readonly durationMs: number
+}
+
 export class Deliverer {
   private readonly deps: DelivererDeps
   private readonly running = new Map<Promise<void>, string>()
@@ -57,7 +62,7 @@ export class Deliverer {
     this.deps = deps
   }
 
-  /** Looks for due deliveries regularly, until `close`. */
+  /** Looks for due deliveries every two seconds, and deletes old ones every ten minutes, until `close`. */
   start(): void {
     if (!this.deps.config.webhooks.isAllowed) return
     this.timers.push(
@@ -89,27 +94,31 @@ export class Deliverer {
     }
   }
 
-  /** Sends a test event once, and returns the result. */
-  async test(webhook: WebhookRow): Promise<DeliveryRow> {
+  /** Sends a test event once, and returns the result and its duration. */
+  async test(webhook: WebhookRow): Promise<TestedDelivery> {
+    const { clock, sender } = this.deps
     const { write } = await this.deps.storage.open()
     const test: NewDelivery = {
       ...newDelivery({ id: webhook.id, type: 'webhook.test' }, this.deps),
       data: { webhook_id: webhook.id },
     }
-    const nextAt = unixSeconds(this.deps.clock) + CLAIM_SECONDS
+    const nextAt = unixSeconds(clock) + CLAIM_SECONDS
     await insertDeliveries(write, [test], {}, nextAt)
     const row = (await findDelivery(write, webhook.id, test.id)) as DeliveryRow
-    const { succeeded, status, error } = await this.deps.sender.send(webhook, row)
+    const startedAt = clock.monotonic()
+    const { succeeded, status, error } = await sender.send(webhook, row)
+    const durationMs = Math.round(clock.monotonic() - startedAt)
     const outcome = { state: succeeded ? 'delivered' : 'failed', nextAt: null, status, error } as const
     await recordAttempt(write, row, outcome)
-    return { ...row, state: outcome.state, attempt: 1, next_at: null, last_status: status, last_error: error }
+    const result = { state: outcome.state, attempt: 1, next_at: null, last_status: status, last_error: error }
+    return { ...row, ...result, durationMs }
   }
 
   async close(): Promise<void> {
     this.isClosed = true
     for (const timer of this.timers) clearInterval(timer)
     await this.claiming
-    // Ends the running attempts, which are then due again.
+    // Ends the running attempts; another process or the next start repeats them after their claims end.
     await this.deps.sender.close()
     await Promise.all(this.running.keys())
   }
@@ -169,7 +178,7 @@ export class Deliverer {
     return { state: 'pending', nextAt: unixSeconds(this.deps.clock) + wait, status, error }
   }
 
-  /** Disables a webhook that has failed for days, or whose receiver is gone. */
+  /** Disables a webhook that has failed for five days, or whose receiver answers with 410. */
   private async onFailed(
     write: ConversationDatabase['write'],
     { id }: WebhookRow,

@@ -44,7 +44,7 @@ interface Claims {
   /** The time at which another attempt may start if this process stops. */
   readonly until: number
   readonly limit: number
-  /** The number of deliveries of one webhook. */
+  /** Maximum number of deliveries of one webhook. */
   readonly limitEach: number
   /** Webhooks that already have enough running attempts. */
   readonly busy: readonly string[]
@@ -95,7 +95,7 @@ export interface Outcome {
   readonly error: string | null
 }
 
-/** Records an attempt. Returns false if the delivery was deleted, or claimed again. */
+/** Records an attempt. Returns false if the delivery was deleted or changed after it was claimed. */
 export async function recordAttempt(
   db: ConversationDb,
   { id, fence }: Pick<DeliveryRow, 'id' | 'fence'>,
@@ -155,7 +155,6 @@ export function findDelivery(
     .executeTakeFirst()
 }
 
-/** Lists the deliveries of a webhook, newest first. */
 export function listDeliveryRows(
   db: ConversationDb,
   webhookId: string,
@@ -166,7 +165,6 @@ export function listDeliveryRows(
   return pageOf(rows, { by: sql.ref('created_at'), order: 'desc', after: place, limit }).execute()
 }
 
-/** Deletes all deliveries of these webhooks. */
 export async function deleteDeliveriesOf(db: ConversationDb, webhookIds: readonly string[]): Promise<void> {
   if (webhookIds.length === 0) return
   await db.deleteFrom('webhook_deliveries').where('webhook_id', 'in', webhookIds).execute()

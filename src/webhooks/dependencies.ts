@@ -37,7 +37,6 @@ export interface EventPublisher extends Pick<WebhookDirectory, 'find'> {
   wake(): void
 }
 
-/** The webhooks of an installation. */
 export interface WebhookService extends WebhookDirectory, EventPublisher {
   readonly storage: ConversationStorage
   readonly deliverer: Deliverer

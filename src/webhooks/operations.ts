@@ -9,6 +9,7 @@ import {
   DeliveryReference,
   renderCreated,
   renderDelivery,
+  renderTest,
   renderWebhook,
   Webhook,
   WebhookBody,
@@ -18,6 +19,7 @@ import {
   WebhookDeliveryList,
   WebhookList,
   WebhookReference,
+  WebhookTest,
   WebhookUpdate,
 } from './schema.ts'
 import {
@@ -122,9 +124,9 @@ export const webhooksOperations = {
       failures: notFound,
     },
     input: WebhookReference,
-    output: WebhookDelivery,
+    output: WebhookTest,
     run: async ({ context: { deps, caller }, input }) =>
-      renderDelivery(
+      renderTest(
         await testWebhook({ ...deps, deliverer: deps.webhooks.deliverer }, caller.tenantId, input.webhook_id),
       ),
   }),
@@ -133,7 +135,7 @@ export const webhooksOperations = {
     http: { method: 'GET', path: '/v1/webhooks/{webhook_id}/deliveries' },
     docs: {
       summary: 'List the deliveries of a webhook, newest first',
-      description: 'Ended deliveries are kept for 7 days.',
+      description: 'Deliveries are deleted 7 days after their creation, unless they are pending.',
       failures: notFound,
     },
     input: DeliveriesQuery,
@@ -150,9 +152,9 @@ export const webhooksOperations = {
     http: { method: 'POST', path: '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry' },
     docs: {
       summary: 'Repeat a delivery now',
-      description: 'The delivery keeps its id, and gets all its attempts again.',
+      description: 'Keeps the id of the delivery, and resets its number of attempts.',
       failures: {
-        404: 'There is no webhook or no delivery with this id.',
+        404: 'There is no webhook or delivery with this id.',
         409: 'The webhook is disabled.',
       },
     },

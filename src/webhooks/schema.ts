@@ -1,6 +1,7 @@
 /** Defines the schemas of webhooks and their deliveries, and renders them. */
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
+import type { TestedDelivery } from './deliverer.ts'
 import type { DeliveryRow } from './deliveries.ts'
 import { webhookEventTypes } from './events.ts'
 import type { WebhookRow } from './store.ts'
@@ -12,7 +13,7 @@ const fields = {
     .string()
     .max(2_000, 'must have at most 2000 characters')
     .meta({
-      description: 'URL that receives the events: https on port 443.',
+      description: 'URL that receives the events: https on port 443, unless the operator allows its host.',
       examples: ['https://example.org/hook'],
     }),
   events: z
@@ -33,7 +34,7 @@ const fields = {
 const enabled = z
   .boolean()
   .default(true)
-  .meta({ description: 'Whether events are delivered; true also enables a webhook that failed for days.' })
+  .meta({ description: 'Whether events are delivered; true also enables a webhook that Parley disabled.' })
 
 export const WebhookCreation = z.strictObject(fields).meta({ id: 'WebhookCreation' })
 export const WebhookBody = z.strictObject({ ...fields, enabled }).meta({ id: 'WebhookUpdate' })
@@ -53,9 +54,10 @@ export const Webhook = z
     include_text: z.boolean(),
     state: z.enum(['enabled', 'disabled']),
     disabled_reason: z.enum(['owner', 'gone', 'failing']).nullable().meta({
-      description: '`gone` after the status 410, `failing` after five days of failures.',
+      description:
+        '`owner` after a request of the owner, `gone` after the status 410, `failing` after five days of failures.',
     }),
-    failing_since: seconds.nullable().meta({ description: 'Null if the last attempt succeeded.' }),
+    failing_since: seconds.nullable().meta({ description: 'Start of the current failures, or null.' }),
     previous_valid_until: seconds.nullable().meta({
       description: 'Time until which the previous secret also signs; null before the first rotation.',
     }),
@@ -107,6 +109,10 @@ export const WebhookDelivery = z
   .meta({ id: 'WebhookDelivery' })
 export type WebhookDelivery = z.output<typeof WebhookDelivery>
 
+export const WebhookTest = WebhookDelivery.extend({
+  duration_ms: z.int().meta({ description: "Milliseconds until the receiver's response or the failure." }),
+}).meta({ id: 'WebhookTest' })
+
 export const WebhookDeliveryList = z
   .strictObject({ object: z.literal('list'), data: z.array(WebhookDelivery), has_more: z.boolean() })
   .meta({ id: 'WebhookDeliveryList' })
@@ -153,4 +159,8 @@ export function renderDelivery(row: DeliveryRow): WebhookDelivery {
     body: row.body,
     created_at: row.created_at,
   }
+}
+
+export function renderTest(row: TestedDelivery): z.output<typeof WebhookTest> {
+  return { ...renderDelivery(row), duration_ms: row.durationMs }
 }

@@ -5,7 +5,6 @@ import type { WebhookTable } from '../db/tables.ts'
 
 export type WebhookRow = Selectable<WebhookTable>
 
-/** Lists the webhooks of a tenant, oldest first. */
 export function listWebhookRows(db: Database, tenantId: string): Promise<WebhookRow[]> {
   return db
     .selectFrom('webhooks')
@@ -16,7 +15,6 @@ export function listWebhookRows(db: Database, tenantId: string): Promise<Webhook
     .execute()
 }
 
-/** Lists the webhooks of all tenants. */
 export function listAllWebhookRows(db: Database): Promise<WebhookRow[]> {
   return db.selectFrom('webhooks').selectAll().orderBy('tenant').orderBy('created_at').execute()
 }
@@ -66,7 +64,6 @@ export async function markWorking(db: Database, id: string): Promise<void> {
     .execute()
 }
 
-/** Moves the webhooks of one tenant to another. */
 export async function moveWebhookRows(db: Database, from: string, to: string): Promise<void> {
   await db.updateTable('webhooks').set({ tenant: to }).where('tenant', '=', from).execute()
 }

@@ -156,15 +156,12 @@ export async function testWebhook(
   deps: Pick<Dependencies, 'config' | 'db'> & Pick<Dependencies['webhooks'], 'deliverer'>,
   tenantId: string | undefined,
   id: string,
-): Promise<DeliveryRow> {
+) {
   assertAllowed(deps)
   return deps.deliverer.test(await getWebhook(deps, tenantId, id))
 }
 
-/**
- * Lists the deliveries of the last seven days and those that are not delivered, newest first. @throws
- * ServiceError
- */
+/** Lists the stored deliveries of a webhook, newest first. @throws ServiceError */
 export async function listDeliveries(
   deps: Dependencies,
   tenantId: string,

@@ -73,7 +73,7 @@ async function keepFile(path: string, request: IncomingMessage, response: Server
 
 let uploads = 0
 
-/** Stores uploads without validation, but syncs writes as often as Parley. */
+/** Stores uploads without validation, and syncs after every 8 MiB, as Parley does, and at the end. */
 async function keepUpload(folder: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'POST') {
     const location = `/upload/${++uploads}`

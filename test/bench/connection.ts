@@ -1,7 +1,7 @@
 /** Implements a minimal HTTP client with keep-alive connections for the benchmark. */
 import { connect, type Socket } from 'node:net'
 
-/** Thrown when a server's response is wrong or late; the benchmark row then fails. */
+/** Thrown when a measurement is impossible, for example because a response is wrong or late. */
 export class BenchFailure extends Error {
   override readonly name = 'BenchFailure'
 }

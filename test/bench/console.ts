@@ -5,7 +5,7 @@ import { launchBrowser } from '../support/browser.ts'
 import { createWindow, signIn } from '../support/console-ui.ts'
 import { type Row, toRow } from './report.ts'
 
-/** The maximum time to the first view, in milliseconds (docs/bench.md). */
+/** The maximum time until a button reacts to a click, in milliseconds (docs/bench.md). */
 const goalMs = 1_000
 const PATIENCE_MS = 120_000
 
@@ -38,7 +38,7 @@ interface Visit {
   readonly cpuMs: number
 }
 
-/** Opens a browser with a session and an empty cache. */
+/** Measures one visit in a new browser context, with a session and an empty cache. */
 async function visit(app: TestApp, browser: Browser): Promise<Visit> {
   const { page, context } = await createWindow(app, browser)
   try {

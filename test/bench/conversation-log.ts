@@ -48,7 +48,7 @@ export async function measureConversationLog(setup: BenchSetup): Promise<Row[]> 
 /** The word with this rank; words of low ranks are frequent. */
 const wordOf = (rank: number) => `w${rank.toString(36)}`
 
-/** Inserts conversations with one turn and several messages each, past the write thread, which would take longer. */
+/** Inserts conversations with one turn and ten messages each, without the write thread, which is slower. */
 function fill(path: string, count: number): void {
   const db = new Sqlite(path)
   db.pragma('synchronous = OFF')
@@ -151,7 +151,7 @@ function measureSearches(name: string, database: ConversationDatabase): Promise<
   )
 }
 
-/** Exports part of the conversations to a slow reader; the value is the additional memory. */
+/** Exports some of the turns; the row's value is the largest amount of additional memory. */
 async function measureExport(database: ConversationDatabase): Promise<Row> {
   const data = new ItemData({
     openBlobs: async () => {

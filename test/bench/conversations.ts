@@ -12,9 +12,9 @@ import { CHAT_PATH, createStoringAgent, microsPer, offAndOn, turnBody } from './
 
 const CHUNKS = 400
 const NAME = 'stored turn (bare: not stored)'
-/** Twice the 2,000 bytes of text, plus 16 KiB. */
+/** The maximum size of a stored turn, in KiB: twice the 2,000 bytes of its text, plus 16 KiB. */
 const STORED_KB = 20
-/** A turn may wait for one commit before its first event. */
+/** Allows 1 ms more, because a turn may wait for one commit before its first event. */
 const FIRST_TOKEN_GOAL = { ratio: 1.3, added: 1 }
 
 /** The column `bare` shows turns that are not stored, and `ours` shows stored turns. */

@@ -1,4 +1,4 @@
-/** Measures a server's start time, idle memory and memory per stream. */
+/** Measures a server's start time, its memory when idle and its memory per stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runRequests, runStreams } from './load.ts'
 import type { Server } from './processes.ts'
@@ -52,7 +52,6 @@ export async function measureKbPerStream(
   return (highestKb - idleKb) / connections
 }
 
-/** Measures the start time and the idle memory. */
 export async function measureStart(setup: BenchSetup): Promise<Row[]> {
   const measured = { bare: newStarts(), ours: newStarts(), oursEmpty: newStarts() }
   for (let round = 0; round < setup.starts; round++) {

@@ -3,7 +3,7 @@ import { BenchFailure, Connection, type Sink } from './connection.ts'
 
 const none: Buffer = Buffer.alloc(0)
 
-/** Checks JSON responses: the whole body if its length has not occurred before, otherwise only the length. */
+/** Checks JSON responses: the body if its length has not occurred before, otherwise only the status. */
 export class JsonSink implements Sink {
   private readonly isRight: (body: unknown) => boolean
   private readonly goodLengths = new Set<number>()
@@ -107,7 +107,6 @@ export async function runLoops(
   }
 }
 
-/** Options for `runRequests`. */
 export interface RequestRun {
   readonly port: number
   /** The raw bytes of one request. */
@@ -129,7 +128,6 @@ export async function runRequests(run: RequestRun): Promise<number> {
   })
 }
 
-/** Options for `runStreams`. */
 export interface StreamRun {
   readonly port: number
   readonly request: Buffer

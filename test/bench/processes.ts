@@ -15,7 +15,6 @@ const keyLimitMs = 5_000
 const stopLimitMs = 10_000
 const running = new Set<ChildProcess>()
 
-/** A running server process. */
 export interface Server {
   readonly port: number
   readonly child: ChildProcess
@@ -157,7 +156,6 @@ export async function startProcess(
   }
 }
 
-/** Collects the output of a process. */
 class Output {
   private readonly name: string
   private readonly events = new EventEmitter()

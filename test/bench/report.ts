@@ -98,7 +98,7 @@ function renderGoal({ goal }: Row): string {
   return 'value' in goal ? `ours ≤ ${goal.value}` : `ours ≥ ${goal.leastValue}`
 }
 
-/** Formats a number with three significant digits; NaN becomes a dash. */
+/** Formats a number with at most two decimals, and with fewer if it is larger; NaN becomes a dash. */
 function renderNumber(value: number): string {
   if (Number.isNaN(value)) return '–'
   if (value >= 100) return value.toFixed(0)

@@ -1,4 +1,4 @@
-/** Compares two servers that run the same work in alternating turns. */
+/** Compares servers that do the same work in alternating turns. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from './processes.ts'
 

@@ -1,4 +1,4 @@
-/** Defines the benchmark's rows: the requests to both servers, and the goals. */
+/** Lists the groups of the benchmark's rows, and measures those of chats, models and embeddings. */
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
 import { measureConversationLog } from './conversation-log.ts'
@@ -51,7 +51,7 @@ export const groups: Readonly<Record<string, (setup: BenchSetup) => Promise<Row[
 
 type Key = 'parentKey' | 'agentKey'
 
-/** Compares chat requests on the baseline and on Parley, first with a parent key, then with an agent key. */
+/** Compares chat requests on the baseline and on Parley with each of the keys. */
 async function compareChat<T>(
   setup: BenchSetup,
   options: { stream: boolean; keys: readonly Key[] },
@@ -76,7 +76,6 @@ function microsPer(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.cpuNs.map((cpuNs) => cpuNs / 1e3 / units)
 }
 
-/** Returns each round's units of work per second. */
 function perSecond(units: number, outcome: Outcome<unknown>): number[] {
   return outcome.elapsedMs.map((elapsedMs) => (units * 1e3) / elapsedMs)
 }
@@ -130,7 +129,7 @@ async function measurePaced(setup: BenchSetup): Promise<Row[]> {
   const load = { connections: 200, streamsEach: 1, chunks: 50 }
   const warmUp = { connections: 50, streamsEach: 10, chunks: load.chunks }
   const outcomes = await compareChat(setup, { stream: true, keys: ['parentKey'] }, async (contestants) => {
-    // Warms up without delays between chunks, because that would take a minute.
+    // Warms up without delays between chunks, because delays would make the warm-up take a minute.
     await setup.plan({ chunks: load.chunks, chunksPerWrite: 1, intervalMs: 0 })
     for (const { server, request } of contestants) {
       await runStreams({ ...warmUp, port: server.port, request, limitMs })

@@ -4,7 +4,6 @@ import type { Effort } from './rounds.ts'
 import type { StreamPlan } from './upstream.ts'
 
 export interface BenchSetup {
-  /** Starts the baseline proxy. */
   startBare(): Promise<Server>
   /** Starts Parley with the existing data directory. */
   startOurs(): Promise<Server>
@@ -14,7 +13,6 @@ export interface BenchSetup {
   plan(plan: StreamPlan): Promise<void>
   readonly parentKey: string
   readonly agentKey: string
-  /** The number of turns in a comparison of the baseline with Parley. */
   readonly effort: Effort
   /** The size of the uploaded file in bytes. */
   readonly fileBytes: number
@@ -24,7 +22,6 @@ export interface BenchSetup {
   readonly folder: string
   /** The number of measurements with 2,000 slow streams. */
   readonly slowRounds: number
-  /** The number of measured starts. */
   readonly starts: number
 }
 

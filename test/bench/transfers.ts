@@ -9,7 +9,7 @@ import { type BenchSetup, withBoth } from './setup.ts'
 export const MIB = 1024 ** 2
 /** The maximum duration of one transfer, in milliseconds. */
 const limitMs = 120_000
-/** The 1 MiB block that the file's content repeats. */
+/** The 1 MiB block of which the uploaded files consist. */
 export const block = Buffer.from(
   Uint32Array.from({ length: MIB / 4 }, (_, place) => 2_654_435_761 * place).buffer,
 )
@@ -83,7 +83,7 @@ function* toUpload(key: string, sizeBytes: number): Iterable<Buffer> {
   yield formEnd
 }
 
-/** A server with its idle memory and a file that it has stored. */
+/** A server, its memory when idle, and the id of the last file that was uploaded to it. */
 interface StoredFile {
   readonly server: Server
   readonly idleKb: number

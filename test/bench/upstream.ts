@@ -1,4 +1,4 @@
-/** Runs the benchmark's fake model provider: a chat API with fixed responses and paced streams. */
+/** Runs the benchmark's fake model provider, which sends fixed responses and streams. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

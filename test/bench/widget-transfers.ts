@@ -1,4 +1,4 @@
-/** Measures the requests and bytes of a page view with the widget, before and after the visitor opens the chat. */
+/** Measures the requests and bytes of a page view with the widget, with a closed and with an opened chat. */
 import type { Request } from 'playwright-core'
 import { openWidgetHarness, type WidgetHarness } from '../support/widget-harness.ts'
 import { type Row, toRow } from './report.ts'

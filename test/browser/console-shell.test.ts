@@ -18,7 +18,9 @@ afterAll(() => browser?.close())
 
 const pages = [
   ['Agents', '/agents'],
+  ['Visitors', '/visitors'],
   ['Keys', '/keys'],
+  ['Webhooks', '/webhooks'],
   ['Usage', '/usage'],
   ['Uploads', '/uploads'],
   ['Files', '/files'],

@@ -6,6 +6,8 @@ import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser, saveScreenshot } from '../support/browser.ts'
 import { makeSignInUrl, openWindow } from '../support/console-ui.ts'
 import { sendChat } from '../support/usage.ts'
+import { beginSession, sayAndWait } from '../support/visitors.ts'
+import { createWebhook } from '../support/webhook-receiver.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
@@ -51,7 +53,7 @@ function readTexts(page: Page): Promise<string[]> {
   })
 }
 
-const pagesOf = (agentId: string) => [
+const pagesOf = ({ agentId, visitorId, webhookId, conversationId }: Prepared) => [
   '/agents',
   '/agents/new',
   '/agents/new?template=analyst&view=form',
@@ -61,6 +63,12 @@ const pagesOf = (agentId: string) => [
   `/agents/${agentId}/models`,
   `/agents/${agentId}/history`,
   '/conversations',
+  `/conversations/${conversationId}`,
+  '/visitors',
+  `/visitors/${visitorId}`,
+  '/webhooks',
+  '/webhooks?add=true',
+  `/webhooks/${webhookId}`,
   '/keys',
   '/keys?tab=agent',
   '/usage',
@@ -81,13 +89,26 @@ const pagesOf = (agentId: string) => [
   '/get-started',
 ]
 
-async function prepare(): Promise<{ app: TestApp; agentId: string }> {
+interface Prepared {
+  readonly app: TestApp
+  readonly agentId: string
+  readonly visitorId: string
+  readonly conversationId: string
+  readonly webhookId: string
+}
+
+async function prepare(): Promise<Prepared> {
   const app = await startApp()
   const { agent_id: agentId, agent_key: key } = await app.createAgent(
-    'name: Zq\ninstructions: Zq.\npageTools:\n  restricted:\n    - zq\ntools:\n  - name: zq\n    description: Zq\nconversations:\n  keep: 30d\n',
+    'name: Zq\ninstructions: Zq.\npageTools:\n  restricted:\n    - zq\ntools:\n  - name: zq\n    description: Zq\nattachments: { types: [image] }\nconversations:\n  keep: 30d\n  handover: { timeout: 5m }\n',
   )
   await sendChat(app, 'zq', {}, key)
-  return { app, agentId }
+  const visitor = await beginSession(app, key)
+  await sayAndWait(visitor, 'zq')
+  const webhook = await createWebhook(app, { url: 'https://example.org/zq', events: ['turn.failed'] })
+  const { body } = await app.call('GET', '/v1/conversations')
+  const conversationId = body.data[0].id
+  return { app, agentId, visitorId: visitor.id, conversationId, webhookId: webhook.id }
 }
 
 test.each([
@@ -96,7 +117,8 @@ test.each([
 ] as const)(
   'in a browser in %s, no page contains an English text of the catalogue',
   async (locale, code, direction) => {
-    const { app, agentId } = await prepare()
+    const prepared = await prepare()
+    const { app, agentId } = prepared
     const english = await listUntranslated(code)
     expect(english.size).toBeGreaterThan(500)
     const { page, complaints } = await openWindow(app, browser, { locale })
@@ -105,7 +127,7 @@ test.each([
     const found: string[] = []
     // The user who signs in with a link has this name, which is data.
     english.delete('Administrator')
-    for (const path of pagesOf(agentId)) {
+    for (const path of pagesOf(prepared)) {
       await page.goto(`${app.url}/console${path}`)
       await page.locator('h1').waitFor()
       await page.waitForFunction(() => document.querySelector('.mantine-Skeleton-root') === null)

@@ -1,4 +1,7 @@
-/** Tests the journey of a newcomer: start, connect a model, create an agent, try it, embed it and see its usage. */
+/**
+ * Tests the journey of a newcomer: start, connect a model, create an
+ * agent, try it, embed it and see its usage.
+ */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'

@@ -1,4 +1,7 @@
-/** Tests what the visitor can do with messages in the widget frame: change, remove, repeat, copy and share them. */
+/**
+ * Tests what the visitor can do with messages in the widget frame:
+ * change, remove, repeat, copy and share them.
+ */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
 import { type FrameHarness, type OpenFrame, openFrameHarness, visibleText } from '../support/widget-frame.ts'

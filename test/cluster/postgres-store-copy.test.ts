@@ -1,4 +1,6 @@
-/** Tests that `parley store copy` copies an installation unchanged, and that a failed copy can be repeated. */
+/**
+ * Tests that `parley store copy` copies an installation unchanged, and that a failed copy can be repeated.
+ */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,6 @@
-/** Tests that replicas notify each other of revoked keys, changed agents and artifacts, and stopped uploads. */
+/**
+ * Tests that replicas notify each other of revoked keys, changed agents and artifacts, and stopped uploads.
+ */
 
 import { Redis } from 'ioredis'
 import { pino } from 'pino'

@@ -1,4 +1,6 @@
-/** Tests that clients receive each event of a stored answer exactly once, even if their connections are cut. */
+/**
+ * Tests that clients receive each event of a stored answer exactly once, even if their connections are cut.
+ */
 import { describe, expect, test, vi } from 'vitest'
 import { startAnswerCutter } from '../support/answer-cutter.ts'
 import { makeFolder, startServer } from '../support/process.ts'

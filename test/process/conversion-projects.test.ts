@@ -1,4 +1,6 @@
-/** Tests that only JSON and safe ZIP archives are accepted as projects, and that unsafe archives are detected. */
+/**
+ * Tests that only JSON and safe ZIP archives are accepted as projects, and that unsafe archives are detected.
+ */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'

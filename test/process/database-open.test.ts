@@ -1,4 +1,7 @@
-/** Tests that a server rejects a data directory with insufficient permissions, and keeps its data when it is killed. */
+/**
+ * Tests that a server rejects a data directory with insufficient
+ * permissions, and keeps its data when it is killed.
+ */
 
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdir, open, readdir } from 'node:fs/promises'

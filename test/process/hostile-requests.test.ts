@@ -1,4 +1,6 @@
-/** Tests, with generated requests, that no request ends the server, fails with a 5xx status or costs too much. */
+/**
+ * Tests, with generated requests, that no request ends the server, fails with a 5xx status or costs too much.
+ */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,7 +29,10 @@ const mostMemoryMb = 50
  */
 const streamMs = 1_500
 
-/** Sends a request on its own connection; returns its status, or undefined if the connection closed without one. */
+/**
+ * Sends a request on its own connection; returns its status, or
+ * undefined if the connection closed without one.
+ */
 async function send(url: string, bytes: Buffer, { framing }: HostileRequest): Promise<number | undefined> {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
   let answer = ''

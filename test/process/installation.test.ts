@@ -1,4 +1,6 @@
-/** Tests that a server rejects a database that does not belong to its stored files, and the `store` commands. */
+/**
+ * Tests that a server rejects a database that does not belong to its stored files, and the `store` commands.
+ */
 import { randomUUID } from 'node:crypto'
 import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

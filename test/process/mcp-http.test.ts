@@ -1,4 +1,6 @@
-/** Tests the tools of MCP servers over HTTP, both with sessions (2025 protocol) and without (newer protocol). */
+/**
+ * Tests the tools of MCP servers over HTTP, both with sessions (2025 protocol) and without (newer protocol).
+ */
 import { describe, expect, test, vi } from 'vitest'
 import type { TestApp } from '../support/app.ts'
 import { chatRequest, startChatHarness } from '../support/chat-harness.ts'

@@ -36,6 +36,7 @@ describe('the npm tarball', () => {
     /^(package|openapi)\.json$/,
     /^(README|CHANGELOG)\.md$|^LICENSE$/,
     /^docs\/[\w-]+\.md$/,
+    /^examples\/webhook-[\w-]+\.mjs$/,
     /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,
     /^packages\/in-process\/src\/[\w-]+\.js$/,
     /^src\/artifacts\/status-page\/status\.css$/,
@@ -136,6 +137,7 @@ test('the installed `parley serve` serves everything that it serves in a checkou
     '/openapi.json',
     '/llms.txt',
     '/docs/security.md',
+    '/examples/webhook-slack.mjs',
     '/demo',
   ]
   for (const path of paths) expect([path, (await get(path)).status]).toEqual([path, 200])

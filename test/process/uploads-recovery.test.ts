@@ -91,7 +91,9 @@ test('an upload resumes after the server is killed three times in a row', async 
 })
 
 describe('an upload whose server is killed after the last byte', () => {
-  /** Stores all of an upload's bytes but does not complete it, as if the server had been killed in between. */
+  /**
+   * Stores all of an upload's bytes but does not complete it, as if the server had been killed in between.
+   */
   async function leaveComplete(
     world: Awaited<ReturnType<typeof startWorld>>,
     bytes: Buffer,

@@ -25,7 +25,10 @@ describe('concurrent calls in two processes', () => {
       { period: 'month', used: 0, reserved: 1_310 },
     ])
 
-    /** Starts a process that makes 25 reservations of 131 tokens, 31 of them for the input; returns how many succeed. */
+    /**
+     * Starts a process that makes 25 reservations of 131 tokens, 31 of
+     * them for the input; returns how many succeed.
+     */
     async function reserveElsewhere(): Promise<number> {
       const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))
       const script = `

@@ -28,7 +28,9 @@ async function start() {
 
 type Started = Awaited<ReturnType<typeof start>>
 
-/** Lists the roles and contents that the model received in its last call, without the agent's instructions. */
+/**
+ * Lists the roles and contents that the model received in its last call, without the agent's instructions.
+ */
 async function lastHeard(): Promise<(readonly [string, unknown])[]> {
   const last = (await harness.listChats()).at(-1)?.body as { messages: { role: string; content: unknown }[] }
   return last.messages

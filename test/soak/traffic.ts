@@ -20,7 +20,7 @@ const PICTURE = 'picture, converted'
 export class Traffic {
   /** The pace in actions per second. */
   perSecond: number
-  /** The number of actions that were skipped because too many were running. */
+  /** The number of actions that were skipped because too many were running or were overdue. */
   skipped = 0
   /** The number of completed actions, including failed ones. */
   ended = 0

@@ -19,7 +19,7 @@ export interface World {
   /** The artifact whose status the clients request. */
   readonly artifactId: string
   readonly picture: Buffer
-  /** All paths that a browser loads for the console's first view and for the widget. */
+  /** The paths of the console's page and its assets, of the widget, and of the API's documentation. */
   readonly pagePaths: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-/** Creates agents and other tenants, and returns the errors of failed tRPC calls. */
+/** Sends agent definitions, creates tenants, lists agents, and returns the errors of failed tRPC calls. */
 import { TRPCClientError } from '@trpc/client'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { createParentKey } from '../../src/identity/keys.ts'
@@ -7,7 +7,7 @@ import type { Answer, TestApp } from './app.ts'
 /** The YAML media types that the API accepts. */
 export const rawYamlTypes = ['application/yaml', 'text/yaml', 'application/x-yaml'] as const
 
-/** A definition that uses every field. */
+/** A definition with most of the fields, and with an unknown key. */
 export const FULL_DEFINITION = `# Support, first line
 name: Guide
 model: mock
@@ -36,7 +36,6 @@ instructions: |
   Use look_up for orders.
 `
 
-/** Sends a definition to `POST /v1/agents` with the given media type. */
 export async function sendDefinition(
   app: TestApp,
   method: 'POST' | 'PUT',

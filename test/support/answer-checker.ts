@@ -26,7 +26,7 @@ export class AnswerChecker {
 async function checkAnswer(method: string, path: string, response: Response): Promise<void> {
   if (isAboutArtifacts(path) && response.headers.get('protocol-version') !== '2')
     throw new Error(`${path} was answered without Protocol-Version`)
-  // The body is incomplete if the test has disconnected.
+  // Reading the body fails if the test has closed the connection.
   const text = await response.text().catch(() => '')
   if (text === '' || method === 'OPTIONS' || method === 'HEAD') return
   const mediaType = response.headers.get('content-type') ?? ''

@@ -5,7 +5,6 @@ import { onTestFinished } from 'vitest'
 
 export interface AnswerCutter {
   readonly url: string
-  /** The number of connections that the proxy has cut. */
   readonly cuts: number
 }
 

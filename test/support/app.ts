@@ -14,7 +14,7 @@ import { makeFolder } from './process.ts'
 /** The definition that `createAgent` uses by default. */
 export const GREETER = 'name: Greeter\ninstructions: Greet people.\n'
 
-/** An HTTP response with its body as text and as parsed JSON. */
+/** An HTTP response. `body` is the parsed JSON, or null if the body is empty or not JSON. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -42,7 +42,7 @@ export interface TestApp {
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
   /** Creates an agent; returns the response body of `POST /v1/agents`. */
   createAgent(yaml?: string, key?: string): Promise<{ agent_id: string; agent_key: string }>
-  /** Sends a streaming chat completion. */
+  /** Sends a streaming chat completion request. */
   stream(body: object, key?: string): Promise<StreamedAnswer>
   /** Creates an official OpenAI client that calls this service. */
   openai(key?: string): OpenAI
@@ -56,7 +56,7 @@ export interface StreamedAnswer extends Answer {
   readonly isDone: boolean
 }
 
-/** Default settings for test services: in memory, without logs and without delays. */
+/** Default settings for test services: data in memory, a short shutdown and one attempt per conversion. */
 export const testEnvironment: Readonly<Record<string, string>> = {
   PARLEY_DATA_DIR: ':memory:',
   PORT: '0',

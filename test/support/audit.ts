@@ -1,4 +1,4 @@
-/** Reads audit log rows and makes inserting them fail. */
+/** Reads audit log rows, makes their insertion fail, and asserts that they contain no keys. */
 import { expect } from 'vitest'
 import type { AuditRow } from '../../src/identity/audit.ts'
 import type { TestApp } from './app.ts'
@@ -19,7 +19,6 @@ export async function auditRowsOf(app: TestApp, act: () => Promise<unknown>): Pr
 /** Returns a parent key's public id. */
 export const publicIdOf = (key: string) => key.slice(4, 16)
 
-/** Makes the database reject new audit rows. */
 export async function failAuditInserts(app: TestApp): Promise<void> {
   await failOnChange(app.service.deps.db, 'insert on audit_events', 'refused')
 }

@@ -1,4 +1,4 @@
-/** Creates, restores and inspects backups in the test's process. */
+/** Creates, restores, reads and forges backups in the test's process. */
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
@@ -21,7 +21,6 @@ async function toDeps(dataDir: string, env: Environment) {
   return { config, clock: systemClock, log: pino({ level: 'silent' }) }
 }
 
-/** Creates a backup, like `parley backup`. */
 export async function backUp(
   dataDir: string,
   archive: string,
@@ -31,7 +30,6 @@ export async function backUp(
   return createBackup(await toDeps(dataDir, env), toFile(archive), options)
 }
 
-/** Restores a backup, like `parley restore`. */
 export async function restoreArchive(
   archive: string | Readable,
   dataDir: string,
@@ -41,7 +39,7 @@ export async function restoreArchive(
   return restoreBackup(await toDeps(dataDir, env), source)
 }
 
-/** Reads and decompresses an archive. */
+/** Reads an archive, and decompresses it if it is compressed with gzip or Zstandard. */
 export async function readUnpacked(archive: string): Promise<Buffer> {
   const bytes = await readFile(archive)
   if (bytes.readUInt16BE() === 0x1f8b) return gunzipSync(bytes)

@@ -1,4 +1,7 @@
-/** Runs a minimal round-robin load balancer that skips failed replicas and retries safe requests. */
+/**
+ * Runs a minimal round-robin load balancer. It skips failed replicas, and retries requests that use GET or
+ * HEAD or that have not been sent yet.
+ */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream'

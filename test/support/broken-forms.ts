@@ -5,7 +5,7 @@ import type { TestApp } from './app.ts'
 import { FORM_TYPE } from './files.ts'
 import { parseRawResponse, RawConnection, toRequest } from './raw-connection.ts'
 
-/** The framing of the body; the last two values make the client stop early. */
+/** The framing of the body; with the last two values, the client ends the connection before the body ends. */
 export type Framing = 'length' | 'chunked' | 'half-closed' | 'reset'
 
 export interface SentForm {

@@ -1,4 +1,4 @@
-/** Starts the Chromium that browser tests use; it can contact only the server under test. */
+/** Starts the Chromium that browser tests use, without background network requests, and saves screenshots. */
 import { mkdir } from 'node:fs/promises'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { getProgram } from './programs.ts'
@@ -43,7 +43,7 @@ export async function launchBrowser(): Promise<Browser> {
   return Object.create(browser, { close: { value: close } })
 }
 
-/** Saves a screenshot for manual review if SAVE_SCREENSHOTS is set; taking them takes longer than the checks. */
+/** Saves a screenshot for manual review, only if SAVE_SCREENSHOTS is set, because it takes long. */
 export async function saveScreenshot(page: Page, name: string): Promise<void> {
   if (process.env.SAVE_SCREENSHOTS === undefined) return
   await mkdir('screenshots', { recursive: true })

@@ -5,7 +5,6 @@ import { listStaleBuilds } from '../../scripts/web-sources.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Vitest's global setup function. */
 export function setup(): void {
   for (const { script } of listStaleBuilds(root)) {
     execFileSync(process.execPath, [script], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })

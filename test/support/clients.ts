@@ -15,7 +15,7 @@ export const askSchema = {
   additionalProperties: false as const,
 }
 
-/** A conversation in which the model calls a client-side tool and perhaps a server-side tool. */
+/** A conversation in which the model calls a client-side tool and, with the gateway, a server-side tool. */
 export interface Conversation {
   readonly app: TestApp
   readonly baseURL: string
@@ -23,13 +23,12 @@ export interface Conversation {
   readonly model: string
   /** The user message that makes the model call `ask`. */
   readonly prompt: string
-  /** Implements the client-side tool: returns a city, and scripts the model's next response. */
+  /** Implements the client-side tool: returns a city. With the gateway, scripts the model's next response. */
   answer(args: { question: string }): Promise<string>
-  /** Asserts the final text and the calls of both tools. */
+  /** Asserts the final text and the tool calls. */
   check(text: string | null | undefined): Promise<void>
 }
 
-/** Starts a conversation; with the gateway, the model also calls the server-side tool `weather`. */
 export async function startConversation(
   harness: ChatHarness,
   backend: (typeof backends)[number],

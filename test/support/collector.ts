@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 
-/** A received span. */
 export interface CollectedSpan {
   readonly name: string
   /** `internal`, `server` or `client`. */

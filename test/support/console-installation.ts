@@ -42,7 +42,6 @@ function createLateClock(days: number): LateClock {
   }
 }
 
-/** The support agent's tool. */
 const orders = tool(() => [{ order: 'A-1042', state: 'on its way', arrives: 'Tuesday' }], {
   description: 'The orders of the customer who asks.',
 })
@@ -76,7 +75,7 @@ export async function openInstallation(): Promise<Installation> {
 
 interface Caller {
   readonly key: string
-  /** Returns the number of calls on a weekday. */
+  /** The number of calls on a weekday, to which `chatForDay` applies growth and variation. */
   readonly calls: number
   readonly words: number
 }
@@ -114,7 +113,7 @@ const questions = [
   'Which of the two sizes fits a customer who is 182 cm tall?',
 ]
 
-/** Simulates one day of calls, with growth from week to week and fewer calls at weekends. */
+/** Simulates one day of calls: a few more than the day before, and fewer at weekends. */
 async function chatForDay(app: TestApp, callers: readonly Caller[], day: number): Promise<void> {
   const isWeekend = new Date(app.service.deps.clock.now()).getUTCDay() % 6 === 0
   const growth = (isWeekend ? 0.4 : 1) * (0.6 + (0.6 * day) / DAYS)

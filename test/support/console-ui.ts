@@ -1,4 +1,4 @@
-/** Opens the console in a browser, signs in, and records errors and forbidden requests. */
+/** Opens the console in a browser, signs in, and records errors and requests to other servers. */
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { serviceActor } from '../../src/identity/audit.ts'
@@ -9,7 +9,9 @@ import { consoleHeaders } from './console.ts'
 export interface OpenedConsole {
   readonly page: Page
   readonly context: BrowserContext
-  /** Console errors, CSP violations and requests to other servers. */
+  /**
+   * The console's errors and warnings (such as CSP violations), uncaught errors, requests to other servers.
+   */
   readonly complaints: string[]
 }
 
@@ -100,7 +102,6 @@ export async function setTheme(page: Page, colorScheme: 'light' | 'dark'): Promi
   )
 }
 
-/** Adds console errors, CSP violations and requests to other servers to `complaints`. */
 function watch(page: Page, origin: string, complaints: string[]): void {
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`)

@@ -1,4 +1,4 @@
-/** Checks a console view's accessibility and width in both themes and on a phone, and saves screenshots. */
+/** Checks a console view's accessibility in both themes and on a phone, and that a phone's width suffices. */
 
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -8,7 +8,7 @@ import { setTheme } from './console-ui.ts'
 
 const PHONE = { width: 390, height: 844 }
 
-/** Checks the current view, then restores the theme and the window size. */
+/** Checks the current view, then sets the light theme and the earlier window size. */
 export async function expectView(page: Page, name: string): Promise<void> {
   const viewport = page.viewportSize() ?? PHONE
   for (const colorScheme of ['light', 'dark'] as const) {

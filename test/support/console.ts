@@ -24,7 +24,6 @@ export async function readMe(app: TestApp, email: string): Promise<any> {
   return body
 }
 
-/** Claims a parent key for the user. */
 export function claimKey(app: TestApp, email: string, key: unknown): Promise<Answer> {
   return app.call('POST', '/v1/manager/claim-key', asUser(email, { body: { parent_key: key } }))
 }

@@ -1,4 +1,4 @@
-/** Creates agents that store conversations, fills their conversations, and runs the maintenance. */
+/** Creates agents that store conversations, stores chats, and runs the maintenance of conversations. */
 import type { APIError } from 'openai'
 import { listRetention } from '../../src/agents/agents.ts'
 import { maintainConversations } from '../../src/conversations/conversations.ts'
@@ -32,7 +32,7 @@ export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]>
   return all
 }
 
-/** Sends a chat request to be stored; returns the id of its conversation. */
+/** Sends a chat request to an agent that stores conversations; returns the id of the conversation. */
 export async function storeChat(app: TestApp, agentId: string, text: string): Promise<string> {
   const {
     status,

@@ -1,4 +1,4 @@
-/** Runs the converter with all installed programs or with a selection of them. */
+/** Runs the converter with all or some of the installed programs, and inspects media files. */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

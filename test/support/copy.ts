@@ -1,4 +1,4 @@
-/** Inserts rows into every table that `parley store copy` copies. */
+/** Inserts rows for tests of `parley store copy`. */
 import type { Kysely } from 'kysely'
 import type { Tables } from '../../src/db/tables.ts'
 import { insertLargeInstallation, rowNames } from './large-installation.ts'

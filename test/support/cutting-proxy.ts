@@ -15,7 +15,6 @@ export interface CuttingProxyOptions {
 
 const unbroken: CuttingProxyOptions = { points: [], onPoint: () => 'go on' }
 
-/** A TCP proxy in front of a service. */
 export class CuttingProxy {
   private readonly server: Server
   private readonly options: CuttingProxyOptions
@@ -57,7 +56,6 @@ export class CuttingProxy {
     this.target = url
   }
 
-  /** Breaks all open connections. */
   cut(how: Cut): void {
     for (const socket of this.sockets) {
       if (how === 'reset') socket.resetAndDestroy()

@@ -1,4 +1,4 @@
-/** Opens databases, reads their rows and makes them fail. */
+/** Opens databases, reads their rows and makes changes to them fail. */
 
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -77,7 +77,7 @@ function toPostgresTrigger(change: string, message: string): [begin: string[], e
   ]
 }
 
-/** Reads all rows of these tables as sorted JSON. */
+/** Returns, for each table, all its rows as JSON texts in sorted order. */
 export async function readTables(db: Database, tables: readonly (keyof Tables)[]): Promise<unknown[]> {
   const found: unknown[] = []
   for (const table of tables) {

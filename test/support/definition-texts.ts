@@ -229,7 +229,6 @@ export const handWritten = fc
     return (head + body + tail).replaceAll('\n', lineEnd)
   })
 
-/** Generates a typing error. */
 const slip = fc.constantFrom(
   ...[
     'a',

@@ -6,7 +6,7 @@ import { ServiceError } from '../../src/lib/errors.ts'
 /** The smallest valid definition. A line that a test appends is line 3. */
 export const minimalDefinition = 'name: Guide\ninstructions: Be kind.\n'
 
-/** A definition that uses every field. */
+/** A definition with most of the fields, and with an unknown key. */
 export const fullDefinition = `# Shown in the lobby
 name: Guide
 instructions: |

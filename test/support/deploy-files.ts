@@ -7,7 +7,6 @@ import { settingNames } from '../../src/config/settings.ts'
 import { parseDockerfile, type Stage } from './dockerfile.ts'
 import { repository } from './process.ts'
 
-/** Reads a file of this repository. */
 export const readRepositoryFile = (path: string) => readFile(join(repository, path), 'utf8')
 
 /** The last stage of the Dockerfile. */

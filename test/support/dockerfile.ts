@@ -19,7 +19,6 @@ export interface Stage {
   readonly steps: readonly Instruction[]
 }
 
-/** Parses a Dockerfile into its stages. */
 export function parseDockerfile(text: string): Stage[] {
   const stages: (Stage & { steps: Instruction[] })[] = []
   for (const { verb, text: words } of listInstructions(text)) {
@@ -70,7 +69,6 @@ export function listAllowed(text: string): string[] {
   return rest.map((line) => line.slice(1))
 }
 
-/** The inputs of a build. */
 export interface Workshop {
   /** The path of the build context. */
   readonly context: string

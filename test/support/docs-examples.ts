@@ -27,7 +27,7 @@ const languages = ['sh', 'js', 'yaml', 'json'] as const
 
 const fence = /^( *)```(\S*)([^\n]*)\n(.*?)^\1```$/gms
 
-/** Lists a page's code blocks, except for those marked with `no-run`. */
+/** Lists a page's sh, js, yaml and json code blocks that are not marked with `no-run`. */
 export function listCodeBlocks(page: string): CodeBlock[] {
   const source = readFileSync(join(repository, page), 'utf8')
   return [...source.matchAll(fence)].flatMap(

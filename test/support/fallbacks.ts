@@ -5,7 +5,6 @@ import { createFakeClock } from './fake-clock.ts'
 
 export const defaultModel = { provider: 'gateway', model: 'up-chat' }
 export const fallbackModel = { provider: 'gateway', model: 'up-small' }
-/** Settings that disable retries. */
 export const noRetries = { PARLEY_BACKEND_ATTEMPTS: '1' }
 
 export function createFallbackHarness(harness: ChatHarness) {

@@ -15,7 +15,6 @@ export interface Part {
 export const BOUNDARY = 'parley-test-boundary'
 export const FORM_TYPE = `multipart/form-data; boundary=${BOUNDARY}`
 
-/** Builds a form field. */
 export function field(name: string, body: string): Part {
   return { disposition: `name="${name}"`, body }
 }
@@ -44,7 +43,6 @@ export function partHead({ disposition, headers = [] }: Omit<Part, 'body'>): Buf
 
 export const formEnd = `--${BOUNDARY}--\r\n`
 
-/** Returns a complete form. */
 export function toForm(parts: readonly Part[]): Buffer {
   const pieces = parts.flatMap((part) => [partHead(part), Buffer.from(part.body), Buffer.from('\r\n')])
   return Buffer.concat([...pieces, Buffer.from(formEnd)])

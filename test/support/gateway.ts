@@ -1,4 +1,4 @@
-/** Creates gateway providers that send requests to a scripted model provider. */
+/** Creates gateway providers, their requests, and the servers that they call. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { beforeEach, onTestFinished } from 'vitest'
 import { createGatewayBackend, type GatewayOptions } from '../../src/providers/gateway.ts'
@@ -9,7 +9,7 @@ import { type SeenRequest, shareUpstream, type Upstream } from './start-upstream
 /** The key that test gateways send. */
 export const apiKey = 'provider-key-0123456789'
 
-/** Timeouts that cannot expire during a test. */
+/** Timeouts that do not expire in tests of other behavior. */
 export const longTimeouts = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000 }
 
 export interface GatewayChanges extends Partial<Omit<GatewayOptions, 'timings'>> {

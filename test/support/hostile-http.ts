@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { type Resources, withIds } from './hostile-resources.ts'
 
-/** The framing of a request's body; the last two values make the client stop early. */
+/** The framing of a body; with the last two values, the client ends the connection before the body ends. */
 type Framing = 'length' | 'chunked' | 'tiny chunks' | 'half-closed' | 'reset'
 
 export interface HostileRequest {
@@ -20,9 +20,7 @@ export const none = () => Buffer.alloc(0)
 
 const junk = [Buffer.from([0xff, 0xfe, 0x22]), Buffer.from('\ufeff'), Buffer.from('\0'), Buffer.from(']}]}')]
 
-/**
- * Generates functions that damage a body: they truncate it or insert invalid bytes. Most leave it unchanged.
- */
+/** Generates functions that truncate a body, insert invalid bytes or, most often, return it unchanged. */
 export const spoiling = fc.oneof(
   { weight: 8, arbitrary: fc.constant((body: Buffer) => body) },
   {
@@ -141,7 +139,7 @@ export const query = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(`?${long('a&')}`, `?${long('%')}`, `?token=${long('a.')}`) },
 )
 
-/** Larger bodies contain no placeholders that have to be replaced. */
+/** The placeholders in larger bodies are not replaced. */
 const MAX_FILLED_BYTES = 100_000
 
 /** Renders a request as bytes; it closes its connection unless its generated headers prevent that. */

@@ -1,4 +1,4 @@
-/** Generates JSON texts that match a schema except for hostile values in random places. */
+/** Generates values that match a schema and hostile values, and renders them as JSON. */
 
 import fc from 'fast-check'
 import { z } from 'zod'

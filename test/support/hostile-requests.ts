@@ -104,7 +104,7 @@ function hostileInput(name: string): fc.Arbitrary<{ label: string; value: unknow
     })
 }
 
-/** Later requests with the parent key would fail after its rotation. */
+/** Excludes the rotation of the parent key, after which later requests with the key would fail. */
 function isAllowed(credential: Credential, name: string): boolean {
   return credential !== 'parent' || name !== 'keys.rotate'
 }
@@ -151,7 +151,7 @@ function visitorOf(credential: Credential): readonly string[] {
 
 function toBody(value: unknown, isYaml: boolean): Buffer {
   const json = renderJson(value)
-  // Sends the text of a JSON string as YAML, with its escapes, so that hostile texts remain short.
+  // For YAML, sends the content of the JSON string, in which only the escapes of line breaks are decoded.
   const text = isYaml && json.startsWith('"') ? json.slice(1, -1).replaceAll('\\n', '\n') : json
   return Buffer.from(text)
 }
@@ -308,8 +308,8 @@ export function listCalls(): string[] {
 }
 
 /**
- * Generates requests to every operation in each API: for each credential that the operation accepts, and without
- * one.
+ * Lists request generators: one for each operation, each API that offers it, and each credential that it
+ * accepts; also one without a credential.
  */
 export function listEveryCall(): {
   readonly credential: Credential

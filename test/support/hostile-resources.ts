@@ -27,7 +27,9 @@ export interface Resources {
   readonly agentKey: string
 }
 
-/** Returns the text that stands for the id of the resource in a generated request; undefined for other fields. */
+/**
+ * Returns the text that stands for the id of the resource in a generated request; undefined for other fields.
+ */
 export function placeholderFor(field: string): string | undefined {
   const resource = (fields as Readonly<Record<string, Resource | undefined>>)[field]
   return resource === undefined ? undefined : `known-${resource}-id`

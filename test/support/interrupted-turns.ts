@@ -52,7 +52,10 @@ export function followResponse(url: string, key: string, id: string): Promise<St
   return readStream(url, { method: 'GET', path: `/v1/responses/${id}?stream=true`, key })
 }
 
-/** Checks that the stored response to `SLOW` is a prefix of the model's text, and that a continuation sends it once. */
+/**
+ * Checks that the stored response to `SLOW` is a prefix of the model's text, and that a continuation sends
+ * this prefix to the model once.
+ */
 export async function checkContinuation(upstream: Upstream, url: string, key: string, id: string) {
   const { body } = await callServer(url, 'GET', `/v1/responses/${id}`, key)
   expect(body).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'interrupted' } })

@@ -70,7 +70,6 @@ export async function countConversions({ folder }: { readonly folder: string }):
   return (text.split('\n').length - 1) / 2
 }
 
-/** Downloads an artifact. */
 export async function openArtifact(
   target: Target,
   path: string,

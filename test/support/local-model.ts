@@ -33,10 +33,7 @@ export function startLocalModelHarness(
   }
 }
 
-/**
- * Returns settings for an in-process model. They limit it to one thread, because test machines have few
- * cores.
- */
+/** Returns settings for an in-process model with one thread, because test machines have few cores. */
 export function localEnvironment(path: string): Record<string, string> {
   return { PARLEY_BACKEND: 'local', PARLEY_LOCAL_MODEL: path, PARLEY_LOCAL_THREADS: '1' }
 }

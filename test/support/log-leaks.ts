@@ -36,7 +36,6 @@ export function checkLine(line: string): void {
   if (found !== undefined) leaks.push(`"${found}" is in the line ${line.trimEnd()}`)
 }
 
-/** Checks all lines of a process's log. */
 export function checkLines(output: string): void {
   for (const line of output.split('\n')) checkLine(line)
 }
@@ -85,7 +84,10 @@ export function forbidMessagesInLog(body: string): void {
   }
 }
 
-/** Watches for messages in requests to this process's servers and in bodies sent with `fetch`. */
+/**
+ * Makes the log's check look for the messages and credentials in requests to this process's servers, and for
+ * the messages in bodies that `fetch` sends.
+ */
 export function watchMessages(): void {
   diagnostics.subscribe('http.server.request.start', (message) => {
     const { request } = message as { request: IncomingMessage }
@@ -108,7 +110,7 @@ function keepCredentials({ headers }: IncomingMessage): void {
     forbidInLog(secret)
 }
 
-/** Searches a request body for messages as it arrives, even if the server does not read it. */
+/** Adds the messages of a request body as texts that later log lines must not contain. */
 function keepBody(request: IncomingMessage): void {
   const pieces: Buffer[] = []
   const push = request.push.bind(request)

@@ -1,4 +1,7 @@
-/** Runs a stdio MCP server; `--stay` ignores SIGTERM, and `--pids FILE` writes its and its child's process ids. */
+/**
+ * Runs a stdio MCP server. With `--stay`, it ignores SIGTERM and starts a child process that does so too.
+ * `--pids FILE` writes the process ids of the server and of its child to a file.
+ */
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'

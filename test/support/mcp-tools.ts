@@ -53,7 +53,6 @@ export const tools: Record<string, Tool> = {
   die: { inputSchema: anything, run: () => process.exit(1) },
 }
 
-/** Records the call and runs the tool. */
 export async function callTool(
   name: string,
   args: Record<string, unknown>,

@@ -12,7 +12,6 @@ import { eventually } from './process.ts'
 
 const program = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
-/** The path of the stdio MCP server. */
 export const stdioProgram = program('./mcp-stdio-server.ts')
 
 /** The requests that the HTTP MCP server has received. */

@@ -111,7 +111,6 @@ export function tool(name: string, parameters?: unknown) {
   return { type: 'function', function: { name, ...(parameters !== undefined && { parameters }) } }
 }
 
-/** The parameter schema of the tool `weather`. */
 export const weatherSchema = {
   type: 'object',
   properties: {
@@ -124,8 +123,6 @@ export const weatherSchema = {
   required: ['city', 'unit'],
 }
 
-/** A tool with parameters. */
 export const weather = tool('get_weather', weatherSchema)
 
-/** A tool without parameters. */
 export const clock = tool('get_time')

@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { repository } from './process.ts'
 
 /**
- * Replaces the client's types where responses differ from them. The client itself adds `output_text`. It does not declare
- * `store`, the penalties and a null `usage`, which OpenAI sends, or the `name` of finished calls, which earlier versions
- * require. Only this service has `parley`, the reason `interrupted` and its error codes.
+ * Replaces the client's types where responses differ from them. The client itself adds `output_text`. It does
+ * not declare `store`, the penalties and a null `usage`, which OpenAI sends. Earlier versions of the client
+ * require the `name` of finished calls. Only this service has `parley`, the reason `interrupted` and some
+ * error codes.
  */
 const PRELUDE = `
 import type OpenAI from 'openai'

@@ -1,4 +1,4 @@
-/** Serves web pages on an origin and site other than the service's. */
+/** Makes servers listen on an origin and site other than the service's. */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

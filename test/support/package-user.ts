@@ -1,4 +1,4 @@
-/** Contains a TypeScript program and a server-rendered page that use all exports of the package. */
+/** Contains a TypeScript program and a server-rendered page that use the package. */
 
 /** A program that compiles only if the package's types are correct. */
 export const typedProgram = `

@@ -22,7 +22,7 @@ export async function sendPartialFile(
   return connection
 }
 
-/** Like `sendPartialFile`, but also waits until the server has stored the sent bytes in its data directory. */
+/** Like `sendPartialFile`, but also waits until the server has stored almost all of the sent bytes. */
 export async function storePartialFile(
   app: Pick<TestApp, 'url' | 'key'>,
   dataDir: string,

@@ -175,7 +175,7 @@ async function makeBorrowable(): Promise<Borrowable> {
   return { url, client }
 }
 
-/** Deletes all rows, and triggers that a failed test has left behind. */
+/** Ends other connections, and deletes all rows and the triggers that a failed test has left behind. */
 const emptyAll = `do $$ declare name text; begin
   perform pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
   drop function if exists fail_at() cascade;

@@ -38,7 +38,6 @@ export interface Certificate {
   readonly key: string
 }
 
-/** Creates a self-signed certificate. */
 export async function makeCertificate(): Promise<Certificate> {
   const names = ['-subj', '/CN=proxy', '-addext', 'subjectAltName=IP:127.0.0.1']
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']

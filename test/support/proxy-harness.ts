@@ -1,4 +1,4 @@
-/** Starts two replicas behind a reverse proxy, and sends requests to the proxy over TLS. */
+/** Starts two replicas for a reverse proxy, and sends requests to the proxy over TLS. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -95,7 +95,7 @@ export async function statusOf(outgoing: ClientRequest): Promise<number> {
 export interface OpenResponse {
   /** Waits until the received text matches. */
   receives(pattern: RegExp): Promise<void>
-  /** Closes the connection. */
+  /** Closes the connection, or cancels the HTTP/2 stream. */
   leave(): void
 }
 

@@ -34,7 +34,6 @@ export class RawConnection {
     return new RawConnection(socket)
   }
 
-  /** The text received so far. */
   get text(): string {
     return this.received
   }
@@ -48,7 +47,6 @@ export class RawConnection {
     this.socket.end()
   }
 
-  /** Resets the connection. */
   reset(): void {
     this.socket.resetAndDestroy()
   }
@@ -91,7 +89,7 @@ export function toRequest(line: string, headers: readonly string[], body = ''): 
   return `${[`${line} HTTP/1.1`, ...headers].join('\r\n')}\r\n\r\n${body}`
 }
 
-/** Parses a raw response; a JSON body is parsed too. */
+/** Parses a raw response, and its body if the body contains a JSON object. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
 export function parseRawResponse(answer: string): { status: number; body: any } {
   const [head = '', text = ''] = answer.split('\r\n\r\n')

@@ -13,7 +13,6 @@ export interface Outcome {
   readonly detail: string
 }
 
-/** An upload that has been completed. */
 export interface Uploaded {
   readonly id: string
   readonly bytes: Buffer

@@ -1,4 +1,6 @@
-/** Prints the test results as the last line of a run: `N passed, N failed`. */
+/**
+ * Prints failed and flaky tests at the end of a run, and in the last line the counts: `N passed, N failed`.
+ */
 import type { Reporter, SerializedError, TestModule, TestRunEndReason } from 'vitest/node'
 
 /** The number of tests by result; `failed` includes errors outside tests. */
@@ -8,7 +10,7 @@ export interface TestCounts {
   readonly skipped: number
 }
 
-/** Prints the line when the process exits, because Vitest's own reporter prints before that. */
+/** Prints when the process exits, because Vitest's own reporter prints until then. */
 export class CountReporter implements Reporter {
   /** The counts if the run does not end; an unfinished run has failed. */
   #counts: TestCounts = { passed: 0, failed: 1, skipped: 0 }
@@ -39,7 +41,7 @@ export class CountReporter implements Reporter {
   }
 }
 
-/** Counts tests by result, and counts files that cannot be loaded, failed hooks and unhandled errors as failed. */
+/** Counts tests by result. Files that cannot be loaded, failed hooks and unhandled errors count as failed. */
 export function countTests(
   modules: readonly TestModule[],
   unhandledErrorCount: number,
@@ -58,7 +60,7 @@ export function countTests(
   }
 }
 
-/** Lists the files, groups and tests that failed, each with the begin of its first error. */
+/** Lists the files, groups and tests that failed, each with the beginning of its first error. */
 function listFailed(module: TestModule): string[] {
   const suites = [module, ...module.children.allSuites()].map((suite) => ({
     name: suite.type === 'module' ? 'the file' : suite.fullName,
@@ -73,12 +75,12 @@ function listFailed(module: TestModule): string[] {
     .map(({ name, errors }) => `${module.relativeModuleId} > ${name}: ${shorten(errors[0]?.message)}`)
 }
 
-/** Makes one line of a message; its begin is enough for the seed of a property test. */
+/** Puts a message on one line and cuts it after 300 characters, which include the seed of a property test. */
 function shorten(message = ''): string {
   return message.replace(/\s+/g, ' ').slice(0, 300)
 }
 
-/** Lists the tests that passed only after a retry, each with the begin of its first error. */
+/** Lists the tests that passed only after a retry, each with the beginning of its first error. */
 function listFlaky(module: TestModule): string[] {
   return [...module.children.allTests()]
     .filter((test) => test.diagnostic()?.flaky === true)

@@ -4,7 +4,6 @@ import type { Answer, TestApp } from './app.ts'
 
 export const RESPONSES = '/v1/responses'
 
-/** Sends a request to the Responses API. */
 export function respond(app: TestApp, body: object, key = app.key): Promise<Answer> {
   return app.call('POST', RESPONSES, { key, body })
 }

@@ -15,7 +15,6 @@ interface StoredUpload {
   readonly parts: Map<number, Buffer>
 }
 
-/** A parsed request. */
 export interface Call {
   readonly key: string
   readonly query: URLSearchParams
@@ -29,7 +28,6 @@ export interface Answer {
   readonly body?: Buffer | string
 }
 
-/** An S3 error with its status and code. */
 export class S3Error extends Error {
   readonly status: number
   readonly code: string

@@ -26,7 +26,6 @@ export type Fault =
   | { readonly cutAfterBytes: number }
   | { readonly stallAfterBytes: number }
 
-/** A request that the server has received. */
 export interface SeenCall {
   readonly operation: S3Operation
   /** The object key without the bucket. */
@@ -39,7 +38,6 @@ export interface SeenCall {
   isLeft: boolean
 }
 
-/** The server's credentials. */
 export const credentials = {
   accessKeyId: 'AKIATESTTESTTESTTEST',
   secretAccessKey: 'a-secret-that-no-log-may-hold',
@@ -70,13 +68,11 @@ export class S3Server extends S3Contents {
     this.server.close().closeAllConnections()
   }
 
-  /** The store configuration for this server. */
   get config(): S3Config {
     const { bucket, endpoint } = this
     return { bucket, endpoint, prefix: '', region: 'eu-test-1', forcePathStyle: true, credentials }
   }
 
-  /** The environment variables for this server. */
   get environment(): Record<string, string> {
     return {
       S3_BUCKET: this.bucket,
@@ -110,7 +106,7 @@ export class S3Server extends S3Contents {
     return Math.max(...this.calls.filter((call) => call.operation === operation).map(({ atOnce }) => atOnce))
   }
 
-  /** Waits until a slow client has blocked the response to the operation's last call. */
+  /** Waits until a slow client blocks the response to the operation's last call; returns whether it does. */
   async isStuck(operation: S3Operation): Promise<boolean> {
     const stuckBytes = () =>
       this.calls.findLast((call) => call.operation === operation)?.response.writableLength

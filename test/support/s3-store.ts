@@ -62,13 +62,11 @@ function toArguments(
   ]
 }
 
-/** Yields bytes in chunks. */
 export async function* chunksOf(bytes: Buffer, pieceBytes = 64 * 1024): AsyncIterable<Uint8Array> {
   for (let start = 0; start < bytes.length; start += pieceBytes)
     yield bytes.subarray(start, start + pieceBytes)
 }
 
-/** Stores random bytes as a blob. */
 export async function storeRandomBlob(
   blobs: Blobs,
   sizeBytes: number,

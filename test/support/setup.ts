@@ -1,4 +1,4 @@
-/** Makes tests fail if they write warnings to the console, or secrets and messages to the log. */
+/** Makes tests fail if they write errors or warnings to the console, or secrets or messages to the log. */
 import { afterAll, afterEach, vi } from 'vitest'
 import { takeLeaks, watchMessages } from './log-leaks.ts'
 

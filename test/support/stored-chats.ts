@@ -40,7 +40,7 @@ export interface ChatOptions {
   readonly signal?: AbortSignal
 }
 
-/** Sends a chat completion with `text` as the user message. */
+/** Sends a chat completion request with `text` as the user message, by default with streaming. */
 export function sendChat(app: TestApp, text: string, { more, ...options }: ChatOptions): Promise<Answer> {
   const body = { model: 'up-chat', messages: [{ role: 'user', content: text }], stream: true, ...more }
   return app.call('POST', CHAT, { ...options, body })

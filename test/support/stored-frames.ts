@@ -3,17 +3,17 @@ import type { FrameHarness, OpenFrame } from './widget-frame.ts'
 
 export type StoredOptions = Parameters<FrameHarness['open']>[0]
 
-/** Returns the browser's storage of the frame. */
+/** Returns the contents of the frame's localStorage. */
 export const storedIn = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
 
-/** Opens a frame whose window is visible. */
+/** Opens a frame on a page of the same site, and sends the message that the window is open. */
 export async function openVisible(harness: FrameHarness, options: StoredOptions = {}): Promise<OpenFrame> {
   const opened = await harness.open({ isSameSite: true, ...options })
   await opened.post({ type: 'visibility', isOpen: true })
   return opened
 }
 
-/** Leaves the page and opens it in a new tab of the same browser context. */
+/** Leaves the page, and opens a frame on a new page in the same browser context. */
 export async function reopen(
   harness: FrameHarness,
   opened: OpenFrame,

@@ -1,11 +1,11 @@
-/** Starts servers whose agent stores conversations, and reads the streams of stored turns. */
+/** Provides settings and agents for servers that store conversations, and reads streams of stored turns. */
 import { createHash } from 'node:crypto'
 import { request as httpRequest } from 'node:http'
 import { PROVIDER_KEY } from './chat-harness.ts'
 import { callServer } from './process.ts'
 import type { Upstream } from './start-upstream.ts'
 
-/** Returns the settings of servers with this model provider; their limits never reject a request. */
+/** Returns the settings of servers with this model provider and without limits on requests and streams. */
 export function storingEnv({ url }: Upstream): Record<string, string> {
   return {
     PARLEY_BACKEND: 'gateway',
@@ -25,7 +25,7 @@ export interface StoringAgent {
   readonly key: string
 }
 
-/** Creates an agent that stores its conversations. */
+/** Creates an agent that stores its conversations, and continues turns whose client disconnects. */
 export async function createStoringAgent(url: string, parentKey: string, more = {}): Promise<StoringAgent> {
   const definition = {
     name: 'A',
@@ -55,7 +55,7 @@ export interface StreamAnswer {
   readonly text: string
 }
 
-/** Sends a request on its own connection; returns everything received until the stream ends or the connection breaks. */
+/** Sends a request on its own connection; returns what arrives until the stream ends or breaks. */
 export function readStream(
   url: string,
   { method = 'POST', path, key, headers, body }: StreamRequest,
@@ -100,7 +100,7 @@ export function dataOf(event: string): any {
   return data === undefined || data === '[DONE]' ? undefined : JSON.parse(data)
 }
 
-/** Reads the streams of one API: the event ids, the text and the end. */
+/** Builds requests to one API, and reads the ids, texts and ends in its streams. */
 export interface StreamApi {
   readonly path: string
   body(text: string): object
@@ -128,7 +128,7 @@ export const responsesApi: StreamApi = {
   isLast: (event) => /^event: response\.(completed|incomplete|failed)$/m.test(event),
 }
 
-/** Returns the ids of a stream's events and a digest of its text. */
+/** Returns the ids of a stream's events, and the digest and the length of its text. */
 export function summarize(api: StreamApi, events: readonly string[]) {
   const text = events.map((event) => api.textOf(event)).join('')
   return {
@@ -145,7 +145,7 @@ export function responseText(response: {
   return response.output.flatMap(({ content }) => (content ?? []).map(({ text }) => text ?? '')).join('')
 }
 
-/** The pieces that the scripted provider sends for `{{up:chunks N}}`. */
+/** Returns the text that the scripted provider sends for `{{up:chunks N}}`. */
 export function chunksText(count: number): string {
   return Array.from({ length: count }, (_, index) => `w${index} `).join('')
 }

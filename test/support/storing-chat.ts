@@ -3,7 +3,7 @@ import type { TestApp } from './app.ts'
 
 export const KEEPER = 'name: Keeper\ninstructions: Help people.\nconversations:\n  keep: 30d\n'
 
-/** Runs one stored turn after the response `previous`; returns the ids of its response and its conversation. */
+/** Runs one turn; returns the answer, and the ids of the response, the turn and the conversation. */
 export async function runTurn(app: TestApp, key: string, input: string, more: object = {}) {
   const answer = await app.call('POST', '/v1/responses', { key, body: { model: 'mock', input, ...more } })
   const turn = answer.headers.get('x-parley-turn') as string

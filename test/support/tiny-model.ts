@@ -1,4 +1,4 @@
-/** Writes a tiny llama model with random weights whose printable ASCII responses depend only on its seed. */
+/** Writes a tiny llama model with random weights. Its responses consist of printable ASCII characters. */
 import { writeFileSync } from 'node:fs'
 import { type GgufTensor, type GgufValue, renderGguf } from './gguf.ts'
 import { createRandom } from './random.ts'
@@ -28,7 +28,9 @@ const heads = 4
 const headWidth = width / heads
 
 const endOfTurn = '<|im_end|>'
-/** The start of a tool call is a single token, because random weights would never produce it letter by letter. */
+/**
+ * The start of a tool call is a single token, because random weights would never produce it letter by letter.
+ */
 const marks = {
   offered: '<tools>',
   answered: '<tool_response>',
@@ -49,7 +51,6 @@ export function writeTinyModel(path: string, options: TinyModelOptions = {}): vo
   writeFileSync(path, makeTinyModel(options))
 }
 
-/** Returns the bytes of a model file. */
 export function makeTinyModel(options: TinyModelOptions = {}): Buffer {
   const tokens = listTokens()
   return renderGguf(makeMetadata(tokens, options), makeTensors(tokens, options))
@@ -154,7 +155,9 @@ function makeTensors(tokens: readonly TinyToken[], options: TinyModelOptions): G
   return [embedding, ...blocks.flatMap((block) => Object.values(block)), norm('output_norm'), output]
 }
 
-/** The columns that random weights do not use; each is 1 for, or after, certain tokens (`always`: all tokens). */
+/**
+ * The columns that random weights do not use; each is 1 for, or after, certain tokens (`always`: all tokens).
+ */
 const columns = { always: 0, offered: 1, answered: 2, sawOffered: 3, sawAnswered: 4, called: 5 }
 
 function giveMeaning(
@@ -186,7 +189,9 @@ function giveMeaning(
 
 type LookingBlock = Readonly<Record<'query' | 'key' | 'value' | 'mix', GgufTensor>>
 
-/** Makes two attention heads look for a mark, in the dimensions that the position encoding rotates least. */
+/**
+ * Makes two attention heads each look for a mark, in the dimensions that the position encoding rotates least.
+ */
 function lookBack({ query, key, value, mix }: LookingBlock): void {
   const looks = [
     [columns.offered, columns.sawOffered],

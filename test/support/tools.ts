@@ -1,4 +1,4 @@
-/** Creates agents with server-side tools, and reads tool calls and results. */
+/** Builds server-side tools and agents that use them, sends chats, and reads tool calls and results. */
 
 import type { ServiceOptions } from '../../src/server/build.ts'
 import type { HostTool } from '../../src/server/service.ts'
@@ -7,7 +7,6 @@ import { type ChatHarness, chatRequest } from './chat-harness.ts'
 
 export const CHAT = '/v1/chat/completions'
 
-/** Returns a host tool. */
 export function tool(handler: HostTool['handler'], more: Omit<HostTool, 'handler'> = {}): HostTool {
   return { ...more, handler }
 }
@@ -31,11 +30,10 @@ export interface Outcome {
   readonly finishes: readonly string[]
 }
 
-/** Whether a chat completion is streamed. */
 export type Way = 'whole' | 'streamed'
 export const ways: readonly Way[] = ['whole', 'streamed']
 
-/** Sends a chat completion. */
+/** Sends a chat completion request. @throws Error unless the status is 200 */
 export async function chat(app: TestApp, way: Way, key: string, body: object): Promise<Outcome> {
   if (way === 'streamed') return outcomeOf(await app.stream(body, key))
   const answer = await app.call('POST', CHAT, { key, body })

@@ -8,7 +8,6 @@ import {
   type UrlStorage,
 } from 'tus-js-client'
 
-/** The service's URL and the key for an upload. */
 export interface Destination {
   readonly url: string
   readonly key: string

@@ -1,7 +1,6 @@
 /** Builds the scripted model provider's responses. */
 import { type ChatBody, type Json, Script, scriptText, toText } from './upstream-script.ts'
 
-/** A response to send. */
 export interface Plan {
   readonly script: Script
   readonly status: number
@@ -11,7 +10,6 @@ export interface Plan {
   readonly isStream: boolean
 }
 
-/** Builds the response to a request. */
 export function toPlan(path: string, body: Json, text: string): Plan {
   const script = new Script(text)
   const status = script.number('status') ?? (script.has('redirect') ? 307 : 200)

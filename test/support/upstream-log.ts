@@ -1,7 +1,6 @@
 /** Records the requests to the scripted model provider, and how they ended. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** A request that the provider has received. */
 export interface SeenRequest {
   readonly id: number
   readonly method: string

@@ -1,38 +1,47 @@
 /**
- * Runs a scripted OpenAI-compatible server in a second process: `node test/support/upstream.ts [--port N]` prints
- * `listening <port>`.
+ * Runs a scripted OpenAI-compatible server in a separate process. `node test/support/upstream.ts [--port N]`
+ * prints `listening <port>`.
  *
- * Without a script it answers correctly. Directives of the form `{{up:name value}}` change its answers. It reads them from the
- * last user message (or the `input` of embeddings), which services under test forward; `PUT /__script` sets them for requests
- * without text. A value may contain JSON. N is a number of events, by default 0.
+ * Without directives, the server sends correct responses. Directives of the form `{{up:name value}}` change
+ * them. The server reads directives from the last user message or from the `input` of embeddings.
+ * `PUT /__script` sets directives for requests that contain none. A value may contain JSON. N is a number;
+ * 0 if it is missing. T is a text.
  *
- * Content of the answer
- *   text T, chunks N, reasoning T, tool NAME {json}   the text; N pieces of text; reasoning_content; a tool call (repeatable)
- *   usage always|never                                overrides `stream_options.include_usage`
- *   status N, body T, message T, retry-after T        an error, or T as the whole body
- *   redirect URL, type T, header NAME: T              307; another content type; an additional header (repeatable)
- *   no-finish, no-done, no-role                       parts that a stream omits
- *   error-frame N, bad-json N, half-line N, giant N   after N events: an error event, broken JSON, half a line and the end;
- *                                                     a first event of N bytes
- *   crlf, comments, python, tight                     line ends, pings, JSON as Python prints it, no space after `data:`
+ * Content of the response
+ *   text T, chunks N, reasoning T   the text; N pieces of text; the reasoning
+ *   tool NAME {json}                a tool call (repeatable)
+ *   usage always|never              overrides `stream_options.include_usage`
+ *   status N, message T, body T     the status; the error's message; the whole body
+ *   retry-after T                   the header Retry-After
+ *   redirect URL                    status 307 with this Location
+ *   type T, header NAME: T          another content type; an additional header (repeatable)
+ *   no-finish, no-done, no-role     omits the finish reason, `[DONE]` or the role from a stream
+ *   error-frame N, half-line N      after N events: an error event or half a line, and then the stream's end
+ *   bad-json N                      inserts an event with invalid JSON after N events
+ *   giant N                         inserts an event with a text of N bytes before the text
+ *   crlf, comments, tight           CRLF line ends; a comment before each event; no space after `data:`
+ *   python                          JSON in the format of Python's `json.dumps`
  * Timing and framing
- *   slow-head MS, delay MS, batch N                   wait before the head, between writes; events per write
- *   hints                                             an informational 103 before the head
- *   hang, reset, close                                before the head: nothing, RST, FIN
- *   hang-after N, reset-after N, cut-off N, end-after N   mid-stream (cut-off: FIN without the end; also for JSON: half of it)
- *   drip, cut SEED                                    one byte a write; cut at points chosen by SEED
- *   until-close                                       the end of the connection ends the body, without chunks or a length
- *   flood BYTES                                       events until BYTES are sent; waits for the reader
+ *   slow-head MS, delay MS          waits before the headers; waits after each write
+ *   batch N                         writes N events at once
+ *   hints                           sends status 103 before the headers
+ *   hang, reset, close              instead of headers: sends nothing; resets or closes the connection
+ *   hang-after N, reset-after N     after N events: sends nothing more; resets the connection
+ *   cut-off N, end-after N          after N events: closes the connection; ends the response
+ *                                   (all four: after half of the body if it is not a stream)
+ *   drip, cut SEED                  writes one byte at a time; writes random numbers of bytes
+ *   until-close                     marks the end of the body only by closing the connection
+ *   flood BYTES                     adds events with this many bytes; waits while the client does not read
  * Conditions
- *   first N                                           the other directives apply to the first N requests with this text
- *   only MODEL                                        they apply to requests for that model
+ *   first N                         the directives apply only to the first N requests with this text
+ *   only MODEL                      the directives apply only to requests for this model
  *
  * Control paths
- *   GET /__log, DELETE /__log                         lists the requests; clears requests, scripts and counts
- *   GET /__log/wait?text=T&path=P                     waits for a request that contains T
- *   GET /__log/wait-closed?id=I                       waits until request I's connection has closed or its answer has ended
- *   GET /__log/wait-stalled?id=I&ms=N                 waits until a write of I has been blocked for N ms, or I has ended
- *   PUT /__script {path, text, times?}                directives for requests on a path
+ *   GET /__log, DELETE /__log       lists the requests; clears requests, scripts and counters
+ *   GET /__log/wait?text=T&path=P   waits for a request that contains T on a path that starts with P
+ *   GET /__log/wait-closed?id=I     waits until request I has ended
+ *   GET /__log/wait-stalled?id=I&ms=N   waits until a write of I has been blocked for N ms, or I has ended
+ *   PUT /__script {path, text, times?}  sets the directives for the next `times` requests on a path
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -82,7 +91,7 @@ async function control(request: IncomingMessage, url: URL, raw: string): Promise
   }
 }
 
-/** Returns a request's directives: those of its path or else those in its text, unless `first N` is used up. */
+/** Returns the directives of the request's path, or else those in its text if `only` and `first` apply. */
 function chooseScript(path: string, body: Json): string {
   const set = pathScripts.get(path)
   if (set !== undefined && set.times > 0) {

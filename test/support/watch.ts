@@ -19,7 +19,6 @@ export async function reserveArtifact(app: TestApp, body: object = {}): Promise<
   return answer.body
 }
 
-/** Returns the status page's path and query. */
 export function statusPagePath({ artifact_id, view_token }: Reserved): string {
   return `/artifacts/${artifact_id}/watch?token=${view_token}`
 }
@@ -51,13 +50,12 @@ export function setConverted(
   return setArtifact(app, id, { conversion_result: 'converted', conversion_reason: null, ...types, ...more })
 }
 
-/** A page and its console messages, errors and forbidden requests. */
 export interface OpenedPage {
   readonly page: Page
   readonly complaints: string[]
 }
 
-/** Opens a page; `complaints` collects errors and requests to other origins. */
+/** Opens a page; `complaints` collects console messages, errors, referrers and requests to other origins. */
 export async function openPage(
   browser: Browser,
   url: string,

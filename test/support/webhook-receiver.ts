@@ -22,6 +22,8 @@ export interface Receiver {
   status: number
   /** Sets the responses to the next deliveries, in order. */
   answerNext(...answers: readonly ((response: ServerResponse) => void)[]): void
+  /** Sets the status of all responses to requests for a path. */
+  answerByPath(statuses: Readonly<Record<string, number>>): void
 }
 
 export const withStatus =
@@ -32,11 +34,15 @@ export const withStatus =
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = []
   const answers: ((response: ServerResponse) => void)[] = []
+  let byPath: Readonly<Record<string, number>> = {}
   const receiver: Receiver = {
     url: '',
     received,
     status: 204,
     answerNext: (...next) => void answers.push(...next),
+    answerByPath: (statuses) => {
+      byPath = statuses
+    },
   }
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = []
@@ -44,7 +50,7 @@ export async function startReceiver(): Promise<Receiver> {
     const text = Buffer.concat(pieces).toString()
     const { headers } = request
     received.push({ id: String(headers['webhook-id']), headers, text, body: JSON.parse(text) })
-    const answer = answers.shift() ?? withStatus(receiver.status)
+    const answer = answers.shift() ?? withStatus(byPath[request.url ?? ''] ?? receiver.status)
     answer(response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -57,7 +63,6 @@ export async function startReceiver(): Promise<Receiver> {
   return Object.assign(receiver, { url: `http://127.0.0.1:${port}/hook` })
 }
 
-/** Creates a webhook; returns the response body. */
 export async function createWebhook(app: TestApp, body: object, key?: string) {
   const answer = await app.call('POST', '/v1/webhooks', { body, ...(key !== undefined && { key }) })
   if (answer.status !== 201) throw new Error(`the webhook was not created: ${answer.text}`)

@@ -98,7 +98,9 @@ export async function openFrameHarness(
   }
 }
 
-/** Starts a browser and a server of pages that embed the frame of the server at `url`; the caller must close both. */
+/**
+ * Starts a browser, and a server of pages with the frame of the service at `url`. The caller must close both.
+ */
 export async function openFramePages(url: string) {
   const server = createServer((_request, response) =>
     response.setHeader('Content-Type', 'text/html').end(hostPage(url)),
@@ -121,7 +123,6 @@ interface Parts {
   readonly hostUrl: string
 }
 
-/** Opens a page that embeds the frame. */
 export async function openFrame(parts: Parts, options: OpenOptions): Promise<OpenFrame> {
   const context =
     options.beside?.page.context() ??

@@ -5,7 +5,6 @@ import { openApp, type TestApp } from './app.ts'
 import { launchBrowser } from './browser.ts'
 import { listenOnOtherOrigin } from './other-origin.ts'
 
-/** The parts of a page's HTML. */
 export interface HostDocument {
   readonly head?: string
   readonly body?: string
@@ -20,7 +19,7 @@ export interface WidgetPage {
   readonly page: Page
   readonly launcher: Locator
   readonly frame: FrameLocator
-  /** The console's warnings and errors. */
+  /** Uncaught errors, and the console's warnings and errors. */
   readonly complaints: readonly string[]
   /** Returns the document's widget events, oldest first; the names omit the prefix `parley-chat-`. */
   readonly events: () => Promise<[name: string, detail: unknown][]>
@@ -32,7 +31,6 @@ export interface WidgetHarness {
   readonly app: TestApp
   readonly agent: { readonly agent_id: string; readonly agent_key: string }
   readonly browser: Browser
-  /** The pages' origin. */
   readonly origin: string
   /** Returns the loader's script tag with these attributes. */
   readonly script: (attributes?: string) => string

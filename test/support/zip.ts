@@ -25,7 +25,6 @@ export interface Member {
 
 const UTF8 = 0x800
 
-/** Returns an archive's bytes. */
 export function makeZip(members: readonly Member[]): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []

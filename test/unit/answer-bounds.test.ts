@@ -1,4 +1,6 @@
-/** Tests the limits on a provider's response. A larger response could block the process or exhaust its memory. */
+/**
+ * Tests the limits on a provider's response. A larger response could block the process or exhaust its memory.
+ */
 import { describe, expect, test } from 'vitest'
 import { askForCompletion } from '../../src/chat/model-answer.ts'
 import { BackendFailure, type ChatBackend } from '../../src/providers/provider.ts'

@@ -102,6 +102,16 @@ describe('changeDefinition', () => {
     expect(changeDefinition(small, 'yaml', ['behavior', 'tone'], undefined)).toBe('name: A\n')
   })
 
+  test('keeps an empty mapping that turns a feature on', () => {
+    const small =
+      'name: A\nconversations:\n  keep: 1d\n  handover:\n    button: false # none\nattachments: { maxCount: 2 }\n'
+    const without = changeDefinition(small, 'yaml', ['conversations', 'handover', 'button'], undefined)
+    expect(changeDefinition(without, 'yaml', ['attachments', 'maxCount'], undefined)).toBe(
+      'name: A\nconversations:\n  keep: 1d\n  handover: {} # none\nattachments: {}\n',
+    )
+    expect(changeDefinition(small, 'yaml', ['attachments'], undefined)).not.toContain('attachments')
+  })
+
   test('changes only the front matter or only the text below it in Markdown', () => {
     const markdown = '---\nname: A # shown\n---\n\nGreet.\n'
     expect(readDefinition(markdown, 'markdown')).toEqual({ name: 'A', instructions: 'Greet.\n' })

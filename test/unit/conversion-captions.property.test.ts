@@ -1,4 +1,6 @@
-/** Tests, with generated captions, that conversion returns valid WebVTT with the same cues and without HTML. */
+/**
+ * Tests, with generated captions, that conversion returns valid WebVTT with the same cues and without HTML.
+ */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { toWebvtt } from '../../src/conversion/captions.ts'

@@ -1,4 +1,7 @@
-/** Tests, with generated requests, that the check without zod accepts only what both request schemas accept unchanged. */
+/**
+ * Tests, with generated requests, that the check without zod accepts
+ * only what both request schemas accept unchanged.
+ */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isPlainRequest } from '../../src/chat/plain-request.ts'
@@ -66,7 +69,10 @@ const request = fc.oneof(
   fc.constantFrom(null, [], 'hello', 3),
 )
 
-/** Requests that differ from an accepted one in at most two fields, because random requests are rarely accepted. */
+/**
+ * Requests that differ from an accepted one in at most two fields,
+ * because random requests are rarely accepted.
+ */
 const nearlyPlain = fc
   .tuple(fc.constantFrom(...Object.keys(fields)), fc.constantFrom(...Object.keys(fields)), fc.record(fields))
   .map(([one, other, { [one as keyof typeof fields]: first, [other as keyof typeof fields]: second }]) => ({

@@ -16,7 +16,9 @@ const durations = fc.array(
   { minLength: 1, maxLength: 200 },
 )
 
-/** Returns the exact percentile: the smallest duration that at least this share of durations does not exceed. */
+/**
+ * Returns the exact percentile: the smallest duration that at least this share of durations does not exceed.
+ */
 function exact(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(1, Math.ceil(share * values.length)) - 1] as number

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { FeedEvent, VisitorItem, VisitorTurn } from '../../src/visitors/schema.ts'
 import type { Reply } from '../../widget/frame/conversation.ts'
 import { createFeed, type FeedTiming } from '../../widget/frame/server-conversation/feed.ts'
+import { createEntryRenderer } from '../../widget/frame/server-conversation/render-view.ts'
 import {
-  createEntryRenderer,
   emptyView,
   reduceView,
   type View,
@@ -117,7 +117,7 @@ describe('the conversation view', () => {
       turns: 1,
       mode: 'model',
     } as const
-    const result = { conversation, items: [], turn: null, cursor: '1' }
+    const result = { conversation, items: [], modes: [], ratings: [], turn: null, cursor: '1' }
     const entries = entriesOf(sends, { type: 'send-failed', clientId, failure }, { type: 'opened', result })
     expect(entries).toMatchObject([{ text: 'Hello' }, { status: 'failed', failure }])
   })

@@ -5,7 +5,9 @@ import { type Agent, addEvent, drawPage, type Page, readSettings, showAgents } f
 
 const page = drawPage()
 
-/** Returns the widget's API; must be called after the window's `load` event, when the loader script has run. */
+/**
+ * Returns the widget's API; must be called after the window's `load` event, when the loader script has run.
+ */
 function chat(): NonNullable<typeof window.ParleyChat> & { mount(options?: object): void; destroy(): void } {
   return window.ParleyChat as ReturnType<typeof chat>
 }
@@ -29,7 +31,6 @@ function readContext({ context }: Page): Record<string, unknown> {
   return { page: document.title, note: context.value }
 }
 
-/** Inserts the text at the cursor. */
 function insert(field: HTMLTextAreaElement, text: string): void {
   field.setRangeText(text, field.selectionStart, field.selectionEnd, 'end')
 }
@@ -98,7 +99,8 @@ async function listAgents(): Promise<readonly Agent[]> {
 const name = 'parley-demo-key'
 
 /**
- * Returns the key in `?key=` and removes it from the address. Without it, returns the stored key or an empty string.
+ * Returns the key in `?key=` and removes it from the address. Without it, returns the stored key or an empty
+ * string.
  */
 function readKey(): string {
   const address = new URL(location.href)
@@ -156,7 +158,6 @@ const tools: readonly PageTool[] = [
   },
 ]
 
-/** Runs one of the demo page's tools and returns its result. */
 function answerTool(tool: string, args: Record<string, unknown>, page: Page): unknown {
   if (tool === 'read_note') return { note: page.note.value }
   if (tool === 'set_color') {

@@ -17,7 +17,6 @@ export interface Page {
 
 const MAX_EVENTS = 100
 
-/** Builds the page and returns the elements that the demo uses. */
 export function drawPage(): Page {
   const { loader = '', integrity = '' } = document.documentElement.dataset
   const page = makeParts()
@@ -27,7 +26,7 @@ export function drawPage(): Page {
       'main',
       {},
       page.heading,
-      make('p', {}, 'This page embeds the chat widget the way any other website would.'),
+      make('p', {}, 'This page embeds the chat widget as any other website does.'),
       section(
         '1. An agent',
         label('Choose an agent', page.agents),
@@ -148,7 +147,6 @@ function code(...lines: readonly string[]): HTMLElement {
   return make('pre', { tabIndex: 0 }, lines.join('\n'))
 }
 
-/** Adds an event at the top of the list. */
 export function addEvent({ events }: Page, name: string, detail: string): void {
   events.prepend(make('li', {}, make('b', {}, name), ` ${detail}`))
   while (events.childElementCount > MAX_EVENTS) events.lastElementChild?.remove()

@@ -1,4 +1,6 @@
-/** Opens the page's end of the channel to the frame: a window message handshake, then one port. */
+/**
+ * Opens the page's end of the channel to the frame, with a handshake of window messages and then one port.
+ */
 import type { HostWidget } from '../host/extras.ts'
 import { type FrameMessage, MAX_MESSAGE_LENGTH, type PageMessage, PROTOCOL } from '../messages.ts'
 import { isRecord, isText, newId } from '../values.ts'
@@ -37,7 +39,10 @@ export function openChannel(
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
-  /** Starts a timeout, because no event reports that the browser has blocked the frame or the server has not responded. */
+  /**
+   * Starts a timeout, because no event reports that the browser has blocked the frame or the server has not
+   * responded.
+   */
   function startHandshake(): void {
     disconnect()
     waitForFrame(true)
@@ -75,11 +80,12 @@ export function openChannel(
 /** Ignores unknown fields and accepts unknown error codes, so that a newer frame works with an older page. */
 function isFrameMessage(data: unknown): data is FrameMessage {
   if (!isRecord(data)) return false
-  const { type, words, count, label, text, code, message } = data
+  const { type, words, count, label, text, code, message, mode } = data
   const isKnown =
     type === 'close' ||
     type === 'expand' ||
     (type === 'message' && isText(data.role)) ||
+    (type === 'mode' && isText(mode)) ||
     (type === 'ready' && isRecord(words)) ||
     (type === 'unread' && Number.isInteger(count) && isText(label)) ||
     ((type === 'insert' || type === 'share') && isText(text)) ||

@@ -12,7 +12,6 @@ import { addStyles } from './styles.ts'
 import { createToolServer } from './tool-server.ts'
 import { fitToViewport, setUnread } from './window.ts'
 
-/** The state that was last sent to the frame. */
 interface Sent {
   readonly options?: ReadOptions
   readonly isOpen?: boolean
@@ -93,6 +92,7 @@ function receive(
   if (type === 'close') widget.close()
   else if (type === 'expand') widget.expand(!widget.isExpanded)
   else if (type === 'message') widget.notify(type, detail as ChatMessageEvent)
+  else if (type === 'mode') widget.notify(type, { mode: message.mode })
   else if (type === 'error') reportFailure(widget, message)
   else if (type === 'insert') {
     widget.notify(type, detail as Insertion)

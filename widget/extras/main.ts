@@ -1,6 +1,6 @@
 /**
- * Starts the second script: the connection to the frame, teaser, rules, sound, title badge and debug panel. The
- * page loads it when it uses one of them.
+ * Starts the second script: the connection to the frame, teaser, rules, sound, title badge and debug panel.
+ * The page loads it when it uses one of them.
  */
 
 import { isLocal } from '../host/address.ts'

@@ -11,7 +11,6 @@ const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
 interface ToolServer {
-  /** Handles a message from the client. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
   /** Notifies the client that the list of tools has changed. */
   readonly publishTools: () => void
@@ -98,7 +97,7 @@ function runTool(call: HostedTool['call'], args: Record<string, unknown>): Promi
 }
 
 /**
- * Converts a tool's return value to an MCP result: strings and MCP results stay unchanged, everything else
+ * Converts a tool's return value to an MCP result. Strings and MCP results stay unchanged; any other value
  * becomes JSON.
  */
 function toResult(value: unknown): CallToolResult {
@@ -115,7 +114,9 @@ function toResult(value: unknown): CallToolResult {
   }
 }
 
-/** Returns whether a content part is MCP text, the only kind that models receive (MCP, Tools, Tool Result). */
+/**
+ * Returns whether a content part is MCP text, the only kind that models receive (MCP, Tools, Tool Result).
+ */
 function isTextPart(part: unknown): boolean {
   return isRecord(part) && part.type === 'text' && isText(part.text)
 }

@@ -1,8 +1,7 @@
-/** Updates the launcher and the window: shows unread messages and developer hints, and leaves space for the on-screen keyboard. */
+/** Shows unread messages and developer hints, and keeps the window above the on-screen keyboard. */
 import type { HostWidget } from '../host/extras.ts'
 import { addStyles } from './styles.ts'
 
-/** Shows the number of unread messages on the launcher. */
 export function setUnread({ layout, changeLauncher }: HostWidget, count: number, label: string): void {
   layout.querySelector('.badge')?.remove()
   changeLauncher({ unread: count === 0 ? '' : ` (${label})` })

@@ -2,9 +2,11 @@
 import type { FrameOptions } from '../options.ts'
 import type { AgentSelf } from './chat/transport.ts'
 import {
+  type Answering,
   type Conversation,
   type ConversationAction,
   emptyConversation,
+  modelAnswers,
   reduceConversation,
 } from './conversation.ts'
 import type { Failure } from './failure.ts'
@@ -16,16 +18,23 @@ export interface AppState {
   readonly language: Language
   /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
-  /** The place that stores the conversation. The agent determines it, so it is unknown until the server has responded. */
+  /**
+   * The place that stores the conversation. The agent determines it, so it is unknown until the server has
+   * responded.
+   */
   readonly home: 'unknown' | 'browser' | 'server'
   readonly conversation: Conversation
   /** Id of the shown conversation if the server stores it; undefined before its first message. */
   readonly conversationId: string | undefined
+  readonly answering: Answering
   /** `loading` while a conversation is read from the server; the failure if it could not be read. */
   readonly opening: 'loading' | Failure | undefined
   /** The failure that prevents sending until the page changes its options. */
   readonly blocked: Failure | undefined
-  /** Why the visitor's last action, such as sending a message, had no effect; an unsent text is still in the input. */
+  /**
+   * Why the visitor's last action, such as sending a message, had no effect; an unsent text is still in the
+   * input.
+   */
   readonly notice: Failure | undefined
   /** Whether the visitor can see the frame. */
   readonly isOpen: boolean
@@ -36,8 +45,10 @@ export interface AppState {
   readonly isOnline: boolean
   /** Questions that the visitor could ask after a reply. */
   readonly followUps: { readonly replyId: string; readonly questions: readonly string[] } | undefined
-  /** Number of replies that were completed while the frame was hidden. */
+  /** Number of replies and messages of people that arrived while the frame was hidden. */
   readonly unread: number
+  /** Number of messages of people that have arrived since the frame was loaded. */
+  readonly personMessages: number
   /** Incremented whenever the input should receive the focus. */
   readonly focusCount: number
 }
@@ -54,7 +65,9 @@ type AppAction =
   | { readonly type: 'home'; readonly home: AppState['home'] }
   | { readonly type: 'opening'; readonly opening: AppState['opening'] }
   | { readonly type: 'conversation-id'; readonly conversationId: string | undefined }
+  | { readonly type: 'answering'; readonly answering: Answering }
   | { readonly type: 'reply-completed' }
+  | { readonly type: 'person-messages'; readonly count: number }
   | { readonly type: 'blocked'; readonly failure: Failure }
   | { readonly type: 'noticed'; readonly failure: Failure }
   | { readonly type: 'visibility'; readonly isOpen: boolean; readonly isExpanded: boolean | undefined }
@@ -70,6 +83,7 @@ const initialState: AppState = {
   home: 'unknown',
   conversation: emptyConversation,
   conversationId: undefined,
+  answering: modelAnswers,
   opening: undefined,
   blocked: undefined,
   notice: undefined,
@@ -79,6 +93,7 @@ const initialState: AppState = {
   isOnline: true,
   followUps: undefined,
   unread: 0,
+  personMessages: 0,
   focusCount: 0,
 }
 
@@ -96,8 +111,15 @@ function reduceApp(state: AppState, action: AppAction): AppState {
       return { ...state, opening: action.opening }
     case 'conversation-id':
       return { ...state, conversationId: action.conversationId }
+    case 'answering':
+      return { ...state, answering: action.answering }
     case 'reply-completed':
       return { ...state, unread: state.isOpen ? 0 : state.unread + 1 }
+    case 'person-messages': {
+      const { count } = action
+      const unread = state.isOpen ? 0 : state.unread + count
+      return { ...state, unread, personMessages: state.personMessages + count }
+    }
     case 'blocked':
       return { ...state, blocked: action.failure }
     case 'noticed':

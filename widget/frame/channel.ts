@@ -1,4 +1,6 @@
-/** Opens the frame's end of the channel to the page: a window message handshake, then one port. */
+/**
+ * Opens the frame's end of the channel to the page, with a handshake of window messages and then one port.
+ */
 
 import {
   type FrameHello,
@@ -12,9 +14,7 @@ import {
 import type { FrameOptions } from '../options.ts'
 import { isRecord } from '../values.ts'
 
-/** The open channel to the page. */
 export interface Channel {
-  /** The page's origin. */
   readonly origin: string
   readonly post: (message: FrameMessage) => void
 }
@@ -33,7 +33,7 @@ export function openChannel(
   const count = onTrial === undefined ? 1 : 2
 
   window.addEventListener('message', ({ source, origin, data, ports }) => {
-    // An opaque origin (`null`) cannot be identified, nor used as a `postMessage` target.
+    // An opaque origin (`null`) identifies no page and cannot be a `postMessage` target.
     if (source !== window.parent || source === window || origin === 'null') return
     if (hello === undefined && isGreeting(data, 'page-hello')) {
       hello = { origin, session: data.session }
@@ -67,7 +67,10 @@ function isGreeting<T extends 'page-hello' | 'port'>(
   return protocol === PROTOCOL && sent === type && typeof session === 'string' && session.length <= 128
 }
 
-/** Maximum length of an MCP message, in UTF-16 code units. Higher than for other messages, because `check-tools.ts` drops oversized tools individually. */
+/**
+ * Maximum length of an MCP message, in UTF-16 code units. Higher than for other messages, because
+ * `check-tools.ts` drops oversized tools individually.
+ */
 const MAX_TOOLS_LENGTH = 16 * MAX_MESSAGE_LENGTH
 
 /** Also returns false for data that JSON cannot represent, which the channel does not allow. */

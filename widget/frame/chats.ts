@@ -12,12 +12,18 @@ import { ServerConversation } from './server-conversation/server-conversation.ts
 import type { Language } from './strings/strings.ts'
 
 export interface Chats {
-  /** The visitor's actions. */
   readonly actions: Chat & {
     readonly messages: MessageActions
     readonly stored: Pick<
       ServerConversation,
-      'continueAnswer' | 'readAttachment' | 'listEarlier' | 'showEarlier' | 'remove' | 'reopen'
+      | 'continueAnswer'
+      | 'rate'
+      | 'requestPerson'
+      | 'readAttachment'
+      | 'listEarlier'
+      | 'showEarlier'
+      | 'remove'
+      | 'reopen'
     >
   }
   readonly configure: (options: FrameOptions, language: Language, pageOrigin: string) => void

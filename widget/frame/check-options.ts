@@ -24,8 +24,8 @@ export function checkOptions(given: FrameOptions, ownOrigin: string): CheckedOpt
 }
 
 /**
- * Returns whether the frame must be reloaded with this key in its address. The server uses the key in the address
- * to decide which pages may show the frame.
+ * Returns whether the frame must be reloaded with this key in its address. The server uses the key in the
+ * address to decide which pages may show the frame.
  */
 export function needsOtherAddress({ apiKey }: FrameOptions, addressKey: string): boolean {
   const publicKey = publicPartOf(apiKey)

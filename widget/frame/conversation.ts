@@ -1,7 +1,7 @@
 /** Defines the conversation's entries, its reducer and its transcript. */
 import type { Attachment } from './attachments/attachments.ts'
 import type { Failure } from './failure.ts'
-import type { Language } from './strings/strings.ts'
+import { fill, type Language } from './strings/strings.ts'
 
 /** A call to a page tool. */
 export interface ToolCall {
@@ -16,8 +16,11 @@ export interface ToolCall {
   readonly labels?: Readonly<Record<string, string>>
   /** As the model wrote them; may not be valid JSON. */
   readonly argumentsText: string
-  /** `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a result. */
-  readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied' | 'unknown'
+  /**
+   * `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a
+   * result. `cancelled`: a person was requested or took over before the call started.
+   */
+  readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied' | 'unknown' | 'cancelled'
   /** The result for the model; absent until it is known. */
   readonly result?: string
 }
@@ -35,7 +38,19 @@ export interface UserMessage {
   readonly attachments?: readonly Attachment[]
   /** Unix milliseconds; absent in conversations that older versions stored. */
   readonly atMs?: number
+  /** The progress of a message that no model answers; absent once the server has stored it. */
+  readonly delivery?: 'sending' | 'delayed' | Failure
 }
+
+export interface Rating {
+  readonly value: 'up' | 'down'
+  readonly reason?: RatingReason | null | undefined
+  readonly comment?: string | null | undefined
+}
+
+export const ratingReasons = ['incorrect', 'incomplete', 'off_topic', 'unsafe', 'too_slow', 'other'] as const
+
+export type RatingReason = (typeof ratingReasons)[number]
 
 export interface Reply {
   readonly kind: 'reply'
@@ -52,9 +67,48 @@ export interface Reply {
   readonly incomplete?: 'interrupted' | 'max_output_tokens' | 'content_filter'
   /** Id of the turn on the server that the visitor can continue. */
   readonly continuable?: string
+  /** Id of the turn on the server that the visitor can rate. */
+  readonly ratable?: string
+  readonly rating?: Rating
+  /** Whether a person has taken the conversation over during the answer. */
+  readonly isTakenOver?: boolean
 }
 
-export type Entry = UserMessage | Reply
+/** A message of a person who answers instead of the model. */
+export interface PersonMessage {
+  readonly kind: 'person'
+  readonly id: string
+  readonly text: string
+  /** Null if the agent hides the names of people. */
+  readonly name: string | null
+  readonly atMs: number
+}
+
+/** A change of who answers, or a message of the service. */
+export interface ConversationNote {
+  readonly kind: 'note'
+  readonly id: string
+  readonly atMs: number
+  readonly note:
+    | { readonly mode: AnsweringMode; readonly name: string | null }
+    | { readonly mode?: undefined; readonly text: string }
+}
+
+/**
+ * The party that answers. While it is `waiting`, the conversation waits for a person, and the model does not
+ * answer.
+ */
+export type AnsweringMode = 'model' | 'waiting' | 'person'
+
+export interface Answering {
+  readonly mode: AnsweringMode
+  /** The name of the person who answers; null if it is not shown. */
+  readonly name: string | null
+}
+
+export const modelAnswers: Answering = { mode: 'model', name: null }
+
+export type Entry = UserMessage | Reply | PersonMessage | ConversationNote
 
 export interface Conversation {
   /** Ordered oldest first. */
@@ -71,7 +125,6 @@ export function textOf(reply: Reply): string {
     .join('\n\n')
 }
 
-/** Returns the streaming reply, if there is one. */
 export function findStreaming({ entries }: Conversation): Reply | undefined {
   const last = entries.at(-1)
   return last?.kind === 'reply' && last.status === 'streaming' ? last : undefined
@@ -213,12 +266,37 @@ function withoutOpenCalls(reply: Reply): Reply {
 }
 
 /** Renders the messages with their authors in the visitor's language, without tool calls. */
-export function renderTranscript(entries: readonly Entry[], { strings }: Language): string {
-  return entries
-    .map((entry) =>
-      entry.kind === 'user'
-        ? `${strings.youSaid}:\n${entry.text}`
-        : `${strings.assistantSaid}:\n${textOf(entry)}`,
-    )
-    .join('\n\n')
+export function renderTranscript(entries: readonly Entry[], language: Language): string {
+  return entries.map((entry) => renderPart(entry, language)).join('\n\n')
+}
+
+function renderPart(entry: Entry, language: Language): string {
+  const { strings } = language
+  switch (entry.kind) {
+    case 'user':
+      return `${strings.youSaid}:\n${entry.text}`
+    case 'reply':
+      return `${strings.assistantSaid}:\n${textOf(entry)}`
+    case 'person':
+      return `${personSaid(entry, language)}:\n${entry.text}`
+    case 'note':
+      return noteText(entry, language)
+  }
+}
+
+export function personSaid({ name }: PersonMessage, { strings: { people } }: Language): string {
+  return name === null ? people.saidUnnamed : fill(people.said, { name })
+}
+
+export function noteText({ note }: ConversationNote, { strings: { people } }: Language): string {
+  switch (note.mode) {
+    case undefined:
+      return note.text
+    case 'model':
+      return people.returned
+    case 'waiting':
+      return people.asked
+    case 'person':
+      return note.name === null ? people.joinedUnnamed : fill(people.joined, { name: note.name })
+  }
 }

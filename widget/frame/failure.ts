@@ -45,7 +45,6 @@ const lasting: ReadonlySet<FailureCode> = new Set([
   'provider_key_not_allowed',
 ])
 
-/** Returns whether the failure lasts until the page changes its options. */
 export function isLasting({ code }: Failure): boolean {
   return lasting.has(code)
 }
@@ -70,7 +69,6 @@ export function toWidgetErrorCode(code: FailureCode): WidgetErrorCode {
   }
 }
 
-/** An error that contains a failure. */
 export class ChatFailure extends Error {
   override readonly name = 'ChatFailure'
   readonly failure: Failure

@@ -110,7 +110,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   }
 }
 
-/** Handles messages in order: while a message waits for its language to load, later messages wait too. */
+/** Handles messages in order. While a message waits for its language to load, later messages wait too. */
 function inOrder(receive: Session['receive']): Session['receive'] {
   let waiting: (() => void)[] | undefined
   return function receiveNext(message, from) {
@@ -173,6 +173,7 @@ function watchNetwork({ dispatch }: Store, onOnline: () => void): void {
 function postChanges(store: Store, post: (message: FrameMessage) => void): void {
   postUnread(store, post)
   postMessages(store, post)
+  postPersonal(store, post)
 }
 
 /** Posts the number of unread replies whenever it changes. */
@@ -203,6 +204,26 @@ function postMessages(store: Store, post: (message: FrameMessage) => void): void
     const question = entries.findLast(({ kind }) => kind === 'user')?.id
     if (question !== asked) post({ type: 'message', role: 'user' })
     asked = question
+  })
+}
+
+/** Posts who answers, and an event for each message to or from a person, without the text. */
+function postPersonal(store: Store, post: (message: FrameMessage) => void): void {
+  let mode = store.get().answering.mode
+  let received = 0
+  const sent = new Set<string>()
+  store.subscribe(() => {
+    const { answering, personMessages, conversation } = store.get()
+    if (answering.mode !== mode) {
+      mode = answering.mode
+      post({ type: 'mode', mode })
+    }
+    for (; received < personMessages; received++) post({ type: 'message', role: 'person' })
+    for (const entry of conversation.entries) {
+      if (entry.kind !== 'user' || entry.delivery === undefined || sent.has(entry.id)) continue
+      sent.add(entry.id)
+      post({ type: 'message', role: 'user' })
+    }
   })
 }
 

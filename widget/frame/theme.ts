@@ -8,7 +8,6 @@ import type { Language } from './strings/strings.ts'
 
 type Scheme = 'light' | 'dark'
 
-/** The complete appearance of the frame. */
 export interface Theme {
   readonly scheme: 'light' | 'dark' | 'auto'
   readonly accent: Hex
@@ -31,7 +30,7 @@ export function readAgentTheme(root: HTMLElement): AgentTheme {
   }
 }
 
-/** Returns the theme: the page's options override the agent's theme, which overrides the defaults. */
+/** Returns the theme. The page's options override the agent's theme, which overrides the defaults. */
 export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): Theme {
   const { colorScheme, ...agent } = agentTheme
   const chosen = { ...defaultAppearance, ...agent, ...withoutAbsent(options) }
@@ -50,7 +49,9 @@ export function resolveTheme(options: FrameOptions, agentTheme: AgentTheme): The
   }
 }
 
-/** Applies the theme now and whenever the system's color scheme changes; returns a function that stops this. */
+/**
+ * Applies the theme now and whenever the system's color scheme changes; returns a function that stops this.
+ */
 export function applyTheme(root: HTMLElement, theme: Theme): () => void {
   const dark = matchMedia('(prefers-color-scheme: dark)')
   const { scheme, headerStyle, font, density, radius, avatar } = theme
@@ -66,7 +67,6 @@ export function applyTheme(root: HTMLElement, theme: Theme): () => void {
   return () => dark.removeEventListener('change', set)
 }
 
-/** Sets the document's language, direction and title. */
 export function applyLanguage(root: HTMLElement, { tag, direction }: Language, title: string): void {
   root.lang = tag
   root.dir = direction

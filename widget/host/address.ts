@@ -2,7 +2,7 @@
 import type { WidgetOptions } from '../options.ts'
 import { publicPartOf } from '../values.ts'
 
-/** Whether a host name, as browsers normalize it, always refers to this machine. */
+/** Returns whether a host name that a browser has normalized always refers to this machine. */
 export function isLocal(hostname: string): boolean {
   return /localhost$|^127[.\d]+$|^\[::1/.test(hostname)
 }
@@ -28,8 +28,8 @@ export function serverOf(
 }
 
 /**
- * Returns the frame's address, which contains only the key's public part. With `.js`, it is the address of the
- * script that contains the agent's theme.
+ * Returns the frame's address, which contains only the key's public part. With `.js`, it is the address of
+ * the script that contains the agent's theme.
  */
 export function frameAddressOf(
   options: Pick<WidgetOptions, 'widgetUrl' | 'endpoint' | 'apiKey'>,

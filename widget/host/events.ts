@@ -17,7 +17,7 @@ export interface WidgetError extends Error {
 
 /** A message in the conversation; the page never receives its text. */
 export interface ChatMessageEvent {
-  readonly role: 'user' | 'assistant'
+  readonly role: 'user' | 'assistant' | 'person'
   /** The answer's final status, such as `done` or `stopped`. */
   readonly status?: string | undefined
 }
@@ -35,7 +35,9 @@ export interface Share {
   readonly text: string
 }
 
-/** Sends a tool call's result; later calls have no effect. Strings are sent unchanged, other values as JSON. */
+/**
+ * Sends a tool call's result; later calls have no effect. Strings are sent unchanged, other values as JSON.
+ */
 export type SendResult = (result?: unknown) => void
 
 export interface WidgetCallbacks {
@@ -61,6 +63,8 @@ export interface WidgetEvents {
   unread: { readonly count: number }
   message: ChatMessageEvent
   insert: Insertion
+  /** `waiting`: the visitor waits for a person. */
+  mode: { readonly mode: 'model' | 'waiting' | 'person' }
   'tool-call': {
     readonly tool: string
     readonly args: Record<string, unknown>
@@ -82,7 +86,8 @@ const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> 
 }
 
 /**
- * Dispatches the document event and calls its callback, except `onToolCall`, whose result is needed. Returns whether a listener has read the detail, because the document does not reveal its listeners.
+ * Dispatches the document event and calls its callback, except `onToolCall`, whose result is needed. Returns
+ * whether a listener has read the detail, because the document does not reveal its listeners.
  */
 export function publish<Name extends keyof WidgetEvents>(
   options: WidgetCallbacks & { readonly debug?: unknown },

@@ -1,6 +1,6 @@
 /**
- * Defines the interface between the loader and the second script. Its names stay stable, because a page that was
- * loaded before an update of the server can load the second script of the new version.
+ * Defines the interface between the loader and the second script. Its names stay stable, because a page that
+ * was loaded before an update of the server can load the second script of the new version.
  */
 import type { WidgetErrorCode } from '../messages.ts'
 import type { WidgetEvents } from './events.ts'
@@ -48,7 +48,9 @@ export interface HostWidget {
 export interface FrameLink {
   /** Sends the message when the frame is connected. */
   readonly send: (type: SentType, text: string | undefined) => void
-  /** Sends the options and the window's state if they have changed. `takesFocus`: focuses the frame's input. */
+  /**
+   * Sends the options and the window's state if they have changed. `takesFocus`: focuses the frame's input.
+   */
   readonly update: (takesFocus?: boolean) => void
   /** Notifies the frame that the page's tools have changed. */
   readonly publishTools: () => void

@@ -5,7 +5,10 @@ const NAME = 'parley-open'
 /** `expanded` is the side panel; `closed` means that the visitor has closed the window. */
 export type OpenMemory = 'open' | 'expanded' | 'closed'
 
-/** Returns undefined if the window has not been opened or closed in this tab, or if the browser blocks storage. */
+/**
+ * Returns undefined if the window has not been opened or closed in this tab, or if the browser blocks
+ * storage.
+ */
 export function recallOpen(): OpenMemory | undefined {
   try {
     return (sessionStorage.getItem(NAME) ?? undefined) as OpenMemory | undefined

@@ -44,7 +44,9 @@ export interface Widget {
   toggle(): void
   /** Sends the message to the frame when it is connected; a message with text also opens the window. */
   send(type: SentType, text?: string): void
-  /** Replaces the given options; undefined resets an option to its default. `containerId` cannot be changed. */
+  /**
+   * Replaces the given options; undefined resets an option to its default. `containerId` cannot be changed.
+   */
   configure(changes: GivenOptions): void
   /** Notifies the frame that the page's tools have changed. */
   publishTools(): void

@@ -31,7 +31,10 @@ const callback = accept((value) => typeof value === 'function')
 /** Accepts booleans and their text form in attributes. */
 const flag: Read = (value) => ({ true: true, '': true, false: false })[String(value)]
 
-/** Accepts an http or https address; returns it as an absolute URL. Rejects http on https pages, where browsers allow it only for this machine. */
+/**
+ * Accepts an http or https address; returns it as an absolute URL. Rejects http on https pages, where
+ * browsers allow it only for this machine.
+ */
 const webAddress: Read = (value) => {
   const url = isText(value) ? toUrl(value) : undefined
   const schemes = `${url?.protocol} ${location.protocol}`
@@ -39,7 +42,7 @@ const webAddress: Read = (value) => {
   return /^https?:/.test(schemes) && !isBlocked ? url?.href : undefined
 }
 
-/** Accepts a number of pixels or seconds, also as text. */
+/** Accepts a number of pixels or seconds, as a number or as text. */
 const count: Read = (value) => (Number(value) >= 0 ? Number(value) : undefined)
 
 /** Accepts a number of pixels or a CSS length, but not a CSS keyword. */

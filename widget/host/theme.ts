@@ -16,8 +16,8 @@ export function withTheme(options: ReadOptions): ReadOptions {
 }
 
 /**
- * Loads the theme from the frame's server, unless that server also delivered the loader with the theme. Rejects
- * if the server does not respond or does not let the page show the frame.
+ * Loads the theme from the frame's server, unless that server also delivered the loader with the theme.
+ * Rejects if the server does not respond or does not let the page show the frame.
  */
 export async function loadTheme(
   options: ReadOptions,

@@ -1,4 +1,6 @@
-/** Mounts the widget: the launcher and its window, which load the chat when the visitor needs it (ADR 0064). */
+/**
+ * Mounts the widget: the launcher and its window, which load the chat when the visitor needs it (ADR 0064).
+ */
 
 import type { WidgetErrorCode } from '../messages.ts'
 import { publicPartOf } from '../values.ts'
@@ -114,7 +116,10 @@ export function mountWidget(
     if (isLocal(location.hostname)) withExtras(({ showHint }) => showHint(layout, text))
   }
 
-  /** Shows the launcher. Loads the frame immediately only if the window must be open; otherwise when the page is idle or the visitor needs it. */
+  /**
+   * Shows the launcher. Loads the frame immediately only if the window must be open; otherwise when the page
+   * is idle or the visitor needs it.
+   */
   function setReady(): void {
     if (ended.signal.aborted) return
     waitForFrame(false)
@@ -127,7 +132,9 @@ export function mountWidget(
     startExtras()
   }
 
-  /** If the key is missing, the frame loads without waiting for the visitor, because it reports the mistake. */
+  /**
+   * If the key is missing, the frame loads without waiting for the visitor, because it reports the mistake.
+   */
   function isKeyMissing(): boolean {
     return !options.endpoint && publicPartOf(options.apiKey) === ''
   }
@@ -145,7 +152,7 @@ export function mountWidget(
     if (options.tools[0] || options.headers) withExtras((extras) => extras.checkOptions(host))
   }
 
-  /** Ignores a failure to load the second script; opening the chat loads it again and reports the failure. */
+  /** Ignores a failure to load the second script. Opening the chat tries again, and reports a failure. */
   function withExtras(act: (extras: Extras) => void): void {
     loadExtras().then(act, () => {})
   }

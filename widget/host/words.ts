@@ -27,8 +27,8 @@ export const dismissNames: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the entry for the first supported language of the page's option and the browser, or the English one.
- * Some systems still use `iw`, Hebrew's code until 1989.
+ * Returns the entry for the first supported language of the page's option and the browser, or the English
+ * one. Some systems still use `iw`, Hebrew's code until 1989.
  */
 export function inLanguage(entries: Readonly<Record<string, string>>, language: string | undefined): string {
   const wanted = [language, ...navigator.languages, 'en'].map((tag = '') =>

@@ -8,7 +8,9 @@ import { mountWidget, type WidgetParts } from '../host/widget.ts'
 /** The page's API, and the function that mounts the widget automatically. */
 export interface CreatedApi {
   readonly api: ParleyChat
-  /** Mounts when the page has loaded and is idle, unless the page mounts the widget itself or disables this. */
+  /**
+   * Mounts when the page has loaded and is idle, unless the page mounts the widget itself or disables this.
+   */
   readonly autoMount: () => void
 }
 
@@ -101,7 +103,10 @@ export interface ParleyChat {
   open(): void
   close(): void
   toggle(): void
-  /** Opens the window and sends a message on the visitor's behalf; puts it into the input instead while an answer is being written. */
+  /**
+   * Opens the window and sends a message on the visitor's behalf; puts it into the input instead while an
+   * answer is being written.
+   */
   sendMessage(text: string): void
   /** Opens the window and puts text into the input, which the visitor can change and send. */
   prefill(text: string): void

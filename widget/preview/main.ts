@@ -1,7 +1,8 @@
-/** Runs the page at `/embed/preview`, on which the console shows the widget at its actual size and position. */
+/**
+ * Runs the page at `/embed/preview`, on which the console shows the widget at its actual size and position.
+ */
 import './style.css'
 
-/** The console's message. */
 interface PreviewRequest {
   readonly type: 'preview'
   /** Options of `ParleyChat.mount`. */
@@ -34,7 +35,10 @@ function show({ options, pageUrl }: PreviewRequest): void {
 const page = document.createElement('div')
 page.className = 'page'
 
-/** Shows the user's page in a sandboxed frame that cannot access this page, or the sample page if `pageUrl` is null. */
+/**
+ * Shows the user's page in a sandboxed frame that cannot access this page, or the sample page if `pageUrl` is
+ * null.
+ */
 function showPage(pageUrl: string | null): void {
   if (page.dataset.url === String(pageUrl)) return
   page.dataset.url = String(pageUrl)

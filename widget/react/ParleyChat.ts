@@ -137,7 +137,9 @@ export interface ParleyChatProps {
   height?: string | number | undefined
   /** @defaultValue false */
   autoOpen?: boolean | undefined
-  /** Image next to the title: a `data:` URL, or a URL that the agent's theme uses. */
+  /**
+   * Image next to the title: a `data:` URL, or a URL on a site that the agent's theme uses for its images.
+   */
   avatar?: string | undefined
   /** Image that replaces the title in the header. */
   logo?: string | undefined

@@ -1,26 +1,25 @@
 /** Shows the fields that determine which conversations an agent stores, and for how long. */
 
-import { Alert, SimpleGrid, Stack, Switch, Text } from '@mantine/core'
+import { Alert, SimpleGrid, Stack, Text } from '@mantine/core'
 import { useMe } from '../../shell/use-me.ts'
 import { t } from '../../strings/language.ts'
 import { ChoiceField, NumberField, TextField, useField } from './fields.tsx'
+import { HandoverFields } from './HandoverFields.tsx'
+import { PermissionSwitch, PresenceSwitch } from './switches.tsx'
 
 const DEFAULT_KEEP = '30d'
 
 export function ConversationFields() {
-  const { value, error, isDisabled, attributes, set } = useField(['conversations'])
+  const { value } = useField(['conversations'])
   const { is_allowed: isAllowed } = useMe().conversations
   const isOn = value !== undefined && value !== null
   return (
     <Stack gap="sm">
-      <Switch
-        {...attributes}
+      <PresenceSwitch
+        path={['conversations']}
         label={t('conversations.storeConversations')}
-        description={t('editor.storeAbout')}
-        checked={isOn}
-        error={error}
-        disabled={isDisabled}
-        onChange={({ currentTarget: { checked } }) => set(checked ? { keep: DEFAULT_KEEP } : undefined)}
+        about={t('editor.storeAbout')}
+        initial={{ keep: DEFAULT_KEEP }}
       />
       {isOn && !isAllowed ? (
         <Alert color="yellow">
@@ -89,8 +88,9 @@ function StoredFields() {
           placeholder="24h"
         />
       </SimpleGrid>
-      <RightSwitch right="list" label={t('editor.rightList')} />
-      <RightSwitch right="delete" label={t('editor.rightDelete')} />
+      <PermissionSwitch path={['conversations', 'visitor', 'list']} label={t('editor.rightList')} />
+      <PermissionSwitch path={['conversations', 'visitor', 'delete']} label={t('editor.rightDelete')} />
+      <PermissionSwitch path={['conversations', 'visitor', 'rate']} label={t('editor.rightRate')} />
       <TextField
         path={['conversations', 'notice', 'text']}
         label={t('editor.notice')}
@@ -102,26 +102,7 @@ function StoredFields() {
         about={t('editor.privacyPageAbout')}
         placeholder="https://www.example.org/privacy"
       />
+      <HandoverFields />
     </>
-  )
-}
-
-interface RightSwitchProps {
-  readonly right: 'list' | 'delete'
-  readonly label: string
-}
-
-/** Edits a right, which visitors have unless the definition denies it. */
-function RightSwitch({ right, label }: RightSwitchProps) {
-  const { value, error, isDisabled, attributes, set } = useField(['conversations', 'visitor', right])
-  return (
-    <Switch
-      {...attributes}
-      label={label}
-      checked={value !== false}
-      error={error}
-      disabled={isDisabled}
-      onChange={({ currentTarget: { checked } }) => set(checked ? undefined : false)}
-    />
   )
 }

@@ -5,6 +5,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { t } from '../../strings/language.ts'
 import { modelsQuery } from '../queries.ts'
+import { AttachmentFields } from './AttachmentFields.tsx'
 import { ConversationFields } from './ConversationFields.tsx'
 import { FormProvider, LinesField, LongTextField, NumberField, TextField, useField } from './fields.tsx'
 import { type SectionName, sectionId } from './SectionList.tsx'
@@ -48,6 +49,9 @@ export function DefinitionForm({ draft, check }: DefinitionFormProps) {
           <PageToolsField />
         </Section>
         <ChatWindow />
+        <Section name="attachments">
+          <AttachmentFields />
+        </Section>
         <Section name="conversations">
           <ConversationFields />
         </Section>

@@ -4,7 +4,15 @@ import { Stack, UnstyledButton } from '@mantine/core'
 import { useEffect, useRef, useState } from 'react'
 import { t } from '../../strings/language.ts'
 
-const names = ['basics', 'behavior', 'serverTools', 'pageTools', 'chatWindow', 'conversations'] as const
+const names = [
+  'basics',
+  'behavior',
+  'serverTools',
+  'pageTools',
+  'chatWindow',
+  'attachments',
+  'conversations',
+] as const
 
 export type SectionName = (typeof names)[number]
 

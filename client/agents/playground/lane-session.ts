@@ -1,4 +1,4 @@
-/** Runs one chat of a trial: connects its frame, calls the model for it, and records the trace. */
+/** Runs one chat of a trial. Connects its frame, calls the model for it, and records the trace. */
 
 import type { TrialCommand, TrialEvent } from '../../../widget/frame/trial/messages.ts'
 import type { PageMessage } from '../../../widget/messages.ts'
@@ -28,7 +28,6 @@ interface LaneParts {
   readonly laneId: string
   /** Returns the request fields that select the current definition and model. */
   readonly toRequest: () => LaneRequest
-  /** Called when the frame is connected. */
   readonly onConnect: (lane: LaneSession) => void
 }
 

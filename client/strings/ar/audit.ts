@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': 'تم تولي محادثة',
   'conversation.hand_back': 'أُعيدت محادثة',
   'visitor.erase': 'مُحيت بيانات زائر',
+  'visitor_secret.rotate': 'دُوّر سر الزوار',
   'target.visitor': 'زائر',
 }

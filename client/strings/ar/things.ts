@@ -32,4 +32,12 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'مزوّدو النماذج',
   testResult: 'نتيجة الاختبار',
   calls: 'الاستدعاءات',
+  turn: 'الدور',
+  notes: 'الملاحظات',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'عمليات التسليم',
+  visitor: 'الزائر',
+  visitors: 'الزوار',
+  receipt: 'الإيصال',
 }

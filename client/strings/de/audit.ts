@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': 'Gespräch übernommen',
   'conversation.hand_back': 'Gespräch zurückgegeben',
   'visitor.erase': 'Besucherdaten gelöscht',
+  'visitor_secret.rotate': 'Besucher-Secret rotiert',
   'target.visitor': 'Besucher',
 }

@@ -32,4 +32,12 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'Anbieter',
   testResult: 'Testergebnis',
   calls: 'Aufrufe',
+  turn: 'Durchgang',
+  notes: 'Notizen',
+  webhook: 'Webhook',
+  webhooks: 'Webhooks',
+  deliveries: 'Zustellungen',
+  visitor: 'Besucher',
+  visitors: 'Besucher',
+  receipt: 'Quittung',
 }

@@ -51,5 +51,6 @@ export const audit = {
   'conversation.take_over': 'Conversation taken over',
   'conversation.hand_back': 'Conversation handed back',
   'visitor.erase': 'Visitor erased',
+  'visitor_secret.rotate': 'Visitor secret rotated',
   'target.visitor': 'visitor',
 } as const

@@ -29,4 +29,12 @@ export const things = {
   providers: 'providers',
   testResult: 'test result',
   calls: 'calls',
+  turn: 'turn',
+  notes: 'notes',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'deliveries',
+  visitor: 'visitor',
+  visitors: 'visitors',
+  receipt: 'receipt',
 } as const

@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': 'Conversación asumida',
   'conversation.hand_back': 'Conversación devuelta',
   'visitor.erase': 'Datos del visitante borrados',
+  'visitor_secret.rotate': 'Secreto de visitantes rotado',
   'target.visitor': 'visitante',
 }

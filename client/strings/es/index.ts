@@ -18,6 +18,8 @@ import { things } from './things.ts'
 import { trial } from './trial.ts'
 import { uploads } from './uploads.ts'
 import { usage } from './usage.ts'
+import { visitors } from './visitors.ts'
+import { webhooks } from './webhooks.ts'
 
 export const es: Translation = {
   common,
@@ -26,6 +28,8 @@ export const es: Translation = {
   firstRun,
   keys,
   conversations,
+  visitors,
+  webhooks,
   bin,
   uploads,
   files,

@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': 'Conversation reprise',
   'conversation.hand_back': 'Conversation rendue',
   'visitor.erase': 'Données du visiteur effacées',
+  'visitor_secret.rotate': 'Secret des visiteurs renouvelé',
   'target.visitor': 'visiteur',
 }

@@ -32,4 +32,12 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'fournisseurs',
   testResult: 'résultat du test',
   calls: 'appels',
+  turn: 'tour',
+  notes: 'notes internes',
+  webhook: 'webhook',
+  webhooks: 'webhooks',
+  deliveries: 'envois',
+  visitor: 'visiteur',
+  visitors: 'visiteurs',
+  receipt: 'reçu',
 }

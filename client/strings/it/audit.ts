@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': 'Conversazione presa in carico',
   'conversation.hand_back': 'Conversazione restituita',
   'visitor.erase': 'Dati del visitatore cancellati',
+  'visitor_secret.rotate': 'Segreto dei visitatori ruotato',
   'target.visitor': 'visitatore',
 }

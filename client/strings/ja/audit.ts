@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': '会話を引き継ぎ',
   'conversation.hand_back': '会話をモデルに戻す',
   'visitor.erase': '訪問者のデータを消去',
+  'visitor_secret.rotate': '訪問者シークレットをローテーション',
   'target.visitor': '訪問者',
 }

@@ -32,4 +32,12 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'プロバイダー',
   testResult: 'テスト結果',
   calls: '呼び出し',
+  turn: 'ターン',
+  notes: 'メモ',
+  webhook: 'Webhook',
+  webhooks: 'Webhook',
+  deliveries: '配信',
+  visitor: '訪問者',
+  visitors: '訪問者',
+  receipt: '記録',
 }

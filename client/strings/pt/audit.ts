@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': 'Conversa assumida',
   'conversation.hand_back': 'Conversa devolvida',
   'visitor.erase': 'Dados do visitante apagados',
+  'visitor_secret.rotate': 'Segredo de visitantes rotacionado',
   'target.visitor': 'visitante',
 }

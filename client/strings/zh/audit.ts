@@ -54,5 +54,6 @@ export const audit: AreaTranslation<typeof english> = {
   'conversation.take_over': '接管对话',
   'conversation.hand_back': '交还对话',
   'visitor.erase': '清除访客数据',
+  'visitor_secret.rotate': '轮换访客密钥',
   'target.visitor': '访客',
 }

@@ -32,4 +32,12 @@ export const things: AreaTranslation<typeof english> = {
   providers: '提供商',
   testResult: '测试结果',
   calls: '调用',
+  turn: '轮次',
+  notes: '备注',
+  webhook: 'webhook',
+  webhooks: 'webhook',
+  deliveries: '投递',
+  visitor: '访客',
+  visitors: '访客',
+  receipt: '回执',
 }

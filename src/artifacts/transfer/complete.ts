@@ -1,4 +1,4 @@
-/** Completes an upload after its last byte: verifies the checksum, commits the bytes and queues the jobs. */
+/** Completes an upload after its last byte. Verifies the checksum, commits the bytes and queues the jobs. */
 import { createHash } from 'node:crypto'
 import { assertTenantLives, lockTenant } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'

@@ -83,7 +83,9 @@ function findFault(part: Part, { rules, model, modelTakes }: AttachmentRules): F
 
 function findWrongContent(part: Part, type: AttachmentType): string | undefined {
   if (type === 'text')
-    return isText(String(part.text)) ? undefined : 'must be text without control characters'
+    return isText(String(part.text))
+      ? undefined
+      : 'must be text whose only control characters are tabs and line breaks'
   const data = parseDataUrl(dataOf(part) ?? '')
   if (type === 'image')
     return data !== undefined && isImage(data)

@@ -21,8 +21,7 @@ interface Attempt {
   /** `ok`, an error code, or `stopped`. */
   outcome: string
   /**
-   * Why the provider failed, such as `status_5xx`, `error_event`, `timeout`, `unreachable` or `protocol`; null if
-   * it did not fail.
+   * Kind of the provider's failure, such as `status_5xx`, `error_event` or `timeout`; null if it did not fail.
    */
   cause: string | null
   http_status: number | null

@@ -23,7 +23,7 @@ export interface Plan {
 }
 
 /**
- * Matches each file to an agent: by the id in the file name, otherwise by the agent's name if it is unique.
+ * Matches each file to an agent by the id in the file name, otherwise by the agent's name if it is unique.
  */
 export async function planChanges(
   files: readonly DefinitionFile[],

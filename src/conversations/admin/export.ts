@@ -43,8 +43,9 @@ export interface ExportSource {
 }
 
 /**
- * Yields conversations by tenant and creation time, with at most `limit` turns, then an `export.end` line.
- * Rows that change during the export appear as they were before or after the change.
+ * Yields the turns of conversations, by tenant and creation time of the conversation, and items without a
+ * turn. Stops after `limit` turns, and ends with an `export.end` line. Rows that change during the export
+ * appear as they were before or after the change.
  */
 export async function* exportTurns(
   { database, data }: ExportSource,

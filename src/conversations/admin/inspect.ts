@@ -14,7 +14,7 @@ export interface Inspected {
   readonly runningTurns: number
   /** Turns whose process has stopped and that no server has ended. */
   readonly abandonedTurns: number
-  /** Conversations that should have been deleted an hour ago. */
+  /** Conversations that expired more than an hour ago. */
   readonly overdue: number
   /** The tenant with the most stored bytes; undefined if there are no conversations. */
   readonly largest: { readonly tenantId: string; readonly bytes: number } | undefined

@@ -42,7 +42,7 @@ export interface ShownTurn {
   readonly error_code: string | null
 }
 
-/** Text and page tool calls that one log entry adds to an answer. */
+/** Text and tool calls that one log entry adds to an answer. */
 export interface ShownDelta {
   readonly text?: string
   readonly calls?: { index: number; call_id?: string; name?: string; arguments?: string }[]
@@ -76,10 +76,17 @@ export interface ShownMode {
   readonly reason?: string | null
 }
 
-export function toShownMode(entry: ModeEntry, visitor: { readonly showsNames: boolean } | undefined) {
-  const { mode, since, name } = entry
-  const shown: ShownMode = { mode, since, name: visitor?.showsNames === false ? null : name }
-  return visitor === undefined ? { ...shown, assignee: entry.assignee, reason: entry.reason } : shown
+export function toShownMode(
+  entry: ModeEntry,
+  visitor: { readonly showsNames: boolean } | undefined,
+): ShownMode {
+  if (visitor !== undefined) return toVisitorMode(entry, visitor.showsNames)
+  return { ...toVisitorMode(entry, true), assignee: entry.assignee, reason: entry.reason }
+}
+
+/** Renders a change for visitors; the name is null unless `showsNames` is true. */
+export function toVisitorMode({ mode, since, name }: ModeEntry, showsNames: boolean) {
+  return { mode, since, name: showsNames ? name : null }
 }
 
 function contentOf(type: ItemRow['type'], body: Record<string, unknown>) {
@@ -141,7 +148,7 @@ export function toStartedTurn({ id }: TurnRow): ShownTurn {
   return { id, status: 'in_progress', reason: null, error_code: null }
 }
 
-/** Returns the text and calls in an entry; undefined if it contains none that visitors may see. */
+/** Returns the text and calls in an entry; undefined if it contains neither. */
 export function toShownDelta(entry: LogEntry): ShownDelta | undefined {
   const choice = pieceOf(entry)?.choices[0]
   if (choice === undefined) return undefined

@@ -1,30 +1,42 @@
 /** Stores visitors, and reads the conversations, turns and items that feeds and visitors show. */
 import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
+import { findModeEntry, type ModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
-/** Creates the row of an anonymous visitor, or updates the time of the visitor's last activity. */
+/** Maximum number of mode changes that a visitor receives with a conversation. */
+const MAX_MODE_CHANGES = 500
+
+/**
+ * Creates a visitor's row, or updates its last activity and the fields that the visitor's identity states.
+ */
 export async function recordVisitor(
   db: ConversationDb,
-  { tenantId, agentId }: { readonly tenantId: string; readonly agentId: string },
-  id: string,
+  tenantId: string,
+  { id, kind, issuer, subject, email, name, claims }: CallVisitor,
   nowSeconds: number,
 ): Promise<void> {
+  const stated = { email, name, claims: JSON.stringify(claims) }
   await db
     .insertInto('visitors')
     .values({
-      id,
-      tenant: tenantId,
-      kind: 'anonymous',
-      issuer: agentId,
-      subject: id,
-      email: null,
-      name: null,
-      created_at: nowSeconds,
-      seen_at: nowSeconds,
+      ...{ id, tenant: tenantId, kind, issuer, subject, ...stated },
+      ...{ created_at: nowSeconds, seen_at: nowSeconds },
     })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ tenant: tenantId, seen_at: nowSeconds }))
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet((eb) => ({
+        tenant: tenantId,
+        seen_at: nowSeconds,
+        ...(kind === 'verified' && stated),
+        // A parent key states only some of the fields.
+        ...(kind === 'named' && {
+          email: eb.fn.coalesce('excluded.email', 'visitors.email'),
+          name: eb.fn.coalesce('excluded.name', 'visitors.name'),
+        }),
+      })),
+    )
     .execute()
 }
 
@@ -82,7 +94,7 @@ export function listVisitorConversations(
   return query.orderBy('last_at', 'desc').orderBy('position', 'desc').limit(limit).execute()
 }
 
-/** Returns the number of the conversation's last change; undefined if the conversation is deleted. */
+/** Returns undefined if the conversation does not exist. */
 export async function findRevision(db: ConversationDb, conversationId: string): Promise<number | undefined> {
   const row = await db
     .selectFrom('conversations')
@@ -209,6 +221,29 @@ export async function listNewestVisible(
 ): Promise<ItemRow[]> {
   const rows = await listVisibleItems(db, conversationId, { limit, after: undefined, order: 'desc' })
   return rows.reverse()
+}
+
+/** Lists the last 500 mode changes between two positions, inclusive, oldest first. */
+export async function listModeChanges(
+  db: ConversationDb,
+  conversationId: string,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+): Promise<{ readonly position: number; readonly entry: ModeEntry }[]> {
+  const rows = await db
+    .selectFrom('items')
+    .select(['position', 'author', 'type', 'body'])
+    .where('conversation_id', '=', conversationId)
+    .where('author', '=', 'service')
+    .where('for_visitor', '=', 0)
+    .where('position', '>=', from)
+    .where('position', '<=', upTo)
+    .orderBy('position', 'desc')
+    .limit(MAX_MODE_CHANGES)
+    .execute()
+  return rows.reverse().flatMap((row) => {
+    const entry = findModeEntry(row)
+    return entry === undefined ? [] : [{ position: row.position, entry }]
+  })
 }
 
 export function findClientItem(

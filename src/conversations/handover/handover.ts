@@ -3,6 +3,7 @@ import { defaultHandover, type HandoverRules, toSeconds } from '../../agents/def
 import { type ConversationDatabase, mapConstraintError } from '../../db/open.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { findClientItem } from '../feed/rows.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
@@ -127,14 +128,14 @@ export class Handover {
    */
   async ask(
     place: Place,
-    visitorId: string,
+    visitor: CallVisitor,
     { item, text }: { readonly item: NewItem; readonly text: string },
   ): Promise<Stored> {
     const row = await this.find(place)
     await this.assertRoom(row, item)
     const { conversation, repeated } = await this.store(row, {
       ...{ item, modes: ['waiting', 'person'] },
-      visitor: { id: visitorId, agentId: row.agent_id },
+      visitor,
       answerDue: await this.dueAfter(row),
     })
     return this.toStored(conversation, item, repeated, text, 'visitor')

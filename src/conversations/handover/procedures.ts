@@ -3,6 +3,7 @@
  */
 import { sql } from 'kysely'
 import type { ConversationDb, Procedure } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import { insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { NewDelivery } from '../../webhooks/events.ts'
 import { findClientItem, recordVisitor } from '../feed/rows.ts'
@@ -130,7 +131,7 @@ export interface MessageChange extends Place {
   /** The person who must be the assignee; undefined for a visitor's message. */
   readonly assignee?: string | undefined
   /** Set for a visitor, whose last activity is updated. */
-  readonly visitor?: { readonly id: string; readonly agentId: string } | undefined
+  readonly visitor?: CallVisitor | undefined
   /**
    * Unix seconds at which an answer is due, unless an earlier time is stored; null if the message is an
    * answer.
@@ -165,8 +166,7 @@ export const storeMessage: Procedure<MessageChange, Outcome> = {
       })
       .where('id', '=', conversationId)
       .execute()
-    if (visitor !== undefined)
-      await recordVisitor(trx, { tenantId, agentId: visitor.agentId }, visitor.id, nowSeconds)
+    if (visitor !== undefined) await recordVisitor(trx, tenantId, visitor, nowSeconds)
     const place = { conversationId, turnId: null, nowSeconds }
     const count = await insertItems(trx, place, { items: [item], data })
     await indexItemsFrom(trx, conversationId, count)

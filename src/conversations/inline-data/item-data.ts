@@ -40,8 +40,8 @@ export class ItemData {
   }
 
   /**
-   * Encodes items and stores their data. The bytes of an item include its data. Call `discard` if the rows
-   * are not stored.
+   * Encodes items, and stores their long strings as blobs. The bytes of an item include its data. Call
+   * `discard` if the rows are not stored.
    * @throws ServiceError `storage_full`
    */
   async encode(items: readonly NewItem[]): Promise<EncodedItems> {
@@ -95,7 +95,7 @@ export class ItemData {
     }
   }
 
-  /** Returns the rows with the data in their bodies. */
+  /** Replaces the marks in the bodies of rows with the data. */
   async restore<Row extends Pick<ItemRow, 'id' | 'body'>>(rows: readonly Row[]): Promise<Row[]> {
     const bodies = rows.map(({ body }) => (body.includes(MARK) ? JSON.parse(body) : undefined))
     const restored = await this.restoreItems(bodies.filter((body) => body !== undefined))

@@ -1,5 +1,5 @@
-/** Rates turns, and sums ratings by day, agent and version. */
-import type { ConversationDatabase } from '../../db/open.ts'
+/** Rates turns, and sums ratings by day, agent or version. */
+import type { ConversationDatabase, ConversationDb } from '../../db/open.ts'
 import { type Clock, unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { EventPublisher } from '../../webhooks/dependencies.ts'
@@ -105,6 +105,17 @@ export async function listRatingsOfTurns(
   const byTurn = new Map<string, Rating[]>(turnIds.map((id) => [id, []]))
   for (const row of ratings) byTurn.get(row.turn_id)?.push(renderRating(row))
   return byTurn
+}
+
+/** Lists the visitor's ratings of turns. */
+export async function listOwnRatings(db: ConversationDb, turnIds: readonly string[]) {
+  const rows = await listRatings(db, [...new Set(turnIds)])
+  return rows
+    .filter(({ source }) => source === 'visitor')
+    .map((row) => {
+      const { value, reason, comment } = renderRating(row)
+      return { turn: row.turn_id, value, reason, comment }
+    })
 }
 
 /** Sums a tenant's ratings; each counts on the UTC day on which it was first given. */

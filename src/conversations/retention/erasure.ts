@@ -9,7 +9,6 @@ import { deleteConversationRows } from './rows.ts'
 
 export type ErasureRow = Selectable<ErasureTable>
 
-/** The number of deleted rows and blobs, by kind. */
 export type ErasureCounts = typeof noCounts
 
 export const noCounts = {
@@ -107,7 +106,7 @@ export async function listConversationIds(
 interface Batch {
   readonly ids: readonly string[]
   readonly deletion: Deletion
-  /** The end of the new lease. */
+  /** The end of the new lease (Unix seconds). */
   readonly until: number
 }
 

@@ -22,7 +22,7 @@ const BATCH = 200
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
 /**
- * Lifetime of a visitor's token. An anonymous visitor without conversations is deleted this long after the
+ * Lifetime of an anonymous visitor's token. A visitor without conversations is deleted this long after the
  * last activity.
  */
 const VISITOR_SECONDS = 30 * DAY_SECONDS
@@ -35,7 +35,10 @@ export interface AgentRetention {
   readonly keepSeconds: number | undefined
 }
 
-/** Returns which of `ids` are existing or deleted agents; all others are missing from the database. */
+/**
+ * Returns the retention of existing agents, and `deleted` for deleted ones; omits ids that the main database
+ * does not contain.
+ */
 export type FindAgentRetention = (
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, AgentRetention | 'deleted'>>
@@ -90,8 +93,8 @@ export function startConversationMaintenance(
 }
 
 /**
- * Runs once, in small transactions. If two replicas run it at the same time, each batch runs on only one of
- * them.
+ * Runs once, in small transactions. If two replicas run it at the same time, their transactions run one after
+ * another.
  */
 export async function maintainConversations(
   deps: MaintenanceDependencies,
@@ -178,7 +181,7 @@ class Batches {
 /**
  * Moves conversations to their agent's current tenant, applies the agent's retention time, and deletes the
  * conversations of deleted agents. Returns the number of deleted conversations. With SQLite, agents are
- * stored in another file, so a process may stop between the two changes.
+ * stored in another file, so a process may stop after it has changed an agent but not its conversations.
  */
 async function applyAgents(
   { config, findAgentRetention }: MaintenanceDependencies,

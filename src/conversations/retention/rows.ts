@@ -94,7 +94,7 @@ export async function deleteEventLogs(
   return ids.length
 }
 
-/** Deletes anonymous visitors without conversations who were last seen before a time. */
+/** Deletes visitors without conversations who were last seen before a time. */
 export async function deleteVisitors(
   trx: ConversationDb,
   seenBefore: number,
@@ -103,7 +103,6 @@ export async function deleteVisitors(
   const gone = trx
     .selectFrom('visitors')
     .select('id')
-    .where('kind', '=', 'anonymous')
     .where('seen_at', '<', seenBefore)
     .where(({ not, exists, selectFrom }) =>
       not(
@@ -161,15 +160,64 @@ export async function moveConversations(
     .where('tenant', '=', from)
     .$if(agentId !== undefined, (query) => query.where('agent_id', '=', agentId as string))
     .execute()
+  await moveIdentifiedVisitors(trx, from, to, agentId)
   await trx
     .updateTable('visitors')
     .set({ tenant: to })
     .where('tenant', '=', from)
+    .where('kind', '=', 'anonymous')
     .$if(agentId !== undefined, (query) => query.where('issuer', '=', agentId as string))
     .execute()
   if (agentId === undefined)
     await trx.updateTable('erasures').set({ tenant: to }).where('tenant', '=', from).execute()
   return Number(moved.numUpdatedRows)
+}
+
+/**
+ * Moves identified visitors. If the other tenant already has a visitor with the same identity, that visitor
+ * gets the conversations.
+ */
+async function moveIdentifiedVisitors(
+  trx: ConversationDb,
+  from: string,
+  to: string,
+  agentId: string | undefined,
+): Promise<void> {
+  const ofAgent = trx
+    .selectFrom('conversations')
+    .select('visitor_id')
+    .where('tenant', '=', to)
+    .where('agent_id', '=', agentId ?? '')
+    .where('visitor_id', 'is not', null)
+  const moving = await trx
+    .selectFrom('visitors')
+    .select(['id', 'kind', 'issuer', 'subject'])
+    .where('tenant', '=', from)
+    .where('kind', '!=', 'anonymous')
+    .$if(agentId !== undefined, (query) => query.where('id', 'in', ofAgent as never))
+    .execute()
+  for (const { id, kind, issuer, subject } of moving) {
+    const known = await trx
+      .selectFrom('visitors')
+      .select('id')
+      .where('tenant', '=', to)
+      .where('kind', '=', kind)
+      .where('issuer', '=', issuer)
+      .where('subject', '=', subject)
+      .executeTakeFirst()
+    if (known === undefined) {
+      await trx.updateTable('visitors').set({ tenant: to }).where('id', '=', id).execute()
+      continue
+    }
+    for (const table of ['conversations', 'turns'] as const)
+      await trx
+        .updateTable(table)
+        .set({ visitor_id: known.id })
+        .where('tenant', '=', to)
+        .where('visitor_id', '=', id)
+        .execute()
+    if (agentId === undefined) await trx.deleteFrom('visitors').where('id', '=', id).execute()
+  }
 }
 
 /** Applies a retention time to up to `limit` conversations of an agent that still have a different one. */

@@ -8,6 +8,8 @@ export type OwnedVisitor = Selectable<VisitorTable>
 interface VisitorFilter {
   /** Undefined for all tenants. */
   readonly tenantId?: string | undefined
+  /** Id of an agent that the visitor has used. */
+  readonly agent?: string | undefined
   readonly subject?: string | undefined
   readonly email?: string | undefined
   /** A part of the id, the subject, the email address or the name. */
@@ -27,11 +29,24 @@ export function findVisitor(
 
 export function listVisitorRows(
   db: ConversationDb,
-  { tenantId, subject, email, q }: VisitorFilter,
+  { tenantId, agent, subject, email, q }: VisitorFilter,
   { limit, after }: { readonly limit: number; readonly after: OwnedVisitor | undefined },
 ): Promise<OwnedVisitor[]> {
   let query = db.selectFrom('visitors').selectAll()
   if (tenantId !== undefined) query = query.where('tenant', '=', tenantId)
+  if (agent !== undefined)
+    query = query.where(({ exists, or, eb, selectFrom }) =>
+      or([
+        // Matches the agent's anonymous visitors, even without conversations.
+        eb('issuer', '=', agent),
+        exists(
+          selectFrom('conversations')
+            .select('conversations.id')
+            .whereRef('conversations.visitor_id', '=', 'visitors.id')
+            .where('conversations.agent_id', '=', agent),
+        ),
+      ]),
+    )
   if (subject !== undefined) query = query.where('subject', '=', subject)
   if (email !== undefined) query = query.where('email', '=', email)
   if (q !== undefined) query = query.where(contains(['id', 'subject', 'email', 'name'], q))

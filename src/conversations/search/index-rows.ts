@@ -71,7 +71,7 @@ async function indexBatch(
   return { items: await insertTexts(trx, ended), last }
 }
 
-/** Indexes the words of people and the model. Returns the number of items that contain any. */
+/** Indexes the words of messages. Returns the number of messages that contain any. */
 async function insertTexts(trx: ConversationDb, rows: readonly ItemRow[]): Promise<number> {
   let count = 0
   for (const row of rows) {

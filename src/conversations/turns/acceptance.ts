@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { Insertable } from 'kysely'
 import type { ConversationTable } from '../../db/open.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { wrongMode } from '../handover/errors.ts'
 import type { ItemData } from '../inline-data/item-data.ts'
@@ -43,8 +44,13 @@ export interface TurnPlan {
    */
   readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
-  /** The visitor who started the turn. Such a turn must be stored, and locks its conversation. */
-  readonly visitorId?: string
+  /** The visitor who started the turn, or on whose behalf a client started it. */
+  readonly visitor?: CallVisitor | undefined
+  /**
+   * Whether the visitor follows the turn in the conversation's feed. Such a turn must be stored, and locks
+   * its conversation.
+   */
+  readonly isFeedTurn?: boolean
   /** The number that the turn must have, because its input was built from the turns before it. */
   readonly number?: number
   readonly responseId: string | undefined
@@ -108,7 +114,7 @@ async function storeRows(
   const { id, conversationId, nowSeconds } = as
   const { run } = await deps.storage.open()
   const isNew = plan.conversationId === undefined && plan.previous === undefined
-  const { tenantId, agentId, visitorId } = plan
+  const { tenantId, agentId, visitor } = plan
   const conversation = isNew ? toConversationRow(deps, plan, as, items) : undefined
   const deliveries =
     conversation === undefined
@@ -116,18 +122,24 @@ async function storeRows(
       : await prepareCreated(
           deps.webhooks,
           { tenantId, agentId, conversationId },
-          { channel: conversation.channel, visitorId: visitorId ?? null, items: plan.input },
+          { channel: conversation.channel, visitorId: visitor?.id ?? null, items: plan.input },
         )
   return run(storeNewTurn, {
     expiredKey: plan.idempotency && {
       digest: plan.idempotency.digest,
       createdBefore: nowSeconds - IDEMPOTENCY_SECONDS,
     },
-    visitor: visitorId === undefined ? undefined : { id: visitorId, tenantId, agentId },
-    ...{ conversation, deliveries },
+    ...{ visitor, conversation, deliveries },
     locks: isLocking(plan),
     claim: {
-      ...{ conversationId, turnId: id, agentId, title: titleOf(plan.input), nowSeconds },
+      ...{
+        conversationId,
+        turnId: id,
+        agentId,
+        title: titleOf(plan.input),
+        visitorId: visitor?.id ?? null,
+        nowSeconds,
+      },
       expiresAt: nowSeconds + plan.keepSeconds,
       items: items.length,
       bytes: sumBytes(items),
@@ -159,7 +171,7 @@ async function hasTurn(
 export function needsStore(plan: TurnPlan): boolean {
   return (
     plan.isBackground ||
-    plan.visitorId !== undefined ||
+    plan.isFeedTurn === true ||
     plan.conversationId !== undefined ||
     plan.previous !== undefined ||
     plan.idempotency !== undefined
@@ -167,8 +179,8 @@ export function needsStore(plan: TurnPlan): boolean {
 }
 
 /** Whether the conversation rejects other turns that need its lock until this turn ends. */
-function isLocking({ conversationId, visitorId }: TurnPlan): boolean {
-  return conversationId !== undefined || visitorId !== undefined
+function isLocking({ conversationId, isFeedTurn }: TurnPlan): boolean {
+  return conversationId !== undefined || isFeedTurn === true
 }
 
 function toError(rejection: Rejection, conversationId: string): ServiceError {
@@ -188,8 +200,8 @@ function toConversationRow(
     id: conversationId,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: plan.visitorId ?? null,
-    channel: plan.visitorId === undefined ? 'api' : 'widget',
+    visitor_id: plan.visitor?.id ?? null,
+    channel: plan.isFeedTurn ? 'widget' : 'api',
     mode_since: nowSeconds,
     assignee: null,
     busy_turn: isLocking(plan) ? id : null,
@@ -214,7 +226,8 @@ function toTurnRow(
     id,
     tenant: plan.tenantId,
     agent_id: plan.agentId,
-    visitor_id: plan.visitorId ?? null,
+    // A response that continues a visitor's response belongs to the same visitor.
+    visitor_id: plan.visitor?.id ?? plan.previous?.visitor_id ?? null,
     conversation_id: conversationId,
     previous_id: plan.previous?.id ?? null,
     is_branch: plan.previous === undefined ? 0 : 1,
@@ -270,7 +283,9 @@ export function conversationFull(): ServiceError {
   )
 }
 
-/** @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in total */
+/**
+ * @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in total, plus `extraBytes`
+ */
 export function assertInputSize({
   input,
   inputField: { name, first },

@@ -39,8 +39,8 @@ export interface History {
 }
 
 /**
- * Returns the items of the chain of turns that ends with `previous`, and the items that clients added before
- * it outside a turn, oldest first.
+ * Returns the items of the chain of turns that ends with `previous`, and the earlier items without a turn,
+ * oldest first.
  */
 export async function readChain(
   db: ConversationDb,
@@ -127,7 +127,7 @@ async function sumDataBytes(db: ConversationDb, rows: readonly ItemHead[]): Prom
   return sums
 }
 
-/** Each item that a client added outside a turn is a separate group. */
+/** Each item without a turn is a separate group. */
 function groupByTurn(rows: readonly ItemHead[]): ItemHead[][] {
   const groups: ItemHead[][] = []
   const byTurn = new Map<string, ItemHead[]>()

@@ -10,6 +10,7 @@ import {
   type Procedure,
   type TurnTable,
 } from '../../db/open.ts'
+import type { CallVisitor } from '../../operations/operation.ts'
 import type { EndedStatus } from '../../telemetry/conversation-metrics.ts'
 import { insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { NewDelivery } from '../../webhooks/events.ts'
@@ -39,7 +40,7 @@ export type NewTurnRow = Omit<Insertable<TurnTable>, 'number'>
 
 interface NewTurn {
   readonly expiredKey: { readonly digest: string; readonly createdBefore: number } | undefined
-  readonly visitor: { readonly id: string; readonly tenantId: string; readonly agentId: string } | undefined
+  readonly visitor: CallVisitor | undefined
   /**
    * A new conversation, whose row already counts this turn and, with `locks`, names it as the running turn.
    */
@@ -77,7 +78,7 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
     else numbers = (await (locks ? claimAndLock : claimTurn)(trx, claim)).rows[0]
     if (numbers === undefined) return explain(trx, tenantId, claim, locks)
     const { conversationId, turnId, nowSeconds } = claim
-    if (visitor !== undefined) await recordVisitor(trx, visitor, visitor.id, nowSeconds)
+    if (visitor !== undefined) await recordVisitor(trx, tenantId, visitor, nowSeconds)
     const isOnMainLine = locks && conversation === undefined
     const previousId = turn.previous_id ?? (isOnMainLine ? await findMainTurnId(trx, conversationId) : null)
     await insertRow(trx, 'turns', { ...turn, previous_id: previousId, number: numbers.turns })

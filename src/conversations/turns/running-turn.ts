@@ -289,7 +289,10 @@ export class RunningTurn {
     return toEndEntry({ at, ...interruption, failure: { code, message } })
   }
 
-  /** Counts a reader on another replica; must be called again every two seconds while it reads. */
+  /**
+   * Counts a reader on another replica for five seconds. The replica repeats the announcement every two
+   * seconds.
+   */
   onAnnounced(): void {
     this.announcedUntilMs = this.options.clock.monotonic() + ANNOUNCED_MS
     if (this.readers === 0) this.stopLater()

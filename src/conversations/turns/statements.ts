@@ -10,6 +10,8 @@ export interface Claim {
   readonly turnId: string
   readonly agentId: string
   readonly title: string | null
+  /** Becomes the visitor of a conversation that has none. */
+  readonly visitorId: string | null
   readonly nowSeconds: number
   readonly expiresAt: number
   /** The number of items in the turn's input, and their size in bytes. */
@@ -35,6 +37,7 @@ function prepareClaim(locks: boolean) {
         // A conversation belongs to the agent of its first turn.
         agent_id: sql<string>`case when agent_id = '' then ${param('agentId')} else agent_id end`,
         title: sql<string | null>`coalesce(title, ${param('title')})`,
+        visitor_id: sql<string | null>`coalesce(visitor_id, ${param('visitorId')})`,
         ...(locks && { busy_turn: param('turnId') }),
       }))
       .where('id', '=', param('conversationId'))

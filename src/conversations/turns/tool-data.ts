@@ -19,7 +19,6 @@ export function withoutToolData(item: NewItem): NewItem {
  * numbers stay the same: the first part of the arguments becomes `{}`, and each other part becomes a space.
  */
 export class ToolDataFilter {
-  /** The calls whose arguments have begun. */
   private readonly begun = new Set<string>()
 
   apply(run: LogRun): LogRun {

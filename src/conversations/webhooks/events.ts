@@ -109,8 +109,8 @@ export async function prepareDeletion(publisher: Publisher, reason: DeletionReas
 }
 
 /**
- * Stores the events of conversations that the transaction deletes next, and deletes their text from other
- * events.
+ * Stores the events of conversations that the transaction deletes next, and deletes other deliveries that
+ * contain their text.
  */
 export async function recordDeletion(
   trx: ConversationDb,

@@ -1,6 +1,6 @@
 /**
- * A Kysely dialect for SQLite that writes in a worker thread, so that a slow disk does not block the event
- * loop.
+ * Implements a Kysely dialect for SQLite that writes in a worker thread, so that a slow disk does not block
+ * the event loop.
  */
 import {
   type CompiledQuery,

@@ -29,7 +29,6 @@ export interface FailedAnswer {
   readonly error: { readonly message: string; readonly code: string | undefined }
 }
 
-/** One result for each call. */
 export interface BatchAnswer {
   readonly results: readonly ({ readonly value: unknown } | FailedAnswer)[]
 }

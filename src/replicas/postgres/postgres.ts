@@ -93,7 +93,7 @@ async function withRows<K extends { readonly key: string }, R extends { readonly
 type Waiting = PromiseWithResolvers<readonly WindowCount[]>
 
 /**
- * Coalesces hits on the same quotas with the same cost: while one batch is counted, later hits wait and form
+ * Coalesces hits on the same quotas with the same cost. While one batch is counted, later hits wait and form
  * the next batch.
  */
 function coalesceHits(

@@ -244,7 +244,9 @@ test('an audit row never contains a secret, even if a name or request id does', 
 })
 
 describe('when the audit row cannot be written', () => {
-  /** Starts a service that cannot insert audit rows, and returns a function that reads the affected tables. */
+  /**
+   * Starts a service that cannot insert audit rows, and returns a function that reads the affected tables.
+   */
   async function startWithFailingAudit() {
     const app = await startApp()
     const agent = await app.createAgent()

@@ -12,7 +12,9 @@ const originals = operations.filter(
   ({ id, auth }) => id.startsWith('agents-') && auth.callers.includes('parent'),
 )
 
-/** Returns the request for an operation on the agent, with its public path and its console path (`mirrored`). */
+/**
+ * Returns the request for an operation on the agent, with its public path and its console path (`mirrored`).
+ */
 function toRequest({ http, request }: (typeof operations)[number], agentId: string) {
   const path = http.path.replace('{agent_id}', agentId).replace('{version}', '1')
   const takesBody = http.method === 'POST' || http.method === 'PUT'

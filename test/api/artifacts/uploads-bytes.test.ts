@@ -1,4 +1,7 @@
-/** Tests that uploads store the right bytes, even if request bodies are slow, interrupted or of the wrong length. */
+/**
+ * Tests that uploads store the right bytes, even if request bodies
+ * are slow, interrupted or of the wrong length.
+ */
 import { randomBytes } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'

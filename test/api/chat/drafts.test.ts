@@ -92,7 +92,7 @@ describe('a draft', () => {
     const { agent_key } = await app.createAgent()
     const trial = { draft: { yaml: yaml({}) } }
     await expect(runDraft(app, { messages: userMessage('hi'), trial }, agent_key)).rejects.toThrow(
-      'trial requires a parent key',
+      'trial: requires a parent key',
     )
     const rest = await app.call('POST', '/v1/chat/completions', {
       key: agent_key,

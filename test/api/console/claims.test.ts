@@ -211,6 +211,7 @@ test('a caller with a parent key can list only that key', async () => {
       parent_key: app.key.slice(0, 16),
       agents: 1,
       conversations: { is_allowed: true, max_days: 365 },
+      webhooks: { is_allowed: true },
     },
   })
 })

@@ -1,4 +1,6 @@
-/** Tests that a console user's first visit creates one user with one key, and that later visits use a cache. */
+/**
+ * Tests that a console user's first visit creates one user with one key, and that later visits use a cache.
+ */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
@@ -37,6 +39,7 @@ describe("a console user's first visit", () => {
       },
       is_administrator: true,
       conversations: { is_allowed: true, max_days: 365 },
+      webhooks: { is_allowed: true },
       keys: [
         {
           id: key?.id,

@@ -1,4 +1,7 @@
-/** Tests that deleted conversations, responses and items leave no byte in the data directory or in PostgreSQL's tables. */
+/**
+ * Tests that deleted conversations, responses and items leave no byte in the data directory or in
+ * PostgreSQL's tables.
+ */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'

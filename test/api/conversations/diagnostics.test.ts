@@ -1,4 +1,6 @@
-/** Tests that the diagnostics of a turn name the route, the attempts, the policy and the causes of failures. */
+/**
+ * Tests that the diagnostics of a turn name the route, the attempts, the policy and the causes of failures.
+ */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { setBudget } from '../../../src/usage/budgets.ts'

@@ -1,4 +1,6 @@
-/** Tests that images, audio, files and long tool results are stored as blobs, and deleted with their items. */
+/**
+ * Tests that images, audio, files and long tool results are stored as blobs, and deleted with their items.
+ */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'

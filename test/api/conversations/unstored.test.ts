@@ -1,4 +1,6 @@
-/** Tests that a response leaves no byte in the data directory or in PostgreSQL's tables unless it is stored. */
+/**
+ * Tests that a response leaves no byte in the data directory or in PostgreSQL's tables unless it is stored.
+ */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { GREETER, readEvents } from '../../support/app.ts'

@@ -1,4 +1,6 @@
-/** Tests that tenants can upload, list, read, download and delete their files but not other tenants' files. */
+/**
+ * Tests that tenants can upload, list, read, download and delete their files but not other tenants' files.
+ */
 
 import { createReadStream } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -88,7 +88,10 @@ const anyPart: fc.Arbitrary<Part> = fc.oneof(
   fc.constantFrom(...pieces).map((body) => ({ disposition: 'name="f"', body })),
 )
 
-/** A form with random parts, sent in chunks of random sizes; most are truncated or contain part of another form. */
+/**
+ * A form with random parts, sent in chunks of random sizes; most are
+ * truncated or contain part of another form.
+ */
 const sentForm: fc.Arbitrary<SentForm> = fc
   .record({
     parts: fc.oneof(

@@ -1,4 +1,6 @@
-/** Tests a parent key's storage quota, which is checked before an upload and again when its file is stored. */
+/**
+ * Tests a parent key's storage quota, which is checked before an upload and again when its file is stored.
+ */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'

@@ -10,6 +10,8 @@ import { callProcedure } from '../../support/rpc.ts'
 const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>> = {
   missing_api_key: [401, 'authentication_error'],
   invalid_api_key: [401, 'authentication_error'],
+  identity_invalid: [401, 'authentication_error'],
+  identity_expired: [401, 'authentication_error'],
   insufficient_permissions: [403, 'permission_error'],
   model_not_allowed: [403, 'permission_error'],
   invalid_value: [400, 'invalid_request_error'],

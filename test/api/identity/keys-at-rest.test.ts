@@ -25,7 +25,9 @@ async function readAll(directory: string): Promise<string> {
   return texts.join('\n')
 }
 
-/** Returns every row of every table as text, because PostgreSQL does not store files in the data directory. */
+/**
+ * Returns every row of every table as text, because PostgreSQL does not store files in the data directory.
+ */
 async function readRows({ service }: TestApp): Promise<string> {
   const { db } = service.deps
   const tables = await db.introspection.getTables()

@@ -1,6 +1,6 @@
 /**
- * Tests the requirements of the Open Responses specification (https://www.openresponses.org) with the cases of its
- * acceptance tests.
+ * Tests the requirements of the Open Responses specification (https://www.openresponses.org) with the cases
+ * of its acceptance tests.
  */
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

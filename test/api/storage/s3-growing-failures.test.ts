@@ -103,7 +103,7 @@ describe('a permanent S3 failure', () => {
     await expect(row.finish()).rejects.toMatchObject(unavailable)
     server.heal()
     expect((await row.finish()).equals(bytes)).toBe(true)
-    // A second completion must also succeed, because the server repeats it if writing the database row failed.
+    // The server completes the upload again if it could not write the database row.
     expect((await row.finish()).equals(bytes)).toBe(true)
   })
 })

@@ -1,4 +1,6 @@
-/** Tests that writers in different processes can continue a resumable upload in a bucket without losing bytes. */
+/**
+ * Tests that writers in different processes can continue a resumable upload in a bucket without losing bytes.
+ */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { listResumable, UploadRow } from '../../support/resumable-rows.ts'

@@ -1,4 +1,6 @@
-/** Tests that an agent can use only the server tools in its definition, regardless of the caller's request. */
+/**
+ * Tests that an agent can use only the server tools in its definition, regardless of the caller's request.
+ */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'

@@ -1,8 +1,8 @@
 /** Tests which callers can access visitors' conversations, and with which token. */
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
+import { createVisitorTokens } from '../../../src/identity/visitor-tokens.ts'
 import { withoutKeys } from '../../../src/lib/api-key.ts'
-import { createVisitorTokens } from '../../../src/visitors/tokens.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { maintain } from '../../support/conversations.ts'
@@ -93,8 +93,11 @@ describe('a visitor token', () => {
     const before = createVisitorTokens({ sealer: sealer('old', []), clock, random })
     const { token } = before.mint('agent-a', before.newVisitorId())
     const find = (newest: string, former: string[]) =>
-      createVisitorTokens({ sealer: sealer(newest, former), clock, random }).find('agent-a', token)
-    expect(find('new', ['old'])).toMatch(/^vis_/)
+      createVisitorTokens({ sealer: sealer(newest, former), clock, random }).find(
+        { tenantId: 'tenant-a', agentId: 'agent-a' },
+        token,
+      )
+    expect(find('new', ['old'])).toMatchObject({ kind: 'anonymous' })
     expect(find('new', [])).toBeUndefined()
   })
 })
@@ -236,7 +239,7 @@ describe("the agent's settings", () => {
         rate: true,
         resume_seconds: 86_400,
       },
-      handover: { button: false },
+      handover: { button: false, timeout_seconds: 600 },
     })
   })
 })

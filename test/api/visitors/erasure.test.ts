@@ -5,6 +5,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, startAppOnDisk, type TestApp } from '../../support/app.ts'
 import { listAuditRows } from '../../support/audit.ts'
+import { asUser, behindProxy, claimKey } from '../../support/console.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { eventually } from '../../support/process.ts'
 import { findText, openConversations, storingAgent } from '../../support/stored-chats.ts'
@@ -20,7 +21,9 @@ async function startVisit(env: Readonly<Record<string, string>> = {}) {
   return { app, clock, key, agentId, one: await beginSession(app, key) }
 }
 
-/** Sends a message and waits for the end of its turn, without the feed, which does not wait with a fake clock. */
+/**
+ * Sends a message and waits for the end of its turn, without the feed, which does not wait with a fake clock.
+ */
 async function talk(one: TestVisitor, text: string, more: Parameters<typeof say>[2] = {}) {
   const sent = await say(one, text, more)
   const { id: conversation } = sent.conversation
@@ -61,6 +64,51 @@ describe('the owner of an agent', () => {
     expect(await idsOf('email=ada@example.org')).toEqual([])
     expect(await idsOf(`limit=1&after=${two.id}`)).toEqual([one.id])
     expect((await app.call('GET', `/v1/visitors/${one.id}`)).body).toEqual(body.data[1])
+  })
+
+  test('lists the visitors of one agent, and rejects an unknown visitor as the start of a page', async () => {
+    const { app, agentId, one } = await startVisit()
+    await talk(one, 'Hello.')
+    const other = await app.createAgent(storingAgent())
+    const two = await beginSession(app, other.agent_key)
+    await talk(two, 'Hello.')
+    const idsOf = async (agent: string) =>
+      (await app.call('GET', `/v1/visitors?agent=${agent}`)).body.data.map(({ id }: { id: string }) => id)
+    expect(await idsOf(agentId)).toEqual([one.id])
+    expect(await idsOf(other.agent_id)).toEqual([two.id])
+    expect(await idsOf('agent-unknown')).toEqual([])
+    const { status, body } = await app.call('GET', '/v1/visitors?after=vis_unknown')
+    expect([status, body.error.param]).toEqual([400, 'after'])
+  })
+
+  test('lists a verified visitor only under an agent that this visitor has used', async () => {
+    const { app, agentId, one } = await startVisit()
+    const other = await app.createAgent(storingAgent())
+    await talk(one, 'Hello.')
+    const db = await openConversations(app)
+    const verified = { kind: 'verified', issuer: 'https://shop.example.org', subject: 'customer-7' } as const
+    await db.updateTable('visitors').set(verified).execute()
+    const subjectsOf = async (agent: string) =>
+      (await app.call('GET', `/v1/visitors?agent=${agent}`)).body.data.map(
+        ({ subject }: { subject: string }) => subject,
+      )
+    expect(await subjectsOf(agentId)).toEqual(['customer-7'])
+    expect(await subjectsOf(other.agent_id)).toEqual([])
+  })
+
+  test("can export a visitor as the console user with the agent's parent key; other users cannot", async () => {
+    const app = await startApp(behindProxy)
+    await claimKey(app, 'ada@example.org', app.key)
+    const { agent_key: key } = await app.createAgent(storingAgent())
+    const one = await beginSession(app, key)
+    await talk(one, 'Hello.')
+    const path = `/v1/manager/visitors/${one.id}/export`
+    const { status, headers, text } = await app.call('GET', path, asUser('ada@example.org'))
+    expect(status).toBe(200)
+    expect(headers.get('content-disposition')).toBe(`attachment; filename=${one.id}.jsonl`)
+    expect(text).toContain('"object":"export.end"')
+    expect((await app.call('GET', path, asUser('bob@example.org'))).status).toBe(404)
+    expect((await app.call('GET', path, { key: null })).status).toBe(401)
   })
 
   test('exports the turns of one visitor only', async () => {

@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { createTenant } from '../../support/agents.ts'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
+import { answer, change } from '../../support/handover.ts'
 import { storingAgent } from '../../support/stored-chats.ts'
 import { dataOf, readStream } from '../../support/stored-turns.ts'
 import {
@@ -67,6 +68,44 @@ describe('a feed that is interrupted at random events', () => {
       ),
       { numRuns: 8 },
     )
+  })
+})
+
+describe('a conversation that is opened', () => {
+  test("contains the changes of who answers, each with the item before it, and the visitor's ratings", async () => {
+    const { app, one, key } = await startVisit()
+    const { sent } = await sayAndWait(one, 'Hello.')
+    const { id } = sent.conversation
+    await change(app, id, 'takeover', { name: 'Ana' })
+    await answer(app, id, 'Hello, this is Ana.', { name: 'Ana' })
+    await change(app, id, 'handback')
+    const { events } = await sayAndWait(one, 'Thanks.', { conversation: id })
+    await one.visitor.rate.mutate({ turn: sent.turn.id, value: 'down', reason: 'other', comment: 'No.' })
+    await app.call('PUT', `/v1/turns/${sent.turn.id}/rating`, { body: { value: 'up' } })
+    const opened = await one.visitor.open.query({ conversation: id })
+    expect(opened.items.map(({ text }) => text).slice(2, 4)).toEqual(['Hello, this is Ana.', 'Thanks.'])
+    const since = expect.any(Number)
+    expect(opened.modes).toEqual([
+      { mode: 'person', since, name: 'Ana', after: opened.items[1]?.id },
+      { mode: 'model', since, name: null, after: opened.items[2]?.id },
+    ])
+    expect(opened.ratings).toEqual([{ turn: sent.turn.id, value: 'down', reason: 'other', comment: 'No.' }])
+    expect(events.some(isEnd)).toBe(true)
+    const stranger = await beginSession(app, key)
+    await expect(stranger.visitor.open.query({ conversation: id })).rejects.toMatchObject({
+      data: { httpStatus: 404 },
+    })
+  })
+
+  test('contains no names of people if the agent hides them', async () => {
+    const { app } = await startVisit()
+    const { agent_key: key } = await app.createAgent(storingAgent({ handover: { showName: false } }))
+    const one = await beginSession(app, key)
+    const { sent } = await sayAndWait(one, 'Hello.')
+    await change(app, sent.conversation.id, 'takeover', { name: 'Ana' })
+    const opened = await one.visitor.open.query({ conversation: sent.conversation.id })
+    expect(opened.modes).toMatchObject([{ mode: 'person', name: null }])
+    expect(JSON.stringify(opened)).not.toContain('Ana')
   })
 })
 

@@ -24,9 +24,28 @@ test('the server returns a documentation page as the Markdown file from the repo
   expect(await response.text()).toBe(await readFile(file, 'utf8'))
 })
 
+test('the server returns the example receivers that docs/webhooks.md links to', async () => {
+  const app = await startApp()
+  const text = await (await app.fetch(`${app.url}/docs/webhooks.md`)).text()
+  const links = [...text.matchAll(/\]\((\.\.\/examples\/[^)]+)\)/g)].map(([, path = '']) => path)
+  expect(links).toHaveLength(2)
+  for (const link of links) {
+    const response = await app.fetch(new URL(link, `${app.url}/docs/webhooks.md`))
+    expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+    const file = new URL(`../../../docs/${link}`, import.meta.url)
+    expect(await response.text()).toBe(await readFile(file, 'utf8'))
+  }
+})
+
 test('the server returns 404 for other files from the repository', async () => {
   const app = await startApp()
-  for (const path of ['/docs/README.md', '/docs/adr/README.md', '/docs/missing.md', '/README.md'])
+  for (const path of [
+    '/docs/README.md',
+    '/docs/adr/README.md',
+    '/docs/missing.md',
+    '/README.md',
+    '/examples/hooks.mjs',
+  ])
     expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 404])
 })
 

@@ -215,6 +215,7 @@ describe('a webhook', () => {
     ])
     const { body: succeeded } = await app.call('POST', `/v1/webhooks/${webhook.id}/test`)
     expect(succeeded).toMatchObject({ state: 'delivered', last_status: 204, attempts: 1 })
+    expect(succeeded.duration_ms).toEqual(expect.any(Number))
     expect(receiver.received.map(({ body }) => body.data)).toEqual(Array(2).fill({ webhook_id: webhook.id }))
     expect(await readWebhook(app, webhook.id)).toMatchObject({ failing_since: null })
   })

@@ -27,7 +27,6 @@ function toPart({ type, name }: Attachment, data: string): AttachmentPart {
   return { type: 'text', text: `[Attached file: ${name ?? 'file.txt'}]\n${data}` }
 }
 
-/** Returns the attachments without their data. */
 export function withoutData(attachments: readonly Attachment[]): Attachment[] {
   return attachments.map(({ data: _data, ...rest }) => rest)
 }

@@ -42,12 +42,17 @@ export interface MessageActions {
 interface LocalChat extends Chat, MessageActions {
   /** Stops the running turn, and uses this transport from now on. */
   readonly setTransport: (transport: Transport | undefined) => void
-  /** Stops the running turn and removes all messages. Returns the message that waits until the agent is known. */
+  /**
+   * Stops the running turn and removes all messages. Returns the message that waits until the agent is known.
+   */
   readonly handOver: () => string | undefined
 }
 
 interface LocalChatParts extends ChatParts {
-  /** Resolves when it is known that the browser stores the agent's conversations. @throws ChatFailure if it does not, or if the agent cannot be read */
+  /**
+   * Resolves when it is known that the browser stores the agent's conversations. @throws ChatFailure if it
+   * does not, or if the agent cannot be read
+   */
   readonly waitForHome: () => Promise<void>
 }
 

@@ -12,7 +12,9 @@ import type { Transport } from './transport.ts'
 export interface Operator {
   /** The frame's origin. */
   readonly origin: string
-  /** The public part of the key in the frame's address; its agent determines which pages may show the frame. */
+  /**
+   * The public part of the key in the frame's address; its agent determines which pages may show the frame.
+   */
   readonly publicKey: string
   readonly connectOrigins: readonly string[]
   readonly isProviderKeyAllowed: boolean
@@ -68,7 +70,7 @@ export function chooseServer(
 const parentKeyFailure: Failure = {
   code: 'invalid_api_key',
   detail:
-    'apiKey is a parent key (svc_…). A parent key is a secret: everyone who opens this page can read it. ' +
+    'apiKey is a parent key (svc_…). A parent key is a secret, but everyone who opens this page can read it. ' +
     'Revoke it, and set apiKey to the agent key (agnt_key-…). The widget did not use the key.',
 }
 

@@ -100,7 +100,8 @@ function renderBody({ conversation, agent, options }: AppState): ChatBody {
 /** Omits tool calls, because the request offers no tools. */
 function renderEntry(entry: Entry): ChatMessage[] {
   if (entry.kind === 'user') return [{ role: 'user', content: entry.text }]
-  const content = textOf(entry)
+  if (entry.kind === 'note') return []
+  const content = entry.kind === 'person' ? entry.text : textOf(entry)
   return content === '' ? [] : [{ role: 'assistant', content }]
 }
 

@@ -1,5 +1,6 @@
 /**
- * Slows down the reading of fast responses, because a server can send text faster than the window can render it.
+ * Slows down the reading of fast responses, because a server can send text faster than the window can render
+ * it.
  */
 
 /** Maximum size of one piece in bytes: a few dozen chunks of a typical response. */

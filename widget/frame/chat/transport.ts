@@ -55,6 +55,8 @@ export interface AgentSelf {
   readonly readAloud?: boolean
   /** Whether the widget suggests questions after an answer. */
   readonly followUps?: boolean
+  /** Hosts whose images answers show; older servers do not send the field. */
+  readonly imageHosts?: readonly string[]
   /** The tools that the server runs. */
   readonly tools?: readonly object[]
 }
@@ -69,6 +71,10 @@ export interface StoredConversations {
   /** Whether the visitor can list earlier conversations. */
   readonly list: boolean
   readonly delete: boolean
+  /** Whether the visitor can rate answers; older servers do not send the field. */
+  readonly rate?: boolean
+  /** Whether the visitor can ask for a person; older servers do not send the field. */
+  readonly handover?: { readonly button: boolean; readonly timeout_seconds?: number }
   /** Seconds after its last activity during which a conversation is shown again after a reload. */
   readonly resume_seconds: number
 }

@@ -1,4 +1,4 @@
-/** Runs one turn: calls the model and its tools until the model has answered. */
+/** Runs one turn, which calls the model and its tools until the model has answered. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import type { ConversationAction, ToolCall } from '../conversation.ts'
 import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'

@@ -31,9 +31,11 @@ interface ActionProps {
   readonly isDisabled?: boolean
   /** Set for buttons that start and stop an action. */
   readonly isPressed?: boolean
+  /** Set for buttons that show and hide a form. */
+  readonly isExpanded?: boolean
 }
 
-export function Action({ name, icon, act, isDisabled = false, isPressed }: ActionProps) {
+export function Action({ name, icon, act, isDisabled = false, isPressed, isExpanded }: ActionProps) {
   return (
     <button
       type="button"
@@ -41,6 +43,7 @@ export function Action({ name, icon, act, isDisabled = false, isPressed }: Actio
       title={name}
       aria-label={name}
       aria-pressed={isPressed}
+      aria-expanded={isExpanded}
       aria-disabled={isDisabled}
       onClick={isDisabled ? undefined : act}
     >

@@ -1,8 +1,8 @@
 /** Announces new text to screen readers in whole sentences. */
 import { useEffect, useRef, useState } from 'react'
-import { type Conversation, type Reply, textOf } from '../conversation.ts'
+import { type Conversation, type Entry, noteText, personSaid, type Reply, textOf } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
-import { fill } from '../strings/strings.ts'
+import { fill, type Language } from '../strings/strings.ts'
 import { titleOf } from '../tools/check-tools.ts'
 import { takeSentences } from './sentences.ts'
 
@@ -10,7 +10,10 @@ import { takeSentences } from './sentences.ts'
  * Delay before each announcement in milliseconds, because screen readers skip text that is replaced too soon.
  */
 const PACE_MS = 1500
-/** Maximum length of an announcement in characters, about two minutes of speech. Laying out megabytes of text would block the page. */
+/**
+ * Maximum length of an announcement in characters, about two minutes of speech. Laying out megabytes of text
+ * would block the page.
+ */
 const MAX_LENGTH = 2000
 
 export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {
@@ -19,11 +22,16 @@ export function Announcer({ conversation, isOpen }: { conversation: Conversation
   const announced = useRef({ id: '', length: 0, note: '' })
   const waiting = useRef('')
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  const last = conversation.entries.at(-1)
+  const known = useRef<ReadonlySet<string>>(new Set())
+  const { entries } = conversation
 
   useEffect(() => {
-    if (last?.kind !== 'reply') return
-    const newText = takeNewText(last, announced.current, (reply) => noteOf(reply, language.strings))
+    const last = entries.at(-1)
+    const texts = listPersonal(entries, known.current, language)
+    known.current = new Set(entries.map(({ id }) => id))
+    if (last?.kind === 'reply')
+      texts.push(takeNewText(last, announced.current, (reply) => noteOf(reply, language.strings)))
+    const newText = texts.join(' ')
     if (newText === '' || !isOpen) return
     waiting.current = keepEnd(`${waiting.current} ${newText}`.trim())
     timer.current ??= setTimeout(() => {
@@ -31,13 +39,23 @@ export function Announcer({ conversation, isOpen }: { conversation: Conversation
       setShownText(waiting.current)
       waiting.current = ''
     }, PACE_MS)
-  }, [last, language, isOpen])
+  }, [entries, language, isOpen])
 
   return (
     <div className="unseen" role="status" aria-live="polite">
       {shownText}
     </div>
   )
+}
+
+/** Returns new messages of people and changes of who answers; none if another conversation is shown. */
+function listPersonal(entries: readonly Entry[], known: ReadonlySet<string>, language: Language): string[] {
+  if (!entries.some(({ id }) => known.has(id))) return []
+  return entries.flatMap((entry) => {
+    if (known.has(entry.id)) return []
+    if (entry.kind === 'note') return noteText(entry, language)
+    return entry.kind === 'person' ? `${personSaid(entry, language)}: ${entry.text}` : []
+  })
 }
 
 /** Shortens a text that is too long; keeps its end, which contains the note about how the reply ended. */
@@ -75,7 +93,7 @@ function takeNewText(reply: Reply, announced: Announced, noteFor: (reply: Reply)
 function noteOf(reply: Reply, strings: ReturnType<typeof useFrame>['language']['strings']): string {
   if (reply.failure !== undefined) return strings.failures[reply.failure.code]
   if (reply.incomplete !== undefined) return strings.incomplete[reply.incomplete]
-  if (reply.status === 'stopped') return strings.stopped
+  if (reply.status === 'stopped') return reply.isTakenOver ? '' : strings.stopped
   if (reply.status === 'done') return strings.answerReady
   const asking = reply.rounds.at(-1)?.calls.find(({ status }) => status === 'asking')
   if (asking === undefined) return ''

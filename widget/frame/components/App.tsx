@@ -5,6 +5,7 @@ import type { MarkdownParser } from '../markdown/parser.ts'
 import type { Session } from '../session.ts'
 import { applyLanguage, applyTheme } from '../theme.ts'
 import { Announcer } from './Announcer.tsx'
+import { AnsweringBar } from './AnsweringBar.tsx'
 import { Composer } from './Composer.tsx'
 import { Conversation } from './Conversation.tsx'
 import { Header } from './Header.tsx'
@@ -29,6 +30,7 @@ export function App({ session, parser }: { session: Session; parser: MarkdownPar
     <Frame.Provider value={frame}>
       <div className="window">
         <Header title={title} logo={theme.logo} state={state} />
+        <AnsweringBar state={state} />
         <Conversation state={state} />
         <Composer state={state} />
         <Announcer conversation={conversation} isOpen={state.isOpen} />

@@ -13,10 +13,11 @@ import { FailureNote } from './FailureNote.tsx'
 import { SendIcon, StopIcon } from './icons.tsx'
 import { Notice } from './Notice.tsx'
 
-/** Maximum length of a message, in UTF-16 code units. */
+/** Maximum length of a message to the model and to a person, in UTF-16 code units. */
 const MAX_LENGTH = 32_000
-/** Length at which the counter appears. */
-const NEAR_LENGTH = 28_000
+const MAX_PERSON_LENGTH = 8_000
+/** Share of the maximum length at which the counter appears. */
+const NEAR_LENGTH = 0.875
 
 export function Composer({ state }: { state: AppState }) {
   const { session, language } = useFrame()
@@ -27,7 +28,9 @@ export function Composer({ state }: { state: AppState }) {
   const area = useRef<HTMLTextAreaElement>(null)
   const id = useId()
   const isStreaming = findStreaming(state.conversation) !== undefined
-  const isTooLong = text.length > MAX_LENGTH
+  const maxLength = state.answering.mode === 'model' ? MAX_LENGTH : MAX_PERSON_LENGTH
+  const isTooLong = text.length > maxLength
+  const isNearEnd = text.length > maxLength * NEAR_LENGTH
   const canSend =
     (text.trim() !== '' || attachments.list.length > 0) &&
     !attachments.isReading &&
@@ -95,7 +98,7 @@ export function Composer({ state }: { state: AppState }) {
           dir={text === '' ? undefined : 'auto'}
           value={text}
           aria-label={strings.messageLabel}
-          aria-describedby={text.length > NEAR_LENGTH ? id : undefined}
+          aria-describedby={isNearEnd ? id : undefined}
           aria-invalid={isTooLong}
           placeholder={state.options?.placeholder || strings.placeholder}
           disabled={state.blocked !== undefined}
@@ -113,13 +116,13 @@ export function Composer({ state }: { state: AppState }) {
         )}
         <MainButton isStreaming={isStreaming} canSend={canSend} />
       </form>
-      {text.length > NEAR_LENGTH && <Length id={id} length={text.length} isTooLong={isTooLong} />}
+      {isNearEnd && <Length id={id} length={text.length} limit={maxLength} />}
       {cannotHear && (
         <p className="offline" role="alert">
           {strings.dictationFailed}
         </p>
       )}
-      <Disclaimer state={state} />
+      {state.answering.mode !== 'person' && <Disclaimer state={state} />}
     </footer>
   )
 }
@@ -143,13 +146,14 @@ function MainButton({ isStreaming, canSend }: { isStreaming: boolean; canSend: b
   )
 }
 
-function Length({ id, length, isTooLong }: { id: string; length: number; isTooLong: boolean }) {
+function Length({ id, length, limit }: { id: string; length: number; limit: number }) {
   const { tag, strings } = useFrame().language
+  const isTooLong = length > limit
   const number = new Intl.NumberFormat(tag)
   const words = isTooLong ? strings.tooLongInput : strings.charactersUsed
   return (
     <p id={id} className="length" data-too-long={isTooLong}>
-      {fill(words, { count: number.format(length), limit: number.format(MAX_LENGTH) })}
+      {fill(words, { count: number.format(length), limit: number.format(limit) })}
     </p>
   )
 }

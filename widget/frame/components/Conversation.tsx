@@ -9,6 +9,7 @@ import { DaySeparator } from './DaySeparator.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DownIcon } from './icons.tsx'
+import { NoteView, PersonMessageView } from './PersonViews.tsx'
 import { ReplyView } from './ReplyView.tsx'
 import { UserMessageView } from './UserMessageView.tsx'
 import { usePinnedQuestion } from './use-pinned-question.ts'
@@ -21,7 +22,11 @@ export function Conversation({ state }: { state: AppState }) {
   const isEmpty = entries.length === 0 && opening === undefined
   const isUsable = state.blocked === undefined
   const newestQuestion = entries.findLast(({ kind }) => kind === 'user')?.id
-  const { scroller, content, spacer, isEndHidden, followEnd } = usePinnedQuestion(newestQuestion)
+  const { scroller, content, spacer, isEndHidden, followEnd } = usePinnedQuestion(
+    newestQuestion,
+    // Messages to a person have no answer below them that grows.
+    state.answering.mode === 'model',
+  )
   return (
     <main className="conversation">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
@@ -70,6 +75,8 @@ interface EntryProps {
 
 function EntryView({ entry, isNewest, isLastMessage, canRegenerate }: EntryProps) {
   if (entry.kind === 'user') return <UserMessageView entry={entry} isLast={isLastMessage} />
+  if (entry.kind === 'person') return <PersonMessageView entry={entry} />
+  if (entry.kind === 'note') return <NoteView entry={entry} />
   return <ReplyView reply={entry} isNewest={isNewest} canRegenerate={canRegenerate} />
 }
 

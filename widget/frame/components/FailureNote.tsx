@@ -1,12 +1,19 @@
 /** Shows a failure, and a retry button if a retry can help. */
-import { useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { type Failure, isLasting } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'
 import { fill, secondsIn } from '../strings/strings.ts'
 import { WarnIcon } from './icons.tsx'
 
-/** `onRetry` adds a button, unless only the page can fix the failure. */
-export function FailureNote({ failure, onRetry }: { failure: Failure; onRetry?: (() => void) | undefined }) {
+interface Props {
+  readonly failure: Failure
+  /** Adds a button, unless only the page can fix the failure. */
+  readonly onRetry?: (() => void) | undefined
+  /** Other buttons. */
+  readonly children?: ReactNode
+}
+
+export function FailureNote({ failure, onRetry, children }: Props) {
   const { language } = useFrame()
   const { failures, retry } = language.strings
   const secondsLeft = useSecondsUntil(failure.retryAtMs)
@@ -23,6 +30,7 @@ export function FailureNote({ failure, onRetry }: { failure: Failure; onRetry?: 
           {retry}
         </button>
       )}
+      {children}
     </div>
   )
 }

@@ -4,6 +4,7 @@ import type { AppState } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { findShareTarget } from '../sharing.ts'
+import { canAskPerson } from './AskPersonButton.tsx'
 import { DeleteQuestion } from './DeleteQuestion.tsx'
 import { EarlierConversations } from './EarlierConversations.tsx'
 import {
@@ -14,6 +15,7 @@ import {
   InfoIcon,
   ListIcon,
   NewIcon,
+  PersonIcon,
   ShareIcon,
   ShrinkIcon,
 } from './icons.tsx'
@@ -152,6 +154,14 @@ function useMenuItems(state: AppState, setDialog: (dialog: OpenDialog) => void):
       icon: <ListIcon />,
       isHidden: !isStored || agent?.conversations?.list !== true,
       act: () => setDialog('list'),
+    },
+    {
+      name: strings.people.ask,
+      icon: <PersonIcon />,
+      isHidden: !isStored || agent?.conversations?.handover?.button !== true,
+      isDisabled: !canAskPerson(state),
+      hint: conversationId === undefined ? strings.people.askHint : undefined,
+      act: () => session.stored.requestPerson(),
     },
     {
       name: canShare ? strings.shareConversation : strings.copyConversation,

@@ -7,6 +7,8 @@ export interface MenuItem {
   readonly name: string
   readonly icon: ReactNode
   readonly isDisabled?: boolean
+  /** Explains why the item is disabled. */
+  readonly hint?: string | undefined
   readonly isHidden?: boolean
   readonly act: () => void
 }
@@ -72,7 +74,7 @@ export function Menu({ items, buttonRef }: Props) {
 }
 
 function Item({
-  item: { name, icon, isDisabled = false, act },
+  item: { name, icon, isDisabled = false, hint, act },
   onAct,
 }: {
   item: MenuItem
@@ -91,7 +93,10 @@ function Item({
       }}
     >
       {icon}
-      {name}
+      <span>
+        {name}
+        {hint !== undefined && <small> {hint}</small>}
+      </span>
     </button>
   )
 }

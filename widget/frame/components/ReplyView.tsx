@@ -7,12 +7,15 @@ import { Markdown } from '../markdown/Markdown.tsx'
 import { findShareTarget } from '../sharing.ts'
 import { canReadAloud } from '../speech/reading.ts'
 import { Action, CopyButton, useFlash } from './ActionButton.tsx'
+import { AskPersonButton } from './AskPersonButton.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DoneIcon, InsertIcon, RetryIcon, ShareIcon } from './icons.tsx'
+import { RatingButtons, RatingDetails } from './RatingViews.tsx'
 import { ReadAloudButton } from './ReadAloudButton.tsx'
 import { Time } from './Time.tsx'
 import { ToolCallView } from './ToolCallView.tsx'
+import { useRating } from './use-rating.ts'
 import { VersionPager } from './VersionPager.tsx'
 
 interface ReplyProps {
@@ -25,7 +28,7 @@ interface ReplyProps {
 export const ReplyView = memo(function ReplyView({ reply, isNewest, canRegenerate }: ReplyProps) {
   const { session, language } = useFrame()
   const { strings } = language
-  const { rounds, status, failure, incomplete, continuable } = reply
+  const { rounds, status, failure, incomplete, continuable, isTakenOver } = reply
   const hasText = textOf(reply) !== ''
   return (
     <article className="entry reply" aria-busy={status === 'streaming'}>
@@ -35,11 +38,13 @@ export const ReplyView = memo(function ReplyView({ reply, isNewest, canRegenerat
         <RoundView key={index} round={round} />
       ))}
       {isWaiting(reply) && <Dots label={strings.thinking} />}
-      {status === 'stopped' && <p className="aside">{strings.stopped}</p>}
+      {status === 'stopped' && !isTakenOver && <p className="aside">{strings.stopped}</p>}
       {incomplete !== undefined && <p className="aside">{strings.incomplete[incomplete]}</p>}
       {continuable !== undefined && isNewest && <ContinueButton turnId={continuable} />}
       {failure !== undefined && (
-        <FailureNote failure={failure} onRetry={isNewest ? session.retry : undefined} />
+        <FailureNote failure={failure} onRetry={isNewest ? session.retry : undefined}>
+          {isNewest && <AskPersonButton />}
+        </FailureNote>
       )}
       {status !== 'streaming' && (hasText || (isNewest && canRegenerate)) && (
         <ReplyActions reply={reply} canRegenerate={canRegenerate && isNewest && failure === undefined} />
@@ -91,22 +96,27 @@ function ReplyActions({ reply, canRegenerate }: { reply: Reply; canRegenerate: b
   const { session, language, options, agent } = useFrame()
   const { strings } = language
   const text = textOf(reply)
+  const rating = useRating(reply)
   return (
-    <div className="actions">
-      <VersionPager reply={reply} />
-      {text !== '' && (
-        <>
-          <CopyButton text={text} name={strings.copyMessage} />
-          {options !== undefined && hasCallback(options, 'onInsert') && (
-            <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
-          )}
-          {findShareTarget(options) !== 'clipboard' && <ShareButton text={text} />}
-          {agent?.readAloud === true && canReadAloud() && <ReadAloudButton text={text} />}
-        </>
-      )}
-      {canRegenerate && <Action name={strings.regenerate} icon={<RetryIcon />} act={session.retry} />}
-      <Time atMs={reply.atMs} />
-    </div>
+    <>
+      <div className="actions">
+        <VersionPager reply={reply} />
+        {text !== '' && (
+          <>
+            <CopyButton text={text} name={strings.copyMessage} />
+            {options !== undefined && hasCallback(options, 'onInsert') && (
+              <Action name={strings.insert} icon={<InsertIcon />} act={() => session.insert(text)} />
+            )}
+            {findShareTarget(options) !== 'clipboard' && <ShareButton text={text} />}
+            {agent?.readAloud === true && canReadAloud() && <ReadAloudButton text={text} />}
+            {rating !== undefined && <RatingButtons rating={rating} />}
+          </>
+        )}
+        {canRegenerate && <Action name={strings.regenerate} icon={<RetryIcon />} act={session.retry} />}
+        <Time atMs={reply.atMs} />
+      </div>
+      {rating?.isFormOpen && <RatingDetails rating={rating} />}
+    </>
   )
 }
 

@@ -4,6 +4,7 @@ import type { UserMessage } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
 import { Action } from './ActionButton.tsx'
 import { SentAttachments } from './AttachmentViews.tsx'
+import { FailureNote } from './FailureNote.tsx'
 import { DeleteIcon, EditIcon } from './icons.tsx'
 import { Question } from './Question.tsx'
 import { Time } from './Time.tsx'
@@ -38,6 +39,10 @@ export const UserMessageView = memo(function UserMessageView({ entry, isLast }: 
             <div className="bubble" dir="auto">
               {entry.text}
             </div>
+          )}
+          {entry.delivery === 'delayed' && <p className="aside">{strings.people.delayed}</p>}
+          {typeof entry.delivery === 'object' && (
+            <FailureNote failure={entry.delivery} onRetry={session.retry} />
           )}
           <div className="actions">
             <Time atMs={entry.atMs} />

@@ -41,6 +41,18 @@ export const SpeakerIcon = icon(
   'M18.4 6.5a7.8 7.8 0 0 1 0 11',
 )
 export const PictureIcon = icon('M4.5 5h15v14h-15z', 'M4.5 16l4.5-4.5 3.5 3.5 2.5-2.5 4.5 4.5', 'M15 8.8h.01')
+export const PersonIcon = icon(
+  'M12 4.5a3.6 3.6 0 1 0 0 7.2a3.6 3.6 0 1 0 0-7.2',
+  'M4.5 20a7.5 7.5 0 0 1 15 0',
+)
+export const GoodIcon = icon(
+  'M8 10.5l3.5-7a2.4 2.4 0 0 1 2.4 2.4V9H19a1.6 1.6 0 0 1 1.6 1.9l-1.3 7A1.9 1.9 0 0 1 17.4 19.5H8z',
+  'M8 10.5H4v9h4',
+)
+export const BadIcon = icon(
+  'M16 13.5l-3.5 7a2.4 2.4 0 0 1-2.4-2.4V15H5a1.6 1.6 0 0 1-1.6-1.9l1.3-7A1.9 1.9 0 0 1 6.6 4.5H16z',
+  'M16 13.5h4v-9h-4',
+)
 export const InfoIcon = icon('M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16', 'M12 11.5v4.5', 'M12 8h.01')
 export const AttachIcon = icon(
   'M19 11.5l-7 7a4.6 4.6 0 0 1-6.5-6.5l7.5-7.5a3 3 0 0 1 4.3 4.3L10 16a1.4 1.4 0 0 1-2-2l6.5-6.5',

@@ -23,14 +23,18 @@ interface PinnedQuestion {
 
 /**
  * Scrolls each new question to the top. Growing text does not move the view, unless the visitor has scrolled
- * to the end. `question` is the newest question's id; an earlier conversation opens at its end.
+ * to the end. `question` is the newest question's id; an earlier conversation opens at its end. Without
+ * `isPinning`, each new message scrolls to the end.
  */
-export function usePinnedQuestion(question: string | undefined): PinnedQuestion {
+export function usePinnedQuestion(question: string | undefined, isPinning: boolean): PinnedQuestion {
   const scroller = useRef<HTMLElement>(null)
   const content = useRef<HTMLDivElement>(null)
   const spacer = useRef<HTMLDivElement>(null)
   const isFollowing = useRef(true)
-  /** True from a new question until the visitor scrolls. While true, the question keeps its place even if content above it changes. */
+  /**
+   * True from a new question until the visitor scrolls. While true, the question keeps its place even if
+   * content above it changes.
+   */
   const isPinned = useRef(false)
   const shown = useRef<string>(undefined)
   const [isEndHidden, setIsEndHidden] = useState(false)
@@ -88,10 +92,10 @@ export function usePinnedQuestion(question: string | undefined): PinnedQuestion 
     const isNew = shown.current !== undefined && question !== undefined && question !== shown.current
     const isFirst = shown.current === undefined && isStreaming(content.current)
     shown.current = question
-    isPinned.current = isNew || isFirst
+    isPinned.current = isPinning && (isNew || isFirst)
     isFollowing.current = !isPinned.current
     update()
-  }, [question, update])
+  }, [question, isPinning, update])
 
   return { scroller, content, spacer, isEndHidden, followEnd }
 }

@@ -35,7 +35,6 @@ export function createHistorySync(store: Store): HistorySync {
     if (entries.length > 0 || currentEntries().length > 0) store.dispatch({ type: 'replaced', entries })
   }
 
-  /** Writes pending changes. */
   function flush(): void {
     clearTimeout(timer)
     timer = undefined

@@ -52,7 +52,8 @@ export function breakOffAll(entries: readonly Entry[]): readonly Entry[] {
 
 /**
  * Merges the versions of several tabs. `base` is what this tab last read or wrote, and `ours` is its current
- * version. This tab's additions, changes and removals since `base` apply; everything else is taken from `stored`.
+ * version. This tab's additions, changes and removals since `base` apply; everything else is taken from
+ * `stored`.
  */
 export function mergeEntries(
   stored: readonly Entry[],
@@ -78,7 +79,7 @@ export function mergeEntries(
 }
 
 function breakOff(entry: Entry): Entry {
-  if (entry.kind === 'user' || entry.status !== 'streaming') return entry
+  if (entry.kind !== 'reply' || entry.status !== 'streaming') return entry
   const rounds = entry.rounds.map((round) => ({ ...round, calls: round.calls.map(endCall) }))
   return { ...entry, rounds, status: 'interrupted', failure: { code: 'reloaded' } }
 }

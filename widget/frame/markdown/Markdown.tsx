@@ -10,7 +10,9 @@ const LATE_MS = 250
 
 /** Number of blocks whose layout the browser can skip together. */
 const GROUP_SIZE = 40
-/** Number of groups that are added at once, because thousands of new blocks would block the page for seconds. */
+/**
+ * Number of groups that are added at once, because thousands of new blocks would block the page for seconds.
+ */
 const GROUPS_AT_ONCE = 5
 
 export function Markdown({ text, parser }: { text: string; parser: MarkdownParser }) {

@@ -27,7 +27,10 @@ function isSameHost(name: string, hostname: string): boolean {
   return plain(new URL(address).hostname) === plain(hostname)
 }
 
-/** Returns a link's host without `www.`, or undefined for a mailto link or if the link's text contains the host. `href` must be absolute. */
+/**
+ * Returns a link's host without `www.`, or undefined for a mailto link or if the link's text contains the
+ * host. `href` must be absolute.
+ */
 export function findSourceHost(href: string, text: string): string | undefined {
   const { protocol, host } = new URL(href)
   const shown = host.replace(/^www\./, '')

@@ -2,11 +2,17 @@
 import type { Root } from 'mdast'
 import { isParseable } from './parse-limits.ts'
 
-/** Maximum time to parse one text, in milliseconds. A large table takes one second; text that exceeds the limit is probably malicious. */
+/**
+ * Maximum time to parse one text, in milliseconds. A large table takes one second; text that exceeds the
+ * limit is probably malicious.
+ */
 const MAX_MS = 6000
 
 export interface MarkdownParser {
-  /** Calls `done` with the tree, or with undefined if the text must be shown as plain text. Answers texts that exceed the limits immediately, and all others in order. */
+  /**
+   * Calls `done` with the tree, or with undefined if the text must be shown as plain text. Answers texts that
+   * exceed the limits immediately, and all others in order.
+   */
   readonly parse: (text: string, done: (tree: Root | undefined) => void) => void
 }
 
@@ -14,7 +20,10 @@ interface Waiting extends ParseRequest {
   readonly done: (tree: Root | undefined) => void
 }
 
-/** Creates a parser that starts a worker on first use. Parses on this thread if the worker cannot start or fails. */
+/**
+ * Creates a parser that starts a worker on first use. Parses on this thread if the worker cannot start or
+ * fails.
+ */
 export function createParser(startWorker: () => Worker): MarkdownParser {
   const waiting: Waiting[] = []
   let worker: Worker | undefined
@@ -89,7 +98,9 @@ interface PolicyFactory {
   createPolicy(name: string, rules: ScriptPolicy): ScriptPolicy
 }
 
-/** Parses on this thread, in the order of the calls. Loads the parser, which otherwise only the worker needs. */
+/**
+ * Parses on this thread, in the order of the calls. Loads the parser, which otherwise only the worker needs.
+ */
 function parseHere(text: string, done: (tree: Root | undefined) => void): void {
   void import('./parse-block.ts').then(
     ({ parseBlock }) => done(parseBlock(text)),
@@ -97,7 +108,10 @@ function parseHere(text: string, done: (tree: Root | undefined) => void): void {
   )
 }
 
-/** Starts the worker, whose address the server writes into the document. @throws if the browser does not allow it */
+/**
+ * Starts the worker, whose address the server writes into the document. @throws if the browser does not allow
+ * it
+ */
 export function startWorker(): Worker {
   const address = document.documentElement.dataset.worker ?? ''
   const { trustedTypes } = globalThis as { trustedTypes?: PolicyFactory }

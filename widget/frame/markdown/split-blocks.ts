@@ -129,7 +129,9 @@ function indentOf(line: string): number {
 const definition = /^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*\S[^\n]{0,2000}$/gm
 const MAX_DEFINITIONS = 50
 
-/** Appends the text's first link definitions to each block that may refer to a definition in another block. */
+/**
+ * Appends the text's first link definitions to each block that may refer to a definition in another block.
+ */
 export function withDefinitions(blocks: readonly string[]): readonly string[] {
   const found = blocks.map((block) => block.match(definition) ?? [])
   const all = found.flat().slice(0, MAX_DEFINITIONS)

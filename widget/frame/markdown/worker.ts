@@ -5,7 +5,9 @@ import type { ParseAnswer, ParseRequest } from './parser.ts'
 
 const scope = globalThis as unknown as Pick<Worker, 'postMessage' | 'addEventListener'>
 
-/** Settles after the last request. Requests are answered in order, even if one of them has to load the colors. */
+/**
+ * Settles after the last request. Requests are answered in order, even if one of them has to load the colors.
+ */
 let last: Promise<void> = Promise.resolve()
 
 scope.addEventListener('message', (event) => {

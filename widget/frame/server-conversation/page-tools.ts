@@ -4,7 +4,10 @@ import type { ToolRunner } from '../tools/tool-runner.ts'
 import type { ShownView } from './shown-view.ts'
 import { listOpenCalls } from './view.ts'
 
-/** Maximum time for a page tool to return its result, in milliseconds; `mcp-client.ts` enforces the same limit. */
+/**
+ * Maximum time for a page tool to return its result, in milliseconds; `mcp-client.ts` enforces the same
+ * limit.
+ */
 const CALL_MS = 29_000
 
 export interface CallResult {
@@ -15,10 +18,14 @@ export interface CallResult {
 export interface PageTools {
   /** Resolves to the results, or to undefined if the visitor stops the calls or leaves the conversation. */
   readonly run: (turnId: string, calls: readonly ToolCall[]) => Promise<readonly CallResult[] | undefined>
-  /** Marks the calls of other tabs as `unknown` when their time is up. `isOwn` returns whether this tab started the turn. */
+  /**
+   * Marks the calls of other tabs as `unknown` when their time is up. `isOwn` returns whether this tab
+   * started the turn.
+   */
   readonly expire: (isOwn: (turnId: string) => boolean) => void
-  /** Ends the running calls. */
   readonly stop: () => void
+  /** Ends the running calls, because the model no longer waits for their results. */
+  readonly cancel: () => void
   /** Ends the running calls and all timers, and forgets the visitor's approvals. */
   readonly leave: () => void
 }
@@ -32,8 +39,22 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
     running = undefined
   }
 
+  function change(callId: string, changes: Partial<ToolCall>): void {
+    getView().apply({ type: 'call-changed', callId, change: changes })
+  }
+
   return {
     stop,
+    cancel() {
+      stop()
+      const view = getView().get()
+      for (const { call_id: callId = '' } of listOpenCalls(view)) {
+        const status = view.calls.get(callId)?.status ?? 'asking'
+        if (status === 'asking') change(callId, { status: 'cancelled' })
+        else if (status === 'running') change(callId, { status: 'unknown' })
+      }
+      getView().apply({ type: 'tools', tools: undefined })
+    },
     async run(turnId, calls) {
       const own = new AbortController()
       running = own
@@ -41,10 +62,10 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
       getView().apply({ type: 'tools', tools: { turnId, state: 'running' } })
       await toolRunner.answer(
         calls,
-        (callId, change) => {
+        (callId, changes) => {
           if (own.signal.aborted) return
-          if (change.result !== undefined) results.set(callId, change.result)
-          getView().apply({ type: 'call-changed', callId, change })
+          if (changes.result !== undefined) results.set(callId, changes.result)
+          change(callId, changes)
         },
         own.signal,
       )
@@ -59,7 +80,7 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
         if (timers.has(callId) || (turnId !== null && isOwn(turnId))) continue
         // The clocks of the visitor and the server may differ.
         const leftMs = Math.min(CALL_MS, Math.max(0, created_at * 1000 + CALL_MS - nowMs))
-        const end = () => getView().apply({ type: 'call-changed', callId, change: { status: 'unknown' } })
+        const end = () => change(callId, { status: 'unknown' })
         timers.set(callId, setTimeout(end, leftMs))
       }
     },

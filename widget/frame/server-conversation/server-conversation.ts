@@ -3,6 +3,7 @@ import type { OpenResult, VisitorConversation } from '../../../src/visitors/sche
 import type { AppState } from '../app-state.ts'
 import type { Attachment } from '../attachments/attachments.ts'
 import type { Chat, ChatParts } from '../chat/chat.ts'
+import type { Rating } from '../conversation.ts'
 import { ChatFailure, toChatFailure } from '../failure.ts'
 import type { StorageScope } from '../history/browser-storage.ts'
 import { ShownConversation } from './shown-conversation.ts'
@@ -48,13 +49,16 @@ export class ServerConversation implements Chat {
       record: this.record,
       getClient,
       onItem: () => this.turns.onItem(),
+      onHandover: () => this.turns.onHandover(),
       onTurnEnded: (turn) => this.turns.onTurnEnded(turn),
       onLeave: () => this.turns.onLeave(),
       onFailure: (thrown) => this.onOpenFailure(thrown),
     })
   }
 
-  /** Shows the visitor's last conversation. `isStored`: whether the browser may store the visitor's token. */
+  /**
+   * Shows the visitor's last conversation. `isStored` is true if the browser may store the visitor's token.
+   */
   async start(apiKey: string, scope: StorageScope, isStored: boolean): Promise<void> {
     const next = JSON.stringify([apiKey, scope])
     const isOther = next !== this.owner
@@ -99,6 +103,24 @@ export class ServerConversation implements Chat {
     this.turns.continueAnswer(turnId)
   }
 
+  /** Rates an answer; undefined deletes the rating. @throws ChatFailure */
+  async rate(turnId: string, rating: Rating | undefined): Promise<void> {
+    const { view } = this.shown
+    const left = this.shown.left()
+    const before = view.get().ratings.get(turnId)
+    view.apply({ type: 'rated', turnId, rating })
+    try {
+      await this.getClient().rate(turnId, rating)
+    } catch (thrown) {
+      if (!left.aborted) view.apply({ type: 'rated', turnId, rating: before })
+      throw thrown
+    }
+  }
+
+  requestPerson(): void {
+    void this.turns.requestPerson()
+  }
+
   /** Returns an attachment of the conversation on the screen. @throws ChatFailure */
   async readAttachment(item: string, part: number): Promise<string> {
     return this.getClient().readAttachment({ conversation: this.shown.id() ?? '', item, part })
@@ -137,9 +159,10 @@ export class ServerConversation implements Chat {
     this.shown.updateFeed()
   }
 
-  /** Reconnects immediately. `isLost`: the connection was interrupted. */
+  /** Reconnects immediately. `isLost` is true if the connection was interrupted. */
   wake(isLost: boolean): void {
     this.shown.wake(isLost)
+    this.turns.wake()
   }
 
   private getClient(): VisitorClient {
@@ -166,7 +189,10 @@ export class ServerConversation implements Chat {
   }
 }
 
-/** Returns the conversation that was shown last. If it was deleted or is too old, returns the newest one that can be resumed, if any. */
+/**
+ * Returns the conversation that was shown last. If it was deleted or is too old, returns the newest one that
+ * can be resumed, if any.
+ */
 async function resume(
   client: VisitorClient,
   lastId: string,

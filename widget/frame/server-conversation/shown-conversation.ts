@@ -1,5 +1,11 @@
 /** Reads one conversation from the server, and follows its feed while the visitor needs it. */
-import type { FeedEvent, OpenResult, SendResult, VisitorTurn } from '../../../src/visitors/schema.ts'
+import type {
+  FeedEvent,
+  OpenResult,
+  SendResult,
+  VisitorItem,
+  VisitorTurn,
+} from '../../../src/visitors/schema.ts'
 import type { Store } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
 import { createFeed, type Feed } from './feed.ts'
@@ -14,13 +20,14 @@ interface ShownConversationParts {
   /** @throws ChatFailure */
   readonly getClient: () => VisitorClient
   readonly onItem: () => void
+  /** Called when the model no longer answers. */
+  readonly onHandover: () => void
   readonly onTurnEnded: (turn: VisitorTurn) => void
   readonly onLeave: () => void
   /** Called if a conversation cannot be read. */
   readonly onFailure: (thrown: unknown) => void
 }
 
-/** Maximum number of conversations that are marked as unread. */
 const MAX_UNREAD = 20
 
 export class ShownConversation {
@@ -104,16 +111,19 @@ export class ShownConversation {
     this.updateFeed()
   }
 
-  /** Keeps the feed open while the window is open or the model writes an answer; stops it otherwise. */
+  /**
+   * Keeps the feed open while the window is open, the model writes an answer, or a person answers or is
+   * expected to. Stops it otherwise.
+   */
   updateFeed(): void {
-    const { isOpen, conversation } = this.parts.store.get()
+    const { isOpen, conversation, answering } = this.parts.store.get()
     const id = this.id()
-    const isNeeded = isOpen || findStreaming(conversation) !== undefined
+    const isNeeded = isOpen || answering.mode !== 'model' || findStreaming(conversation) !== undefined
     if (id === undefined || this.cursor === undefined || !isNeeded) this.feed.stop()
     else if (this.feed.following() !== id) this.feed.follow(id, this.cursor)
   }
 
-  /** Reconnects immediately. `isLost`: the connection was interrupted. */
+  /** Reconnects immediately. `isLost` is true if the connection was interrupted. */
   wake(isLost: boolean): void {
     this.feed.wake(isLost)
   }
@@ -129,7 +139,9 @@ export class ShownConversation {
     return this.parts.record.read().unread ?? []
   }
 
-  /** Marks a conversation as read or unread, in the record that holds the token. Does nothing without a token. */
+  /**
+   * Marks a conversation as read or unread, in the record that holds the token. Does nothing without a token.
+   */
   private setUnread(id: string, isUnread: boolean): void {
     const { record } = this.parts
     if (record.read().token === undefined || this.isUnread(id) === isUnread) return
@@ -139,9 +151,19 @@ export class ShownConversation {
   }
 
   private load(result: OpenResult): void {
+    const before = this.view.get()
     this.cursor = result.cursor
     this.view.apply({ type: 'opened', result })
     this.parts.onItem()
+    const known = new Set(before.lines.map(({ id }) => id))
+    // Messages of an earlier conversation are not new.
+    if (known.size > 0) this.countPersonMessages(result.items.filter(({ id }) => !known.has(id)))
+    if (before.mode === 'model' && result.conversation.mode !== 'model') this.parts.onHandover()
+  }
+
+  private countPersonMessages(items: readonly VisitorItem[]): void {
+    const count = items.filter(({ type, author }) => type === 'message' && isPersonal(author)).length
+    if (count > 0) this.parts.store.dispatch({ type: 'person-messages', count })
   }
 
   private async connect(id: string, cursor: string, signal: AbortSignal, onByte: () => void) {
@@ -164,8 +186,17 @@ export class ShownConversation {
   private onEvent(event: FeedEvent): void {
     this.cursor = event.id
     this.view.apply({ type: 'event', event })
-    if (event.event === 'conversation.item') this.parts.onItem()
+    if (event.event === 'conversation.item') {
+      this.parts.onItem()
+      this.countPersonMessages([event.data.item])
+    }
+    if (event.event === 'conversation.mode' && event.data.mode !== 'model') this.parts.onHandover()
     if (event.event === 'conversation.turn.ended') this.parts.onTurnEnded(event.data.turn)
     this.updateFeed()
   }
+}
+
+/** Returns whether the author is a person, or the service, which writes if no person has answered. */
+function isPersonal(author: VisitorItem['author']): boolean {
+  return author === 'person' || author === 'service'
 }

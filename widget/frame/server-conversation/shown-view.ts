@@ -1,6 +1,7 @@
 /** Holds the view of the conversation on the screen, and publishes its entries to the frame's state. */
 import type { Store } from '../app-state.ts'
-import { createEntryRenderer, emptyView, reduceView, type View, type ViewAction } from './view.ts'
+import { createEntryRenderer } from './render-view.ts'
+import { emptyView, findAnswering, reduceView, type View, type ViewAction } from './view.ts'
 
 export interface ShownView {
   readonly get: () => View
@@ -11,7 +12,7 @@ export interface ShownView {
 /** Shortest time between two renderings of streamed text, in milliseconds. */
 const PACE_MS = 100
 
-export function createShownView({ dispatch }: Store): ShownView {
+export function createShownView({ get, dispatch }: Store): ShownView {
   const render = createEntryRenderer()
   let view = emptyView
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -22,6 +23,10 @@ export function createShownView({ dispatch }: Store): ShownView {
     timer = undefined
     publishedAtMs = Date.now()
     dispatch({ type: 'replaced', entries: render(view) })
+    const { answering: before } = get()
+    const answering = findAnswering(view)
+    if (answering.mode !== before.mode || answering.name !== before.name)
+      dispatch({ type: 'answering', answering })
   }
 
   return {

@@ -1,4 +1,4 @@
-/** Starts turns on the server: sends messages and results of page tools, continues answers and stops them. */
+/** Sends messages and the results of page tools to the server, continues answers and stops them. */
 import type { StartedResult, VisitorTurn } from '../../../src/visitors/schema.ts'
 import { newUuid } from '../../values.ts'
 import { type Attachment, toParts } from '../attachments/attachments.ts'
@@ -6,10 +6,12 @@ import type { Chat, ChatParts } from '../chat/chat.ts'
 import { toPageMessage, toPageText } from '../chat/to-messages.ts'
 import { findStreaming } from '../conversation.ts'
 import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'
+import { Outbox } from './outbox.ts'
 import { type CallResult, createPageTools, type PageTools } from './page-tools.ts'
+import { toCall } from './render-view.ts'
 import type { ShownConversation } from './shown-conversation.ts'
-import { findRunningTurn, findUnsent, listOpenCalls, toCall } from './view.ts'
-import { isGone, type TurnFields, type VisitorClient } from './visitor-client.ts'
+import { findRunningTurn, listOpenCalls, listUnsent } from './view.ts'
+import { isGone, isWrongMode, type TurnFields, type VisitorClient } from './visitor-client.ts'
 
 /** Maximum number of times that page tools are called after a message of the visitor. */
 const MAX_TOOL_TURNS = 8
@@ -20,6 +22,12 @@ interface TurnsParts extends ChatParts {
   readonly getClient: () => VisitorClient
 }
 
+interface Message {
+  readonly clientId: string
+  readonly text: string
+  readonly files: readonly Attachment[]
+}
+
 export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   private readonly parts: TurnsParts
   private readonly pageTools: PageTools
@@ -27,6 +35,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   private readonly own = new Set<string>()
   private toolTurns = 0
   private isContinuing = false
+  private readonly outbox: Outbox
   private isStopWanted = false
   /** Sends the page tools' results again; undefined once the server has accepted them. */
   private sendResultsAgain: (() => Promise<void>) | undefined
@@ -34,6 +43,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   constructor(parts: TurnsParts) {
     this.parts = parts
     this.pageTools = createPageTools(() => this.shown.view, parts.toolRunner)
+    this.outbox = new Outbox(() => this.shown.view.get().mode !== 'model')
   }
 
   private get shown(): ShownConversation {
@@ -42,7 +52,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
 
   send(text: string, files: readonly Attachment[] = []): boolean {
     const canSend = this.canStart()
-    if (canSend) void this.deliver(newUuid(), text, files)
+    if (canSend) this.deliver({ clientId: newUuid(), text, files })
     return canSend
   }
 
@@ -50,10 +60,11 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   retry(): void {
     if (!this.canStart()) return
     const view = this.shown.view.get()
-    const unsent = findUnsent(view)
+    const unsent = listUnsent(view)
     const question = view.lines.findLast(({ author }) => author === 'visitor')
-    if (unsent !== undefined) void this.deliver(unsent.id, unsent.text ?? '', unsent.files)
-    else if (this.sendResultsAgain !== undefined) void this.sendResultsAgain()
+    for (const { id: clientId, text = '', files = [] } of unsent) this.deliver({ clientId, text, files })
+    if (unsent.length > 0) return
+    if (this.sendResultsAgain !== undefined) void this.sendResultsAgain()
     else if (question?.text !== undefined) this.send(question.text, question.files)
   }
 
@@ -79,6 +90,34 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.pageTools.expire((turnId) => this.own.has(turnId))
   }
 
+  /** Ends the page tools, because the server no longer accepts their results. */
+  onHandover(): void {
+    this.sendResultsAgain = undefined
+    this.pageTools.cancel()
+    this.shown.updateFeed()
+  }
+
+  /** Sends waiting messages again immediately. */
+  wake(): void {
+    this.outbox.wake()
+  }
+
+  /** Asks for a person. Does nothing if the model no longer answers. */
+  async requestPerson(): Promise<void> {
+    const { shown } = this
+    const left = shown.left()
+    const id = shown.id()
+    if (id === undefined) return
+    try {
+      await this.parts.getClient().requestPerson(id)
+      if (left.aborted) return
+      shown.view.apply({ type: 'person-requested' })
+      this.onHandover()
+    } catch (thrown) {
+      if (!left.aborted && !isWrongMode(thrown)) this.showNotice(thrown)
+    }
+  }
+
   onTurnEnded(turn: VisitorTurn): void {
     const { store, onFailure } = this.parts
     if (this.runTools(turn)) return
@@ -93,6 +132,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.isStopWanted = false
     this.isContinuing = false
     this.sendResultsAgain = undefined
+    this.outbox.clear()
   }
 
   private reportFailure(thrown: unknown): Failure {
@@ -128,11 +168,24 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   }
 
   /** Sends a message. With the same `clientId`, the server accepts it only once. */
-  private async deliver(clientId: string, text: string, files: readonly Attachment[] = []): Promise<void> {
+  private deliver(message: Message): void {
+    const { clientId, text, files } = message
     const { shown } = this
     const left = shown.left()
-    const conversation = shown.id()
     shown.view.apply({ type: 'sending', clientId, text, files, nowMs: Date.now() })
+    this.outbox.add({
+      send: () => this.sendOnce(message, left),
+      onFailure: (thrown, isLast) => {
+        if (left.aborted) return
+        const failure = isLast ? this.reportFailure(thrown) : 'delayed'
+        shown.view.apply({ type: 'send-failed', clientId, failure })
+      },
+    })
+  }
+
+  private async sendOnce({ clientId, text, files }: Message, left: AbortSignal): Promise<void> {
+    const { shown } = this
+    const conversation = shown.id()
     try {
       const fields = { ...(conversation !== undefined && { conversation }), ...(await this.readFields()) }
       const result = await this.parts.getClient().send({
@@ -146,16 +199,15 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       this.toolTurns = 0
       shown.addSent(result)
       if (this.isStopWanted && result.turn !== null) void this.cancel(result.turn.id)
+      this.isStopWanted = false
     } catch (thrown) {
       if (left.aborted) return
-      if (isGone(thrown) && conversation !== undefined) {
-        // The conversation was deleted in another tab, so the message starts a new one.
-        shown.startNew()
-        return this.deliver(clientId, text, files)
-      }
-      shown.view.apply({ type: 'send-failed', clientId, failure: this.reportFailure(thrown) })
+      this.isStopWanted = false
+      if (!isGone(thrown) || conversation === undefined) throw thrown
+      // The conversation was deleted in another tab, so the message starts a new one.
+      shown.startNew()
+      this.deliver({ clientId, text, files })
     }
-    this.isStopWanted = false
   }
 
   /** Runs the page tools that a completed turn of this tab calls. Returns false if it runs none. */
@@ -163,6 +215,10 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     const { view } = this.shown
     const calls = listOpenCalls(view.get()).filter(({ turn_id }) => turn_id === turnId)
     if (status !== 'completed' || calls.length === 0 || !this.own.has(turnId)) return false
+    if (view.get().mode !== 'model') {
+      this.pageTools.cancel()
+      return false
+    }
     this.toolTurns += 1
     if (this.toolTurns > MAX_TOOL_TURNS) {
       view.apply({ type: 'tools', tools: { turnId, state: 'stopped' } })
@@ -186,7 +242,8 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       await this.startTurn((fields) => this.parts.getClient().sendToolResults({ ...input, ...fields }))
       this.sendResultsAgain = undefined
     } catch (thrown) {
-      view.apply({ type: 'tools', tools: { turnId, state: this.reportFailure(thrown) } })
+      const tools = isWrongMode(thrown) ? undefined : { turnId, state: this.reportFailure(thrown) }
+      view.apply({ type: 'tools', tools })
     }
   }
 
@@ -195,12 +252,14 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     try {
       await this.startTurn((fields) => this.parts.getClient().continueTurn(turnId, fields))
     } catch (thrown) {
-      this.showNotice(thrown)
+      if (!isWrongMode(thrown)) this.showNotice(thrown)
     }
     this.isContinuing = false
   }
 
-  /** Starts a turn and shows it. Shows nothing if the visitor has left the conversation before the response. */
+  /**
+   * Starts a turn and shows it. Shows nothing if the visitor has left the conversation before the response.
+   */
   private async startTurn(start: (fields: TurnFields) => Promise<StartedResult>): Promise<void> {
     const { shown } = this
     const left = shown.left()

@@ -1,4 +1,4 @@
-/** Reduces the events of a conversation on the server to the entries that the window shows. */
+/** Reduces the events of a conversation on the server to its state in this tab. */
 import type {
   FeedEvent,
   OpenResult,
@@ -7,13 +7,15 @@ import type {
   VisitorTurn,
 } from '../../../src/visitors/schema.ts'
 import type { Attachment } from '../attachments/attachments.ts'
-import { toFailure } from '../chat/to-failure.ts'
-import type { Entry, Reply, Round, ToolCall, UserMessage } from '../conversation.ts'
+import type { Answering, AnsweringMode, Rating, ToolCall } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
 
-/** An item, or a message of this tab that the server has not confirmed. */
+/** An item, a change of who answers, or a message of this tab that the server has not confirmed. */
 export type Line = VisitorItem & {
-  readonly sending?: 'running' | Failure
+  /** `delayed`: an attempt has failed, and another one follows. */
+  readonly sending?: 'running' | 'delayed' | Failure
+  /** Set if the line is a change of who answers. */
+  readonly answering?: Answering
   /** The attachments of a message that this tab has sent. */
   readonly files?: readonly Attachment[]
 }
@@ -30,6 +32,9 @@ export interface View {
   readonly calls: ReadonlyMap<string, Partial<ToolCall>>
   /** The turn whose calls run in this tab. A failure means that their results could not be sent. */
   readonly tools: { readonly turnId: string; readonly state: 'running' | 'stopped' | Failure } | undefined
+  readonly mode: AnsweringMode
+  /** The visitor's ratings, by turn id. */
+  readonly ratings: ReadonlyMap<string, Rating>
 }
 
 export const emptyView: View = {
@@ -39,6 +44,8 @@ export const emptyView: View = {
   newestTurnId: undefined,
   calls: new Map(),
   tools: undefined,
+  mode: 'model',
+  ratings: new Map(),
 }
 
 export type ViewAction =
@@ -51,11 +58,14 @@ export type ViewAction =
       readonly files: readonly Attachment[]
       readonly nowMs: number
     }
-  | { readonly type: 'send-failed'; readonly clientId: string; readonly failure: Failure }
+  | { readonly type: 'send-failed'; readonly clientId: string; readonly failure: 'delayed' | Failure }
   | { readonly type: 'sent'; readonly result: SendResult }
   | { readonly type: 'turn'; readonly turn: VisitorTurn }
   | { readonly type: 'call-changed'; readonly callId: string; readonly change: Partial<ToolCall> }
   | { readonly type: 'tools'; readonly tools: View['tools'] }
+  /** The visitor has asked for a person; the change itself arrives as an event. */
+  | { readonly type: 'person-requested' }
+  | { readonly type: 'rated'; readonly turnId: string; readonly rating: Rating | undefined }
 
 export function reduceView(view: View, action: ViewAction): View {
   switch (action.type) {
@@ -79,23 +89,62 @@ export function reduceView(view: View, action: ViewAction): View {
     }
     case 'tools':
       return { ...view, tools: action.tools }
+    case 'person-requested':
+      return view.mode === 'model' ? { ...view, mode: 'waiting' } : view
+    case 'rated':
+      return { ...view, ratings: setRating(view.ratings, action.turnId, action.rating) }
   }
 }
 
+function setRating(ratings: View['ratings'], turnId: string, rating: Rating | undefined): View['ratings'] {
+  const changed = new Map(ratings)
+  if (rating === undefined) changed.delete(turnId)
+  else changed.set(turnId, rating)
+  return changed
+}
+
+/** Returns who answers. After a person's message, its author is known even if the change is not. */
+export function findAnswering({ mode, lines }: View): Answering {
+  if (mode !== 'person') return { mode, name: null }
+  const last = lines.findLast(({ author, answering }) => author === 'person' || answering?.mode === 'person')
+  return { mode, name: last?.answering?.name ?? last?.author_name ?? null }
+}
+
 /** Replaces everything that the server has stored; keeps messages that the server has not received. */
-function openView(view: View, { items, turn }: OpenResult): View {
+function openView(view: View, { conversation, items, modes, ratings, turn }: OpenResult): View {
   const known = new Set(items.map(({ client_id }) => client_id))
   const unsent = view.lines.filter(({ sending, client_id }) => sending !== undefined && !known.has(client_id))
+  const changes = Map.groupBy(
+    modes.map((change, index) => ({ ...change, index })),
+    ({ after }) => after,
+  )
+  const changesAfter = (id: string | null) =>
+    (changes.get(id) ?? []).map(({ index, ...change }) => toModeLine(`mode ${index}`, change))
   return {
     ...view,
-    lines: [...items, ...unsent],
+    lines: [...changesAfter(null), ...items.flatMap((item) => [item, ...changesAfter(item.id)]), ...unsent],
+    mode: conversation.mode,
+    ratings: new Map(ratings.map(({ turn: id, ...rating }) => [id, rating])),
     turns: new Map(turn === null ? [] : [[turn.id, turn]]),
     drafts: new Map(),
     newestTurnId: turn?.id,
   }
 }
 
-function applyEvent(view: View, { event, data }: FeedEvent): View {
+interface ModeChange extends Answering {
+  /** Unix seconds. */
+  readonly since: number
+}
+
+function toModeLine(id: string, { mode, name, since }: ModeChange): Line {
+  return {
+    ...{ id, client_id: null, turn_id: null, type: 'message', author: 'service', status: 'completed' },
+    created_at: since,
+    answering: { mode, name },
+  }
+}
+
+function applyEvent(view: View, { id, event, data }: FeedEvent): View {
   switch (event) {
     case 'conversation.item':
       return addItem(view, data.item)
@@ -107,7 +156,7 @@ function applyEvent(view: View, { event, data }: FeedEvent): View {
       return { ...view, drafts: new Map(view.drafts).set(data.turn, text) }
     }
     case 'conversation.mode':
-      return view
+      return { ...setLine(view, toModeLine(id, data)), mode: data.mode }
   }
 }
 
@@ -143,8 +192,18 @@ function setLine(view: View, line: Line): View {
     id === line.id || (client_id !== null && client_id === line.client_id)
   const index = view.lines.findIndex(isSame)
   const lines =
-    index === -1 ? [...view.lines, line] : view.lines.with(index, withFiles(line, view.lines[index]))
+    index === -1
+      ? view.lines.toSpliced(findPlace(view, line), 0, line)
+      : view.lines.with(index, withFiles(line, view.lines[index]))
   return { ...view, lines }
+}
+
+/** Returns the index of a new line: after the lines of its turn, and before unsent messages. */
+function findPlace({ lines }: View, { turn_id, sending }: Line): number {
+  const ofTurn = turn_id === null ? -1 : lines.findLastIndex((line) => line.turn_id === turn_id)
+  if (ofTurn >= 0) return ofTurn + 1
+  const firstUnsent = lines.findIndex((line) => line.sending !== undefined)
+  return sending !== undefined || firstUnsent === -1 ? lines.length : firstUnsent
 }
 
 /** Keeps the attachments, so that the tab that sent them does not read them from the server. */
@@ -171,12 +230,12 @@ function toLine(clientId: string, text: string, nowMs: number): Line {
   }
 }
 
-function isQuestion({ type, author }: VisitorItem): boolean {
+export function isQuestion({ type, author }: VisitorItem): boolean {
   return type === 'message' && author === 'visitor'
 }
 
 /** Returns whether the turn ended before its answer was complete. */
-function isCut({ status }: VisitorTurn): boolean {
+export function isCut({ status }: VisitorTurn): boolean {
   return status === 'incomplete' || status === 'cancelled'
 }
 
@@ -184,15 +243,14 @@ export function isRunning({ status }: VisitorTurn): boolean {
   return status === 'queued' || status === 'in_progress'
 }
 
-/** Returns the running turn, if there is one. */
 export function findRunningTurn({ turns, newestTurnId = '' }: View): VisitorTurn | undefined {
   const turn = turns.get(newestTurnId)
   return turn !== undefined && isRunning(turn) ? turn : undefined
 }
 
-/** Returns the last message that could not be sent. */
-export function findUnsent({ lines }: View): Line | undefined {
-  return lines.findLast(({ sending }) => typeof sending === 'object')
+/** Returns the messages that could not be sent. */
+export function listUnsent({ lines }: View): readonly Line[] {
+  return lines.filter(({ sending }) => typeof sending === 'object')
 }
 
 /** Returns the calls of page tools that have no result. */
@@ -204,181 +262,4 @@ export function listOpenCalls({ lines }: View): readonly Line[] {
     ({ type, status, call_id }) =>
       type === 'function_call' && status === 'completed' && !answered.has(call_id),
   )
-}
-
-/** A message of the visitor, and everything that answers it. */
-interface Exchange {
-  readonly question: Line | undefined
-  readonly lines: readonly Line[]
-}
-
-/**
- * Returns a function that renders the view. It returns the same objects for entries that have not changed, so
- * that the window does not render them again.
- */
-export function createEntryRenderer(): (view: View) => readonly Entry[] {
-  let rendered = new Map<
-    string,
-    { readonly sources: readonly unknown[]; readonly entries: readonly Entry[] }
-  >()
-  return (view) => {
-    const exchanges = toExchanges(view.lines)
-    const next: typeof rendered = new Map()
-    for (const [index, exchange] of exchanges.entries()) {
-      const isNewest = index === exchanges.length - 1
-      const key = exchange.question?.client_id ?? exchange.question?.id ?? ''
-      const sources = [exchange.question, ...exchange.lines, ...(isNewest ? [view] : [])]
-      const before = rendered.get(key)
-      const isSame =
-        before?.sources.length === sources.length && before.sources.every((one, at) => one === sources[at])
-      next.set(key, isSame ? before : { sources, entries: renderExchange(view, exchange, key, isNewest) })
-    }
-    rendered = next
-    return [...next.values()].flatMap(({ entries }) => entries)
-  }
-}
-
-function toExchanges(lines: readonly Line[]): readonly Exchange[] {
-  const exchanges: { question: Line | undefined; lines: Line[] }[] = []
-  for (const line of lines) {
-    if (isQuestion(line)) exchanges.push({ question: line, lines: [] })
-    else if (exchanges.length === 0) exchanges.push({ question: undefined, lines: [line] })
-    else exchanges.at(-1)?.lines.push(line)
-  }
-  return exchanges
-}
-
-function renderExchange(
-  view: View,
-  { question, lines }: Exchange,
-  key: string,
-  isNewest: boolean,
-): readonly Entry[] {
-  const asked: readonly Entry[] =
-    question === undefined
-      ? []
-      : [
-          {
-            kind: 'user',
-            id: key,
-            text: question.text ?? '',
-            atMs: question.created_at * 1000,
-            ...filesOf(question),
-          },
-        ]
-  const state = isNewest ? stateOf(view, question) : ({ status: 'done' } as const)
-  const rounds = toRounds(view, lines, isNewest)
-  if (rounds.length === 0 && state.status === 'done') return asked
-  const shown = rounds.length === 0 ? [{ text: '', calls: [] }] : rounds
-  const at = (lines[0] ?? question)?.created_at
-  const time = at === undefined ? {} : { atMs: at * 1000 }
-  return [...asked, { kind: 'reply', id: `reply ${key}`, rounds: shown, ...time, ...state }]
-}
-
-function filesOf({ id, files, attachments = [] }: Line): Pick<UserMessage, 'attachments'> {
-  if (files !== undefined && files.length > 0) return { attachments: files }
-  if (attachments.length === 0) return {}
-  return {
-    attachments: attachments.map(({ type, name, part }) => ({
-      ...{ id: `${id} ${part}`, type, name },
-      stored: { item: id, part },
-    })),
-  }
-}
-
-type ReplyState = Pick<Reply, 'status' | 'failure' | 'incomplete' | 'continuable'>
-
-/** Returns the state of the newest reply. */
-function stateOf(view: View, question: Line | undefined): ReplyState {
-  const { sending } = question ?? {}
-  if (sending === 'running') return { status: 'streaming' }
-  if (sending !== undefined) return { status: 'failed', failure: sending }
-  const turn = view.turns.get(view.newestTurnId ?? '')
-  if (turn === undefined) return { status: 'done' }
-  if (view.tools?.turnId === turn.id) {
-    const { state } = view.tools
-    if (typeof state === 'object') return { status: 'failed', failure: state }
-    return { status: state === 'running' ? 'streaming' : 'stopped' }
-  }
-  switch (turn.status) {
-    case 'queued':
-    case 'in_progress':
-      return { status: 'streaming' }
-    case 'completed':
-      return { status: 'done' }
-    case 'cancelled':
-      return { status: 'stopped', continuable: turn.id }
-    case 'incomplete':
-      return { status: 'interrupted', incomplete: toReason(turn.reason), continuable: turn.id }
-    case 'failed':
-      return { status: 'failed', failure: toTurnFailure(turn) }
-  }
-}
-
-function toReason(reason: string | null): NonNullable<Reply['incomplete']> {
-  return reason === 'max_output_tokens' || reason === 'content_filter' ? reason : 'interrupted'
-}
-
-/** A failed turn reports only a code. Uses the status 429 if the server sends the code with it in error responses. */
-function toTurnFailure({ error_code }: VisitorTurn): Failure {
-  const code = error_code ?? ''
-  if (code === 'insufficient_quota' || code === 'rate_limit_exceeded')
-    return toFailure({ status: 429, code, retryAfterSeconds: undefined }, false)
-  if (code === 'context_length_exceeded') return { code: 'too_long' }
-  return { code: code === 'internal_error' ? 'server' : 'busy' }
-}
-
-/** Returns one round per turn; merges a turn that continues an unfinished answer into that answer's round. */
-function toRounds(view: View, lines: readonly Line[], isNewest: boolean): readonly Round[] {
-  const outputs = new Map(
-    lines.flatMap((line) => (line.type === 'function_call_output' ? [[line.call_id ?? '', line]] : [])),
-  )
-  const rounds: (Round & { readonly isUnfinished: boolean })[] = []
-  function add(round: Round, isUnfinished: boolean): void {
-    const last = rounds.at(-1)
-    if (last?.isUnfinished && last.calls.length === 0)
-      rounds[rounds.length - 1] = { ...round, text: last.text + round.text, isUnfinished }
-    else rounds.push({ ...round, isUnfinished })
-  }
-  const answers = lines.filter(
-    ({ type, author }) => type === 'function_call' || (type === 'message' && author !== 'service'),
-  )
-  const byTurn = Map.groupBy(answers, ({ turn_id }) => turn_id)
-  for (const [turnId, parts] of byTurn) {
-    const texts = parts.flatMap(({ type, text = '' }) => (type === 'message' && text !== '' ? [text] : []))
-    const calls = parts
-      .filter(({ type }) => type === 'function_call')
-      .map((line) => renderCall(view, line, outputs.get(line.call_id ?? ''), isNewest))
-    const turn = view.turns.get(turnId ?? '')
-    const isUnfinished = parts.some((part) => part.status === 'incomplete')
-    add({ text: texts.join('\n\n'), calls }, isUnfinished || (turn !== undefined && isCut(turn)))
-  }
-  if (!isNewest) return rounds
-  // The items of the newest turn arrive when it ends.
-  const turn = view.turns.get(view.newestTurnId ?? '')
-  const draft = view.drafts.get(turn?.id ?? '')
-  if (turn !== undefined && !byTurn.has(turn.id) && (draft !== undefined || isRunning(turn)))
-    add({ text: draft ?? '', calls: [] }, isCut(turn))
-  return rounds
-}
-
-/** Returns the call without its progress. */
-export function toCall({
-  call_id = '',
-  name = '',
-  arguments: argumentsText = '',
-}: Line): Omit<ToolCall, 'status'> {
-  return { id: call_id, name, argumentsText }
-}
-
-function renderCall(view: View, line: Line, output: Line | undefined, isNewest: boolean): ToolCall {
-  const here = view.calls.get(line.call_id ?? '')
-  const call = { ...toCall(line), ...(here?.title !== undefined && { title: here.title }) }
-  if (here?.status !== undefined && here.status !== 'unknown')
-    return { ...call, ...here, status: here.status }
-  if (line.status === 'incomplete') return { ...call, status: 'failed' }
-  if (output === undefined) return { ...call, status: isNewest && here === undefined ? 'running' : 'unknown' }
-  const result = output.output ?? ''
-  if (output.author === 'service') return { ...call, status: 'unknown' }
-  return { ...call, result, status: result.startsWith('Error: ') ? 'failed' : 'done' }
 }

@@ -13,6 +13,7 @@ import type {
 import { pacedFetch } from '../chat/paced-fetch.ts'
 import { createRpcClient, type RpcClient, toErrorResponse } from '../chat/rpc.ts'
 import { type ErrorResponse, toFailure } from '../chat/to-failure.ts'
+import type { Rating } from '../conversation.ts'
 import { ChatFailure } from '../failure.ts'
 import type { VisitorRecordStore } from './visitor-record.ts'
 
@@ -37,6 +38,9 @@ export interface VisitorClient {
   readonly continueTurn: (turn: string, fields: TurnFields) => Promise<StartedResult>
   readonly sendToolResults: (input: ToolResultsInput) => Promise<StartedResult>
   readonly remove: (conversation: string) => Promise<void>
+  /** Undefined deletes the rating. */
+  readonly rate: (turn: string, rating: Rating | undefined) => Promise<void>
+  readonly requestPerson: (conversation: string) => Promise<void>
   /** Opens one connection to the feed; calls `onByte` whenever bytes arrive. */
   readonly follow: (
     conversation: string,
@@ -60,7 +64,8 @@ export function createVisitorClient(apiKey: string, record: VisitorRecordStore):
     starting ??= rejectAsFailure(() => client.visitor.session.mutate({}))
       .then((session) => {
         record.change({ token: session.token })
-        // Renews after half of the token's lifetime. With an expired token, the server would create another visitor.
+        // Renews after half of the token's lifetime. With an expired token, the server would create another
+        // visitor.
         renewAtMs = (Date.now() + session.expires_at * 1000) / 2
         return session
       })
@@ -95,6 +100,17 @@ export function createVisitorClient(apiKey: string, record: VisitorRecordStore):
     async remove(conversation) {
       await asVisitor(({ visitor }) => visitor.delete.mutate({ conversation }))
     },
+    async rate(turn, rating) {
+      try {
+        await asVisitor(({ visitor }) => visitor.rate.mutate({ turn, ...(rating ?? { value: null }) }))
+      } catch (thrown) {
+        // Another tab has already deleted the rating.
+        if (rating !== undefined || !isGone(thrown)) throw thrown
+      }
+    },
+    async requestPerson(conversation) {
+      await asVisitor(({ visitor }) => visitor.requestPerson.mutate({ conversation }))
+    },
     follow: (conversation, cursor, signal, onByte) =>
       asVisitor(
         ({ visitor }) => visitor.follow.query({ conversation, cursor }, { signal }),
@@ -125,6 +141,11 @@ export function isTokenRejected(thrown: unknown): boolean {
 /** Returns whether the server has responded that the conversation does not exist. */
 export function isGone(thrown: unknown): boolean {
   return responseOf(thrown)?.status === 404
+}
+
+/** Returns whether the server refused a request that is not possible in the conversation's mode. */
+export function isWrongMode(thrown: unknown): boolean {
+  return responseOf(thrown)?.code === 'wrong_mode'
 }
 
 /** Returns whether the server cannot continue after the client's cursor. */

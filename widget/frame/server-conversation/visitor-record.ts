@@ -6,14 +6,19 @@ import { createBrowserStorage, type StorageScope } from '../history/browser-stor
 export interface VisitorRecord {
   /** Proves to the server who the visitor is; absent before the first message. */
   readonly token?: string
-  /** Id of the conversation that was shown last; absent if the visitor has started a new one without sending a message. */
+  /**
+   * Id of the conversation that was shown last; absent if the visitor has started a new one without sending a
+   * message.
+   */
   readonly conversation?: string
   /** The ids of conversations that continued after the visitor left them. */
   readonly unread?: readonly string[]
 }
 
 export interface VisitorRecordStore {
-  /** Uses the record of `scope`. If `isStored` is false, deletes it from the browser and keeps it in memory. */
+  /**
+   * Uses the record of `scope`. If `isStored` is false, deletes it from the browser and keeps it in memory.
+   */
   readonly follow: (scope: StorageScope, isStored: boolean) => void
   readonly read: () => VisitorRecord
   /** Undefined removes a field. */

@@ -39,7 +39,7 @@ interface Events {
   readonly onEnd: (hasFailed: boolean) => void
 }
 
-/** Error codes that are not failures: the visitor was silent, or stopped the dictation. */
+/** Error codes that are not failures, because the visitor was silent or stopped the dictation. */
 const harmless: ReadonlySet<string> = new Set(['no-speech', 'aborted'])
 
 /** Starts to listen in the language with this BCP 47 tag. */

@@ -66,6 +66,8 @@ export const en = {
   retry: 'Try again',
   regenerate: 'Answer again',
   picture: 'Image',
+  enlarge: 'Enlarge: {name}',
+  closePicture: 'Close image',
   code: 'Code',
   table: 'Table',
 
@@ -97,12 +99,53 @@ export const en = {
   tooLongInput: 'The message is too long: {count} characters (limit: {limit}).',
   charactersUsed: '{count} of {limit} characters',
 
+  /** People who answer instead of the model; `{name}` is the person's name. */
+  people: {
+    ask: 'Talk to a person',
+    askHint: '(after your first message)',
+    status: 'Who answers',
+    waiting: 'Waiting for a person.',
+    waitingHint: 'You can keep writing.',
+    /** `{time}` is a duration such as "10 minutes". */
+    waitingNext: 'Without an answer within {time}, the assistant continues.',
+    talking: 'You are talking to {name}',
+    talkingUnnamed: 'You are talking to a person',
+    asked: 'A person has been asked to answer.',
+    joined: 'You are now talking to {name}.',
+    joinedUnnamed: 'You are now talking to a person.',
+    returned: 'The assistant answers again.',
+    said: '{name} said',
+    saidUnnamed: 'The person said',
+    unnamed: 'Team',
+    delayed: 'Not sent yet. Trying again…',
+  },
+
+  rating: {
+    good: 'Good answer',
+    bad: 'Bad answer',
+    form: 'Feedback on this answer',
+    thanks: 'Thank you!',
+    question: 'What was wrong?',
+    comment: 'Comment (optional)',
+    remove: 'Remove rating',
+    skip: 'Close',
+    reasons: {
+      incorrect: 'Incorrect',
+      incomplete: 'Incomplete',
+      off_topic: 'Off topic',
+      unsafe: 'Unsafe',
+      too_slow: 'Too slow',
+      other: 'Other',
+    },
+  },
+
   tool: {
     quoted: '“{name}”',
     running: 'Using {name}…',
     done: 'Used {name}',
     failed: '{name} failed',
     denied: '{name} was not allowed',
+    cancelled: '{name} was not used',
     unknown: 'Outcome of {name} unknown',
     asking: '{name} needs your permission',
     arguments: 'Input',
@@ -147,7 +190,7 @@ export type Plurals = { readonly other: string } & { readonly [Category in Intl.
 type Words<T> = {
   readonly [Name in keyof T]: T[Name] extends string
     ? string
-    : T[Name] extends { readonly other: string }
+    : T[Name] extends { readonly one: string; readonly other: string }
       ? Plurals
       : Words<T[Name]>
 }

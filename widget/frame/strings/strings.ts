@@ -28,8 +28,8 @@ export interface Language {
 const rightToLeft: ReadonlySet<string> = new Set(['ar', 'he'])
 
 /**
- * Loads the texts of the first supported language in `wanted`. Returns undefined if they are already loaded. If loading
- * fails, `chooseLanguage` returns another wanted language or English.
+ * Loads the texts of the first supported language in `wanted`. Returns undefined if they are already loaded.
+ * If loading fails, `chooseLanguage` returns another wanted language or English.
  */
 export function loadLanguage(wanted: readonly (string | undefined)[]): Promise<void> | undefined {
   const name = wanted.map(nameOf).find((one) => Object.hasOwn(loaders, one))
@@ -80,6 +80,19 @@ export function secondsIn({ tag }: Language, seconds: number): string {
 /** Renders a number of days as text, such as "30 days". */
 export function daysIn({ tag }: Language, days: number): string {
   return new Intl.NumberFormat(tag, { style: 'unit', unit: 'day', unitDisplay: 'long' }).format(days)
+}
+
+const units = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+] as const
+
+/** Renders a duration as text in the largest unit without a fraction, such as "10 minutes". */
+export function durationIn({ tag }: Language, duration: number): string {
+  const [unit, seconds] = units.find(([, length]) => duration % length === 0) ?? (['second', 1] as const)
+  return new Intl.NumberFormat(tag, { style: 'unit', unit, unitDisplay: 'long' }).format(duration / seconds)
 }
 
 const spans = [

@@ -16,7 +16,10 @@ interface CheckedTools {
   readonly problems: readonly string[]
 }
 
-/** Returns the tools that can be offered, without repeated names, and the reason why each of the others is dropped. */
+/**
+ * Returns the tools that can be offered, without repeated names, and the reason why each of the others is
+ * dropped.
+ */
 export function checkTools(offered: readonly unknown[]): CheckedTools {
   const good = new Map<string, Tool>()
   const problems: string[] = []
@@ -57,7 +60,6 @@ export function renderTool({ name, description, inputSchema }: Tool): object {
   return { type: 'function', function: { name, ...described, parameters: inputSchema } }
 }
 
-/** Returns whether the visitor must approve each call. */
 export function needsApproval({ annotations }: Tool): boolean {
   const { destructiveHint, requiresApproval } = (annotations ?? {}) as Record<string, unknown>
   return destructiveHint === true || requiresApproval === true

@@ -6,7 +6,10 @@ import { checkTools } from './check-tools.ts'
 
 const PROTOCOL_VERSION = '2025-11-25'
 const CALL_MS = 29_000
-/** Maximum time in milliseconds for the page's response to `initialize` and `tools/list`. After a timeout, the tools that are already known stay in use. */
+/**
+ * Maximum time in milliseconds for the page's response to `initialize` and `tools/list`. After a timeout, the
+ * tools that are already known stay in use.
+ */
 const LIST_MS = 3000
 const MAX_PAGES = 8
 const noHandler = 'tools: the page has no `onToolCall` and no listener for `parley-chat-tool-call`.'
@@ -142,7 +145,6 @@ function renderResult(result: CallToolResult): ToolOutcome {
   return { isError: result.isError === true, text }
 }
 
-/** Renders the tool message's content for the model. */
 export function renderToolMessage({ isError, text }: ToolOutcome): string {
   return isError ? `Error: ${text}` : text
 }

@@ -1,4 +1,6 @@
-/** Runs the model's tool calls: validates them, asks the visitor for approval if needed, and calls the page. */
+/**
+ * Runs the model's tool calls. Validates them, asks the visitor for approval if needed, and calls the page.
+ */
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { isRecord } from '../../values.ts'
 import type { ToolCall } from '../conversation.ts'
@@ -6,7 +8,6 @@ import { labelsOf, needsApproval, purposeOf, renderTool, titleOf } from './check
 import type { PageToolClient } from './mcp-client.ts'
 import { renderToolMessage, type ToolOutcome } from './mcp-client.ts'
 
-/** Updates a call in the conversation. */
 export type ChangeCall = (callId: string, change: Partial<Omit<ToolCall, 'id'>>) => void
 
 export interface ToolRunner {

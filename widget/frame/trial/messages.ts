@@ -1,6 +1,6 @@
 /**
- * Defines the messages between the console and the frame of a trial (ADR 0063). They use a second `MessagePort`, which only the
- * console offers.
+ * Defines the messages between the console and the frame of a trial (ADR 0063). They use a second
+ * `MessagePort`, which only the console offers.
  */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import type { ErrorResponse } from '../chat/to-failure.ts'

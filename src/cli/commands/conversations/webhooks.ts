@@ -6,7 +6,7 @@ import { createLog } from '../../../telemetry/log.ts'
 import { Metrics } from '../../../telemetry/metrics.ts'
 import { Deliverer } from '../../../webhooks/deliverer.ts'
 import { createWebhookDirectory } from '../../../webhooks/directory.ts'
-import { renderDelivery, renderWebhook, WebhookCreation } from '../../../webhooks/schema.ts'
+import { renderTest, renderWebhook, WebhookCreation } from '../../../webhooks/schema.ts'
 import { Sender } from '../../../webhooks/sender.ts'
 import { createWebhook, deleteWebhook, listWebhooks, testWebhook } from '../../../webhooks/webhooks.ts'
 import {
@@ -70,7 +70,7 @@ export function test(id: string, json = false): Promise<void> {
     const { conversations: metrics } = new Metrics(() => false)
     const log = createLog(config)
     const deliverer = new Deliverer({ ...deps, storage, config, directory, sender, log, metrics })
-    const delivery = renderDelivery(await testWebhook({ ...deps, config, deliverer }, undefined, id))
+    const delivery = renderTest(await testWebhook({ ...deps, config, deliverer }, undefined, id))
     await deliverer.close()
     const { state, last_status: status, last_error: error } = delivery
     printResult(json, delivery, state === 'delivered' ? `delivered (status ${status})` : `failed: ${error}`)

@@ -1,0 +1,47 @@
+/** Provides switches for permissions, and for mappings that turn a feature on. */
+import { Switch } from '@mantine/core'
+import type { Path } from '../object-paths.ts'
+import { useField } from './fields.tsx'
+
+interface SwitchProps {
+  readonly path: Path
+  readonly label: string
+  readonly about?: string
+}
+
+/** Edits a permission, which the definition grants unless it denies it. */
+export function PermissionSwitch({ path, label, about }: SwitchProps) {
+  const { value, error, isDisabled, attributes, set } = useField(path)
+  return (
+    <Switch
+      {...attributes}
+      label={label}
+      description={about}
+      checked={value !== false}
+      error={error}
+      disabled={isDisabled}
+      onChange={({ currentTarget: { checked } }) => set(checked ? undefined : false)}
+    />
+  )
+}
+
+interface PresenceSwitchProps extends SwitchProps {
+  /** The mapping to write when the user turns the feature on. */
+  readonly initial: Readonly<Record<string, unknown>>
+}
+
+/** Adds or removes a mapping that turns a feature on. */
+export function PresenceSwitch({ path, label, about, initial }: PresenceSwitchProps) {
+  const { value, error, isDisabled, attributes, set } = useField(path)
+  return (
+    <Switch
+      {...attributes}
+      label={label}
+      description={about}
+      checked={value !== undefined && value !== null}
+      error={error}
+      disabled={isDisabled}
+      onChange={({ currentTarget: { checked } }) => set(checked ? initial : undefined)}
+    />
+  )
+}

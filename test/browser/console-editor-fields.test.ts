@@ -1,0 +1,110 @@
+/** Tests the form fields for attachments and for talking to a person, which write to the definition's text. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { parse } from 'yaml'
+import { startApp, type TestApp } from '../support/app.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { openConsole } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
+import { KEEPER } from '../support/storing-chat.ts'
+
+// Browsers are slow on a busy machine.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+const switchOf = (page: Page, name: string) => page.getByRole('switch', { name })
+const errorOf = (page: Page, text: string) => page.locator('.mantine-InputWrapper-error', { hasText: text })
+
+/** Saves the draft, and returns the saved definition. */
+async function save(app: TestApp, page: Page, agentId: string, version: number) {
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText(`Saved as version ${version}`).waitFor()
+  return parse((await app.call('GET', `/v1/agents/${agentId}`)).body.yaml)
+}
+
+test('the fields for talking to a person write to the definition, show errors, and stay in step with the YAML', async () => {
+  const app = await startApp()
+  const { agent_id: id } = await app.createAgent(KEEPER)
+  const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })
+  const yaml = page.getByRole('textbox', { name: 'Definition as YAML' })
+  const handover = switchOf(page, 'Visitors can talk to a person')
+  await handover.check({ force: true })
+  await yaml.getByText('timeout: 10m').waitFor()
+  await switchOf(page, 'Visitors see the name of the person who answers').uncheck({ force: true })
+  await switchOf(page, 'The model can ask for a person').uncheck({ force: true })
+  const wait = page.getByRole('textbox', { name: 'Wait at most' })
+  await wait.fill('8d')
+  await errorOf(page, 'must be at most 7 days').waitFor()
+  await page.getByRole('textbox', { name: 'If no person answers' }).fill('x'.repeat(501))
+  await errorOf(page, 'must be at most 500 characters').waitFor()
+  expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
+  await wait.fill('5m')
+  await page.getByRole('textbox', { name: 'If no person answers' }).fill('We reply by e-mail.')
+  await switchOf(page, 'Visitors can rate answers').uncheck({ force: true })
+  await page.getByRole('textbox', { name: 'Wait at most' }).scrollIntoViewIfNeeded()
+  await expect.poll(() => page.getByRole('button', { name: 'Save' }).isEnabled()).toBe(true)
+  await expectView(page, 'edit-handover')
+  expect((await save(app, page, id, 2)).conversations).toEqual({
+    keep: '30d',
+    visitor: { rate: false },
+    handover: { timeout: '5m', showName: false, tool: false, whenNobody: 'We reply by e-mail.' },
+  })
+
+  await wait.fill('')
+  await page.getByRole('textbox', { name: 'If no person answers' }).fill('')
+  await switchOf(page, 'Visitors see the name of the person who answers').check({ force: true })
+  await switchOf(page, 'The model can ask for a person').check({ force: true })
+  expect(await handover.isChecked()).toBe(true)
+  expect((await save(app, page, id, 3)).conversations.handover).toEqual({})
+
+  await handover.uncheck({ force: true })
+  expect((await save(app, page, id, 4)).conversations.handover).toBeUndefined()
+  expect(complaints).toEqual([])
+})
+
+test('the fields for attachments write to the definition and show errors', async () => {
+  const app = await startApp()
+  const { agent_id: id } = await app.createAgent()
+  const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })
+  await page.getByRole('button', { name: 'Attachments' }).click()
+  await switchOf(page, 'Visitors can attach files to their messages').check({ force: true })
+  const image = page.getByRole('checkbox', { name: 'Images (PNG, JPEG, WebP, GIF)' })
+  await image.uncheck()
+  await errorOf(page, 'must name at least one type').waitFor()
+  await page.getByRole('checkbox', { name: 'PDF files' }).check()
+  await image.check()
+  await page.getByLabel('Files per message').fill('11')
+  await errorOf(page, 'must be 1 to 10').waitFor()
+  await page.getByLabel('Files per message').fill('2')
+  await page.getByLabel('Largest file in bytes').fill('2048')
+  await expect.poll(() => page.getByRole('button', { name: 'Save' }).isEnabled()).toBe(true)
+  await expectView(page, 'edit-attachments')
+  expect((await save(app, page, id, 2)).attachments).toEqual({
+    types: ['image', 'pdf'],
+    maxCount: 2,
+    maxBytes: 2048,
+  })
+  await switchOf(page, 'Visitors can attach files to their messages').uncheck({ force: true })
+  expect((await save(app, page, id, 3)).attachments).toBeUndefined()
+  expect(complaints).toEqual([])
+})
+
+test('a feature stays on, with an empty mapping in the YAML, when its last setting is removed', async () => {
+  const app = await startApp()
+  const { agent_id: id } = await app.createAgent(
+    'name: Guide\ninstructions: Help.\nattachments:\n  maxCount: 2 # two\nconversations:\n  keep: 1d\n  handover:\n    button: false\n',
+  )
+  const { page } = await openConsole(app, browser, `/agents/${id}`)
+  await switchOf(page, 'Visitors can ask for a person').check({ force: true })
+  await page.getByLabel('Files per message').fill('')
+  expect(await save(app, page, id, 2)).toMatchObject({
+    attachments: {},
+    conversations: { keep: '1d', handover: {} },
+  })
+  expect(await switchOf(page, 'Visitors can attach files to their messages').isChecked()).toBe(true)
+})

@@ -4,7 +4,6 @@ import type { AppRouter } from '../src/server/api.ts'
 import { t } from './strings/language.ts'
 
 export interface Failure {
-  /** Message for the user. */
   readonly message: string
   /** The server's error code; `offline` if there was no response; `unknown` for any other error. */
   readonly code: string

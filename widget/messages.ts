@@ -2,11 +2,13 @@
  * Defines the messages between the page and the frame.
  *
  * 1. When the frame has loaded, the page posts `PageHello` to the frame's origin.
- * 2. The frame accepts the first hello of its parent, remembers that origin, and posts `FrameHello` to it only.
- * 3. The page posts `PortOffer` with one end of a `MessageChannel`. From then on, both sides use only the port.
+ * 2. The frame accepts the first hello of its parent, remembers that origin, and posts `FrameHello` to it
+ *    only.
+ * 3. The page posts `PortOffer` with one end of a `MessageChannel`. From then on, both sides use only the
+ *    port.
  *
- * Both sides check the source, origin and session of every message on the window, and the form of all messages. They silently ignore
- * invalid messages. The page creates a new session each time the frame loads.
+ * Both sides check the source, origin and session of every message on the window, and the form of all
+ * messages. They silently ignore invalid messages. The page creates a new session each time the frame loads.
  */
 import type { FrameOptions } from './options.ts'
 
@@ -96,7 +98,10 @@ export type FrameMessage =
   | { readonly type: 'expand' }
   /** A question was sent, an answer has ended, or a person has answered; without its text. */
   | { readonly type: 'message'; readonly role: 'user' | 'assistant' | 'person'; readonly status?: string }
-  /** The party that answers has changed; `waiting`: none, until a person takes over. */
+  /**
+   * The party that answers has changed. While it is `waiting`, the conversation waits for a person, and the
+   * model does not answer.
+   */
   | { readonly type: 'mode'; readonly mode: 'model' | 'waiting' | 'person' }
   /** `label` is the count as text, such as "2 new messages". */
   | { readonly type: 'unread'; readonly count: number; readonly label: string }

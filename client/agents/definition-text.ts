@@ -19,8 +19,8 @@ export function readDefinition(text: string, format: DefinitionFormat): Record<s
 const switches: readonly Path[] = [['attachments'], ['conversations', 'handover']]
 
 /**
- * Returns the text with one value changed; `undefined` removes the value and any parents that become empty, except
- * for mappings that turn a feature on.
+ * Returns the text with one value changed; `undefined` removes the value and any parents that become empty,
+ * except for mappings that turn a feature on.
  */
 export function changeDefinition(text: string, format: DefinitionFormat, path: Path, value: unknown): string {
   const parts = splitText(text, format)

@@ -43,7 +43,6 @@ export const agentNamesQuery = (ids: readonly string[]) => {
 
 const MAX_IDS = 100
 
-/** Reloads every list that contains agents. */
 export function refreshAgentLists(queries: QueryClient): Promise<void> {
   return queries.invalidateQueries({
     predicate: ({ queryKey: [first, second] }) =>
@@ -66,7 +65,6 @@ export const policyQuery = (id: string) =>
     queryFn: () => api.agents.modelPolicy.query({ agent_id: id }),
   })
 
-/** Lists the chat models by provider and model id. */
 export const modelsQuery = queryOptions({
   queryKey: ['models'],
   queryFn: () => api.models.choices.query(),

@@ -87,7 +87,6 @@ export function useFirstRun(): LoadedFirstRun {
 
 export const STEPS = 4
 
-/** Returns the number of complete steps. */
 export function countSteps({ isModelConnected, hasAgent, isTried, isEmbedded }: FirstRun): number {
   return [isModelConnected, hasAgent, isTried, isEmbedded].filter(Boolean).length
 }

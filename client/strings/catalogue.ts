@@ -9,7 +9,6 @@ export type Translation = {
   readonly [A in keyof Catalogue]: AreaTranslation<Catalogue[A]>
 }
 
-/** One area of a catalogue in another language. */
 export type AreaTranslation<T> = { readonly [K in keyof T]: T[K] extends string ? string : Plurals }
 
 export type Area = keyof Catalogue
@@ -28,7 +27,6 @@ type EnglishOf<K extends Key> = K extends `${infer A extends Area}.${infer N}`
 
 type NamesIn<S> = S extends `${string}{${infer N}}${infer Rest}` ? N | NamesIn<Rest> : never
 
-/** The names of a text's parameters. */
 export type ParametersOf<K extends Key> =
   EnglishOf<K> extends infer E ? (E extends { other: infer O } ? NamesIn<O> | 'count' : NamesIn<E>) : never
 

@@ -47,7 +47,6 @@ const FILLED = 0.72
 const MAX_COLUMN = 36
 const MAX_BAR = 20
 
-/** Draws lines for days. */
 export function LinePlot(props: ChartPanelProps) {
   const { lines, series } = props
   const ticks = listTicks(maxOf(props, false), false)

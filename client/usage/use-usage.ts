@@ -158,7 +158,6 @@ function toLine(entry: Entry, by: Grouping, names: Names): Line {
   }
 }
 
-/** Returns the totals as the table's last line. */
 function toTotal(total: Sums): Line {
   return { ...total, id: 'total', name: t('usage.total'), narrowed: {} }
 }

@@ -1,4 +1,7 @@
-/** Shows one visitor with their conversations, exports and erases the visitor, and shows the progress of an erasure. */
+/**
+ * Shows one visitor with their conversations, exports and erases the visitor, and shows the progress of an
+ * erasure.
+ */
 import './visitors.css'
 import { Anchor, Breadcrumbs, Button, Code, Group, Stack, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'

@@ -25,7 +25,6 @@ export const visitorQuery = (id: string) =>
     queryFn: () => api.visitors.get.query({ visitor_id: id }),
   })
 
-/** The visitor's newest conversations. */
 export const conversationsOfVisitorQuery = (id: string) =>
   queryOptions({
     queryKey: ['visitors', 'conversations', id],

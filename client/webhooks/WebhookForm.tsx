@@ -15,7 +15,7 @@ import { type NewSecret, SecretNotice } from './SecretNotice.tsx'
 
 const fieldNames = { url: t('webhooks.url'), events: t('webhooks.events'), agent_id: t('common.agent') }
 
-/** Errors of the server by field. */
+/** The server's errors, by field. */
 type FieldErrors = Readonly<Partial<Record<'url' | 'events' | 'agent_id', string>>>
 
 /** Creates a webhook, then shows its secret. */

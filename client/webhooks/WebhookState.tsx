@@ -1,4 +1,4 @@
-/** Shows whether a webhook delivers events, and why not. */
+/** Shows whether a webhook delivers events and, if not, why. */
 import { Stack, Text } from '@mantine/core'
 import { Status } from '../components/Status.tsx'
 import { Ago } from '../components/text.tsx'

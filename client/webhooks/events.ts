@@ -24,13 +24,13 @@ export function isEventType(type: string): type is EventType {
   return hasAll && eventTypes.some((one) => one === type)
 }
 
-/** Names an event; returns a type that this version does not know unchanged. */
+/** Returns the name of an event. Returns the type itself if this version does not know it. */
 export function nameEvent(type: string): string {
   if (type === 'webhook.test') return t('webhooks.webhook.test')
   return isEventType(type) ? t(`webhooks.${type}` satisfies Key) : type
 }
 
-/** Names the first event, and counts the others. */
+/** Returns the name of the first event and the number of the others. */
 export function summarizeEvents(events: readonly EventType[]): string {
   const [first] = eventTypes.filter((type) => events.includes(type))
   if (events.length === eventTypes.length) return t('webhooks.allEvents')

@@ -35,7 +35,6 @@ export function refreshWebhooks(queries: QueryClient): Promise<void> {
   return queries.invalidateQueries({ queryKey: ['webhooks'] })
 }
 
-/** Starts or stops the deliveries of a webhook. */
 export async function setEnabled(queries: QueryClient, webhook: Webhook, enabled: boolean): Promise<void> {
   const { id, url, events, agent_id, include_text } = webhook
   const fields = { url, events, agent_id, include_text, enabled }

@@ -1,10 +1,10 @@
 /**
- * Defines the `conversations`, `attachments` and `disclaimer` parts of the agent definition, and schema
- * helpers.
+ * Defines the `conversations`, `attachments`, `disclaimer` and `imageHosts` parts of the agent definition, and
+ * schema helpers.
  */
 import { z } from 'zod'
 import { isJsonObject } from '../lib/formats/json.ts'
-import { orMissing } from '../lib/formats/json-schema.ts'
+import { orMissing, Text } from '../lib/formats/json-schema.ts'
 
 export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
   return z.array(item, { error: orMissing('must be a list') })
@@ -109,6 +109,16 @@ export type HandoverRules = z.output<typeof Handover>
 
 /** The rules of agents without `handover`, and of conversations without an agent. */
 export const defaultHandover: HandoverRules = { ...Handover.parse({}), button: false, tool: false }
+
+const MAX_IMAGE_HOSTS = 20
+
+/** The hosts from which the widget may load images. Allows only characters that cannot end a directive of the policy. */
+export const ImageHosts = listOf(
+  Text.regex(
+    /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i,
+    'must be a host name such as images.example.org or *.example.org, without https://, a port or a path',
+  ),
+).max(MAX_IMAGE_HOSTS, `must have at most ${MAX_IMAGE_HOSTS} hosts`)
 
 /** The line below the widget's input that says that the assistant can make mistakes; `false` hides it. */
 export const Disclaimer = z.union(

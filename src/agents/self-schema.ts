@@ -40,6 +40,9 @@ export const AgentSelf = z
     readAloud: z.boolean().meta({ description: 'Whether visitors may listen to answers.' }),
     attachments: AttachmentsView,
     followUps: z.boolean().meta({ description: 'Whether the widget suggests questions after an answer.' }),
+    imageHosts: z
+      .array(z.string())
+      .meta({ description: 'Hosts from which the widget loads the images in answers.' }),
     conversations: StorageView,
     identity: IdentityMode,
   })
@@ -67,6 +70,7 @@ export function renderAgentSelf(
     readAloud: definition.embed?.readAloud ?? false,
     attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
     followUps: definition.embed?.followUps ?? false,
+    imageHosts: definition.embed?.imageHosts ?? [],
     conversations: renderStorage(deps.config.conversations, definition.conversations),
     identity: definition.visitors?.identity ?? 'none',
   }

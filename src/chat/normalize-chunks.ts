@@ -130,7 +130,8 @@ export class ChunkNormalizer {
 function asChunk(value: unknown): Chunk {
   if (!isJsonObject(value)) throw new BackendFailure('protocol', 'an event is not an object')
   if (value.error !== undefined && value.error !== null) {
-    throw new BackendFailure('status', 'the provider reported a failure in its stream', { status: 502 })
+    const message = 'the provider reported a failure in its stream'
+    throw new BackendFailure('status', message, { status: 502, isInAnswer: true })
   }
   const choices = value.choices ?? (isJsonObject(value.usage) ? [] : undefined)
   if (!Array.isArray(choices)) throw new BackendFailure('protocol', 'an event has no choices')
@@ -219,7 +220,10 @@ class ToolCallAssembler {
     return first
   }
 
-  /** Treats a new id or name as a new call when the provider repeats or omits the index. */
+  /**
+   * Returns the call that a delta continues; undefined for a new call. Without an index, a new name starts a
+   * new call.
+   */
   private find({ index, id, function: called }: CallDelta): PartialCall | undefined {
     const isPlaced = typeof index === 'number'
     const candidates = isPlaced ? this.callsAt(index) : this.calls

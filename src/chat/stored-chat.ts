@@ -166,7 +166,10 @@ export function noteResume({ deps, metadata }: Context, turn: TurnRow): void {
   )
 }
 
-/** Agent keys are public, so they can read their agent's turns for only a day, and a visitor's only with the visitor's token. */
+/**
+ * An agent key is public, so it can read its agent's turns for only a day. A visitor's turn also needs the
+ * visitor's token.
+ */
 export function mayRead(
   { deps, caller, visitor }: Context,
   { agent_id: agentId, visitor_id: visitorId, created_at: createdAt }: Owned,

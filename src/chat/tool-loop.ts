@@ -90,8 +90,8 @@ export class ToolLoop {
   }
 
   /**
-   * Returns whether an answer with these calls is the turn's last one. With several choices, the turn cannot
-   * continue.
+   * Returns whether an answer with these calls is the turn's last one: it has no server-side calls, is the
+   * eighth, or has several choices.
    */
   isLast(calls: readonly ToolCall[]): boolean {
     if (calls.every((call) => this.isClients(call))) return true

@@ -184,7 +184,7 @@ function addProvidersCommands(providers: Command): void {
 function addVisitorsCommands(visitors: Command): void {
   const load = () => import('./commands/conversations/visitors.ts')
   withJson(visitors.command('find <text>'))
-    .description('list the visitors whose id, subject, e-mail address or name contains the text')
+    .description('list the visitors whose id, subject, email address or name contains the text')
     .option('--key <key>', 'only those of this parent key, given as the key or its id')
     .action(async (text, options) => (await load()).find(text, options))
   withJson(visitors.command('export <id>'))

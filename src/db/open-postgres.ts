@@ -73,9 +73,7 @@ async function hasKeys(db: Kysely<Tables>): Promise<boolean> {
   return (await db.selectFrom('parent_keys').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/**
- * Opens the database without changing it. @throws StartupError in the same cases as `openPostgresDatabase`.
- */
+/** Opens the database without changing it. @throws StartupError if the database is not usable. */
 export async function inspectPostgres(databaseUrl: string, log: Pick<Logger, 'warn'> = quiet) {
   const target = readTarget(databaseUrl)
   const pool = createPool(databaseUrl, log)

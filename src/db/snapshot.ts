@@ -34,7 +34,7 @@ export interface SnapshotSource {
 }
 
 /**
- * Opens a database to copy, even while a server is running or if the schema is older.
+ * Opens a database to copy. A server may be running, and the schema may be older than this version.
  * @throws StartupError if the database is missing or from a newer version.
  */
 export async function openSnapshotSource(

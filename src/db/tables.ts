@@ -1,4 +1,4 @@
-/** Defines the tables of both databases. Booleans are 0 or 1, times Unix seconds, and JSON is stored as text. */
+/** Defines the database tables. Booleans are 0 or 1, times are Unix seconds, and JSON is stored as text. */
 import type { Generated } from 'kysely'
 import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
 import type {
@@ -125,7 +125,10 @@ export interface AuditEventTable {
   id: string
   created_at: number
   actor_kind: 'parent_key' | 'user' | 'token' | 'command' | 'service'
-  /** The key's public id, the user's email, the token's artifact, or the system user who ran a command. */
+  /**
+   * The key's public id, the user's email, the token's artifact or visitor, or the system user who ran a
+   * command.
+   */
   actor: string
   /** One of `auditActions` in `src/identity/audit.ts`. */
   action: string

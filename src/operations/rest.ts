@@ -319,7 +319,9 @@ function readHeaderFields(
   return fields
 }
 
-/** Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts. */
+/**
+ * Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts.
+ */
 function findNumericFields(input: z.ZodType): ReadonlyMap<string, string | undefined> {
   const { shape } = input as z.ZodObject
   const fields = Object.entries(shape as Record<string, z.ZodType>)

@@ -140,7 +140,7 @@ const word = label().nullish()
 const positiveInteger = z.int().positive().nullish()
 
 /**
- * Validates the fields that the service uses, forwards or limits. Ignores other fields of requests with a
+ * Validates the fields that the server uses, forwards or limits. Ignores other fields of requests with a
  * parent key.
  */
 export const ResponsesRequest = z

@@ -5,9 +5,7 @@ import { areTokensPlausible, type TokenNeed } from './token-bounds.ts'
 
 /** Shorter answers are useless. OpenAI's Responses API accepts no lower limit either. */
 const MIN_OUTPUT_TOKENS = 16
-/**
- * Maximum share of the remaining tokens for a request that asks for very many, so that other calls can run.
- */
+/** Maximum share of the remaining tokens that a large request may use, so that other calls can run. */
 const LARGEST_SHARE = 1 / 4
 /** Tokens that a provider may still produce after its connection is closed. */
 const TOKENS_AFTER_CUT = 256

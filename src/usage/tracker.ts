@@ -17,7 +17,7 @@ import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 import type { Promptlike } from './token-bounds.ts'
 
-/** Milliseconds that the service waits at shutdown for aborted calls to record their usage. */
+/** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
 /** Number of digits of the time in call ids; sufficient until the year 33658. */
 const TIME_DIGITS = 15

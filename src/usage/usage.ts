@@ -43,7 +43,7 @@ export async function readUsage(
         total.add(row)
       }
     }
-    // Yields to other requests between tenants.
+    // Lets other requests run between tenants.
     if (tenantIds.length > 1) await setImmediate()
   }
   return {

@@ -1,4 +1,4 @@
-/** Reads the visitor of a call with an agent key, and rejects tokens that are expired or belong to erased visitors. */
+/** Reads the visitor of a call with an agent key. Rejects expired tokens, and tokens of erased visitors. */
 import type { AgentDirectory } from '../agents/cache.ts'
 import { isErased } from '../conversations/operator.ts'
 import type { ConversationStorage } from '../db/open.ts'
@@ -19,8 +19,8 @@ interface AccessDeps {
 
 /**
  * Sets the call's visitor. Operations that need a visitor reject a missing or invalid token themselves.
- * @throws ServiceError `identity_expired`, or `visitor_required` for an erased visitor and for an agent that requires
- * an identity
+ * @throws ServiceError `identity_expired`, or `visitor_required` for an erased visitor, or without an
+ * identity if the agent requires one
  */
 export function checkVisitor({ context, auth }: GuardedCall, deps: AccessDeps): Promise<void> | void {
   if (auth === undefined || auth.callers.length === 0 || auth.acceptsAnyVisitor) return
@@ -44,7 +44,10 @@ async function check(context: GuardedCall['context'], deps: AccessDeps, caller: 
   context.visitor = visitor
 }
 
-/** Returns the visitor of a token; undefined if the token is missing or invalid. @throws ServiceError `identity_expired` */
+/**
+ * Returns the visitor of a token; undefined if the token is missing or invalid. @throws ServiceError
+ * `identity_expired`
+ */
 export function findVisitor(
   { visitorTokens }: Pick<AccessDeps, 'visitorTokens'>,
   caller: AgentCaller,

@@ -11,7 +11,7 @@ export interface Dependencies extends ChatDependencies {
   readonly db: Database
   readonly nextPosition: () => number
   readonly sealer: Sealer
-  /** The key sets of issuers of identities. */
+  /** The keys that verify the JWTs of visitors. */
   readonly keySets: KeySets
   readonly followers: Followers
   readonly erasures: Erasures

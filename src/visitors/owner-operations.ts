@@ -96,7 +96,7 @@ export const visitorsOperations = {
     docs: {
       summary: 'Create a token for a visitor',
       description:
-        'Returns a token with which a front end acts as this visitor at all agents of the parent key, together with an agent key (docs/visitors.md).',
+        'Returns a token for this visitor, which a front end sends together with an agent key. The token is valid for all agents of the parent key (docs/visitors.md).',
       failures: { 409: 'The visitor is being erased.' },
     },
     input: VisitorTokenInput,

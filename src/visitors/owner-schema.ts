@@ -59,7 +59,7 @@ export const VisitorSubject = identityText(255)
 
 export const VisitorTokenInput = z
   .strictObject({
-    subject: VisitorSubject.meta({ description: 'Your id of the visitor.' }),
+    subject: VisitorSubject.meta({ description: 'Your id for the visitor.' }),
     name: identityText(200).optional(),
     email: identityText(320).optional(),
     expires_in: z
@@ -89,7 +89,7 @@ const secretState = {
   agent_id: z.string(),
   created_at: seconds.nullable().meta({ description: 'Unix seconds; null if the agent has no secret.' }),
   previous_valid_until: seconds.nullable().meta({
-    description: 'Time until which the previous secret is valid, in Unix seconds; null if none is.',
+    description: 'Unix seconds until which the previous secret is valid; null if it is not valid.',
   }),
 }
 

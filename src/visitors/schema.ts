@@ -185,7 +185,7 @@ export const OpenResult = z.strictObject({
   conversation: VisitorConversation,
   items: z.array(VisitorItem).meta({ description: 'The newest items, at most 500, oldest first.' }),
   modes: z.array(ModeChange.extend({ after: z.string().nullable() })).meta({
-    description: 'The changes of who answers, oldest first; `after` is the id of the item before each.',
+    description: 'The mode changes, oldest first; `after` is the id of the item before the change.',
   }),
   ratings: z.array(OwnRating).meta({ description: "The visitor's ratings of the turns of these items." }),
   turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),

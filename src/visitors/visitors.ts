@@ -35,8 +35,8 @@ export type Context = CallContext<AgentCaller, Dependencies>
 const OPENED_ITEMS = 500
 
 /**
- * Exchanges an identity for a token, renews the token of an anonymous visitor, or returns a token for a new one. The
- * token of an identified visitor remains as it is.
+ * Exchanges an identity for a token, renews the token of an anonymous visitor, or creates a token for a new
+ * anonymous visitor. Returns the token of an identified visitor unchanged.
  * @throws ServiceError `identity_invalid`, `identity_expired`, `visitor_required`, `conversations_off`
  */
 export async function beginSession(
@@ -47,7 +47,7 @@ export async function beginSession(
   const agent = await getOwnAgent(deps, caller)
   const token = metadata.headers['x-parley-visitor']
   if (identityToken === undefined) return continueSession(context, agent, token)
-  // An expired token says nothing about the visitor whose identity is exchanged.
+  // Ignores an expired token, because the request contains an identity.
   const found = typeof token === 'string' ? deps.visitorTokens.find(caller, token) : undefined
   const present = found === 'expired' ? undefined : found
   const { visitor, token: minted } = await exchangeIdentity(context, { agent, identityToken, present })
@@ -178,13 +178,15 @@ export async function requireStoring(context: Context): Promise<{ agent: Agent; 
   })
 }
 
-/** Returns the visitor of the token in the `X-Parley-Visitor` header. @throws ServiceError `visitor_required` */
+/**
+ * Returns the visitor of the token in the `X-Parley-Visitor` header. @throws ServiceError `visitor_required`
+ */
 export function requireCallVisitor({ visitor }: Context): CallVisitor {
   if (visitor !== undefined) return visitor
   throw visitorRequired()
 }
 
-/** Returns what identifies the calling visitor's conversations. @throws ServiceError `visitor_required` */
+/** Returns the key of the calling visitor's conversations. @throws ServiceError `visitor_required` */
 export function requireVisitor(context: Context): VisitorKey {
   return { ...keyOf(context.caller), visitorId: requireCallVisitor(context).id }
 }

@@ -90,10 +90,14 @@ function renderAncestors(origins: readonly string[] = []): string {
   return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
 }
 
-/** Returns the origins of the theme's images that are not `data:` URLs. */
-function listImageOrigins({ avatar, logo }: AgentTheme = {}): string[] {
-  const urls = [avatar, logo].filter((url) => url?.startsWith('https:'))
-  return [...new Set(urls.map((url) => new URL(url as string).origin))]
+/** Returns the origins of the theme's images that are not `data:` URLs, and those of the images in answers. */
+function listImageOrigins({
+  theme = {},
+  imageHosts = [],
+}: NonNullable<AgentDefinition['embed']> = {}): string[] {
+  const urls = [theme.avatar, theme.logo].filter((url) => url?.startsWith('https:'))
+  const ofTheme = urls.map((url) => new URL(url as string).origin)
+  return [...new Set([...ofTheme, ...imageHosts.map((host) => `https://${host.toLowerCase()}`)])]
 }
 
 function renderFramePolicy(
@@ -224,20 +228,20 @@ const embeddable: Headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 }
 
+/** Other hosts rarely send `Cross-Origin-Resource-Policy` with images, so their images load without credentials. */
+const embeddableWithImages: Headers = { ...embeddable, 'Cross-Origin-Embedder-Policy': 'credentialless' }
+
 function framePage(deps: Dependencies, widget: WidgetAssets): Page {
   return async (request, response) => {
     const embed = await findEmbed(deps, new URLSearchParams(request.url?.split('?', 2)[1]).get('key') ?? '')
     const connections = ["'self'", ...deps.config.widget.connectOrigins].join(' ')
-    const policy = renderFramePolicy(
-      connections,
-      renderAncestors(embed?.origins),
-      listImageOrigins(embed?.theme),
-    )
+    const policy = renderFramePolicy(connections, renderAncestors(embed?.origins), listImageOrigins(embed))
     const attributes = `${renderOperator(deps.config.widget)} ${renderThemeAttribute(embed?.theme)}`
     const body = Buffer.from(renderFrame(widget, attributes))
     const microphone = embed?.dictation ? '(self)' : '()'
     const permissions = { 'Permissions-Policy': `camera=(), microphone=${microphone}, geolocation=()` }
-    writePage(request, response, { ...documentHeaders(policy), ...permissions, ...embeddable }, body)
+    const isolation = embed?.imageHosts === undefined ? embeddable : embeddableWithImages
+    writePage(request, response, { ...documentHeaders(policy), ...permissions, ...isolation }, body)
   }
 }
 

@@ -95,7 +95,7 @@ export interface Outcome {
   readonly error: string | null
 }
 
-/** Records an attempt. Returns false if the delivery was deleted, or claimed again. */
+/** Records an attempt. Returns false if the delivery was deleted or changed after it was claimed. */
 export async function recordAttempt(
   db: ConversationDb,
   { id, fence }: Pick<DeliveryRow, 'id' | 'fence'>,

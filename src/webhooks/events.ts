@@ -61,7 +61,7 @@ interface SubscriberDeps {
 const ID_LENGTH = 24
 const DELIVERY_PREFIX = 'whd_'
 
-/** The enabled webhooks of all tenants at one time. */
+/** The webhooks of all tenants that were enabled when they were read. */
 export class Subscribers {
   private readonly byTenant: ReadonlyMap<string, readonly Subscriber[]>
   private readonly deps: SubscriberDeps

@@ -94,7 +94,7 @@ test('the fields for attachments write to the definition and show errors', async
   expect(complaints).toEqual([])
 })
 
-test('a feature that the YAML turns on with an empty mapping stays on when its last setting is removed', async () => {
+test('a feature stays on, with an empty mapping in the YAML, when its last setting is removed', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent(
     'name: Guide\ninstructions: Help.\nattachments:\n  maxCount: 2 # two\nconversations:\n  keep: 1d\n  handover:\n    button: false\n',

@@ -41,7 +41,7 @@ describe('the list of webhooks', () => {
     await openMenuPage(page, 'Webhooks')
     await page.getByText('No webhooks yet').waitFor()
     await expectView(page, 'webhooks-empty')
-    for (const name of ['how webhooks work', 'Slack', 'e-mail']) {
+    for (const name of ['how webhooks work', 'Slack', 'email']) {
       const path = (await page.getByRole('link', { name }).getAttribute('href')) as string
       expect([path, (await app.fetch(app.url + path)).status]).toEqual([path, 200])
     }
@@ -188,12 +188,12 @@ describe('a webhook', () => {
     await buttonOf(page, 'Rotate secret').click()
     expect(await readSecret(page)).toMatch(/^whsec_/)
     await dialogOf(page)
-      .getByText(/The previous secret also signs until/)
+      .getByText(/The previous secret also signs deliveries until/)
       .waitFor()
     await buttonOf(page, 'I have copied it').click()
     await page
       .getByRole('region', { name: 'Details' })
-      .getByText(/also signs until/)
+      .getByText(/also signs deliveries until/)
       .waitFor()
 
     await page.getByRole('button', { name: 'More actions' }).click()
@@ -237,7 +237,7 @@ describe('a webhook', () => {
     expect(complaints).toEqual([])
   })
 
-  test('of another key is an unknown page', async () => {
+  test('that does not exist is an unknown page for a signed-in user', async () => {
     const app = await startApp()
     const { page } = await openWindow(app, browser)
     await page.goto(`${app.url}/console/webhooks/wh_unknown`)

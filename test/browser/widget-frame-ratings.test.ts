@@ -91,7 +91,7 @@ describe('a finished answer', () => {
     expect((await opened.said()).filter(({ type }) => type === 'close')).toEqual([])
   })
 
-  test('accepts a comment of at most 1,000 characters', async () => {
+  test('that is rated as good needs no reason, and can have a comment of at most 1,000 characters', async () => {
     const opened = await openAnswer()
     await button(opened, 'Good answer').click()
     const comment = formOf(opened).getByRole('textbox')

@@ -59,7 +59,7 @@ function callIn(page: Page, key: string) {
     )
 }
 
-test('a visitor and a person exchange 50 messages through cut connections once each, and no model is called until the conversation is handed back', async () => {
+test('50 messages of a visitor through cut connections and 10 of a person arrive once each, and the model is next called when the visitor writes after the handback', async () => {
   const { proxy, parts, visitor, call } = await startBoth()
   await visitor.say('Explain. {{up:hang-after 4}}')
   await visitor.frame.locator('article.reply .prose').waitFor()

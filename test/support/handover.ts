@@ -1,4 +1,4 @@
-/** Changes the modes of conversations, sends people's messages, and reads the events of feeds. */
+/** Starts visitors' conversations, changes their modes, sends people's messages, and reads feeds. */
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Answer, TestApp } from './app.ts'
@@ -13,7 +13,7 @@ export async function startVisit(harness: ChatHarness, handover: object = {}, cl
   return { app, key, agent, one: await beginSession(app, key) }
 }
 
-/** Like `startVisit`, with a visitor who has received an answer. */
+/** Like `startVisit`; also starts a conversation, in which the visitor has received an answer. */
 export async function startConversation(harness: ChatHarness, handover: object = {}) {
   const visit = await startVisit(harness, handover)
   const { sent } = await sayAndWait(visit.one, 'Hello.')
@@ -28,7 +28,7 @@ interface SentMessage {
   readonly content: string
 }
 
-/** The messages of the last chat request that the provider has received. */
+/** Returns the messages of the last chat request that the provider has received. */
 export async function readMessages(harness: ChatHarness): Promise<readonly SentMessage[]> {
   const bodies = (await harness.listChats()).map(({ body }) => body as { messages: SentMessage[] })
   return bodies.at(-1)?.messages ?? []

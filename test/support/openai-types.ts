@@ -7,8 +7,8 @@ import { repository } from './process.ts'
 /**
  * Replaces the client's types where responses differ from them. The client itself adds `output_text`. It does
  * not declare `store`, the penalties and a null `usage`, which OpenAI sends. Earlier versions of the client
- * require the `name` of finished calls. Only this service has `parley`, the reason `interrupted` and its error
- * codes.
+ * require the `name` of finished calls. Only this service has `parley`, the reason `interrupted` and some
+ * error codes.
  */
 const PRELUDE = `
 import type OpenAI from 'openai'

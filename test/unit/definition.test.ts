@@ -183,6 +183,24 @@ const invalidAdditions: [addition: string, message: string][] = [
     'embed.disclaimer.url: must be a URL that begins with https:// or http:// (line 3, column 29)',
   ],
   ['embed: { dictation: maybe }', 'embed.dictation: must be true or false (line 3, column 21)'],
+  ...[
+    'https://a.example',
+    'a.example/x',
+    'a.example:8443',
+    '*',
+    '*.example',
+    'a.example; script-src *',
+    'localhost',
+    '127.0.0.1',
+    'a b.example',
+  ].map((host): [string, string] => [
+    `embed: { imageHosts: ["${host}"] }`,
+    'embed.imageHosts[0]: must be a host name such as images.example.org or *.example.org, without https://, a port or a path (line 3, column 23)',
+  ]),
+  [
+    `embed: { imageHosts: [${toolNames(21).replaceAll('t', 'a.t')}] }`,
+    'embed.imageHosts: must have at most 20 hosts (line 3, column 22)',
+  ],
   ['embed: { followUps: 3 }', 'embed.followUps: must be true or false (line 3, column 21)'],
   ['embed: { title: 5 }', 'embed.title: must be a string (line 3, column 17)'],
   ['embed: { starters: [5] }', 'embed.starters[0]: must be a string (line 3, column 21)'],
@@ -233,6 +251,12 @@ describe('an invalid definition', () => {
       /^\["é\\n(é\\n){31}…"\]\["🙂{32}…"\]: must be a finite number \(line 3, column \d+\)$/u,
     )
   })
+})
+
+test('a definition can list hosts of images, also with a wildcard for their subdomains', () => {
+  const imageHosts = ['images.example.org', '*.Example.co.uk', 'xn--bcher-kva.example']
+  const { embed } = parseDefinition(`${minimalDefinition}embed: ${JSON.stringify({ imageHosts })}`, 'yaml')
+  expect(embed).toEqual({ imageHosts })
 })
 
 test("toolName returns a tool's name from either notation", () => {

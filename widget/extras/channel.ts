@@ -39,7 +39,10 @@ export function openChannel(
     frame.contentWindow?.postMessage({ protocol: PROTOCOL, type, session }, originOf(), ports)
   }
 
-  /** Starts a timeout, because no event reports that the browser has blocked the frame or the server has not responded. */
+  /**
+   * Starts a timeout, because no event reports that the browser has blocked the frame or the server has not
+   * responded.
+   */
   function startHandshake(): void {
     disconnect()
     waitForFrame(true)

@@ -12,7 +12,6 @@ import { addStyles } from './styles.ts'
 import { createToolServer } from './tool-server.ts'
 import { fitToViewport, setUnread } from './window.ts'
 
-/** The state that was last sent to the frame. */
 interface Sent {
   readonly options?: ReadOptions
   readonly isOpen?: boolean

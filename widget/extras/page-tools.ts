@@ -5,7 +5,6 @@ import type { WebMcpTools } from '../host/webmcp.ts'
 import { NO_TOOL_HANDLER } from '../messages.ts'
 import type { PageTool } from '../options.ts'
 
-/** A tool with its handler. */
 export interface HostedTool {
   readonly tool: {
     readonly description?: unknown
@@ -46,7 +45,6 @@ export function hostPageTools(
   })
 }
 
-/** Returns the page's current tools by name. */
 export function listTools(widget: HostWidget): ReadonlyMap<string, HostedTool> {
   const own = hostPageTools(widget.options.tools, (call) => {
     const { onToolCall } = widget.options

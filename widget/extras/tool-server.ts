@@ -11,7 +11,6 @@ const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
 interface ToolServer {
-  /** Handles a message from the client. */
   readonly receive: (message: Readonly<Record<string, unknown>>) => void
   /** Notifies the client that the list of tools has changed. */
   readonly publishTools: () => void

@@ -2,7 +2,6 @@
 import type { HostWidget } from '../host/extras.ts'
 import { addStyles } from './styles.ts'
 
-/** Shows the number of unread messages on the launcher. */
 export function setUnread({ layout, changeLauncher }: HostWidget, count: number, label: string): void {
   layout.querySelector('.badge')?.remove()
   changeLauncher({ unread: count === 0 ? '' : ` (${label})` })

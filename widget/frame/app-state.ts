@@ -18,18 +18,23 @@ export interface AppState {
   readonly language: Language
   /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
-  /** The place that stores the conversation. The agent determines it, so it is unknown until the server has responded. */
+  /**
+   * The place that stores the conversation. The agent determines it, so it is unknown until the server has
+   * responded.
+   */
   readonly home: 'unknown' | 'browser' | 'server'
   readonly conversation: Conversation
   /** Id of the shown conversation if the server stores it; undefined before its first message. */
   readonly conversationId: string | undefined
-  /** The party that answers the conversation. */
   readonly answering: Answering
   /** `loading` while a conversation is read from the server; the failure if it could not be read. */
   readonly opening: 'loading' | Failure | undefined
   /** The failure that prevents sending until the page changes its options. */
   readonly blocked: Failure | undefined
-  /** Why the visitor's last action, such as sending a message, had no effect; an unsent text is still in the input. */
+  /**
+   * Why the visitor's last action, such as sending a message, had no effect; an unsent text is still in the
+   * input.
+   */
   readonly notice: Failure | undefined
   /** Whether the visitor can see the frame. */
   readonly isOpen: boolean

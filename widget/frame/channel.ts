@@ -14,9 +14,7 @@ import {
 import type { FrameOptions } from '../options.ts'
 import { isRecord } from '../values.ts'
 
-/** The open channel to the page. */
 export interface Channel {
-  /** The page's origin. */
   readonly origin: string
   readonly post: (message: FrameMessage) => void
 }

@@ -13,7 +13,6 @@ import type { VisitorIdentity } from './server-conversation/visitor-identity.ts'
 import type { Language } from './strings/strings.ts'
 
 export interface Chats {
-  /** The visitor's actions. */
   readonly actions: Chat & {
     readonly messages: MessageActions
     readonly stored: Pick<

@@ -17,8 +17,8 @@ export interface ToolCall {
   /** As the model wrote them; may not be valid JSON. */
   readonly argumentsText: string
   /**
-   * `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a result.
-   * `cancelled`: a person took the conversation over before the call started.
+   * `asking`: waiting for the visitor's approval. `unknown`: the tab that ran the call did not report a
+   * result. `cancelled`: a person was requested or took over before the call started.
    */
   readonly status: 'asking' | 'running' | 'done' | 'failed' | 'denied' | 'unknown' | 'cancelled'
   /** The result for the model; absent until it is known. */
@@ -42,7 +42,6 @@ export interface UserMessage {
   readonly delivery?: 'sending' | 'delayed' | Failure
 }
 
-/** The visitor's rating of an answer. */
 export interface Rating {
   readonly value: 'up' | 'down'
   readonly reason?: RatingReason | null | undefined
@@ -95,10 +94,12 @@ export interface ConversationNote {
     | { readonly mode?: undefined; readonly text: string }
 }
 
-/** The party that answers; `waiting`: none, until a person takes over. */
+/**
+ * The party that answers. While it is `waiting`, the conversation waits for a person, and the model does not
+ * answer.
+ */
 export type AnsweringMode = 'model' | 'waiting' | 'person'
 
-/** The party that answers the conversation on the screen. */
 export interface Answering {
   readonly mode: AnsweringMode
   /** The name of the person who answers; null if it is not shown. */
@@ -124,7 +125,6 @@ export function textOf(reply: Reply): string {
     .join('\n\n')
 }
 
-/** Returns the streaming reply, if there is one. */
 export function findStreaming({ entries }: Conversation): Reply | undefined {
   const last = entries.at(-1)
   return last?.kind === 'reply' && last.status === 'streaming' ? last : undefined
@@ -284,7 +284,6 @@ function renderPart(entry: Entry, language: Language): string {
   }
 }
 
-/** Returns the heading of a person's message. */
 export function personSaid({ name }: PersonMessage, { strings: { people } }: Language): string {
   return name === null ? people.saidUnnamed : fill(people.said, { name })
 }

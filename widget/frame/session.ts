@@ -111,7 +111,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   }
 }
 
-/** Handles messages in order: while a message waits for its language to load, later messages wait too. */
+/** Handles messages in order. While a message waits for its language to load, later messages wait too. */
 function inOrder(receive: Session['receive']): Session['receive'] {
   let waiting: (() => void)[] | undefined
   return function receiveNext(message, from) {

@@ -35,7 +35,9 @@ export interface Share {
   readonly text: string
 }
 
-/** Sends a tool call's result; later calls have no effect. Strings are sent unchanged, other values as JSON. */
+/**
+ * Sends a tool call's result; later calls have no effect. Strings are sent unchanged, other values as JSON.
+ */
 export type SendResult = (result?: unknown) => void
 
 export interface WidgetCallbacks {
@@ -86,7 +88,8 @@ const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> 
 }
 
 /**
- * Dispatches the document event and calls its callback, except `onToolCall`, whose result is needed. Returns whether a listener has read the detail, because the document does not reveal its listeners.
+ * Dispatches the document event and calls its callback, except `onToolCall`, whose result is needed. Returns
+ * whether a listener has read the detail, because the document does not reveal its listeners.
  */
 export function publish<Name extends keyof WidgetEvents>(
   options: WidgetCallbacks & { readonly debug?: unknown },

@@ -13,7 +13,6 @@ interface ModelContextTool {
   execute(input: Record<string, unknown>): unknown
 }
 
-/** The recorded tools by name. */
 export type WebMcpTools = Map<string, ModelContextTool>
 
 type Method = (...given: unknown[]) => unknown

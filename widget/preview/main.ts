@@ -3,7 +3,6 @@
  */
 import './style.css'
 
-/** The console's message. */
 interface PreviewRequest {
   readonly type: 'preview'
   /** Options of `ParleyChat.mount`. */

@@ -6,7 +6,6 @@ import { type Path, withValue } from '../object-paths.ts'
 
 export type Problem = NonNullable<Outputs['agents']['check']['problem']>
 
-/** Limits the number of checks for one text. */
 const MAX_CHECKS = 12
 
 /**

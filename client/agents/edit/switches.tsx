@@ -1,4 +1,4 @@
-/** Provides switches for the definition: permissions, and mappings that turn a feature on. */
+/** Provides switches for permissions, and for mappings that turn a feature on. */
 import { Switch } from '@mantine/core'
 import type { Path } from '../object-paths.ts'
 import { useField } from './fields.tsx'

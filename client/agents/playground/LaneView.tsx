@@ -22,7 +22,6 @@ export interface TrialSubject {
   readonly agentId: string | undefined
   readonly text: string
   readonly format: DefinitionFormat
-  /** The text of the saved version. */
   readonly savedText: string
 }
 

@@ -28,7 +28,6 @@ interface LaneParts {
   readonly laneId: string
   /** Returns the request fields that select the current definition and model. */
   readonly toRequest: () => LaneRequest
-  /** Called when the frame is connected. */
   readonly onConnect: (lane: LaneSession) => void
 }
 

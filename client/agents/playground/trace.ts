@@ -43,7 +43,6 @@ export interface TraceTurn {
   readonly attempts: number
   readonly promptTokens: number
   readonly completionTokens: number
-  /** The time of the first text. */
   readonly firstTextMs?: number
   readonly totalMs: number
   readonly problem?: string

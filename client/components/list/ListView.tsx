@@ -55,7 +55,6 @@ interface ListViewProps<T> {
   /** Further filters in the toolbar. */
   readonly toolbar?: ReactNode
   readonly bulk?: readonly BulkAction<T>[]
-  /** Items of a row's menu. */
   readonly menu?: (row: T) => ReactNode
   /** Shown if the list has no items and no filters. */
   readonly empty: ReactNode

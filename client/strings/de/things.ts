@@ -33,6 +33,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'Anbieter',
   testResult: 'Testergebnis',
   calls: 'Aufrufe',
+  turn: 'Durchgang',
+  notes: 'Notizen',
   webhook: 'Webhook',
   webhooks: 'Webhooks',
   deliveries: 'Zustellungen',

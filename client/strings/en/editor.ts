@@ -32,7 +32,7 @@ export const editor = {
   rightRate: 'Visitors can rate answers',
   handover: 'Visitors can talk to a person',
   handoverAbout:
-    'A colleague answers on the Conversations page while the model is silent. Without this setting, only colleagues can start this.',
+    'A colleague answers on the Conversations page instead of the model. Without this setting, only colleagues can start such an exchange.',
   handoverButton: 'Visitors can ask for a person',
   handoverTool: 'The model can ask for a person',
   handoverToolAbout: 'Gives the model the tool request_person.',
@@ -41,7 +41,7 @@ export const editor = {
   handoverTimeoutAbout:
     'If no person answers within this time, such as 10m, the model answers again. At most 7d.',
   handoverNobody: 'If no person answers',
-  handoverNobodyAbout: 'What visitors then read, up to 500 characters.',
+  handoverNobodyAbout: 'The text that visitors then read, at most 500 characters.',
   notice: 'Notice',
   noticeAbout:
     'What the widget says about storage, up to 500 characters. If empty, the widget shows a default notice with the number of days.',

@@ -30,6 +30,8 @@ export const things = {
   providers: 'providers',
   testResult: 'test result',
   calls: 'calls',
+  turn: 'turn',
+  notes: 'notes',
   webhook: 'webhook',
   webhooks: 'webhooks',
   deliveries: 'deliveries',

@@ -2,7 +2,7 @@
 export const visitors = {
   title: 'Visitors',
   about: 'People who wrote to agents that store their conversations.',
-  searchBy: 'Search by name, e-mail or ID',
+  searchBy: 'Search by name, email or ID',
   none: 'No visitors yet',
   noneHelp:
     'Visitors appear here when they send a message to an agent that stores its conversations. Turn on {field} in an agent to store them.',
@@ -22,7 +22,7 @@ export const visitors = {
   id: 'ID',
   subject: 'Subject',
   issuer: 'Issuer',
-  email: 'E-mail',
+  email: 'Email',
   name: 'Name',
   details: 'Details',
   noConversations: 'No stored conversations',

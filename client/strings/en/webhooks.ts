@@ -1,14 +1,14 @@
 /** Contains the English strings for the webhook pages. */
 export const webhooks = {
   title: 'Webhooks',
-  about: 'Send the events of stored conversations to your server, to Slack or by e-mail.',
+  about: 'Send the events of stored conversations to your server, to Slack or by email.',
   create: 'Create webhook',
   none: 'No webhooks yet',
   noneHelp:
     'A webhook sends a signed request to your server when something happens in a stored conversation, for example when a visitor asks for a person or an answer fails. Read {docs}, or start from a receiver for {slack} or {email}.',
   docs: 'how webhooks work',
   slack: 'Slack',
-  email: 'e-mail',
+  email: 'email',
   forbiddenTitle: 'This server does not allow webhooks',
   forbidden: 'The operator has turned webhooks off with {setting}.',
   url: 'URL',
@@ -58,13 +58,14 @@ export const webhooks = {
   copySecret: 'Copy the secret now',
   secretOnce: 'The secret is shown only once. Your receiver verifies the signature of each event with it.',
   haveCopied: 'I have copied it',
-  previousUntil: 'The previous secret also signs until {when}.',
+  previousUntil: 'The previous secret also signs deliveries until {when}.',
   rotateMenu: 'Rotate secret…',
   rotate: 'Rotate secret',
   rotateHelp:
     'Creates a new secret. For 24 hours, both secrets sign each delivery, so that you can change the receiver without losing events.',
   delete: 'Delete webhook',
-  deleteLoss: 'Events are no longer sent to {url}. Its list of deliveries is deleted. This cannot be undone.',
+  deleteLoss:
+    'Events will no longer be sent to {url}, and the webhook’s list of deliveries will be deleted. This cannot be undone.',
   deleted: 'Webhook deleted',
   enable: 'Enable',
   disable: 'Disable',
@@ -82,7 +83,8 @@ export const webhooks = {
   created: 'Created',
   id: 'ID',
   deliveries: 'Deliveries',
-  deliveriesAbout: 'Deliveries of the last 7 days. A failed delivery is sent up to 10 times in about 3 days.',
+  deliveriesAbout:
+    'Deliveries of the last 7 days. Each delivery is attempted up to 10 times in about 3 days.',
   noDeliveries: 'No deliveries yet',
   noDeliveriesHelp: 'Deliveries appear here when events happen. Send a test event to check the receiver.',
   event: 'Event',

@@ -33,6 +33,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'proveedores',
   testResult: 'resultado de la prueba',
   calls: 'llamadas',
+  turn: 'turno',
+  notes: 'notas',
   webhook: 'webhook',
   webhooks: 'webhooks',
   deliveries: 'entregas',

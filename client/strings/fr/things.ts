@@ -33,6 +33,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'fournisseurs',
   testResult: 'résultat du test',
   calls: 'appels',
+  turn: 'tour',
+  notes: 'notes internes',
   webhook: 'webhook',
   webhooks: 'webhooks',
   deliveries: 'envois',

@@ -33,6 +33,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'provider',
   testResult: 'risultato del test',
   calls: 'chiamate',
+  turn: 'turno',
+  notes: 'note',
   webhook: 'webhook',
   webhooks: 'webhook',
   deliveries: 'consegne',

@@ -33,6 +33,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'プロバイダー',
   testResult: 'テスト結果',
   calls: '呼び出し',
+  turn: 'ターン',
+  notes: 'メモ',
   webhook: 'Webhook',
   webhooks: 'Webhook',
   deliveries: '配信',

@@ -33,6 +33,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: 'provedores',
   testResult: 'resultado do teste',
   calls: 'chamadas',
+  turn: 'turno',
+  notes: 'notas',
   webhook: 'webhook',
   webhooks: 'webhooks',
   deliveries: 'entregas',

@@ -33,6 +33,8 @@ export const things: AreaTranslation<typeof english> = {
   providers: '提供商',
   testResult: '测试结果',
   calls: '调用',
+  turn: '轮次',
+  notes: '备注',
   webhook: 'webhook',
   webhooks: 'webhook',
   deliveries: '投递',

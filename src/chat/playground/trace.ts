@@ -9,7 +9,7 @@ import { encodeEvent } from '../sse-reader.ts'
 
 type NewStep = TraceStep extends infer Step ? (Step extends TraceStep ? Omit<Step, 'at_ms'> : never) : never
 
-/** The steps of one turn that the client has not received yet. */
+/** Collects the steps of one turn until the client receives them. */
 export class TurnTrace {
   private readonly clock: Pick<Clock, 'monotonic'>
   private readonly beganAtMs: number

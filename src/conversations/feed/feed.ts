@@ -31,9 +31,9 @@ import {
  * duplicates.
  */
 export interface Cursor {
-  /** Position of the last item. */
+  /** Position of the last item before the cursor. */
   readonly position: number
-  /** Number of the last turn; 0 before the first. */
+  /** Number of the last turn that started before the cursor; 0 without one. */
   readonly turn: number
   /** Number of that turn's next log entry, or `end` if the reader has received the turn's end. */
   readonly next: number | 'end'

@@ -1,4 +1,4 @@
-/** Finds visitors with an identity, and moves the conversations of anonymous visitors to them. */
+/** Finds identified visitors, and moves the conversations of anonymous visitors to them. */
 import type { ConversationDb, ConversationStorage } from '../../db/open.ts'
 import type { IdentifiedVisitor, VisitorTokens } from '../../identity/visitor-tokens.ts'
 import { ServiceError } from '../../lib/errors.ts'
@@ -20,7 +20,8 @@ export interface IdentityDeps {
 }
 
 /**
- * Returns the id of a visitor, who may not be stored yet. After an erasure, the same identity gets another id.
+ * Returns the id of a visitor, who may not be stored yet. After an erasure, the same identity gets another
+ * id.
  * @throws ServiceError `visitor_being_erased`
  */
 export async function findVisitorId(
@@ -85,8 +86,9 @@ interface NamingFields {
 }
 
 /**
- * Returns the visitor of a turn: with an agent key, the one whose token the request contains; with a parent key, the
- * one in `safety_identifier` or `user`. Values that are too long or contain control characters name no visitor.
+ * Returns the visitor of a turn: with an agent key, the one whose token the request contains; with a parent
+ * key, the one in `safety_identifier` or `user`. Values that are too long or contain control characters name
+ * no visitor.
  * @throws ServiceError `visitor_being_erased`
  */
 export async function findTurnVisitor(
@@ -100,7 +102,7 @@ export async function findTurnVisitor(
   return nameVisitor(deps, caller.tenantId, { subject })
 }
 
-/** Returns a function that finds the visitor of a turn once. */
+/** Returns a function that finds the visitor of a turn on its first call, and remembers the result. */
 export function memoizeTurnVisitor(
   context: CallContext<Caller, IdentityDeps>,
   fields: NamingFields,
@@ -126,7 +128,7 @@ export async function moveToVisitor(
   trx: ConversationDb,
   { tenantId, agentId, from, to, nowSeconds }: Move,
 ): Promise<void> {
-  // The erasure deletes them.
+  // The erasure deletes the conversations instead.
   if (await isErased(trx, from)) return
   const { numUpdatedRows } = await trx
     .updateTable('conversations')

@@ -84,7 +84,7 @@ export function toShownMode(
   return { ...toVisitorMode(entry, true), assignee: entry.assignee, reason: entry.reason }
 }
 
-/** Renders a change for the visitor. `showsNames` is whether visitors see the names of people. */
+/** Renders a change for visitors; the name is null unless `showsNames` is true. */
 export function toVisitorMode({ mode, since, name }: ModeEntry, showsNames: boolean) {
   return { mode, since, name: showsNames ? name : null }
 }

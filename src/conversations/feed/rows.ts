@@ -6,10 +6,12 @@ import { findModeEntry, type ModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
-/** Maximum number of changes of who answers that a visitor receives with a conversation. */
+/** Maximum number of mode changes that a visitor receives with a conversation. */
 const MAX_MODE_CHANGES = 500
 
-/** Creates a visitor's row on their first turn, and updates it on each further turn. */
+/**
+ * Creates a visitor's row, or updates its last activity and the fields that the visitor's identity states.
+ */
 export async function recordVisitor(
   db: ConversationDb,
   tenantId: string,
@@ -221,7 +223,7 @@ export async function listNewestVisible(
   return rows.reverse()
 }
 
-/** Lists the changes of who answers, oldest first, between two positions. */
+/** Lists the last 500 mode changes between two positions, inclusive, oldest first. */
 export async function listModeChanges(
   db: ConversationDb,
   conversationId: string,

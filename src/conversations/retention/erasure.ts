@@ -106,7 +106,7 @@ export async function listConversationIds(
 interface Batch {
   readonly ids: readonly string[]
   readonly deletion: Deletion
-  /** The end of the new lease. */
+  /** The end of the new lease (Unix seconds). */
   readonly until: number
 }
 

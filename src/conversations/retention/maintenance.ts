@@ -22,7 +22,7 @@ const BATCH = 200
 const PAUSE_MS = 20
 const DAY_SECONDS = 86_400
 /**
- * Lifetime of a visitor's token. An anonymous visitor without conversations is deleted this long after the
+ * Lifetime of an anonymous visitor's token. A visitor without conversations is deleted this long after the
  * last activity.
  */
 const VISITOR_SECONDS = 30 * DAY_SECONDS

@@ -173,7 +173,10 @@ export async function moveConversations(
   return Number(moved.numUpdatedRows)
 }
 
-/** Moves visitors with their conversations; a visitor whom the other tenant already knows gets the conversations. */
+/**
+ * Moves identified visitors. If the other tenant already has a visitor with the same identity, that visitor
+ * gets the conversations.
+ */
 async function moveIdentifiedVisitors(
   trx: ConversationDb,
   from: string,

@@ -37,7 +37,7 @@ export function listVisitorRows(
   if (agent !== undefined)
     query = query.where(({ exists, or, eb, selectFrom }) =>
       or([
-        // An anonymous visitor, who may have no conversation left.
+        // Matches the agent's anonymous visitors, even without conversations.
         eb('issuer', '=', agent),
         exists(
           selectFrom('conversations')

@@ -46,7 +46,10 @@ export interface TurnPlan {
   readonly previous: TurnRow | undefined
   /** The visitor who started the turn, or on whose behalf a client started it. */
   readonly visitor?: CallVisitor | undefined
-  /** Whether the visitor chats over the feed. Such a turn must be stored, and no other turn may run in its conversation. */
+  /**
+   * Whether the visitor follows the turn in the conversation's feed. Such a turn must be stored, and locks
+   * its conversation.
+   */
   readonly isFeedTurn?: boolean
   /** The number that the turn must have, because its input was built from the turns before it. */
   readonly number?: number
@@ -280,7 +283,9 @@ export function conversationFull(): ServiceError {
   )
 }
 
-/** @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in total */
+/**
+ * @throws ServiceError `too_large` for an item above 2 MiB, or more than 4 MiB in total, plus `extraBytes`
+ */
 export function assertInputSize({
   input,
   inputField: { name, first },

@@ -242,7 +242,7 @@ export class TurnLog {
 
   /** Drops the entries that all readers have, and those that a slow reader can read elsewhere. */
   private dropRead(): void {
-    // The entries that clients receive are stored nowhere else.
+    // With a filter, the stored entries lack data that readers receive.
     if (this.filter !== undefined) return
     let needed = this.length
     if (this.runsBytes <= MAX_KEPT_BYTES) for (const { next } of this.cursors) needed = Math.min(needed, next)

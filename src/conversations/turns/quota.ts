@@ -29,7 +29,10 @@ export class StorageQuota {
     this.cache = createTtlCache<UsedBytes>(deps.clock, { max: MAX_TENANTS, keepMs: () => CACHED_MS })
   }
 
-  /** Returns undefined without a limit. @throws ServiceError `storage_full` */
+  /**
+   * Returns undefined if there is no limit, or if nothing has been stored yet. @throws ServiceError
+   * `storage_full`
+   */
   async assertRoom(tenantId: string): Promise<UsedBytes | undefined> {
     const { config, storage } = this.deps
     const { maxBytes } = config.conversations

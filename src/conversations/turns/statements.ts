@@ -10,7 +10,7 @@ export interface Claim {
   readonly turnId: string
   readonly agentId: string
   readonly title: string | null
-  /** The visitor of a conversation that has none yet. */
+  /** Becomes the visitor of a conversation that has none. */
   readonly visitorId: string | null
   readonly nowSeconds: number
   readonly expiresAt: number

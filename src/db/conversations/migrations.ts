@@ -176,8 +176,8 @@ async function addMainLine(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Stores the names of the items' blobs. Has no foreign key, because the rows remain until the blobs are
- * deleted.
+ * Creates the list of the items' blobs. The table has no foreign key, because its rows remain until the blobs
+ * are deleted.
  */
 async function createItemData(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -277,7 +277,7 @@ async function createTagsAndNotes(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'conversation_notes', 'conversation', ['conversation_id', 'created_at'])
 }
 
-/** Has no foreign key, because with SQLite the webhooks are stored in another file. */
+/** The table has no foreign key, because with SQLite the webhooks are stored in another file. */
 async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('webhook_deliveries')
@@ -317,8 +317,8 @@ async function addHandover(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the list of erased visitors. Has no foreign key, because the rows remain after the deletion; they
- * contain no personal data.
+ * Creates the list of erased visitors. The table has no foreign key, because its rows remain after the
+ * deletion; they contain no personal data.
  */
 async function createErasures(db: Kysely<unknown>): Promise<void> {
   await db.schema

@@ -57,9 +57,12 @@ export interface TurnTable {
   response_id: string | null
   /** SHA-256 of the capability in the event ids of a chat stream. */
   stream_digest: string | null
-  /** SHA-256 of the caller and its `Idempotency-Key`; null 24 hours after the turn was created. */
+  /**
+   * SHA-256 of the caller and the `Idempotency-Key` or `client_id`; null without one, and 24 hours after the
+   * turn was created.
+   */
   idempotency_digest: string | null
-  /** SHA-256 of the request's body; set with an `Idempotency-Key`. */
+  /** SHA-256 of the request with this key; null without a key. */
   request_digest: string | null
   kind: 'model' | 'person' | 'continuation'
   status: TurnStatus

@@ -1,4 +1,4 @@
-/** Creates the secrets with which owners sign the identity of visitors. */
+/** Creates the table for the secrets with which owners sign the identity of visitors. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

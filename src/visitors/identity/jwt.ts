@@ -33,7 +33,10 @@ export interface StatedIdentity {
   readonly expiresAt: number
 }
 
-/** @throws ServiceError `identity_invalid`, `identity_expired`, or `service_unavailable` without keys */
+/**
+ * @throws ServiceError `identity_invalid`, `identity_expired`, or `service_unavailable` if the keys cannot be
+ * read
+ */
 export async function verifyIdentity(source: JwtSource, token: string): Promise<StatedIdentity> {
   if (Buffer.byteLength(token) > MAX_TOKEN_BYTES) throw identityInvalid('must be at most 8 KiB')
   const payload = await verifySignature(source, token).catch((error) => {

@@ -40,8 +40,8 @@ export class KeySets {
   }
 
   /**
-   * Returns the keys at a URL, read at most ten minutes ago. With `isStale`, reads them again if that was more than
-   * 30 seconds ago.
+   * Returns the keys at a URL, read at most ten minutes ago. With `isStale`, reads them again if they were
+   * read more than 30 seconds ago.
    * @throws ServiceError `service_unavailable` if the keys cannot be read
    */
   async find(url: string, { isStale = false } = {}): Promise<LocalJWKSet> {

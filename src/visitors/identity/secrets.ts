@@ -74,7 +74,10 @@ export async function rotateVisitorSecret(
   return { secret, ...toState(row, nowSeconds) }
 }
 
-/** Returns the agent's secrets that are valid at `nowSeconds`, newest first. @throws Error if one cannot be decrypted */
+/**
+ * Returns the agent's secrets that are valid at `nowSeconds`, newest first. @throws Error if one cannot be
+ * decrypted
+ */
 export async function openVisitorSecrets(
   { db, sealer }: { readonly db: Database; readonly sealer: Pick<Sealer, 'open'> },
   agentId: string,

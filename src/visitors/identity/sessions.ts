@@ -17,8 +17,8 @@ interface Exchange {
 }
 
 /**
- * Verifies an identity, and returns the visitor with a token. Conversations of a present anonymous visitor move to
- * the visitor.
+ * Verifies an identity, and returns the visitor with a token. If `present` is an anonymous visitor, moves
+ * that visitor's conversations to the identified visitor.
  * @throws ServiceError `identity_invalid`, `identity_expired`, `visitor_being_erased`
  */
 export async function exchangeIdentity(
@@ -49,7 +49,10 @@ function rulesOf({ definition: { visitors } }: Agent): AgentVisitors {
   throw identityInvalid('this agent accepts no identities; set `visitors.identity` in its definition')
 }
 
-/** Returns a token of a visitor whom a parent key names, for all agents of the key. @throws ServiceError */
+/**
+ * Creates a token for a visitor whom a parent key names. The token is valid for all agents of the key.
+ * @throws ServiceError
+ */
 export async function createVisitorToken(
   deps: Pick<Dependencies, 'conversations' | 'visitorTokens' | 'clock'>,
   tenantId: string,

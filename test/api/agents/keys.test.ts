@@ -187,6 +187,7 @@ describe('/v1/agents/me', () => {
       readAloud: false,
       attachments: null,
       followUps: false,
+      imageHosts: [],
       conversations: notStored,
     })
     expect(text).not.toContain('Help people')
@@ -212,6 +213,7 @@ describe('/v1/agents/me', () => {
       readAloud: false,
       attachments: null,
       followUps: false,
+      imageHosts: [],
       conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

@@ -134,7 +134,7 @@ describe('a request that returns text of a conversation', () => {
     ],
   ]
 
-  test.each(reads)('is recorded: %s', async (_, read) => {
+  test.each(reads)('is recorded once, even if it is repeated: %s', async (_, read) => {
     const rated = await startRated()
     expect(await listReads(rated.app)).toEqual([])
     for (let count = 0; count < 2; count++) expect((await read(rated)).text).toContain(CANARY)
@@ -144,7 +144,7 @@ describe('a request that returns text of a conversation', () => {
     expect(JSON.stringify(await listAuditRows(rated.app))).not.toContain(CANARY)
   })
 
-  test('is recorded: a repeated delivery of a webhook', async () => {
+  test('is recorded: a request to repeat a delivery, if the webhook includes text', async () => {
     const { app, withText, withoutText, conversation } = await startRated()
     for (const [webhook, reads] of [
       [withoutText, []],

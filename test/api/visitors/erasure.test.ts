@@ -81,7 +81,7 @@ describe('the owner of an agent', () => {
     expect([status, body.error.param]).toEqual([400, 'after'])
   })
 
-  test('lists a verified visitor under each agent that this visitor has used', async () => {
+  test('lists a verified visitor only under an agent that this visitor has used', async () => {
     const { app, agentId, one } = await startVisit()
     const other = await app.createAgent(storingAgent())
     await talk(one, 'Hello.')
@@ -96,7 +96,7 @@ describe('the owner of an agent', () => {
     expect(await subjectsOf(other.agent_id)).toEqual([])
   })
 
-  test('exports a visitor as a signed-in console user', async () => {
+  test("can export a visitor as the console user with the agent's parent key; other users cannot", async () => {
     const app = await startApp(behindProxy)
     await claimKey(app, 'ada@example.org', app.key)
     const { agent_key: key } = await app.createAgent(storingAgent())

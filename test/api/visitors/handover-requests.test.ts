@@ -8,7 +8,7 @@ import { say, sayAndWait } from '../../support/visitors.ts'
 
 const harness = await startChatHarness()
 
-test('visitors may ask for a person only if the agent has the button', async () => {
+test('a visitor cannot ask for a person if the agent disables the button, but the owner can', async () => {
   const { app, id, one } = await startConversation(harness, { button: false })
   await expect(one.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject({
     data: { httpStatus: 403, code: 'not_allowed' },
@@ -16,7 +16,7 @@ test('visitors may ask for a person only if the agent has the button', async () 
   expect((await change(app, id, 'handover')).body.mode).toBe('waiting')
 })
 
-test('a reason that contains U+0000 or is too long is rejected', async () => {
+test('a reason that contains U+0000 or half of a surrogate pair, or is too long, is rejected', async () => {
   const { app, id, one } = await startConversation(harness)
   for (const reason of ['a\0b', '\udc00', 'x'.repeat(501)]) {
     const { status, body } = await change(app, id, 'handover', { reason })
@@ -29,7 +29,7 @@ test('a reason that contains U+0000 or is too long is rejected', async () => {
 describe('the tool request_person', () => {
   const args = JSON.stringify({ reason: 'wants a person' })
 
-  test('asks for a person, and later turns show how that ended', async () => {
+  test('asks for a person, and its result in later turns has the times of handover and handback', async () => {
     const { app, one } = await startVisit(harness)
     await harness.upstream.script('/v1/chat/completions', `{{up:tool request_person ${args}}}`, 1)
     const { sent } = await sayAndWait(one, 'I want a person.')
@@ -91,7 +91,7 @@ describe('a wait for a person', () => {
     expect(items.at(-1)).toMatchObject({ author: 'service', text: 'Nobody is available.' })
   })
 
-  test('begins again if the person who took over does not answer in time', async () => {
+  test('begins if the person who took over does not write in time, and then ends after the timeout', async () => {
     const { app, clock, id } = await startWait({})
     await change(app, id, 'takeover')
     clock.advance(600)
@@ -102,7 +102,7 @@ describe('a wait for a person', () => {
     expect(body.data[0]).toMatchObject({ role: 'assistant', parley: { author: 'service' } })
   })
 
-  test('does not end a conversation that the person has answered', async () => {
+  test('does not begin again if the person has answered', async () => {
     const { app, clock, id } = await startWait({})
     await answer(app, id, 'Hello.')
     clock.advance(10_000)

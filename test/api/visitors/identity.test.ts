@@ -108,7 +108,7 @@ describe('the exchange of an identity', () => {
     expect(await anonymous.visitor.conversations.query({})).toMatchObject({ data: [{ title: 'Anonymous.' }] })
   })
 
-  test('keeps the visitor of a valid token if the request contains no identity', async () => {
+  test('is not needed again while the token of the visitor is valid', async () => {
     const visit = await startIdentityVisit()
     const one = await identify(visit, await signIdentity(visit))
     const again = await beginSession(visit.app, visit.key, one.token)
@@ -137,13 +137,13 @@ describe('the exchange of an identity', () => {
   })
 })
 
-describe('an identity is rejected as invalid', () => {
+describe('rejected as invalid: an identity', () => {
   const cases: Record<string, (visit: IdentityVisit) => Promise<string>> = {
     'without text': async () => '',
     'that is not a JWT': async () => 'a.b.c',
     'that another secret signed': (visit) =>
       signWithSecret('vsk_forged-forged-forged-forged-forged', claimsOf(visit)),
-    'with an unlisted algorithm of the same secret': (visit) =>
+    'with an algorithm for secrets that is not accepted': (visit) =>
       signWithSecret(visit.secret.padEnd(64, 'x'), claimsOf(visit), 'HS512'),
     'with the algorithm none': async (visit) => {
       const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -325,7 +325,7 @@ describe('a key set', () => {
       })
   })
 
-  test('at a URL is read once in ten minutes, and again for an unknown key', async () => {
+  test('at a URL is read once in ten minutes, and for an unknown key again after 30 seconds', async () => {
     const [first, second] = await Promise.all([createKeyPair('ES256', 'one'), createKeyPair('ES256', 'two')])
     const served = await serveKeySet([first.jwk])
     const jwt = { issuer: ISSUER, audience: 'shop-chat', jwksUrl: served.url }
@@ -347,7 +347,7 @@ describe('a key set', () => {
 
   test.for([
     ['an address that is not allowed', {}, {}],
-    ['a redirect or a failure', { status: 302 }, allowLoopback],
+    ['a redirect', { status: 302 }, allowLoopback],
     ['a response that is not a key set', { text: '[]' }, allowLoopback],
     ['more than 64 KiB', { text: `{"keys":[]${' '.repeat(65_536)}}` }, allowLoopback],
   ] as const)('at a URL is unavailable with %s', async ([, answer, env]) => {

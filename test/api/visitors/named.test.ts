@@ -162,7 +162,7 @@ describe('a parent key', () => {
     expect((await visit.app.call('GET', '/v1/visitors')).body.data).toEqual([])
   })
 
-  test('creates tokens with which a front end reads and continues the conversations of the visitor', async () => {
+  test('creates tokens with which a front end reads the conversations of the visitor, and starts new ones', async () => {
     const visit = await startWithTool({ identity: 'required' })
     const { app, key, clock } = visit
     await ask(visit, 'Written by the server.', { safety_identifier: 'u7' })

@@ -89,6 +89,22 @@ test("a page with Cross-Origin-Embedder-Policy can embed the widget's frame", as
   })
 })
 
+test('the frame may load images only from the hosts that the agent lists', async () => {
+  const app = await startApp()
+  const readFrame = async (more: string) => {
+    const { agent_key: key } = await app.createAgent(`name: A\ninstructions: B\n${more}`)
+    const { headers } = await get(app, `/embed/frame?key=${key.slice(0, 21)}`)
+    const images = /img-src ([^;]*)/.exec(headers.get('content-security-policy') ?? '')?.[1]
+    return { images, isolation: headers.get('cross-origin-embedder-policy') }
+  }
+  expect(await readFrame('')).toEqual({ images: "'self' data: blob:", isolation: 'require-corp' })
+  expect(await readFrame('embed: { imageHosts: [Images.example.org, "*.example.net"] }')).toEqual({
+    images: "'self' data: blob: https://images.example.org https://*.example.net",
+    // Images of other hosts rarely have the header that `require-corp` needs.
+    isolation: 'credentialless',
+  })
+})
+
 test("a browser with a current copy of the widget's loader receives 304", async () => {
   const app = await startApp()
   const etag = (await get(app, '/embed/parley.js')).headers.get('etag') ?? ''

@@ -138,7 +138,7 @@ describe('a handover', () => {
     expect(sent[0]?.text).not.toContain('canary')
   })
 
-  test('sends the text for the visitor and `conversation.handed_back` when no person answers in time', async () => {
+  test("sends the service's `conversation.message` and `conversation.handed_back` when no person answers in time", async () => {
     const setup = await startWithWebhook()
     const { app, clock, one, id } = setup
     await deliveredBy(setup, () => one.visitor.requestPerson.mutate({ conversation: id }))

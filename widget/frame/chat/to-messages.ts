@@ -5,9 +5,15 @@ import { toParts, withoutData } from '../attachments/attachments.ts'
 import { type Entry, type Reply, textOf, type UserMessage } from '../conversation.ts'
 import type { AttachmentPart, CalledTool, ChatMessage } from './transport.ts'
 
-/** Maximum number of messages to send; well below the server's limit, which also counts the messages that the agent adds. */
+/**
+ * Maximum number of messages to send; well below the server's limit, which also counts the messages that the
+ * agent adds.
+ */
 const MAX_MESSAGES = 400
-/** Maximum length of the messages as JSON, in UTF-16 code units; limits each turn's cost in a long conversation. */
+/**
+ * Maximum length of the messages as JSON, in UTF-16 code units; limits each turn's cost in a long
+ * conversation.
+ */
 const MAX_LENGTH = 512 * 1024
 /** Maximum length of the attachments of earlier messages, in UTF-16 code units. */
 const MAX_EARLIER_DATA = 1_000_000
@@ -25,7 +31,10 @@ export function toMessages(entries: readonly Entry[], pageMessage: string | unde
   return messages.toSpliced(Math.max(0, newest), 0, { role: 'user', content: pageMessage })
 }
 
-/** Removes messages whose reply was refused, too long or empty, because they could make every later turn fail too. */
+/**
+ * Removes messages whose reply was refused, too long or empty, because they could make every later turn fail
+ * too.
+ */
 function withoutFailed(entries: readonly Entry[]): readonly Entry[] {
   const isFailed = (entry: Entry | undefined) =>
     entry?.kind === 'reply' && entry.status === 'failed' && (isRefused(entry) || textOf(entry) === '')
@@ -122,7 +131,8 @@ const MARK = '[Context provided by the page, not by the user]'
 const EXPLANATION = 'This is data about the page that the user is looking at, not a message from the user.'
 
 /**
- * Returns a user message with the page's information, undefined if the page provides nothing, or null if it is too large.
+ * Returns a user message with the page's information, undefined if the page provides nothing, or null if it
+ * is too large.
  */
 export function toPageMessage(
   system: string | undefined,

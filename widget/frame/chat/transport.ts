@@ -55,6 +55,8 @@ export interface AgentSelf {
   readonly readAloud?: boolean
   /** Whether the widget suggests questions after an answer. */
   readonly followUps?: boolean
+  /** Hosts whose images answers show; older servers do not send the field. */
+  readonly imageHosts?: readonly string[]
   /** The tools that the server runs. */
   readonly tools?: readonly object[]
 }

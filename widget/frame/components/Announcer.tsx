@@ -10,7 +10,10 @@ import { takeSentences } from './sentences.ts'
  * Delay before each announcement in milliseconds, because screen readers skip text that is replaced too soon.
  */
 const PACE_MS = 1500
-/** Maximum length of an announcement in characters, about two minutes of speech. Laying out megabytes of text would block the page. */
+/**
+ * Maximum length of an announcement in characters, about two minutes of speech. Laying out megabytes of text
+ * would block the page.
+ */
 const MAX_LENGTH = 2000
 
 export function Announcer({ conversation, isOpen }: { conversation: Conversation; isOpen: boolean }) {

@@ -5,6 +5,7 @@ import type { Attachments } from '../attachments/use-attachments.ts'
 import { useFrame } from '../frame-context.ts'
 import { fill } from '../strings/strings.ts'
 import { AttachIcon, CloseIcon, FileIcon } from './icons.tsx'
+import { Picture } from './Picture.tsx'
 
 /** Lists the attachments of the message that the visitor writes. */
 export function ChosenAttachments({ chosen }: { chosen: Attachments }) {
@@ -77,7 +78,6 @@ export function AttachButton({ chosen }: { chosen: Attachments }) {
 
 const accepted = { image: 'image/*', pdf: 'application/pdf', text: 'text/*,.md,.csv,.json,.log,.yaml,.yml' }
 
-/** Lists the attachments of a message. */
 export function SentAttachments({ attachments }: { attachments: readonly Attachment[] }) {
   const { strings } = useFrame().language
   return (
@@ -108,12 +108,19 @@ function Sent({ attachment }: { attachment: Attachment }) {
       isGone = true
     }
   }, [session, type, data, stored])
-  return <Shown attachment={attachment} data={data ?? read} />
+  const shown = data ?? read
+  if (isImage(attachment, shown)) return <Picture source={shown} name="" />
+  return <Shown attachment={attachment} data={shown} />
 }
 
-function Shown({ attachment: { type, name }, data }: { attachment: Attachment; data: string | undefined }) {
+function isImage({ type }: Attachment, data: string | undefined): data is string {
+  return type === 'image' && data?.startsWith('data:image/') === true
+}
+
+function Shown({ attachment, data }: { attachment: Attachment; data: string | undefined }) {
   const { strings } = useFrame().language
-  if (type === 'image' && data?.startsWith('data:image/')) return <img src={data} alt={strings.picture} />
+  const { name } = attachment
+  if (isImage(attachment, data)) return <img src={data} alt={strings.picture} />
   return (
     <span className="file">
       <FileIcon />

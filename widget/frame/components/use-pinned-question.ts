@@ -31,7 +31,10 @@ export function usePinnedQuestion(question: string | undefined, isPinning: boole
   const content = useRef<HTMLDivElement>(null)
   const spacer = useRef<HTMLDivElement>(null)
   const isFollowing = useRef(true)
-  /** True from a new question until the visitor scrolls. While true, the question keeps its place even if content above it changes. */
+  /**
+   * True from a new question until the visitor scrolls. While true, the question keeps its place even if
+   * content above it changes.
+   */
   const isPinned = useRef(false)
   const shown = useRef<string>(undefined)
   const [isEndHidden, setIsEndHidden] = useState(false)

@@ -52,7 +52,8 @@ export function breakOffAll(entries: readonly Entry[]): readonly Entry[] {
 
 /**
  * Merges the versions of several tabs. `base` is what this tab last read or wrote, and `ours` is its current
- * version. This tab's additions, changes and removals since `base` apply; everything else is taken from `stored`.
+ * version. This tab's additions, changes and removals since `base` apply; everything else is taken from
+ * `stored`.
  */
 export function mergeEntries(
   stored: readonly Entry[],

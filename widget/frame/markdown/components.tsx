@@ -1,11 +1,13 @@
 /** Defines the elements for rendered Markdown, which load no external resources. */
 import type { ElementContent } from 'hast'
-import type { ReactNode } from 'react'
+import { createContext, type ReactNode, useContext, useState } from 'react'
 import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
 import { PictureIcon } from '../components/icons.tsx'
+import { Picture, Remote } from '../components/Picture.tsx'
 import { useFrame } from '../frame-context.ts'
 import { findHiddenHost, findSourceHost } from './find-hidden-host.ts'
+import { isFromHost } from './image-hosts.ts'
 
 type Props = ExtraProps & { readonly children?: ReactNode }
 
@@ -15,11 +17,7 @@ export const components: Components = {
       {children}
     </Link>
   ),
-  img: ({ src, alt }) => (
-    <Link address={typeof src === 'string' ? src : undefined} text={alt ?? ''}>
-      <PictureIcon /> {alt || src}
-    </Link>
-  ),
+  img: ({ src, alt }) => <Image address={typeof src === 'string' ? src : undefined} text={alt ?? ''} />,
   pre: CodeBlock,
   table: ({ children }: Props) => (
     <ScrollBox kind="table">
@@ -56,6 +54,32 @@ function Heading({ children, node }: Props) {
   )
 }
 
+/** Whether the content is inside a link, which can contain neither a link nor a button. */
+const InsideLink = createContext(false)
+
+/** Shows an image of a host that the agent allows, and a link to any other image. */
+function Image({ address, text }: Omit<LinkProps, 'children'>) {
+  const { agent } = useFrame()
+  const isInsideLink = useContext(InsideLink)
+  const [isBroken, setIsBroken] = useState(false)
+  const onFailure = () => setIsBroken(true)
+  const label = (
+    <>
+      <PictureIcon /> {text || address}
+    </>
+  )
+  if (address === undefined || isBroken || !isFromHost(address, agent?.imageHosts ?? []))
+    return isInsideLink ? (
+      label
+    ) : (
+      <Link address={address} text={text}>
+        {label}
+      </Link>
+    )
+  if (isInsideLink) return <Remote source={address} name={text} onFailure={onFailure} />
+  return <Picture source={address} name={text} onFailure={onFailure} />
+}
+
 /** Renders a link, or only its text if the address is not safe. */
 export function Link({ address, text, children }: LinkProps) {
   const href = safeAddress(address)
@@ -63,7 +87,9 @@ export function Link({ address, text, children }: LinkProps) {
   const host = findHiddenHost(href, text) ?? findSourceHost(href, text)
   return (
     <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">
-      <bdi>{children}</bdi>
+      <InsideLink.Provider value={true}>
+        <bdi>{children}</bdi>
+      </InsideLink.Provider>
       {host !== undefined && <bdi className="host"> ({host})</bdi>}
     </a>
   )

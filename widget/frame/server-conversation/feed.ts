@@ -39,7 +39,6 @@ export interface Feed {
   readonly stop: () => void
   /** Reconnects immediately; `isLost` also replaces a connection that seems to work. */
   readonly wake: (isLost: boolean) => void
-  /** The conversation that the feed follows. */
   readonly following: () => string | undefined
 }
 
@@ -112,7 +111,10 @@ export function createFeed({ connect, onEvent, onFailure, timing = feedTiming }:
   }
 }
 
-/** Returns the delay before the next attempt, in milliseconds: a random value between 50 and 100 % of an exponential backoff. */
+/**
+ * Returns the delay before the next attempt in milliseconds, which is a random value between 50 and 100 % of
+ * an exponential backoff.
+ */
 export function delayOf(failures: number, { firstMs, longestMs, random }: FeedTiming): number {
   const fullMs = Math.min(longestMs, firstMs * 2 ** Math.min(failures, 10))
   return fullMs * (0.5 + random() / 2)

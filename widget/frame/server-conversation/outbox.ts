@@ -5,7 +5,7 @@ import { delayOf, type FeedTiming, feedTiming } from './feed.ts'
 interface Delivery {
   /** Makes one attempt. @throws ChatFailure */
   readonly send: () => Promise<void>
-  /** Called after each failed attempt; `isLast` unless another attempt follows. */
+  /** Called after each failed attempt; `isLast` is false if another attempt follows. */
   readonly onFailure: (thrown: unknown, isLast: boolean) => void
 }
 
@@ -24,7 +24,9 @@ export class Outbox {
   /** Ends the current wait. */
   private endWait: (() => void) | undefined
 
-  /** `mayRepeat` returns whether a failed attempt is repeated; otherwise, the visitor decides. */
+  /**
+   * `mayRepeat` returns whether failed attempts are repeated. If not, the visitor can send the message again.
+   */
   constructor(mayRepeat: () => boolean, timing = feedTiming) {
     this.mayRepeat = mayRepeat
     this.timing = timing
@@ -53,7 +55,7 @@ export class Outbox {
     queue.isSending = false
   }
 
-  /** Returns when the message was sent, dropped or refused. */
+  /** Resolves when the message was sent, dropped or refused. */
   private async deliver(delivery: Delivery, queue: Queue): Promise<void> {
     for (let failures = 0; this.queue === queue; failures++) {
       try {

@@ -4,7 +4,10 @@ import type { ToolRunner } from '../tools/tool-runner.ts'
 import type { ShownView } from './shown-view.ts'
 import { listOpenCalls } from './view.ts'
 
-/** Maximum time for a page tool to return its result, in milliseconds; `mcp-client.ts` enforces the same limit. */
+/**
+ * Maximum time for a page tool to return its result, in milliseconds; `mcp-client.ts` enforces the same
+ * limit.
+ */
 const CALL_MS = 29_000
 
 export interface CallResult {
@@ -15,9 +18,11 @@ export interface CallResult {
 export interface PageTools {
   /** Resolves to the results, or to undefined if the visitor stops the calls or leaves the conversation. */
   readonly run: (turnId: string, calls: readonly ToolCall[]) => Promise<readonly CallResult[] | undefined>
-  /** Marks the calls of other tabs as `unknown` when their time is up. `isOwn` returns whether this tab started the turn. */
+  /**
+   * Marks the calls of other tabs as `unknown` when their time is up. `isOwn` returns whether this tab
+   * started the turn.
+   */
   readonly expire: (isOwn: (turnId: string) => boolean) => void
-  /** Ends the running calls. */
   readonly stop: () => void
   /** Ends the running calls, because the model no longer waits for their results. */
   readonly cancel: () => void

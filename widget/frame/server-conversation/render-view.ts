@@ -50,7 +50,10 @@ function toExchanges(lines: readonly Line[]): readonly Exchange[] {
   return exchanges
 }
 
-/** Returns the index of the exchange that contains the newest turn: the last one with an item of it, or the last one. */
+/**
+ * Returns the index of the last exchange with an item of the newest turn, or of the last exchange if no
+ * exchange has such an item.
+ */
 function findCurrent({ newestTurnId, mode }: View, exchanges: readonly Exchange[]): number {
   const last = exchanges.length - 1
   if (newestTurnId === undefined || (mode === 'model' && exchanges[last]?.question?.sending !== undefined))
@@ -122,7 +125,7 @@ function renderReply(
   ]
 }
 
-/** Returns the turn of the last answer of the model. */
+/** Returns the turn of the model's last answer. */
 function findAnswerTurn(lines: readonly Line[]): string | undefined {
   return lines.findLast(({ author }) => author === 'model')?.turn_id ?? undefined
 }
@@ -171,7 +174,10 @@ function toReason(reason: string | null): NonNullable<Reply['incomplete']> {
   return reason === 'max_output_tokens' || reason === 'content_filter' ? reason : 'interrupted'
 }
 
-/** A failed turn reports only a code. Uses the status 429 if the server sends the code with it in error responses. */
+/**
+ * A failed turn reports only a code. Uses the status 429 if the server sends the code with it in error
+ * responses.
+ */
 function toTurnFailure({ error_code }: VisitorTurn): Failure {
   const code = error_code ?? ''
   if (code === 'insufficient_quota' || code === 'rate_limit_exceeded')

@@ -59,7 +59,9 @@ export class ServerConversation implements Chat {
     })
   }
 
-  /** Shows the visitor's last conversation. `isStored`: whether the browser may store the visitor's token. */
+  /**
+   * Shows the visitor's last conversation. `isStored` is true if the browser may store the visitor's token.
+   */
   async start(apiKey: string, scope: StorageScope, isStored: boolean): Promise<void> {
     const { options } = this.parts.store.get()
     if (options !== undefined) this.identity.configure(options)
@@ -136,7 +138,6 @@ export class ServerConversation implements Chat {
     }
   }
 
-  /** Asks for a person to answer the conversation. */
   requestPerson(): void {
     void this.turns.requestPerson()
   }
@@ -179,7 +180,7 @@ export class ServerConversation implements Chat {
     this.shown.updateFeed()
   }
 
-  /** Reconnects immediately. `isLost`: the connection was interrupted. */
+  /** Reconnects immediately. `isLost` is true if the connection was interrupted. */
   wake(isLost: boolean): void {
     this.shown.wake(isLost)
     this.turns.wake()
@@ -209,7 +210,10 @@ export class ServerConversation implements Chat {
   }
 }
 
-/** Returns the conversation that was shown last. If it was deleted or is too old, returns the newest one that can be resumed, if any. */
+/**
+ * Returns the conversation that was shown last. If it was deleted or is too old, returns the newest one that
+ * can be resumed, if any.
+ */
 async function resume(
   client: VisitorClient,
   lastId: string | undefined,

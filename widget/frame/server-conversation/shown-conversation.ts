@@ -28,7 +28,6 @@ interface ShownConversationParts {
   readonly onFailure: (thrown: unknown) => void
 }
 
-/** Maximum number of conversations that are marked as unread. */
 const MAX_UNREAD = 20
 
 export class ShownConversation {
@@ -112,7 +111,10 @@ export class ShownConversation {
     this.updateFeed()
   }
 
-  /** Keeps the feed open while the window is open, the model writes an answer, or a person answers; stops it otherwise. */
+  /**
+   * Keeps the feed open while the window is open, the model writes an answer, or a person answers or is
+   * expected to. Stops it otherwise.
+   */
   updateFeed(): void {
     const { isOpen, conversation, answering } = this.parts.store.get()
     const id = this.id()
@@ -121,7 +123,7 @@ export class ShownConversation {
     else if (this.feed.following() !== id) this.feed.follow(id, this.cursor)
   }
 
-  /** Reconnects immediately. `isLost`: the connection was interrupted. */
+  /** Reconnects immediately. `isLost` is true if the connection was interrupted. */
   wake(isLost: boolean): void {
     this.feed.wake(isLost)
   }
@@ -137,7 +139,9 @@ export class ShownConversation {
     return this.parts.record.read().unread ?? []
   }
 
-  /** Marks a conversation as read or unread, in the record that holds the token. Does nothing without a token. */
+  /**
+   * Marks a conversation as read or unread, in the record that holds the token. Does nothing without a token.
+   */
   private setUnread(id: string, isUnread: boolean): void {
     const { record } = this.parts
     if (record.read().token === undefined || this.isUnread(id) === isUnread) return
@@ -192,7 +196,7 @@ export class ShownConversation {
   }
 }
 
-/** Returns whether the visitor waits for messages of this author: a person, or the service if no person has answered. */
+/** Returns whether the author is a person, or the service, which writes if no person has answered. */
 function isPersonal(author: VisitorItem['author']): boolean {
   return author === 'person' || author === 'service'
 }

@@ -1,4 +1,4 @@
-/** Starts turns on the server: sends messages and results of page tools, continues answers and stops them. */
+/** Sends messages and the results of page tools to the server, continues answers and stops them. */
 import type { StartedResult, VisitorTurn } from '../../../src/visitors/schema.ts'
 import { newUuid } from '../../values.ts'
 import { type Attachment, toParts } from '../attachments/attachments.ts'
@@ -22,7 +22,6 @@ interface TurnsParts extends ChatParts {
   readonly getClient: () => VisitorClient
 }
 
-/** A message of the visitor. */
 interface Message {
   readonly clientId: string
   readonly text: string
@@ -98,7 +97,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.shown.updateFeed()
   }
 
-  /** Attempts to send waiting messages again immediately. */
+  /** Sends waiting messages again immediately. */
   wake(): void {
     this.outbox.wake()
   }
@@ -258,7 +257,9 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     this.isContinuing = false
   }
 
-  /** Starts a turn and shows it. Shows nothing if the visitor has left the conversation before the response. */
+  /**
+   * Starts a turn and shows it. Shows nothing if the visitor has left the conversation before the response.
+   */
   private async startTurn(start: (fields: TurnFields) => Promise<StartedResult>): Promise<void> {
     const { shown } = this
     const left = shown.left()

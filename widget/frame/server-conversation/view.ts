@@ -32,7 +32,6 @@ export interface View {
   readonly calls: ReadonlyMap<string, Partial<ToolCall>>
   /** The turn whose calls run in this tab. A failure means that their results could not be sent. */
   readonly tools: { readonly turnId: string; readonly state: 'running' | 'stopped' | Failure } | undefined
-  /** The party that answers. */
   readonly mode: AnsweringMode
   /** The visitor's ratings, by turn id. */
   readonly ratings: ReadonlyMap<string, Rating>
@@ -244,7 +243,6 @@ export function isRunning({ status }: VisitorTurn): boolean {
   return status === 'queued' || status === 'in_progress'
 }
 
-/** Returns the running turn, if there is one. */
 export function findRunningTurn({ turns, newestTurnId = '' }: View): VisitorTurn | undefined {
   const turn = turns.get(newestTurnId)
   return turn !== undefined && isRunning(turn) ? turn : undefined

@@ -174,7 +174,7 @@ export function isGone(thrown: unknown): boolean {
   return responseOf(thrown)?.status === 404
 }
 
-/** Returns whether the server has refused because a person answers, or none does. */
+/** Returns whether the server refused a request that is not possible in the conversation's mode. */
 export function isWrongMode(thrown: unknown): boolean {
   return responseOf(thrown)?.code === 'wrong_mode'
 }

@@ -71,6 +71,8 @@ export const ar: Strings = {
   retry: 'إعادة المحاولة',
   regenerate: 'إعادة الإجابة',
   picture: 'صورة',
+  enlarge: 'تكبير: {name}',
+  closePicture: 'إغلاق الصورة',
   code: 'شيفرة',
   table: 'جدول',
 

@@ -64,6 +64,8 @@ export const de: Strings = {
   retry: 'Erneut versuchen',
   regenerate: 'Neu beantworten',
   picture: 'Bild',
+  enlarge: 'Vergrößern: {name}',
+  closePicture: 'Bild schließen',
   code: 'Code',
   table: 'Tabelle',
 

@@ -66,6 +66,8 @@ export const en = {
   retry: 'Try again',
   regenerate: 'Answer again',
   picture: 'Image',
+  enlarge: 'Enlarge: {name}',
+  closePicture: 'Close image',
   code: 'Code',
   table: 'Table',
 

@@ -64,6 +64,8 @@ export const es: Strings = {
   retry: 'Reintentar',
   regenerate: 'Responder de nuevo',
   picture: 'Imagen',
+  enlarge: 'Ampliar: {name}',
+  closePicture: 'Cerrar imagen',
   code: 'Código',
   table: 'Tabla',
 

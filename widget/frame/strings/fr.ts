@@ -64,6 +64,8 @@ export const fr: Strings = {
   retry: 'Réessayer',
   regenerate: 'Répondre à nouveau',
   picture: 'Image',
+  enlarge: 'Agrandir : {name}',
+  closePicture: 'Fermer l’image',
   code: 'Code',
   table: 'Tableau',
 

@@ -64,6 +64,8 @@ export const he: Strings = {
   retry: 'ניסיון נוסף',
   regenerate: 'תשובה מחדש',
   picture: 'תמונה',
+  enlarge: 'הגדלה: {name}',
+  closePicture: 'סגירת התמונה',
   code: 'קוד',
   table: 'טבלה',
 

@@ -64,6 +64,8 @@ export const ja: Strings = {
   retry: 'もう一度試す',
   regenerate: '回答し直す',
   picture: '画像',
+  enlarge: '拡大表示：{name}',
+  closePicture: '画像を閉じる',
   code: 'コード',
   table: '表',
 

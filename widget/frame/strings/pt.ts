@@ -64,6 +64,8 @@ export const pt: Strings = {
   retry: 'Tentar de novo',
   regenerate: 'Responder de novo',
   picture: 'Imagem',
+  enlarge: 'Ampliar: {name}',
+  closePicture: 'Fechar imagem',
   code: 'Código',
   table: 'Tabela',
 

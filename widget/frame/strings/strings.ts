@@ -28,8 +28,8 @@ export interface Language {
 const rightToLeft: ReadonlySet<string> = new Set(['ar', 'he'])
 
 /**
- * Loads the texts of the first supported language in `wanted`. Returns undefined if they are already loaded. If loading
- * fails, `chooseLanguage` returns another wanted language or English.
+ * Loads the texts of the first supported language in `wanted`. Returns undefined if they are already loaded.
+ * If loading fails, `chooseLanguage` returns another wanted language or English.
  */
 export function loadLanguage(wanted: readonly (string | undefined)[]): Promise<void> | undefined {
   const name = wanted.map(nameOf).find((one) => Object.hasOwn(loaders, one))

@@ -64,6 +64,8 @@ export const zh: Strings = {
   retry: '重试',
   regenerate: '重新回答',
   picture: '图片',
+  enlarge: '放大：{name}',
+  closePicture: '关闭图片',
   code: '代码',
   table: '表格',
 

@@ -60,7 +60,6 @@ export function renderTool({ name, description, inputSchema }: Tool): object {
   return { type: 'function', function: { name, ...described, parameters: inputSchema } }
 }
 
-/** Returns whether the visitor must approve each call. */
 export function needsApproval({ annotations }: Tool): boolean {
   const { destructiveHint, requiresApproval } = (annotations ?? {}) as Record<string, unknown>
   return destructiveHint === true || requiresApproval === true

@@ -23,7 +23,6 @@ export interface Trial {
   readonly pageTools: PageToolClient
   /** Follows the conversation and the console's commands; must be called once. */
   readonly attach: (store: Store, chat: TrialChat) => void
-  /** Uses the console's port. */
   readonly connect: (port: MessagePort) => void
 }
 

@@ -61,7 +61,7 @@ test('a user takes a conversation over, answers its visitor and hands it back', 
   expect(complaints).toEqual([])
 })
 
-test('a message is sent once when the connection is lost while it is sent', async () => {
+test('a message is stored and shown once when the connection is lost while it is sent', async () => {
   const { app, id } = await startVisit()
   const { page, context } = await openConsole(app, browser)
   // Without the stream of events, only the answer to the request can report that the message is stored.

@@ -90,7 +90,7 @@ test('a visitor whose question fails reaches a person and rates the agent; the o
     { status: 'completed', ratings: [{ source: 'visitor', value: 'down', reason: 'incomplete' }] },
   ])
 
-  // The owner erases the visitor; the widget starts anew, and no text is left.
+  // The owner erases the visitor; the widget starts again, and no text is left.
   await page.getByRole('region', { name: 'Facts' }).getByRole('link', { name: 'Anonymous' }).click()
   await page.getByRole('button', { name: 'Erase…' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Erase visitor' }).click()

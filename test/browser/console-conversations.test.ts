@@ -124,7 +124,7 @@ describe('the list of conversations', () => {
     expect(complaints).toEqual([])
   })
 
-  test('deletes the selected conversations after a question', async () => {
+  test('deletes the selected conversations after a confirmation', async () => {
     const { app, agent_key } = await startKeeper()
     for (const name of ['First', 'Second', 'Third']) await runTurn(app, agent_key, `${name} question.`)
     const { page } = await openConsole(app, browser, '/conversations')
@@ -142,7 +142,7 @@ describe('the list of conversations', () => {
 })
 
 describe('a conversation', () => {
-  test('shows its turns, tool calls and failures without rendering their markup, and can be deleted', async () => {
+  test('shows turns, tool calls and failures without rendering markup, and can be exported and deleted', async () => {
     const { app, agent_key } = await startKeeper()
     const id = await runThree(app, agent_key)
     const { page, complaints } = await openConsole(app, browser, '/conversations', { width: 1440 })

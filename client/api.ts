@@ -20,12 +20,16 @@ const apiLink = createApiLink({
   },
 })
 
-/** Reports that the session has ended when a call returns 401, except when the call is a sign-in. */
+/**
+ * Reports that the session has ended when a call returns 401, except when the call is a sign-in, or one that
+ * the user has not caused (`isBackground`).
+ */
 const watchSession: TRPCLink<AppRouter> =
   () =>
   ({ next, op }) => {
     const error = (thrown: unknown) => {
-      if (op.path !== 'manager.signIn' && isSignedOut(thrown)) reportSessionEnd()
+      const isUsers = op.path !== 'manager.signIn' && op.context.isBackground !== true
+      if (isUsers && isSignedOut(thrown)) reportSessionEnd()
     }
     return next(op).pipe(tap({ error }))
   }

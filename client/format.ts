@@ -12,6 +12,9 @@ function lazily<T>(create: () => T): () => T {
 
 const whole = lazily(() => new Intl.NumberFormat(locale()))
 const relative = lazily(() => new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }))
+const narrow = lazily(() => new Intl.RelativeTimeFormat(locale(), { numeric: 'auto', style: 'narrow' }))
+const clock = lazily(() => new Intl.DateTimeFormat(locale(), { timeStyle: 'short' }))
+const date = lazily(() => new Intl.DateTimeFormat(locale(), { dateStyle: 'medium' }))
 const absolute = lazily(() => new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'short' }))
 
 const units = [
@@ -39,9 +42,28 @@ export function renderMilliseconds(milliseconds: number): string {
 
 /** Renders Unix seconds relative to now. */
 export function renderAgo(seconds: number, nowMs = Date.now()): string {
+  return renderDistance(relative(), seconds, nowMs)
+}
+
+/** Renders Unix seconds relative to now, as short as the language allows, such as `5m ago`. */
+export function renderShortAgo(seconds: number, nowMs = Date.now()): string {
+  return renderDistance(narrow(), seconds, nowMs)
+}
+
+function renderDistance(format: Intl.RelativeTimeFormat, seconds: number, nowMs: number): string {
   const distance = seconds - nowMs / 1_000
   const [unit, size] = units.find(([, size]) => Math.abs(distance) >= size) ?? ['second', 1]
-  return unit === 'second' ? t('common.justNow') : relative().format(Math.round(distance / size), unit)
+  return unit === 'second' ? t('common.justNow') : format.format(Math.round(distance / size), unit)
+}
+
+/** Renders Unix seconds as the time of day. */
+export function renderClock(seconds: number): string {
+  return clock().format(seconds * 1_000)
+}
+
+/** Renders the day of Unix seconds. */
+export function renderDate(seconds: number): string {
+  return date().format(seconds * 1_000)
 }
 
 /** Renders Unix seconds as a date and time. */

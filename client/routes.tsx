@@ -134,8 +134,8 @@ const conversations = createRoute({
 })
 
 const conversation = createRoute({
-  getParentRoute: () => shell,
-  path: '/conversations/$conversationId',
+  getParentRoute: () => conversations,
+  path: '$conversationId',
   component: lazyPage(() => import('./conversations/ConversationPage.tsx'), 'ConversationPage'),
 })
 
@@ -233,8 +233,7 @@ const tree = root.addChildren([
     getStarted,
     newAgent,
     agent.addChildren([editAgent, agentHistory, embedAgent, agentModels]),
-    conversations,
-    conversation,
+    conversations.addChildren([conversation]),
     visitors,
     visitor,
     webhooks,

@@ -154,15 +154,64 @@ export function parseFilesSearch(raw: RawSearch): FilesSearch {
   return present({ ...parseList(raw, fileSorts), purpose: textOf(raw.purpose) })
 }
 
-export interface ConversationsSearch extends RawList<'created'> {
-  /** Id of the agent whose conversations are listed. */
+export const channels = ['widget', 'api', 'console'] as const
+export const modes = ['model', 'waiting', 'person'] as const
+export const turnStatuses = [
+  'unanswered',
+  'failed',
+  'incomplete',
+  'cancelled',
+  'in_progress',
+  'completed',
+] as const
+
+/** The filters of the conversations, which apply together. */
+export interface ConversationFilters {
+  readonly q?: string | undefined
   readonly agent?: string | undefined
+  /** First and last day on which the conversations were created, in the browser's time zone. */
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+  readonly channel?: (typeof channels)[number] | undefined
+  readonly mode?: (typeof modes)[number] | undefined
+  readonly status?: (typeof turnStatuses)[number] | undefined
+  readonly rating?: 'up' | 'down' | undefined
+  readonly tag?: string | undefined
+  /** Error code of a failed turn. */
+  readonly error?: string | undefined
+  readonly tool?: string | undefined
+  readonly model?: string | undefined
+  readonly version?: number | undefined
   readonly visitor?: string | undefined
 }
 
+export interface ConversationsSearch extends ConversationFilters {
+  /** Id of the turn that the page explains; the last one by default. */
+  readonly turn?: string | undefined
+}
+
+const MAX_FILTER_LENGTH = 200
+
 export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
-  const { agent, visitor } = raw
-  return present({ ...parseList(raw, ['created'] as const), agent: textOf(agent), visitor: textOf(visitor) })
+  const text = (value: unknown) => textOf(value)?.slice(0, MAX_FILTER_LENGTH)
+  const version = Number(raw.version)
+  return present({
+    q: text(raw.q),
+    agent: text(raw.agent),
+    from: dayOf(raw.from),
+    to: dayOf(raw.to),
+    channel: oneOf(raw.channel, channels),
+    mode: oneOf(raw.mode, modes),
+    status: oneOf(raw.status, turnStatuses),
+    rating: oneOf(raw.rating, ['up', 'down'] as const),
+    tag: text(raw.tag),
+    error: text(raw.error),
+    tool: text(raw.tool),
+    model: text(raw.model),
+    version: Number.isSafeInteger(version) && version > 0 ? version : undefined,
+    visitor: text(raw.visitor),
+    turn: text(raw.turn),
+  })
 }
 
 export interface VisitorsSearch extends RawList<'seen'> {

@@ -2,6 +2,7 @@
 import { Group, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { useEffect } from 'react'
+import { setPageTitle } from '../shell/document-title.ts'
 
 interface PageHeaderProps {
   readonly title: string
@@ -31,6 +32,6 @@ export function PageHeader({ title, about, children, isTight = false }: PageHead
 
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = `${title} · Parley`
+    setPageTitle(title)
   }, [title])
 }

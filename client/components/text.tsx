@@ -3,12 +3,21 @@
 import { Anchor, type AnchorProps } from '@mantine/core'
 import { createLink } from '@tanstack/react-router'
 import type { ComponentProps } from 'react'
-import { renderAgo, renderMoment } from '../format.ts'
+import { renderAgo, renderClock, renderMoment } from '../format.ts'
 
 export function Ago({ seconds }: { readonly seconds: number }) {
   return (
     <time dateTime={new Date(seconds * 1_000).toISOString()} title={renderMoment(seconds)}>
       {renderAgo(seconds)}
+    </time>
+  )
+}
+
+/** Shows the time of day, with the date in its title. */
+export function ClockTime({ seconds }: { readonly seconds: number }) {
+  return (
+    <time dateTime={new Date(seconds * 1_000).toISOString()} title={renderMoment(seconds)}>
+      {renderClock(seconds)}
     </time>
   )
 }

@@ -1,197 +1,185 @@
-/** Shows one conversation with its transcript, and deletes it. */
-import './conversations.css'
-import { Anchor, Breadcrumbs, Button, Code, Stack } from '@mantine/core'
-import { useDisclosure } from '@mantine/hooks'
-import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate, useParams } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
-import { api } from '../api.ts'
-import { ConfirmDialog } from '../components/Dialog.tsx'
-import { PageHeader } from '../components/PageHeader.tsx'
+/** Shows one conversation with its transcript, who answers it, and the panel that explains its turns. */
+import './transcript/transcript.css'
+import { ActionIcon, CloseButton, Drawer, Group, Text, Title } from '@mantine/core'
+import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { type ReactNode, useState } from 'react'
+import { useTitle } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
-import { Ago } from '../components/text.tsx'
 import { toFailure } from '../failure.ts'
-import { renderNumber } from '../format.ts'
+import type { ConversationsSearch } from '../search.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
-import { showDone } from '../shell/toast.tsx'
+import { Icon } from '../shell/icons.tsx'
 import { t } from '../strings/language.ts'
 import { AgentName } from './AgentName.tsx'
-import { type Conversation, conversationQuery, itemsQuery, titleOf, turnsQuery } from './queries.ts'
-import { Transcript } from './Transcript.tsx'
+import { Composer } from './answer/Composer.tsx'
+import { ModeBanner } from './answer/ModeBanner.tsx'
+import { useOutbox } from './answer/outbox.ts'
+import { type Handover, useHandover } from './answer/use-handover.ts'
+import { filtersOf } from './list/filters.ts'
+import { type Conversation, conversationQuery, titleOf, visitorOf } from './queries.ts'
+import { SidePanel, type SideTab } from './SidePanel.tsx'
+import { TranscriptView } from './transcript/TranscriptView.tsx'
+import { useTranscript } from './transcript/use-transcript.ts'
+
+/** The width from which the panel fits next to the transcript. */
+const WIDE = '(min-width: 78em)'
 
 export function ConversationPage() {
   const { conversationId } = useParams({ from: '/shell/conversations/$conversationId' })
   const { data: conversation, error, refetch } = useQuery(conversationQuery(conversationId))
-  if (conversation !== undefined) return <KnownConversation conversation={conversation} />
-  if (error === null) return <Loading what="conversation" rows={3} height={96} />
-  if (toFailure(error).status === 404) return <UnknownPage />
-  return <Failed error={error} what="conversation" retry={() => void refetch()} />
-}
-
-function KnownConversation({ conversation }: { readonly conversation: Conversation }) {
-  const [isDeleting, deleting] = useDisclosure(false)
+  if (conversation !== undefined)
+    return <OpenConversation key={conversation.id} conversation={conversation} />
   return (
-    <>
-      <Breadcrumbs mb={4}>
-        <Anchor component={Link} to="/conversations" size="sm">
-          {t('conversations.title')}
-        </Anchor>
-      </Breadcrumbs>
-      <div className="conversation-head">
-        <PageHeader title={titleOf(conversation)}>
-          <Button variant="default" c="var(--bad)" onClick={deleting.open}>
-            {t('conversations.deleteMenu')}
-          </Button>
-        </PageHeader>
-      </div>
-      <div className="conversation-columns">
-        <Messages conversation={conversation} />
-        <Facts conversation={conversation} />
-      </div>
-      <DeleteDialog id={conversation.id} isOpen={isDeleting} onClose={deleting.close} />
-    </>
-  )
-}
-
-function Messages({ conversation: { id, parley } }: { readonly conversation: Conversation }) {
-  const revision = `${parley?.turns}-${parley?.last_status}`
-  const items = useInfiniteQuery(itemsQuery(id, revision))
-  const turns = useQuery(turnsQuery(id, revision))
-  const error = items.error ?? turns.error
-  if (items.data === undefined || turns.data === undefined) {
-    if (error === null) return <Loading what="messages" rows={4} height={72} />
-    const retry = () => void Promise.all([items.refetch(), turns.refetch()])
-    return <Failed error={error} what="messages" retry={retry} />
-  }
-  return (
-    <Stack gap="md">
-      <Transcript
-        items={items.data.pages.flatMap((page) => page.data)}
-        turns={turns.data}
-        isWhole={!items.hasNextPage}
-      />
-      {items.isFetchNextPageError ? (
-        <Failed
-          error={error}
-          title={t('common.moreMessagesFailed')}
-          retry={() => void items.fetchNextPage()}
-        />
+    <div className="desk-main">
+      {error === null ? <Loading what="conversation" rows={3} height={96} /> : null}
+      {error !== null && toFailure(error).status === 404 ? <UnknownPage /> : null}
+      {error !== null && toFailure(error).status !== 404 ? (
+        <Failed error={error} what="conversation" retry={() => void refetch()} />
       ) : null}
-      {items.hasNextPage && !items.isFetchNextPageError ? (
-        <Button
-          variant="default"
-          mx="auto"
-          loading={items.isFetchingNextPage}
-          onClick={() => void items.fetchNextPage()}
-        >
-          {t('common.loadMore')}
-        </Button>
-      ) : null}
-    </Stack>
-  )
-}
-
-const channelNames = {
-  widget: t('conversations.widget'),
-  api: t('conversations.api'),
-  console: t('conversations.console'),
-} as const
-
-function Facts({ conversation }: { readonly conversation: Conversation }) {
-  const { id, created_at: createdAt, metadata, parley } = conversation
-  if (parley === undefined) return null
-  const pairs = Object.entries(metadata)
-  const tokens = t('conversations.tokensInOut', {
-    input: parley.prompt_tokens,
-    output: parley.completion_tokens,
-  })
-  return (
-    <section className="panel conversation-facts" aria-label={t('conversations.details')}>
-      <dl>
-        <Fact name={t('common.agent')}>
-          {parley.agent_id === null ? (
-            <AgentName id={null} />
-          ) : (
-            <Anchor
-              component={Link}
-              to="/agents/$agentId"
-              params={{ agentId: parley.agent_id } as never}
-              size="sm"
-            >
-              <AgentName id={parley.agent_id} />
-            </Anchor>
-          )}
-        </Fact>
-        <Fact name={t('conversations.channel')}>{channelNames[parley.channel]}</Fact>
-        <Fact name={t('conversations.turns')}>{renderNumber(parley.turns)}</Fact>
-        {parley.failures === 0 ? null : (
-          <Fact name={t('conversations.failedTurns')}>{renderNumber(parley.failures)}</Fact>
-        )}
-        <Fact name={t('conversations.tokens')}>{tokens}</Fact>
-        <Fact name={t('conversations.started')}>
-          <Ago seconds={createdAt} />
-        </Fact>
-        <Fact name={t('conversations.lastActivity')}>
-          <Ago seconds={parley.last_at} />
-        </Fact>
-        <Fact name={t('conversations.expires')}>
-          <Ago seconds={parley.expires_at} />
-        </Fact>
-        <Fact name={t('conversations.id')}>
-          <Code>{id}</Code>
-        </Fact>
-      </dl>
-      {pairs.length === 0 ? null : (
-        <>
-          <h2>{t('conversations.metadata')}</h2>
-          <dl>
-            {pairs.map(([name, value]) => (
-              <Fact key={name} name={name}>
-                {value}
-              </Fact>
-            ))}
-          </dl>
-        </>
-      )}
-    </section>
-  )
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
     </div>
   )
 }
 
-interface DeleteDialogProps {
-  readonly id: string
-  readonly isOpen: boolean
-  readonly onClose: () => void
+function OpenConversation({ conversation }: { readonly conversation: Conversation }) {
+  const search = useSearch({ from: '/shell/conversations' })
+  const navigate = useNavigate()
+  const transcript = useTranscript(conversation.id)
+  const outgoing = useOutbox(conversation.id)
+  const handover = useHandover(conversation)
+  const isWide = useMediaQuery(WIDE, true, { getInitialValueInEffect: false })
+  const [isPanelOpen, panel] = useDisclosure(false)
+  const [tab, setTab] = useState<SideTab>('why')
+  useTitle(titleOf(conversation))
+  useConversationKeys(handover, search)
+  const { turns } = transcript
+  const selected = turns?.find(({ id }) => id === search.turn) ?? turns?.at(-1)
+  const select = (id: string) => {
+    void navigate({
+      to: '/conversations/$conversationId',
+      params: { conversationId: conversation.id },
+      search: { ...search, turn: id },
+      replace: true,
+    })
+    setTab('why')
+    panel.open()
+  }
+  const side = <SidePanel conversation={conversation} turn={selected} tab={tab} onTab={setTab} />
+  return (
+    <>
+      <div className="desk-main">
+        <ConversationHead conversation={conversation} onPanel={isWide ? undefined : panel.open} />
+        <ModeBanner conversation={conversation} handover={handover} isConnected={transcript.isConnected} />
+        <TranscriptView
+          transcript={transcript}
+          outgoing={outgoing}
+          selectedId={selected?.id}
+          onSelect={select}
+        />
+        <Composer conversation={conversation} handover={handover} />
+      </div>
+      {isWide ? (
+        <aside className="desk-side" aria-label={t('conversations.details')}>
+          {side}
+        </aside>
+      ) : (
+        <SideDrawer isOpen={isPanelOpen} onClose={panel.close}>
+          {side}
+        </SideDrawer>
+      )}
+    </>
+  )
 }
 
-function DeleteDialog({ id, isOpen, onClose }: DeleteDialogProps) {
-  const queries = useQueryClient()
-  const navigate = useNavigate()
-  async function remove(): Promise<void> {
-    await api.conversations.delete.mutate({ conversation_id: id })
-    await navigate({ to: '/conversations' })
-    queries.removeQueries({ queryKey: ['conversations', id] })
-    await queries.invalidateQueries({ queryKey: ['conversations', 'list'] })
-    showDone(t('conversations.deletedOne'))
-  }
+interface SideDrawerProps {
+  readonly isOpen: boolean
+  readonly onClose: () => void
+  readonly children: ReactNode
+}
+
+/** Renders its own header, because the library's header adds a landmark. */
+function SideDrawer({ isOpen, onClose, children }: SideDrawerProps) {
   return (
-    <ConfirmDialog
-      title={t('conversations.deleteOne')}
-      isOpen={isOpen}
-      onClose={onClose}
-      onConfirm={remove}
-      action={t('common.delete')}
-      isDangerous
-    >
-      {t('conversations.deleteOneLoss')}
-    </ConfirmDialog>
+    <Drawer.Root opened={isOpen} onClose={onClose} position="right" size="min(380px, 100vw)">
+      <Drawer.Overlay />
+      <Drawer.Content>
+        <Drawer.Body p={0}>
+          <Group justify="space-between" px="md" py="xs">
+            <Drawer.Title fw={600}>{t('conversations.details')}</Drawer.Title>
+            <CloseButton aria-label={t('common.close')} onClick={onClose} />
+          </Group>
+          {children}
+        </Drawer.Body>
+      </Drawer.Content>
+    </Drawer.Root>
   )
+}
+
+interface ConversationHeadProps {
+  readonly conversation: Conversation
+  /** Opens the panel; undefined if it is always visible. */
+  readonly onPanel: (() => void) | undefined
+}
+
+function ConversationHead({ conversation, onPanel }: ConversationHeadProps) {
+  const { parley } = conversation
+  const search = useSearch({ from: '/shell/conversations' })
+  const visitor = visitorOf(conversation)
+  return (
+    <Group className="desk-head" wrap="nowrap" gap="xs">
+      <ActionIcon
+        component={Link}
+        to="/conversations"
+        search={filtersOf(search) as never}
+        variant="subtle"
+        color="gray"
+        size="lg"
+        hiddenFrom="sm"
+        aria-label={t('conversations.backToList')}
+      >
+        <Icon name="back" />
+      </ActionIcon>
+      <div className="desk-head-text">
+        <Title order={1} size="h2" title={titleOf(conversation)}>
+          <bdi>{titleOf(conversation)}</bdi>
+        </Title>
+        <Text size="xs" c="dimmed" truncate>
+          <AgentName id={parley?.agent_id} />
+          {visitor === undefined ? null : (
+            <>
+              {' · '}
+              <bdi>{visitor}</bdi>
+            </>
+          )}
+        </Text>
+      </div>
+      {onPanel === undefined ? null : (
+        <ActionIcon
+          variant="default"
+          size="lg"
+          aria-label={t('conversations.showDetails')}
+          title={t('conversations.showDetails')}
+          onClick={onPanel}
+        >
+          <Icon name="side" />
+        </ActionIcon>
+      )}
+    </Group>
+  )
+}
+
+/** R focuses the reply; E hands the conversation back, or closes it. */
+function useConversationKeys({ isMine, handBack }: Handover, search: ConversationsSearch): void {
+  const navigate = useNavigate()
+  useHotkeys([
+    ['r', () => document.querySelector<HTMLElement>('.desk-composer textarea')?.focus()],
+    [
+      'e',
+      () => {
+        if (isMine) handBack.mutate()
+        else void navigate({ to: '/conversations', search: filtersOf(search) })
+      },
+    ],
+  ])
 }

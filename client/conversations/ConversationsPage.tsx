@@ -1,157 +1,142 @@
-/** Lists the stored conversations of the active key's agents. */
-import './conversations.css'
-import { Anchor, Button, Code, Text } from '@mantine/core'
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useState } from 'react'
-import { AgentSelect } from '../agents/AgentSelect.tsx'
-import { api } from '../api.ts'
-import type { Column } from '../components/DataTable.tsx'
-import { ConfirmDialog } from '../components/Dialog.tsx'
-import { ListView } from '../components/list/ListView.tsx'
-import { PageHeader } from '../components/PageHeader.tsx'
-import { Empty } from '../components/QueryStates.tsx'
-import { Ago, TextLink } from '../components/text.tsx'
-import { renderNumber } from '../format.ts'
-import { changeSearch } from '../search.ts'
-import { showDone } from '../shell/toast.tsx'
-import { useMe } from '../shell/use-me.ts'
+/** Shows the list of conversations next to the open conversation. */
+import './desk.css'
+import { ActionIcon, Group, Kbd, Text, Title } from '@mantine/core'
+import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'
+import { Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { lazy, Suspense, useCallback } from 'react'
+import { useTitle } from '../components/PageHeader.tsx'
+import type { ConversationsSearch } from '../search.ts'
+import { Icon } from '../shell/icons.tsx'
+import { palette } from '../shell/palette.ts'
 import { t } from '../strings/language.ts'
 import { rich } from '../strings/rich.tsx'
-import { AgentName } from './AgentName.tsx'
-import { type Conversation, conversationPageQuery, titleOf } from './queries.ts'
-import { StatusLabel } from './status.tsx'
+import { ConversationList } from './list/ConversationList.tsx'
+import { FilterBar } from './list/FilterBar.tsx'
+import { exportAddress, filtersOf } from './list/filters.ts'
+import { NotifyButton } from './NotifyButton.tsx'
+
+const RatingsDialog = lazy(async () => ({ default: (await import('./RatingsDialog.tsx')).RatingsDialog }))
 
 export function ConversationsPage() {
   const search = useSearch({ from: '/shell/conversations' })
-  const navigate = useNavigate({ from: '/conversations' })
-  const queries = useQueryClient()
-  const [deleted, setDeleted] = useState<readonly Conversation[]>([])
-  const change = (changes: Readonly<Record<string, string | undefined>>) =>
-    void navigate({ search: (now) => changeSearch(now, changes), replace: 'q' in changes })
-  const query = useQuery({ ...conversationPageQuery(search), placeholderData: keepPreviousData })
-  const agentIds = query.data?.data.flatMap(({ parley }) => parley?.agent_id ?? []) ?? []
-  const remove = async () => {
-    await Promise.all(
-      deleted.map(({ id }) => api.conversations.delete.mutate({ conversation_id: id })),
-    ).finally(() => queries.invalidateQueries({ queryKey: ['conversations'] }))
-    showDone(deleted.length === 1 ? t('conversations.deletedOne') : t('conversations.deletedMany'))
-  }
+  const { conversationId: openId } = useParams({ strict: false })
+  const navigate = useNavigate()
+  const change = (changes: ConversationsSearch) =>
+    void navigate({
+      ...(openId === undefined
+        ? { to: '/conversations' as const }
+        : { to: '/conversations/$conversationId' as const, params: { conversationId: openId } }),
+      search: { ...search, ...changes },
+      replace: 'q' in changes,
+    })
+  const clear = () =>
+    change(Object.fromEntries(Object.keys(filtersOf(search)).map((name) => [name, undefined])))
+  useListKeys(openId)
   return (
-    <>
-      <PageHeader title={t('conversations.title')} about={t('conversations.about')} />
-      <ListView
-        label={t('conversations.title')}
-        items="conversations"
-        columns={columnsOf(agentIds)}
-        query={query}
-        idOf={({ id }) => id}
-        nameOf={titleOf}
-        search={search}
-        onSearch={change}
-        sorting={{ sort: 'created', order: 'desc' }}
-        placeholder={t('conversations.searchBy')}
-        toolbar={
-          <AgentSelect value={search.agent} onChange={(agent) => change({ agent, after: undefined })} />
-        }
-        bulk={[
-          {
-            label: t('conversations.deleteMenu'),
-            isDangerous: true,
-            run: (conversations) => {
-              setDeleted(conversations)
-              return undefined
-            },
-          },
-        ]}
-        empty={<NoConversations agent={undefined} />}
-        noMatches={search.q === undefined ? <NoConversations agent={search.agent} /> : undefined}
-      />
-      <ConfirmDialog
-        title={t('conversations.deleteMany')}
-        isOpen={deleted.length > 0}
-        onClose={() => setDeleted([])}
-        onConfirm={remove}
-        action={t('common.delete')}
-        isDangerous
-      >
-        {t('conversations.deleteManyLoss', { number: deleted.length })}
-      </ConfirmDialog>
-    </>
+    <div className="desk" data-open={openId !== undefined || undefined}>
+      <section className="desk-list" aria-label={t('conversations.listLabel')}>
+        <ListHead search={search} isOpen={openId !== undefined} />
+        <FilterBar search={search} onChange={change} />
+        <ConversationList search={search} openId={openId} onClear={clear} />
+      </section>
+      {openId === undefined ? <NothingOpen /> : <Outlet />}
+    </div>
   )
 }
 
-const columnsOf = (agentIds: readonly string[]): readonly Column<Conversation>[] => [
-  {
-    name: 'conversations.columnTitle',
-    isMain: true,
-    render: (conversation) => (
-      <TextLink
-        to="/conversations/$conversationId"
-        params={{ conversationId: conversation.id }}
-        size="sm"
-        fw={500}
-        c={conversation.parley?.title == null ? 'dimmed' : undefined}
-      >
-        <bdi className="conversation-title">{titleOf(conversation)}</bdi>
-      </TextLink>
-    ),
-  },
-  { name: 'common.agent', render: ({ parley }) => <AgentName id={parley?.agent_id} among={agentIds} /> },
-  {
-    name: 'conversations.turns',
-    isNumber: true,
-    render: ({ parley }) => renderNumber(parley?.turns ?? 0),
-  },
-  { name: 'conversations.lastTurn', render: ({ parley }) => <StatusLabel status={parley?.last_status} /> },
-  {
-    name: 'conversations.created',
-    sort: 'created',
-    firstOrder: 'desc',
-    isHidden: true,
-    render: ({ created_at: at }) => <Ago seconds={at} />,
-  },
-  { name: 'conversations.lastActivity', render: ({ parley }) => <Ago seconds={parley?.last_at ?? 0} /> },
-  { name: 'conversations.expires', render: ({ parley }) => <Ago seconds={parley?.expires_at ?? 0} /> },
-  { name: 'conversations.id', isHidden: true, render: ({ id }) => <Code>{id}</Code> },
-]
+interface ListHeadProps {
+  readonly search: ConversationsSearch
+  readonly isOpen: boolean
+}
 
-function NoConversations({ agent }: { readonly agent: string | undefined }) {
-  const { is_allowed: isAllowed } = useMe().conversations
-  if (!isAllowed)
-    return (
-      <Empty icon="conversations" title={t('conversations.forbiddenTitle')}>
-        {rich('conversations.forbidden', { setting: <Code>PARLEY_CONVERSATIONS=forbidden</Code> })}
-      </Empty>
-    )
-  const link =
-    agent === undefined ? (
-      <Button component={Link} to="/agents" variant="default">
-        {t('conversations.chooseAgent')}
-      </Button>
-    ) : (
-      <Anchor component={Link} to="/agents/$agentId" params={{ agentId: agent } as never} size="sm">
-        {t('conversations.editAgent')}
-      </Anchor>
-    )
+/** The open conversation has the page's main heading, because a phone shows only the conversation. */
+function ListHead({ search, isOpen }: ListHeadProps) {
+  const [isRatingsOpen, ratings] = useDisclosure(false)
   return (
-    <Empty
-      icon="conversations"
-      title={agent === undefined ? t('conversations.none') : t('conversations.noneOfAgent')}
-      action={link}
-    >
-      {rich('conversations.noneHelp', {
-        field: (
-          <Text span fw={500} c="var(--text)">
-            {t('conversations.storeConversations')}
-          </Text>
-        ),
-        code: (
-          <Code>
-            conversations: {'{'} keep: 30d {'}'}
-          </Code>
-        ),
-      })}
-    </Empty>
+    <Group justify="space-between" wrap="nowrap" className="desk-list-head">
+      <Title order={isOpen ? 2 : 1} size="h1">
+        {t('conversations.title')}
+      </Title>
+      <Group gap={2} wrap="nowrap">
+        <NotifyButton />
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label={t('conversations.showRatings')}
+          title={t('conversations.showRatings')}
+          onClick={ratings.open}
+        >
+          <Icon name="thumbUp" />
+        </ActionIcon>
+        <ActionIcon
+          component="a"
+          href={exportAddress(filtersOf(search))}
+          download="conversations.jsonl"
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label={t('conversations.exportAll')}
+          title={t('conversations.exportAll')}
+        >
+          <Icon name="download" />
+        </ActionIcon>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          visibleFrom="sm"
+          aria-label={t('shell.shortcuts')}
+          title={t('shell.shortcuts')}
+          onClick={palette.showShortcuts}
+        >
+          <Icon name="keyboard" />
+        </ActionIcon>
+      </Group>
+      {isRatingsOpen ? (
+        <Suspense>
+          <RatingsDialog agent={search.agent} isOpen onClose={ratings.close} />
+        </Suspense>
+      ) : null}
+    </Group>
   )
+}
+
+function NothingOpen() {
+  useTitle(t('conversations.title'))
+  return (
+    <div className="desk-nothing">
+      <Icon name="conversations" size={32} />
+      <Text size="sm" fw={500} c="var(--text)">
+        {t('conversations.chooseOne')}
+      </Text>
+      <Text size="xs">
+        {rich('conversations.chooseByKey', {
+          next: <Kbd>J</Kbd>,
+          previous: <Kbd>K</Kbd>,
+          open: <Kbd>Enter</Kbd>,
+        })}
+      </Text>
+    </div>
+  )
+}
+
+/** Moves through the list with J and K. If the list is hidden, opens the next conversation at once. */
+function useListKeys(openId: string | undefined): void {
+  const isListHidden = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false })
+  const move = useCallback(
+    (step: 1 | -1) => {
+      const rows = [...document.querySelectorAll<HTMLAnchorElement>('.desk [data-row]')]
+      const focused = rows.indexOf(document.activeElement as HTMLAnchorElement)
+      const current = focused === -1 ? rows.findIndex((row) => row.ariaCurrent === 'true') : focused
+      const next = rows[current === -1 ? 0 : current + step]
+      if (isListHidden && openId !== undefined) next?.click()
+      else next?.focus()
+    },
+    [isListHidden, openId],
+  )
+  useHotkeys([
+    ['j', () => move(1)],
+    ['k', () => move(-1)],
+  ])
 }

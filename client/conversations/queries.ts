@@ -1,65 +1,113 @@
 /** Defines the queries of the conversation pages. */
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import {
+  type InfiniteData,
+  infiniteQueryOptions,
+  type QueryClient,
+  queryOptions,
+} from '@tanstack/react-query'
 import { api, type Outputs } from '../api.ts'
-import type { ConversationsSearch } from '../search.ts'
+import type { ConversationFilters } from '../search.ts'
 import { t } from '../strings/language.ts'
+import { toServerFilters } from './list/filters.ts'
 
-export type Conversation = Outputs['conversations']['list']['data'][number]
+type ConversationPage = Outputs['conversations']['list']
+export type Conversation = ConversationPage['data'][number]
 export type Turn = Outputs['conversations']['turns']['data'][number]
-export type Item = Outputs['conversations']['listItems']['data'][number]
+export type TurnDetails = Outputs['conversations']['turn']
+export type Rating = Turn['ratings'][number]
+export type ItemPage = Outputs['conversations']['listItems']
+export type Item = ItemPage['data'][number]
+export type Note = Outputs['conversations']['listNotes']['data'][number]
 
-const PAGE_SIZE = 25
+const PAGE_SIZE = 30
 const ITEMS_PAGE_SIZE = 100
-/** Polling interval while a turn runs, in milliseconds. */
-const REFRESH_MS = 3_000
+/** Number of newest turns that are loaded again after a change. */
+const CHANGED_TURNS = 20
 
 const nextOf = ({ has_more, last_id }: { has_more: boolean; last_id: string | null }) =>
   has_more && last_id !== null ? last_id : undefined
 
-export const conversationPageQuery = ({ sort: _, ...search }: ConversationsSearch) =>
-  queryOptions({
-    queryKey: ['conversations', 'list', search],
-    queryFn: () => api.conversations.list.query({ limit: PAGE_SIZE, ...search }),
-  })
-
-export const conversationQuery = (id: string) =>
-  queryOptions({
-    queryKey: ['conversations', id],
-    queryFn: () => api.conversations.get.query({ conversation_id: id }),
-    refetchInterval: ({ state }) => (state.data && isRunning(state.data) ? REFRESH_MS : false),
-  })
-
-/** Lists the items, oldest first. `revision` changes when a turn ends, so that the items are fetched again. */
-export const itemsQuery = (id: string, revision: string) =>
+export const conversationListQuery = (filters: ConversationFilters) =>
   infiniteQueryOptions({
-    queryKey: ['conversations', id, 'items', revision],
+    queryKey: ['conversations', 'list', filters],
     queryFn: ({ pageParam }) =>
-      api.conversations.listItems.query({
-        conversation_id: id,
-        limit: ITEMS_PAGE_SIZE,
-        order: 'asc',
-        after: pageParam,
-      }),
+      api.conversations.list.query({ limit: PAGE_SIZE, ...toServerFilters(filters), after: pageParam }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: nextOf,
   })
 
-export const turnsQuery = (id: string, revision: string) =>
+export const conversationQuery = (id: string) =>
   queryOptions({
-    queryKey: ['conversations', id, 'turns', revision],
+    queryKey: ['conversations', 'one', id],
+    queryFn: () => api.conversations.get.query({ conversation_id: id }),
+  })
+
+/**
+ * Lists the items, newest first, so that a long conversation opens at its end. Newer items are added with
+ * `loadNewerItems`, because a refetch would load all pages again.
+ */
+export const itemsQuery = (id: string) =>
+  infiniteQueryOptions({
+    queryKey: ['conversations', 'items', id],
+    queryFn: ({ pageParam }) =>
+      api.conversations.listItems.query({
+        conversation_id: id,
+        limit: ITEMS_PAGE_SIZE,
+        order: 'desc',
+        after: pageParam,
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: nextOf,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  })
+
+/** Adds the items that were stored after the loaded ones. */
+export async function loadNewerItems(queries: QueryClient, id: string): Promise<void> {
+  const options = itemsQuery(id)
+  await queries.ensureInfiniteQueryData(options)
+  for (let hasMore = true; hasMore; ) {
+    const newest = queries.getQueryData(options.queryKey)?.pages.flatMap(({ data }) => data)[0]?.id
+    const page = await api.conversations.listItems.query({
+      conversation_id: id,
+      limit: ITEMS_PAGE_SIZE,
+      order: 'asc',
+      after: newest,
+    })
+    queries.setQueryData(options.queryKey, (loaded) => addNewer(loaded, page.data))
+    hasMore = page.has_more
+  }
+}
+
+type LoadedItems = InfiniteData<ItemPage>
+
+function addNewer(loaded: LoadedItems | undefined, items: readonly Item[]): LoadedItems | undefined {
+  const [first, ...rest] = loaded?.pages ?? []
+  if (loaded === undefined || first === undefined) return loaded
+  const known = new Set(loaded.pages.flatMap(({ data }) => data.map(({ id }) => id)))
+  const added = items.filter(({ id }) => !known.has(id)).toReversed()
+  if (added.length === 0) return loaded
+  return { ...loaded, pages: [{ ...first, data: [...added, ...first.data] }, ...rest] }
+}
+
+/** Lists all turns, oldest first. */
+export const turnsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['conversations', 'turns', id],
     queryFn: () => listAllTurns(id),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
   })
 
 async function listAllTurns(id: string): Promise<Turn[]> {
   const all: Turn[] = []
   let hasMore = true
   while (hasMore) {
-    const after = all.at(-1)?.id
     const page = await api.conversations.turns.query({
       conversation_id: id,
       limit: ITEMS_PAGE_SIZE,
       order: 'asc',
-      after,
+      after: all.at(-1)?.id,
     })
     all.push(...page.data)
     hasMore = page.has_more
@@ -67,10 +115,69 @@ async function listAllTurns(id: string): Promise<Turn[]> {
   return all
 }
 
-function isRunning({ parley }: Conversation): boolean {
-  return parley?.last_status === 'in_progress' || parley?.last_status === 'queued'
+/** Loads the newest turns again, because the status of a turn changes when it ends. */
+export async function loadNewerTurns(queries: QueryClient, id: string): Promise<void> {
+  const options = turnsQuery(id)
+  await queries.ensureQueryData(options)
+  const { data } = await api.conversations.turns.query({
+    conversation_id: id,
+    limit: CHANGED_TURNS,
+    order: 'desc',
+  })
+  queries.setQueryData(options.queryKey, (known = []) => {
+    const changed = new Set(data.map((turn) => turn.id))
+    return [...known.filter((turn) => !changed.has(turn.id)), ...data.toReversed()]
+  })
+}
+
+/** Loads a conversation again, and shows it in every list that contains it. */
+export async function loadConversation(queries: QueryClient, id: string): Promise<void> {
+  const conversation = await api.conversations.get.query({ conversation_id: id })
+  showConversation(queries, conversation)
+}
+
+/** Shows a changed conversation on its page and in every list that contains it. */
+export function showConversation(queries: QueryClient, conversation: Omit<Conversation, 'match'>): void {
+  const { id } = conversation
+  queries.setQueryData(conversationQuery(id).queryKey, conversation)
+  queries.setQueriesData<InfiniteData<ConversationPage>>(
+    { queryKey: ['conversations', 'list'] },
+    (list) =>
+      list && {
+        ...list,
+        pages: list.pages.map((page) => ({
+          ...page,
+          data: page.data.map((one) => (one.id === id ? { ...one, ...conversation } : one)),
+        })),
+      },
+  )
+}
+
+/** Loads a turn with its diagnostics, which are complete when the turn has ended. */
+export const turnQuery = ({ id, status }: Pick<Turn, 'id' | 'status'>) =>
+  queryOptions({
+    queryKey: ['conversations', 'turn', id, status],
+    queryFn: () => api.conversations.turn.query({ turn_id: id }),
+    staleTime: 60_000,
+  })
+
+export const notesQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['conversations', 'notes', id],
+    queryFn: async () => (await api.conversations.listNotes.query({ conversation_id: id })).data,
+  })
+
+export function isRunning({ status }: Pick<Turn, 'status'>): boolean {
+  return status === 'in_progress' || status === 'queued'
 }
 
 export function titleOf({ parley }: Pick<Conversation, 'parley'>): string {
   return parley?.title ?? t('conversations.untitled')
+}
+
+/** Returns the visitor's name or, without one, the subject of a visitor who is not anonymous. */
+export function visitorOf({ parley }: Pick<Conversation, 'parley'>): string | undefined {
+  const visitor = parley?.visitor
+  if (visitor == null) return undefined
+  return visitor.name ?? (visitor.kind === 'anonymous' ? t('conversations.anonymous') : visitor.subject)
 }

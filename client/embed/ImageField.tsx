@@ -7,6 +7,9 @@ import { Icon } from '../shell/icons.tsx'
 import { t } from '../strings/language.ts'
 import { imageTypes, readImage, sizeOfDataUrl } from './image-data.ts'
 
+/** Moves the button to the next line if the field would be too narrow for a URL. */
+const FIELD_FLEX = '1 1 200px'
+
 interface ImageFieldProps {
   readonly path: readonly string[]
   readonly label: string
@@ -28,12 +31,12 @@ export function ImageField({ path, label, about, example }: ImageFieldProps) {
   const shown = problem ?? error
   return (
     <div>
-      <Group gap="xs" align="flex-end" wrap="nowrap">
+      <Group gap="xs" align="flex-end">
         {text.startsWith('data:') ? (
-          <Input.Wrapper label={label} flex={1} miw={0}>
+          <Input.Wrapper label={label} flex={FIELD_FLEX} miw={0}>
             <Group gap="xs" wrap="nowrap" className="image-value" {...attributes} tabIndex={-1}>
               <Image src={text} alt="" w={24} h={24} fit="contain" />
-              <Text size="sm" flex={1} truncate>
+              <Text size="xs" lh={1.3} flex={1} py={4}>
                 {t('embed.imageInside', { size: renderSize(sizeOfDataUrl(text)) })}
               </Text>
               <ActionIcon
@@ -52,7 +55,7 @@ export function ImageField({ path, label, about, example }: ImageFieldProps) {
           <TextInput
             {...attributes}
             label={label}
-            flex={1}
+            flex={FIELD_FLEX}
             placeholder={example}
             value={text}
             error={shown !== undefined}

@@ -25,7 +25,8 @@ export async function readImage(file: File): Promise<string> {
 }
 
 export function sizeOfDataUrl(url: string): number {
-  return Math.floor(((url.length - url.indexOf(',') - 1) * 3) / 4)
+  const characters = url.slice(url.indexOf(',') + 1).replace(/=+$/, '').length
+  return Math.floor((characters * 3) / 4)
 }
 
 async function toDataUrl(file: File): Promise<string> {

@@ -1,11 +1,11 @@
 /** Offers pages, agents, keys and documentation by name (Ctrl+K), and shows the keyboard shortcuts. */
 import '@mantine/spotlight/styles.css'
-import { Kbd, Table } from '@mantine/core'
+import { Kbd, Table, Title } from '@mantine/core'
 import { useDebouncedValue, useDisclosure, useHotkeys } from '@mantine/hooks'
 import { Spotlight, type SpotlightActionGroupData, useSpotlight } from '@mantine/spotlight'
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { agentPageQuery, newestAgentsQuery } from '../agents/queries.ts'
 import type { AgentListItem } from '../api.ts'
 import { Dialog } from '../components/Dialog.tsx'
@@ -15,7 +15,7 @@ import { t } from '../strings/language.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { useChooseKey } from './KeySwitch.tsx'
 import { groups, keysAndAdministration } from './navigation.ts'
-import { palette, paletteStore } from './palette.ts'
+import { palette, paletteStore, provideShortcuts } from './palette.ts'
 import { showDone } from './toast.tsx'
 import { useMe } from './use-me.ts'
 
@@ -29,6 +29,7 @@ export function CommandPalette() {
     ['shift+?', help.open],
     ['?', help.open],
   ])
+  useEffect(() => provideShortcuts(help.open), [help.open])
   // The lists are fetched only when the palette opens.
   const { opened } = useSpotlight(paletteStore)
   const [query, setQuery] = useState('')
@@ -173,7 +174,9 @@ function action(id: string, label: string, icon: IconName, onClick: () => void) 
   return { id, label, leftSection: <Icon name={icon} size={16} />, onClick }
 }
 
-const shortcuts: readonly (readonly [keys: readonly string[], effect: string])[] = [
+type Shortcut = readonly [keys: readonly string[], effect: string]
+
+const shortcuts: readonly Shortcut[] = [
   [[t('shell.ctrlOrCommand'), 'K'], t('shell.shortcutSearch')],
   [['/'], t('shell.shortcutFocus')],
   [[t('shell.ctrlOrCommand'), 'S'], t('shell.shortcutSave')],
@@ -181,11 +184,31 @@ const shortcuts: readonly (readonly [keys: readonly string[], effect: string])[]
   [['Esc'], t('shell.shortcutClose')],
 ]
 
+const conversationShortcuts: readonly Shortcut[] = [
+  [['J'], t('conversations.shortcutNext')],
+  [['K'], t('conversations.shortcutPrevious')],
+  [['Enter'], t('conversations.shortcutOpen')],
+  [['R'], t('conversations.shortcutReply')],
+  [['E'], t('conversations.shortcutClose')],
+]
+
 function Shortcuts() {
+  return (
+    <>
+      <ShortcutTable shortcuts={shortcuts} />
+      <Title order={3} size="sm" mt="md" mb={4}>
+        {t('shell.conversations')}
+      </Title>
+      <ShortcutTable shortcuts={conversationShortcuts} />
+    </>
+  )
+}
+
+function ShortcutTable({ shortcuts: listed }: { readonly shortcuts: readonly Shortcut[] }) {
   return (
     <Table>
       <Table.Tbody>
-        {shortcuts.map(([keys, effect]) => (
+        {listed.map(([keys, effect]) => (
           <Table.Tr key={effect}>
             <Table.Td w={160}>
               {keys.map((key, index) => (

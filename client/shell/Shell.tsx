@@ -21,6 +21,7 @@ import { lazy, Suspense } from 'react'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
+import { renderNumber } from '../format.ts'
 import { t } from '../strings/language.ts'
 import { FailureNotice } from './FailureNotice.tsx'
 import { Icon, type IconName } from './icons.tsx'
@@ -30,6 +31,7 @@ import { groups, keysAndAdministration } from './navigation.ts'
 import { palette } from './palette.ts'
 import { SignedOutPage, SignInAgain } from './SignIn.tsx'
 import { meQuery, useMe } from './use-me.ts'
+import { useWaiting, useWaitingStream } from './waiting.ts'
 
 /** Loads separately from the page's script, because the palette is hidden at first. */
 const CommandPalette = lazy(async () => ({
@@ -71,6 +73,7 @@ export function Shell() {
       {me === undefined ? null : (
         <>
           <SignInAgain />
+          <WaitingStream />
           <Suspense>
             <CommandPalette />
           </Suspense>
@@ -183,12 +186,30 @@ function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
             <Link key={to} to={to} className="navigation-link" onClick={onFollow}>
               <Icon name={icon} size={16} />
               {label}
+              {to === '/conversations' ? <WaitingBadge /> : null}
             </Link>
           ))}
         </Stack>
       ))}
     </nav>
   )
+}
+
+function WaitingBadge() {
+  const { count } = useWaiting()
+  if (count === 0) return null
+  return (
+    <span className="navigation-badge" title={t('conversations.waitingCount', { count })}>
+      <span aria-hidden="true">{renderNumber(count)}</span>
+      <span className="for-screen-readers">{t('conversations.waitingCount', { count })}</span>
+    </span>
+  )
+}
+
+/** Follows the waiting conversations. It is a component, because only signed-in users may follow them. */
+function WaitingStream() {
+  useWaitingStream()
+  return null
 }
 
 /** Links to the checklist while it has incomplete steps. */

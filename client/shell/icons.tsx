@@ -43,6 +43,19 @@ const paths = {
   expand: 'M9 4H4v5M15 4h5v5M9 20H4v-5M15 20h5v-5',
   shrink: 'M4 9h5V4M20 9h-5V4M4 15h5v5M20 15h-5v5',
   pause: 'M8 5v14M16 5v14',
+  back: 'M19 12H5M11 6l-6 6 6 6',
+  bell: 'M6 16V11a6 6 0 0 1 12 0v5l1.5 2h-15zM10 21h4',
+  clock: 'M12 3.5a8.5 8.5 0 1 1 0 17 8.5 8.5 0 0 1 0-17zM12 7.5V12l3 2',
+  download: 'M12 4v11M7.5 11.5 12 16l4.5-4.5M4 17.5v1a2 2 0 0 0 2 2h12a2 2 0 0 0 2-2v-1',
+  filter: 'M4 6h16M7 12h10M10 18h4',
+  keyboard: 'M3 6.5h18v11H3zM7 10h.01M11 10h.01M15 10h.01M8 14h8',
+  person: 'M12 4a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM4.5 20.5a7.5 7.5 0 0 1 15 0',
+  side: 'M4 5h16v14H4zM14.5 5v14',
+  tag: 'M3.5 4.5v7l9 9 8-8-9-9h-7zM8 8.5h.01',
+  thumbDown:
+    'M7 14V5h9.3a2 2 0 0 1 2 1.6l1.2 5.4a2 2 0 0 1-2 2.4H13l.7 3.9a1.9 1.9 0 0 1-3.5 1.2L7 14zM7 14H4V5h3',
+  thumbUp:
+    'M7 10v9h9.3a2 2 0 0 0 2-1.6l1.2-5.4a2 2 0 0 0-2-2.4H13l.7-3.9a1.9 1.9 0 0 0-3.5-1.2L7 10zM7 10H4v9h3',
 } as const
 
 export type IconName = keyof typeof paths

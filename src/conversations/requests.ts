@@ -312,7 +312,7 @@ export function toOwnedItem(row: ItemRow): ListedItem {
   const parley = {
     ...{ turn_id, author, created_at },
     ...(author === 'person' && { name }),
-    ...(entry !== undefined && { mode: entry.mode }),
+    ...(entry !== undefined && { mode: entry.mode, assignee: entry.assignee, reason: entry.reason }),
   }
   return { ...toListedItem(row), parley }
 }
@@ -364,6 +364,7 @@ function renderConversation(row: ConversationRow, { lastStatus, tags, visitor }:
       visitor,
       channel: row.channel,
       mode: row.mode,
+      mode_since: row.mode_since,
       assignee: row.assignee,
       title: row.title,
       tags,

@@ -19,6 +19,16 @@ const ItemDetails = z.strictObject({
     .enum(['model', 'waiting', 'person'])
     .optional()
     .meta({ description: 'The new mode; present only if the item records a change of who answers.' }),
+  assignee: z
+    .string()
+    .nullable()
+    .optional()
+    .meta({ description: 'The person who answers after the change; only with `mode`.' }),
+  reason: z
+    .string()
+    .nullable()
+    .optional()
+    .meta({ description: 'Why a person was asked for; only with `mode`.' }),
 })
 
 /** An item in the format of OpenAI's API; unknown fields are passed through. */
@@ -121,6 +131,7 @@ const Details = z.strictObject({
   visitor: VisitorDetails.nullable().meta({ description: 'Null for a conversation without a visitor.' }),
   channel: z.enum(['widget', 'api', 'console']),
   mode: z.enum(['model', 'waiting', 'person']),
+  mode_since: z.int().meta({ description: 'Unix seconds of the last change of `mode`.' }),
   assignee: z.string().nullable().meta({ description: 'Person who answers; null in other modes.' }),
   title: z.string().nullable().meta({ description: 'The first 80 characters of the first user message.' }),
   tags: z.array(z.string()),

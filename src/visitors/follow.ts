@@ -9,6 +9,7 @@ import {
   followWaiting,
   parseCursor,
   recordRead,
+  renderCursor,
   type Waiting,
 } from '../conversations/visible.ts'
 import { addressGroup, lowerLimit } from '../operations/access.ts'
@@ -42,6 +43,27 @@ export async function followOwn(
   // A visitor's feed contains only items that visitors may see.
   const events = (await follow(context, query, client, visitor)) as AsyncGenerator<FeedEvent, void, void>
   return counted(context, events)
+}
+
+/** Follows one of the tenant's conversations. @throws ServiceError */
+export async function followOwned(
+  context: CallContext<ParentCaller, Dependencies>,
+  query: FollowQuery,
+  client: AbortSignal,
+): Promise<AsyncGenerator<ConversationEvent, void, void>> {
+  await recordRead(context, query.conversation)
+  return counted(context, await follow(context, query, client, undefined))
+}
+
+/** Returns the cursor after all stored items, from which a running turn is repeated. @throws ServiceError */
+export async function findCursor(
+  context: CallContext<ParentCaller, Dependencies>,
+  conversationId: string,
+): Promise<string> {
+  await recordRead(context, conversationId)
+  const now = await findNow(context, conversationId)
+  const isRunning = now.next !== 'end'
+  return renderCursor(isRunning ? { ...now, next: 0 } : now)
 }
 
 /** Streams a tenant's or a visitor's conversation as server-sent events. @throws ServiceError */

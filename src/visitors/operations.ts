@@ -5,7 +5,7 @@ import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
-import { followOwn, streamEvents, streamWaiting } from './follow.ts'
+import { findCursor, followOwn, followOwned, streamEvents, streamWaiting } from './follow.ts'
 import { requestPerson } from './handover.ts'
 import { rateOwn } from './ratings.ts'
 import {
@@ -138,6 +138,23 @@ export const feedOperations = {
     input: z.strictObject({}),
     output: z.custom<AsyncIterable<Waiting>>(),
     run: ({ context, signal }) => streamWaiting(context, signal),
+  }),
+
+  /** Returns the cursor from which `follow` repeats a running turn. Read it before the items, so that none is missed. */
+  open: query({
+    auth: { callers: ['parent'] },
+    input: OpenQuery,
+    output: z.strictObject({ cursor: z.string() }),
+    run: async ({ context, input }) => ({ cursor: await findCursor(context, input.conversation) }),
+  }),
+
+  follow: query({
+    auth: { callers: ['parent'] },
+    input: FollowQuery,
+    output: z.custom<AsyncIterable<OwnerFeedEvent>>(),
+    run: async ({ context, input, signal }) =>
+      // An owner's feed contains all items.
+      (await followOwned(context, input, signal)) as AsyncGenerator<OwnerFeedEvent, void, void>,
   }),
 
   events: query({

@@ -1,10 +1,10 @@
 /** Tests the console's conversation pages, and the fields that make an agent store its conversations. */
+import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { rowOf } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { KEEPER, runTurn } from '../support/storing-chat.ts'
@@ -61,47 +61,97 @@ describe('the list of conversations', () => {
     await page.getByText('This server does not store conversations').waitFor()
   })
 
-  test('is sorted newest first, has several pages, and can be searched and filtered by agent', async () => {
+  test('is sorted newest first, loads further pages at its end, and keeps combined filters in the address', async () => {
     const { app, agent_id, agent_key } = await startKeeper()
     const other = await app.createAgent(KEEPER.replace('Keeper', 'Second keeper'))
-    for (let count = 1; count <= 26; count++) await runTurn(app, agent_key, `Question ${count}.`)
-    await runTurn(app, other.agent_key, 'Question for another agent.')
+    for (let count = 1; count <= 31; count++) await runTurn(app, agent_key, `Question ${count}.`)
+    const late = await runTurn(app, other.agent_key, 'Question for another agent.')
+    await app.call('PUT', `/v1/conversations/${late.conversation}/tags`, { body: { tags: ['late'] } })
     const { page, complaints } = await openConsole(app, browser, '/conversations')
-    const rows = page.getByRole('table', { name: 'Conversations' }).locator('tbody tr')
-    await expect.poll(() => rows.count()).toBe(25)
+    const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem')
     await expect
       .poll(() => rows.first().innerText())
-      .toMatch(/Question for another agent\.\s+Second keeper\s+1\s+Completed/)
-    await page.getByRole('button', { name: 'Next' }).click()
-    await expect.poll(() => rows.count()).toBe(2)
-    expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true)
-    await page.getByRole('button', { name: 'Previous' }).click()
-    await expect.poll(() => rows.count()).toBe(25)
-    await page.getByRole('textbox', { name: 'Search conversations' }).fill('question 7.')
+      .toMatch(/Question for another agent\.\s+just now\s+Second keeper\s+late/)
+    await rows.nth(29).scrollIntoViewIfNeeded()
+    await expect.poll(() => rows.count()).toBe(32)
+    await page.getByRole('textbox', { name: 'Search conversations' }).fill('question 7')
     await expect.poll(() => rows.count()).toBe(1)
+    expect(await rows.locator('mark').allInnerTexts()).toEqual(['Question', '7'])
     await page.getByRole('textbox', { name: 'Search conversations' }).fill('')
-    await page.getByRole('combobox', { name: 'Agent' }).fill('second')
-    await page.getByRole('option', { name: 'Second keeper' }).click()
+    await expect.poll(() => rows.count()).toBeGreaterThan(29)
+    await page.getByRole('button', { name: 'Filters' }).click()
+    await page.getByRole('textbox', { name: 'Tag' }).fill('late')
+    await page.getByRole('textbox', { name: 'Tag' }).press('Enter')
+    await page.getByRole('combobox', { name: 'Status of a turn' }).selectOption('Completed')
+    await page.getByRole('combobox', { name: 'Channel' }).selectOption('API')
     await expect.poll(() => rows.count()).toBe(1)
-    expect(page.url()).toContain(`agent=${other.agent_id}`)
-    await page.goto(`${app.url}/console/conversations?agent=${agent_id}`)
-    await expect.poll(() => rows.count()).toBe(25)
+    const address = `${app.url}/console/conversations?channel=api&status=completed&tag=late`
+    expect(new URL(page.url()).searchParams.toString().split('&').sort().join('&')).toBe(
+      address.split('?')[1],
+    )
+    await page.keyboard.press('Escape')
+    await expectView(page, 'conversations-filtered')
+    await page.getByRole('button', { name: 'Remove filter: Tag' }).click()
+    await expect.poll(() => rows.count()).toBeGreaterThan(29)
+    await page.goto(`${app.url}/console/conversations?agent=${agent_id}&version=1&tag=late`)
+    await page.getByText('No matching conversations').waitFor()
+    await page.getByRole('button', { name: 'Clear filters' }).first().click()
+    await expect.poll(() => rows.count()).toBeGreaterThan(29)
     expect(complaints).toEqual([])
+  })
+
+  test('can be used with the keyboard', async () => {
+    const { app, agent_key } = await startKeeper()
+    for (const name of ['First', 'Second', 'Third']) await runTurn(app, agent_key, `${name} question.`)
+    const { page, complaints } = await openConsole(app, browser, '/conversations')
+    await page.getByText('Third question.').first().waitFor()
+    for (const key of ['j', 'j', 'j', 'k', 'Enter']) await page.keyboard.press(key)
+    await page.getByRole('heading', { name: 'Second question.', level: 1 }).waitFor()
+    await page.keyboard.press('r')
+    expect(await page.evaluate(() => document.activeElement?.ariaLabel)).toBe('Reply')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('/')
+    await page.keyboard.type('first')
+    await expect.poll(() => page.url()).toContain('q=first')
+    await page.locator('h1').click()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).getByText('Write a reply').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.keyboard.press('e')
+    await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
+    expect(new URL(page.url()).search).toBe('?q=first')
+    expect(complaints).toEqual([])
+  })
+
+  test('deletes the selected conversations after a confirmation', async () => {
+    const { app, agent_key } = await startKeeper()
+    for (const name of ['First', 'Second', 'Third']) await runTurn(app, agent_key, `${name} question.`)
+    const { page } = await openConsole(app, browser, '/conversations')
+    await page.getByRole('checkbox', { name: 'Select First question.' }).check()
+    await page.getByRole('checkbox', { name: 'Select Third question.' }).check()
+    await page.getByRole('button', { name: 'Delete…' }).click()
+    await page
+      .getByRole('dialog', { name: 'Delete conversations' })
+      .getByRole('button', { name: 'Delete' })
+      .click()
+    await page.getByText('Conversations deleted').waitFor()
+    const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem')
+    await expect.poll(() => rows.count()).toBe(1)
   })
 })
 
 describe('a conversation', () => {
-  test('shows its turns, tool calls and failures without rendering their markup, and can be deleted', async () => {
+  test('shows turns, tool calls and failures without rendering markup, and can be exported and deleted', async () => {
     const { app, agent_key } = await startKeeper()
     const id = await runThree(app, agent_key)
     const { page, complaints } = await openConsole(app, browser, '/conversations', { width: 1440 })
-    await rowOf(page, 'Failed').waitFor()
+    await page.getByText('Failed').first().waitFor()
     await expectView(page, 'conversations')
     await page.getByRole('link', { name: /Where/ }).click()
     const turns = page.getByRole('list', { name: 'Transcript' }).locator(':scope > li')
     await expect.poll(() => turns.count()).toBe(3)
-    await turns.first().getByText(markup).waitFor()
-    expect(await turns.first().innerText()).toMatch(/mock\/mock · \d+ \+ \d+ tokens/)
+    await turns.first().getByText(markup).first().waitFor()
     await turns.nth(1).getByText('The answer reached the token limit.').waitFor()
     await turns
       .nth(2)
@@ -113,9 +163,19 @@ describe('a conversation', () => {
     await page.getByRole('region', { name: 'Arguments of orders' }).getByText('A-1042').waitFor()
     await page.getByRole('region', { name: 'Result of orders' }).getByText('<i>on its way</i>').waitFor()
     expect(await page.locator('.transcript').locator('b, i, img').count()).toBe(0)
-    const details = page.getByRole('region', { name: 'Details' })
-    expect(await details.innerText()).toMatch(/customer\s+4711/)
-    await expectView(page, 'conversation-tool')
+    await page.getByRole('tab', { name: 'Conversation' }).click()
+    expect(await page.getByRole('region', { name: 'Facts' }).innerText()).toMatch(/customer\s+4711/)
+    await expectView(page, 'conversation-facts')
+
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('link', { name: 'Export', exact: true }).click()
+    const exported = await readFile(await (await downloading).path(), 'utf8')
+    expect(
+      exported
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).conversation_id),
+    ).toEqual([id, id, id, undefined])
 
     await page.getByRole('button', { name: 'Delete…' }).click()
     await page.getByRole('dialog', { name: 'Delete conversation' }).waitFor()
@@ -125,6 +185,73 @@ describe('a conversation', () => {
     await page.goto(`${app.url}/console/conversations/${id}`)
     await page.getByText('This page does not exist').waitFor()
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
+  })
+
+  test('shows answers as Markdown, without images and with the host of each disguised link', async () => {
+    const { app, agent_key } = await startKeeper()
+    const text =
+      '# Prices\n\n- **cot**: `14`\n\n![x](https://evil.example/x.png) [bank.example](https://evil.example/)'
+    const { conversation } = await runTurn(app, agent_key, text)
+    const { page, complaints } = await openConsole(app, browser, `/conversations/${conversation}`)
+    const answer = page.locator('article[data-author=model]')
+    await answer.locator('li strong', { hasText: 'cot' }).waitFor()
+    expect(await answer.getByRole('link', { name: 'bank.example' }).innerText()).toBe(
+      'bank.example (evil.example)',
+    )
+    expect(await answer.locator('img').count()).toBe(0)
+    expect(await page.locator('article[data-author=visitor]').innerText()).toContain('**cot**')
+    expect(complaints).toEqual([])
+  })
+
+  test('explains a turn, and can be rated, tagged and annotated', async () => {
+    const { app, agent_key } = await startKeeper()
+    const id = await runThree(app, agent_key)
+    const { page, complaints } = await openConsole(app, browser, `/conversations/${id}`, { width: 1440 })
+    const steps = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
+    await expect
+      .poll(() => steps.last().innerText())
+      .toMatch(/mock\/mock failed.*The provider rejected the request \(HTTP 400\)/s)
+    await page.getByRole('button', { name: 'Turn 1 · Why' }).click()
+    await expect
+      .poll(() => steps.allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/^Chose mock\/mock/),
+        expect.stringMatching(/^mock\/mock answered/),
+        expect.stringMatching(/^Called the tool orders\s+\d+ ms\s+on this server/),
+        expect.stringMatching(/^mock\/mock answered/),
+        expect.stringMatching(/^Finished after/),
+      ])
+    expect(page.url()).toContain('turn=turn_')
+    await expectView(page, 'conversation-why')
+    await page.getByRole('button', { name: 'Bad answer' }).click()
+    await page.getByRole('combobox', { name: 'Reason' }).selectOption('Incorrect')
+    await page.getByRole('textbox', { name: 'Comment' }).fill('It is lost.')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Your team · Incorrect').waitFor()
+    await page.getByRole('tab', { name: 'Conversation' }).click()
+    await page.getByRole('textbox', { name: 'Add tag' }).fill('lost')
+    await page.getByRole('textbox', { name: 'Add tag' }).press('Enter')
+    await page.getByRole('button', { name: 'Remove tag: lost' }).waitFor()
+    await page.getByRole('textbox', { name: 'Note for your team' }).fill('Ask the carrier.')
+    await page.getByRole('button', { name: 'Add note' }).click()
+    await page.getByRole('button', { name: 'Delete note' }).waitFor()
+    await expectView(page, 'conversation-annotated')
+    const { body } = await app.call('GET', `/v1/conversations/${id}`)
+    expect(body.parley).toMatchObject({ tags: ['lost'], down: 1 })
+    const { body: turns } = await app.call('GET', `/v1/conversations/${id}/turns?order=asc`)
+    expect(turns.data[0].ratings).toMatchObject([
+      { source: 'owner', value: 'down', reason: 'incorrect', comment: 'It is lost.' },
+    ])
+    await page.getByRole('button', { name: 'Ratings by day, agent and version' }).click()
+    await page.getByRole('dialog', { name: 'Ratings' }).getByText('Agent version').click()
+    const figures = page.getByRole('table', { name: 'Ratings' }).locator('tbody tr')
+    await expect.poll(() => figures.innerText()).toMatch(/Keeper, Version 1\s+0\s+1\s+0 %\s+Incorrect \(1\)/)
+    await expectView(page, 'conversation-ratings')
+    await figures.getByRole('link', { name: '1', exact: true }).click()
+    await expect.poll(() => page.url()).toContain('rating=down')
+    expect(page.url()).toContain('version=1')
+    await page.getByRole('list', { name: 'Conversations' }).getByText('lost').waitFor()
+    expect(complaints).toEqual([])
   })
 })
 

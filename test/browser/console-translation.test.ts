@@ -53,7 +53,7 @@ function readTexts(page: Page): Promise<string[]> {
   })
 }
 
-const pagesOf = ({ agentId, visitorId, webhookId }: Prepared) => [
+const pagesOf = ({ agentId, visitorId, webhookId, conversationId }: Prepared) => [
   '/agents',
   '/agents/new',
   '/agents/new?template=analyst&view=form',
@@ -63,6 +63,7 @@ const pagesOf = ({ agentId, visitorId, webhookId }: Prepared) => [
   `/agents/${agentId}/models`,
   `/agents/${agentId}/history`,
   '/conversations',
+  `/conversations/${conversationId}`,
   '/visitors',
   `/visitors/${visitorId}`,
   '/webhooks',
@@ -92,6 +93,7 @@ interface Prepared {
   readonly app: TestApp
   readonly agentId: string
   readonly visitorId: string
+  readonly conversationId: string
   readonly webhookId: string
 }
 
@@ -104,7 +106,9 @@ async function prepare(): Promise<Prepared> {
   const visitor = await beginSession(app, key)
   await sayAndWait(visitor, 'zq')
   const webhook = await createWebhook(app, { url: 'https://example.org/zq', events: ['turn.failed'] })
-  return { app, agentId, visitorId: visitor.id, webhookId: webhook.id }
+  const { body } = await app.call('GET', '/v1/conversations')
+  const conversationId = body.data[0].id
+  return { app, agentId, visitorId: visitor.id, conversationId, webhookId: webhook.id }
 }
 
 test.each([

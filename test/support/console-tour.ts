@@ -35,6 +35,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     { name: 'models', path: `${agent}/models`, ready: text('In effect now') },
     { name: 'history', path: `${agent}/history`, ready: editor },
     { name: 'history-first', path: `${agent}/history?version=1&against=current`, ready: editor },
+    { name: 'conversations', path: '/conversations', ready: text('No conversations yet') },
     { name: 'keys', path: '/keys', ready: (page) => page.getByRole('cell', { name: /^first/ }) },
     {
       name: 'keys-agent',

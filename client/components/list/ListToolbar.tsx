@@ -1,14 +1,15 @@
 /**
  * Shows the search field, the filters and the column choice above a list, or the actions for selected rows.
  */
-import { ActionIcon, Button, Group, Menu, NativeSelect, Text, TextInput } from '@mantine/core'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { ActionIcon, Button, Group, Menu, NativeSelect, Text } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
 import { problemOf } from '../../failure.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { showProblem } from '../../shell/toast.tsx'
 import { t } from '../../strings/language.ts'
 import type { Column } from './column.ts'
 import { type ColumnChoice, isHideable } from './list-state.ts'
+import { SearchField } from './SearchField.tsx'
 
 export interface Filter {
   /** Name of the query parameter. */
@@ -59,51 +60,6 @@ export function ListToolbar<T>(props: ListToolbarProps<T>) {
       {children}
       <ColumnMenu columns={columns} choice={choice} />
     </div>
-  )
-}
-
-/** Waiting time after the last key before the list is searched, in milliseconds. */
-const PAUSE_MS = 200
-
-interface SearchFieldProps {
-  readonly label: string
-  readonly placeholder: string
-  readonly value: string
-  readonly onChange: (value: string) => void
-}
-
-/** Searches when the user pauses, so that typing a word causes only one request. */
-function SearchField({ label, placeholder, value, onChange }: SearchFieldProps) {
-  const [text, setText] = useState(value)
-  const sent = useRef(value)
-  const latest = useRef(onChange)
-  latest.current = onChange
-  // Shows the address's value after navigation, but never replaces what the user is typing.
-  useEffect(() => {
-    if (value === sent.current) return
-    sent.current = value
-    setText(value)
-  }, [value])
-  useEffect(() => {
-    const wanted = text.trim()
-    if (wanted === sent.current) return
-    const timer = setTimeout(() => {
-      sent.current = wanted
-      latest.current(wanted)
-    }, PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [text])
-  return (
-    <TextInput
-      aria-label={label}
-      data-search
-      className="list-search"
-      maxLength={200}
-      placeholder={placeholder}
-      leftSection={<Icon name="search" size={16} />}
-      value={text}
-      onChange={(event) => setText(event.currentTarget.value)}
-    />
   )
 }
 

@@ -22,6 +22,7 @@ export const turnStatuses = [
 export interface ConversationFilter {
   /** Undefined for all tenants. */
   readonly tenantId?: string | undefined
+  readonly id?: string | undefined
   readonly agentId?: string | undefined
   /** Earliest creation time (Unix seconds), inclusive. */
   readonly from?: number | undefined
@@ -52,10 +53,11 @@ const MICROSECONDS = 1_000_000
 /** Applies the filters that can use an index of conversations. */
 export function whereIndexed<Output>(
   query: Query<Output>,
-  { tenantId, agentId, visitorId, from, to }: ConversationFilter,
+  { tenantId, id, agentId, visitorId, from, to }: ConversationFilter,
 ): Query<Output> {
   return query
     .$if(tenantId !== undefined, (part) => part.where('tenant', '=', tenantId as string))
+    .$if(id !== undefined, (part) => part.where('id', '=', id as string))
     .$if(agentId !== undefined, (part) => part.where('agent_id', '=', agentId as string))
     .$if(visitorId !== undefined, (part) => part.where('visitor_id', '=', visitorId as string))
     .$if(from !== undefined, (part) => part.where('position', '>=', (from as number) * MICROSECONDS))

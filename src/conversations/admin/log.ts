@@ -41,14 +41,11 @@ export async function listConversations(
 async function readRows(
   { read }: ConversationDatabase,
   filter: ConversationFilter & { readonly tenantId: string },
-  { limit, after, order, q }: ConversationListQuery,
+  { limit, after, order }: ConversationListQuery,
 ): Promise<ConversationRow[]> {
   const last = after === undefined ? undefined : await findConversation(read, filter.tenantId, after)
   if (after !== undefined && last === undefined) throw wrongAfter()
-  const page = { limit: limit + 1, after: last?.position, order }
-  if (q === undefined || !conversationId.test(q)) return listAnyConversations(read, filter, page)
-  const named = after === undefined ? await findConversation(read, filter.tenantId, q) : undefined
-  return named === undefined ? [] : [named]
+  return listAnyConversations(read, filter, { limit: limit + 1, after: last?.position, order })
 }
 
 /** Checks and converts filters from outside the API. @throws ServiceError `invalid_value` */
@@ -65,13 +62,15 @@ function toFilter<Tenant extends string | undefined>(
   tenantId: Tenant,
   { agent, visitor, min_tokens, q, ...rest }: ConversationExportQuery,
 ): ConversationFilter & { readonly tenantId: Tenant } {
+  const isId = q !== undefined && conversationId.test(q)
   return {
     ...rest,
     tenantId,
+    id: isId ? q : undefined,
     agentId: agent,
     visitorId: visitor,
     minTokens: min_tokens,
-    search: q === undefined ? undefined : parseSearch(q),
+    search: q === undefined || isId ? undefined : parseSearch(q),
   }
 }
 

@@ -63,7 +63,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   '/agents/$agentId/embed': ['AgentPage', 'embed'],
   '/agents/$agentId/models': ['AgentPage', 'policy'],
   '/conversations': ['ConversationsPage'],
-  '/conversations/$conversationId': ['ConversationPage'],
+  '/conversations/$conversationId': ['ConversationsPage', 'ConversationPage'],
   '/visitors': ['VisitorsPage'],
   '/visitors/$visitorId': ['VisitorPage'],
   '/webhooks': ['WebhooksPage'],

@@ -58,6 +58,17 @@ describe('an export', () => {
     expect(await read('?status=failed')).toEqual([{ object: 'export.end', turns: 0 }])
   })
 
+  test('contains only the conversation whose id is `q`', async () => {
+    const { read, store } = await start()
+    await store('Hello wombat')
+    const second = await store('Hello quokka')
+    expect(await read(`?q=${second}`)).toMatchObject([
+      { conversation_id: second },
+      { object: 'export.end', turns: 1 },
+    ])
+    expect(await read(`?q=${second}&channel=widget`)).toEqual([{ object: 'export.end', turns: 0 }])
+  })
+
   test('is recorded in the audit log without the search text', async () => {
     const { app, read } = await start()
     await read('?q=wombat&channel=api')

@@ -1,7 +1,7 @@
 /** Groups the items of a conversation by turn, and reads their texts. */
 
-import { t } from '../strings/language.ts'
-import type { Item, Turn } from './queries.ts'
+import { t } from '../../strings/language.ts'
+import type { Item, Turn } from '../queries.ts'
 
 /** The items that one turn, or one run of items outside of a turn, has added to the conversation. */
 export interface Entry {
@@ -47,23 +47,55 @@ interface Part {
   readonly [field: string]: unknown
 }
 
-/** Returns the text of an item's content or output; images and files are named, because they are not loaded. */
+/** Returns the text of an item's content or output, without its attachments. */
 export function textOf(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
   return content
-    .map((part: Part) => {
+    .map((part: Part, index) => {
+      if (toAttachment(part, index) !== undefined) return ''
       if (typeof part.text === 'string') return part.text
       if (typeof part.refusal === 'string') return part.refusal
-      if (part.type === 'input_image') return t('conversations.image')
-      if (part.type === 'input_file')
-        return t('conversations.file', {
-          name: String(part.filename ?? part.file_id ?? t('conversations.unnamed')),
-        })
       return t('conversations.unknown', { type: String(part.type ?? 'unknown') })
     })
     .filter((text) => text !== '')
     .join('\n')
+}
+
+/** An image or a file in a message. */
+export interface Attachment {
+  /** Position in the content. */
+  readonly part: number
+  readonly kind: 'image' | 'file'
+  readonly name: string
+  /** The data as a URL; undefined if the page may not load it. */
+  readonly address?: string | undefined
+  /** The content of a text file. */
+  readonly text?: string
+}
+
+export function attachmentsOf(content: unknown): Attachment[] {
+  if (!Array.isArray(content)) return []
+  return content.flatMap((part: Part, index) => toAttachment(part, index) ?? [])
+}
+
+const attachedText = /^\[Attached file: ([^\]\n]+)\]\n/
+
+function toAttachment(part: Part, index: number): Attachment | undefined {
+  const about = { part: index, name: String(part.filename ?? part.file_id ?? t('conversations.unnamed')) }
+  if (part.type === 'input_image')
+    return { ...about, kind: 'image', name: t('conversations.image'), address: addressOf(part.image_url) }
+  if (part.type === 'input_file') return { ...about, kind: 'file', address: addressOf(part.file_data) }
+  const text = typeof part.text === 'string' ? part.text : ''
+  const [start = '', name] = attachedText.exec(text) ?? []
+  return name === undefined ? undefined : { ...about, kind: 'file', name, text: text.slice(start.length) }
+}
+
+/** Returns a data URL of an image or a PDF file. The page loads nothing from other servers. */
+function addressOf(value: unknown): string | undefined {
+  const isData =
+    typeof value === 'string' && /^data:(image\/(png|jpeg|gif|webp)|application\/pdf);/.test(value)
+  return isData ? value : undefined
 }
 
 /** Indents JSON; returns any other text unchanged. */

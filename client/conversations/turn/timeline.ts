@@ -1,0 +1,208 @@
+/** Converts the diagnostics of a turn to the steps of a timeline. */
+import type { Tone } from '../../components/tone.ts'
+import { renderMilliseconds } from '../../format.ts'
+import type { PlainKey } from '../../strings/catalogue.ts'
+import { t } from '../../strings/language.ts'
+import type { TurnDetails } from '../queries.ts'
+
+interface ModelRoute {
+  readonly provider?: string
+  readonly model?: string
+}
+
+/** The fields are described in docs/conversations.md; all can be absent after a crash. */
+export interface Diagnostics {
+  readonly route?: {
+    readonly requested?: string | null
+    readonly chosen?: ModelRoute
+    readonly source?: string
+    readonly skipped?: readonly (ModelRoute & { readonly why?: string })[]
+  }
+  readonly attempts?: readonly Attempt[]
+  readonly policy?: readonly { readonly kind: string; readonly name: string }[]
+  readonly history?: { readonly sent: number; readonly left_out: number } | null
+  readonly tools?: readonly RanTool[]
+  readonly budget?: { readonly reserved: number; readonly settled: number } | null
+  readonly stopped?: string | null
+  readonly tokens?: {
+    readonly input_tokens_details?: { readonly cached_tokens?: number }
+    readonly output_tokens_details?: { readonly reasoning_tokens?: number }
+  } | null
+  readonly resumes?: number
+  readonly is_truncated?: boolean
+}
+
+interface Attempt extends ModelRoute {
+  readonly round: number
+  readonly outcome: string
+  readonly cause?: string | null
+  readonly http_status?: number | null
+  readonly started_ms: number
+  readonly ended_ms: number
+}
+
+interface RanTool {
+  readonly name: string
+  readonly origin: string
+  readonly outcome: string
+  readonly duration_ms: number
+  readonly approval?: string | null
+}
+
+export interface Step {
+  readonly tone: Tone
+  readonly title: string
+  readonly detail?: string | undefined
+  readonly durationMs?: number
+  /** When the step ran, as shares of the turn's duration from 0 to 1. */
+  readonly span?: { readonly from: number; readonly to: number }
+}
+
+export function toSteps(turn: TurnDetails): Step[] {
+  const found: Diagnostics = turn.diagnostics
+  const attempts = found.attempts ?? []
+  const totalMs = Math.max(turn.duration_ms ?? 0, ...attempts.map(({ ended_ms: end }) => end), 1)
+  // The diagnostics do not record the round of a tool, so tools follow the first model call.
+  const [first, later] = [
+    attempts.filter(({ round }) => round <= 1),
+    attempts.filter(({ round }) => round > 1),
+  ]
+  return [
+    ...toRoute(found),
+    ...(found.policy ?? []).map(toPolicy),
+    ...toHistory(found),
+    ...first.map((attempt, index) => toAttempt(attempt, first[index - 1], totalMs)),
+    ...(found.tools ?? []).map(toTool),
+    ...later.map((attempt, index) => toAttempt(attempt, later[index - 1] ?? first.at(-1), totalMs)),
+    ...toEnd(turn, found),
+  ]
+}
+
+const sources: Readonly<Record<string, PlainKey>> = {
+  request: 'conversations.routeRequest',
+  policy: 'conversations.routePolicy',
+  definition: 'conversations.routeDefinition',
+  default: 'conversations.routeDefault',
+}
+
+const skipReasons: Readonly<Record<string, PlainKey>> = {
+  not_allowed: 'conversations.skipNotAllowed',
+  not_available: 'conversations.skipNotAvailable',
+  breaker_open: 'conversations.skipBreaker',
+}
+
+function toRoute({ route }: Diagnostics): Step[] {
+  if (route === undefined) return []
+  const { requested, chosen, source, skipped = [] } = route
+  const isOther = requested != null && requested !== nameOf(chosen) && requested !== chosen?.model
+  const reason = text(sources, source)
+  return [
+    ...skipped.map(
+      ({ why, ...model }): Step => ({
+        tone: 'warn',
+        title: t('conversations.skipped', { model: nameOf(model) }),
+        detail: text(skipReasons, why),
+      }),
+    ),
+    {
+      tone: 'active',
+      title: t('conversations.chose', { model: nameOf(chosen) }),
+      detail: isOther ? `${reason} ${t('conversations.requested', { model: requested })}` : reason,
+    },
+  ]
+}
+
+function toPolicy({ kind, name }: { readonly kind: string; readonly name: string }): Step {
+  const titles: Readonly<Record<string, string>> = {
+    tool_withheld: t('conversations.toolWithheld', { name }),
+    page_tool_blocked: t('conversations.pageToolBlocked', { name }),
+    tokens_capped: t('conversations.tokensCapped', { name }),
+  }
+  return { tone: 'warn', title: titles[kind] ?? `${kind}: ${name}` }
+}
+
+function toHistory({ history }: Diagnostics): Step[] {
+  if (history == null || history.sent + history.left_out === 0) return []
+  const { sent, left_out: leftOut } = history
+  return [
+    {
+      tone: 'quiet',
+      title: t('conversations.historySent', { count: sent }),
+      detail: leftOut === 0 ? undefined : t('conversations.historyLeftOut', { count: leftOut }),
+    },
+  ]
+}
+
+const causes: Readonly<Record<string, PlainKey>> = {
+  timeout: 'conversations.causeTimeout',
+  unreachable: 'conversations.causeUnreachable',
+  protocol: 'conversations.causeProtocol',
+  status_4xx: 'conversations.causeRejected',
+  status_429: 'conversations.causeTooMany',
+  status_5xx: 'conversations.causeServer',
+}
+
+function toAttempt(attempt: Attempt, before: Attempt | undefined, totalMs: number): Step {
+  const { outcome, cause, http_status: status, started_ms: from, ended_ms: to } = attempt
+  const model = nameOf(attempt)
+  const time = { durationMs: to - from, span: { from: from / totalMs, to: to / totalMs } }
+  const isFallback = before !== undefined && before.outcome !== 'ok' && nameOf(before) !== model
+  if (outcome === 'ok') {
+    const title = isFallback ? t('conversations.fellBack', { model }) : t('conversations.answered', { model })
+    return { tone: 'good', title, ...time }
+  }
+  if (outcome === 'stopped')
+    return { tone: 'warn', title: t('conversations.attemptStopped', { model }), ...time }
+  const reason = text(causes, cause ?? undefined) || outcome
+  const detail = status == null ? reason : `${reason} (HTTP ${status})`
+  return { tone: 'bad', title: t('conversations.attemptFailed', { model }), detail, ...time }
+}
+
+const toolOutcomes: Readonly<Record<string, PlainKey>> = {
+  invalid_arguments: 'conversations.toolInvalid',
+  tool_error: 'conversations.toolReturnedError',
+  tool_failed: 'conversations.toolFailed',
+  timeout: 'conversations.causeTimeout',
+  cancelled: 'conversations.cancelled',
+  unknown_tool: 'conversations.toolUnknown',
+}
+
+function toTool({ name, origin, outcome, duration_ms: durationMs, approval }: RanTool): Step {
+  const place = origin === 'mcp' ? t('conversations.toolOfMcp') : t('conversations.toolOfServer')
+  const problem = outcome === 'ok' ? '' : text(toolOutcomes, outcome) || outcome
+  const asked = approval == null ? '' : t('conversations.approval', { answer: approval })
+  return {
+    tone: outcome === 'ok' ? 'good' : 'bad',
+    title: t('conversations.calledTool', { name }),
+    detail: [problem, place, asked].filter((part) => part !== '').join(' · '),
+    durationMs,
+  }
+}
+
+const stops: Readonly<Record<string, PlainKey>> = {
+  cancelled: 'conversations.stopCancelled',
+  left: 'conversations.stopLeft',
+  shutdown: 'conversations.stopShutdown',
+}
+
+function toEnd(turn: TurnDetails, { stopped, resumes = 0 }: Diagnostics): Step[] {
+  const steps: Step[] = []
+  if (resumes > 0) steps.push({ tone: 'quiet', title: t('conversations.resumed', { count: resumes }) })
+  if (stopped != null) steps.push({ tone: 'warn', title: text(stops, stopped) || stopped })
+  if (turn.status === 'completed' && turn.duration_ms !== null)
+    steps.push({
+      tone: 'good',
+      title: t('conversations.finished', { time: renderMilliseconds(turn.duration_ms) }),
+    })
+  return steps
+}
+
+/** Returns the text of a code; an empty text for an unknown one. */
+function text(texts: Readonly<Record<string, PlainKey>>, code: string | undefined): string {
+  const key = texts[code ?? '']
+  return key === undefined ? '' : t(key)
+}
+
+function nameOf(route: ModelRoute | undefined): string {
+  return [route?.provider, route?.model].filter((part) => part !== undefined).join('/')
+}

@@ -1,0 +1,150 @@
+/** Tests that users of the console answer visitors instead of the model, and see who waits for them. */
+import { randomUUID } from 'node:crypto'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { startApp } from '../support/app.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { openConsole } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
+import { change, isMode, textsOf } from '../support/handover.ts'
+import { storingAgent } from '../support/stored-chats.ts'
+import { beginSession, followUntil, say, sayAndWait } from '../support/visitors.ts'
+
+// Browsers are slow on a busy machine.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
+
+let browser: Browser
+beforeAll(async () => {
+  browser = await launchBrowser()
+})
+afterAll(() => browser?.close())
+
+/** Starts a service with a visitor who has received an answer. */
+async function startVisit() {
+  const app = await startApp()
+  const { agent_key: key } = await app.createAgent(storingAgent({ handover: {} }))
+  const one = await beginSession(app, key)
+  const { sent } = await sayAndWait(one, 'Hello.')
+  const id = sent.conversation.id
+  const write = (text: string) => one.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text })
+  return { app, key, one, id, write }
+}
+
+test('a user takes a conversation over, answers its visitor and hands it back', async () => {
+  const { app, one, id, write } = await startVisit()
+  const { page, complaints } = await openConsole(app, browser, `/conversations/${id}`, { width: 1440 })
+  const transcript = page.getByRole('list', { name: 'Transcript' })
+  await page.getByText('The model answers').waitFor()
+  await one.visitor.requestPerson.mutate({ conversation: id, reason: 'A refund' })
+  await page.getByText('Waiting for a person since').waitFor()
+  await transcript.getByText('A refund').waitFor()
+  await expectView(page, 'takeover-waiting')
+  await write('Is a person there?')
+  await transcript.getByText('Is a person there?').waitFor()
+  await page.getByRole('button', { name: 'Take over', exact: true }).click()
+  await page.getByText('You have been answering since').waitFor()
+  await page.keyboard.press('r')
+  await page.keyboard.type('Yes, I am here.')
+  await page.keyboard.press('Enter')
+  await transcript.getByText('Yes, I am here.').waitFor()
+  const seen = await followUntil(one, { conversation: id, cursor: '0.0.e' }, (event) =>
+    textsOf([event]).includes('Yes, I am here.'),
+  )
+  expect(textsOf(seen).filter((text) => text === 'Yes, I am here.')).toHaveLength(1)
+  await expectView(page, 'takeover')
+  await page.locator('h1').click()
+  await page.keyboard.press('e')
+  await page.getByText('The model answers', { exact: true }).waitFor()
+  await followUntil(one, { conversation: id, cursor: seen.at(-1)?.id ?? '' }, isMode('model'))
+  await say(one, '[[delay:100]] One two three four.', { conversation: id })
+  await transcript.getByText('You said: One two three four.').waitFor()
+  expect(complaints).toEqual([])
+})
+
+test('a message is stored and shown once when the connection is lost while it is sent', async () => {
+  const { app, id } = await startVisit()
+  const { page, context } = await openConsole(app, browser)
+  // Without the stream of events, only the answer to the request can report that the message is stored.
+  await page.route('**/trpc/conversations.follow*', (route) => route.abort())
+  await page.goto(`${app.url}/console/conversations/${id}`)
+  await page.getByRole('button', { name: 'Take over', exact: true }).click()
+  await page.getByText('You have been answering since').waitFor()
+  // The server receives the message, but its answer is lost.
+  await page.route('**/trpc/conversations.sendMessage*', async (route) => {
+    await context.setOffline(true)
+    await route.fetch()
+    await route.abort()
+  })
+  const reply = page.getByRole('textbox', { name: 'Reply' })
+  await reply.fill('Your refund is on its way.')
+  await reply.press('Enter')
+  await page.getByText('Not sent yet.').waitFor()
+  await expectView(page, 'takeover-offline')
+  await page.unroute('**/trpc/conversations.sendMessage*')
+  await context.setOffline(false)
+  await page.getByText('Not sent yet.').waitFor({ state: 'detached' })
+  const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
+  const texts = body.data.map((item: { content: { text: string }[] }) => item.content[0]?.text)
+  expect(texts.filter((text: string) => text === 'Your refund is on its way.')).toHaveLength(1)
+  await expect.poll(() => page.getByText('Your refund is on its way.', { exact: true }).count()).toBe(1)
+})
+
+test('a message that the server rejects stays on the page and can be discarded', async () => {
+  const { app, id } = await startVisit()
+  const { page } = await openConsole(app, browser, `/conversations/${id}`)
+  await page.getByText('The model answers').waitFor()
+  const reply = page.getByRole('textbox', { name: 'Reply' })
+  await reply.fill('Hello from the console.')
+  // Another person takes the conversation over before the message arrives.
+  await page.route('**/trpc/conversations.sendMessage*', async (route) => {
+    await change(app, id, 'takeover', { name: 'Ana' })
+    await route.continue()
+  })
+  await reply.press('Enter')
+  await page.getByText(/^Not sent: /).waitFor()
+  await page.getByText('Only Ana can write').waitFor()
+  await page.getByRole('button', { name: 'Discard' }).click()
+  await page.getByText('Hello from the console.').waitFor({ state: 'detached' })
+})
+
+test('waiting conversations are counted in the navigation and the title, and reported to the desktop', async () => {
+  const { app, key, one, id } = await startVisit()
+  const { page, context, complaints } = await openConsole(app, browser, '/conversations?mode=waiting')
+  await context.grantPermissions(['notifications'], { origin: app.url })
+  await page.getByText('No visitor is waiting').waitFor()
+  await page.evaluate(() => {
+    const shown: string[] = []
+    class Recorded extends EventTarget {
+      static permission = 'granted'
+      onclick: unknown = null
+      constructor(title: string, { body }: { body: string }) {
+        super()
+        shown.push(`${title}: ${body}`)
+      }
+    }
+    Object.assign(window, { Notification: Recorded, shown })
+  })
+  await page.getByRole('button', { name: 'Notify me of waiting visitors' }).click()
+  await page.getByText('Notifications are on in this browser').waitFor()
+  await one.visitor.requestPerson.mutate({ conversation: id })
+  const link = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: /Conversations/ })
+  await expect.poll(() => link.innerText()).toMatch(/Conversations\s*1/)
+  await expect.poll(() => page.title()).toBe('(1) Conversations · Parley')
+  await page.getByRole('list', { name: 'Conversations' }).getByText('Hello.').waitFor()
+  expect(await page.evaluate(() => (window as unknown as { shown: string[] }).shown)).toEqual([
+    'A visitor is waiting: Hello.',
+  ])
+  // A second tab shows the count, but does not notify again.
+  const second = await context.newPage()
+  await second.goto(`${app.url}/console/usage`)
+  await expect.poll(() => second.title()).toBe('(1) Usage · Parley')
+  const two = await beginSession(app, key)
+  const { sent } = await sayAndWait(two, 'Me too.')
+  await two.visitor.requestPerson.mutate({ conversation: sent.conversation.id })
+  await expect.poll(() => second.title()).toBe('(2) Usage · Parley')
+  expect(await page.evaluate(() => (window as unknown as { shown: string[] }).shown)).toHaveLength(2)
+  await page.getByRole('button', { name: 'All', exact: true }).click()
+  for (const conversation of [id, sent.conversation.id]) await change(app, conversation, 'takeover')
+  await expect.poll(() => page.title()).toBe('Conversations · Parley')
+  expect(complaints).toEqual([])
+})

@@ -1,0 +1,96 @@
+/** Tests the console's search marks, the filters of conversations and the timeline of a turn. */
+import { describe, expect, test } from 'vitest'
+import { exportAddress, listApplied, toServerFilters } from '../../client/conversations/list/filters.ts'
+import { toSteps } from '../../client/conversations/turn/timeline.ts'
+import { parseConversationsSearch } from '../../client/search.ts'
+import { splitHits } from '../../client/search-hits.ts'
+
+describe('the marks of a search', () => {
+  test.each([
+    ['Where is my order?', 'ORDER', ['order']],
+    ['The café is closed.', 'cafe', ['café']],
+    ['a late arrival', '"late arrival" -hotel', ['late', 'arrival']],
+    ['booking and booked', 'book*', ['book', 'book']],
+    ['研究生命科学', '生命', ['生命']],
+    ['ﬁnd the oﬃce', 'fin off', ['ﬁn', 'oﬃ']],
+    ['nothing', 'else', []],
+    ['nothing', '-', []],
+  ])('in %j for %j are %j', (text, query, hits) => {
+    const parts = splitHits(text, query)
+    expect(parts.map((part) => part.text).join('')).toBe(text)
+    expect(parts.filter(({ isHit }) => isHit).map((part) => part.text)).toEqual(hits)
+  })
+})
+
+describe('the filters of conversations', () => {
+  test('omit values that the server would reject', () => {
+    const search = parseConversationsSearch({
+      mode: 'waiting',
+      status: 'no',
+      version: 7,
+      from: '2026-13-01',
+      q: '',
+    })
+    expect(search).toEqual({ mode: 'waiting', version: 7 })
+    expect(parseConversationsSearch({ version: 'x', rating: 'down', to: '2026-11-30' })).toEqual({
+      rating: 'down',
+      to: '2026-11-30',
+    })
+  })
+
+  test('include the last day, and become the parameters of an export', () => {
+    const days = toServerFilters({ from: '2026-11-01', to: '2026-11-01' }) as { from: number; to: number }
+    expect(days.to - days.from).toBe(86_400)
+    expect(exportAddress({ q: 'a b', channel: 'api' })).toBe(
+      '/v1/manager/conversations/export?q=a+b&channel=api',
+    )
+  })
+
+  test('are listed as applied unless the view sets them', () => {
+    expect(listApplied({ mode: 'waiting', tag: 'vip', q: 'x' })).toEqual(['tag'])
+    expect(listApplied({ mode: 'waiting', rating: 'down' })).toEqual(['mode', 'rating'])
+  })
+})
+
+test('the timeline of a turn names skipped models, failed attempts, fallbacks and tools in order', () => {
+  const near = { provider: 'near', model: 'm' }
+  const far = { provider: 'far', model: 'x' }
+  const turn = {
+    status: 'completed',
+    duration_ms: 1_900,
+    diagnostics: {
+      route: { requested: 'x', chosen: near, source: 'policy', skipped: [{ ...far, why: 'not_allowed' }] },
+      policy: [{ kind: 'tool_withheld', name: 'drop' }],
+      history: { sent: 12, left_out: 3 },
+      attempts: [
+        {
+          round: 1,
+          ...far,
+          outcome: 'backend_timeout',
+          cause: 'timeout',
+          http_status: 504,
+          started_ms: 0,
+          ended_ms: 300,
+        },
+        { round: 1, ...near, outcome: 'ok', cause: null, http_status: null, started_ms: 300, ended_ms: 500 },
+        { round: 2, ...near, outcome: 'ok', cause: null, http_status: null, started_ms: 600, ended_ms: 900 },
+      ],
+      tools: [{ name: 'orders', origin: 'mcp', outcome: 'tool_error', duration_ms: 84, approval: null }],
+      resumes: 2,
+    },
+  } as unknown as Parameters<typeof toSteps>[0]
+  const steps = toSteps(turn)
+  expect(steps.map(({ tone, title, detail }) => [tone, title, detail])).toEqual([
+    ['warn', 'Skipped far/x', 'The model policy does not allow it.'],
+    ['active', 'Chose near/m', 'The agent’s model policy names it. The request named x.'],
+    ['warn', 'Withheld the tool drop', undefined],
+    ['quiet', 'Sent 12 earlier items', '3 older items exceeded the limit of the definition.'],
+    ['bad', 'far/x failed', 'No answer in time (HTTP 504)'],
+    ['good', 'Fell back to near/m', undefined],
+    ['bad', 'Called the tool orders', 'The tool returned an error · on an MCP server'],
+    ['good', 'near/m answered', undefined],
+    ['quiet', 'A client resumed the stream 2 times', undefined],
+    ['good', 'Finished after 1.90 s', undefined],
+  ])
+  expect(steps[5]?.span).toEqual({ from: 300 / 1_900, to: 500 / 1_900 })
+})

@@ -130,7 +130,8 @@ export class ChunkNormalizer {
 function asChunk(value: unknown): Chunk {
   if (!isJsonObject(value)) throw new BackendFailure('protocol', 'an event is not an object')
   if (value.error !== undefined && value.error !== null) {
-    throw new BackendFailure('status', 'the provider reported a failure in its stream', { status: 502 })
+    const message = 'the provider reported a failure in its stream'
+    throw new BackendFailure('status', message, { status: 502, isInAnswer: true })
   }
   const choices = value.choices ?? (isJsonObject(value.usage) ? [] : undefined)
   if (!Array.isArray(choices)) throw new BackendFailure('protocol', 'an event has no choices')

@@ -46,7 +46,7 @@ export {
 } from './retention/maintenance.ts'
 export { countResume, type TurnRow } from './store.ts'
 export { ConversationChanged, conversationLocked, digestOf, type TurnPlan } from './turns/acceptance.ts'
-export type { RunModel, TurnReports } from './turns/running-turn.ts'
+export { type RunModel, type TurnReports, TurnStopped } from './turns/running-turn.ts'
 export type { LogEntry, LogRun } from './turns/segments.ts'
 
 const ID_LENGTH = 24

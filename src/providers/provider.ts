@@ -57,6 +57,8 @@ export class BackendFailure extends Error {
   /** The provider's explanation, if the client may see it; mostly for invalid requests (400, 413, 422). */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
   readonly isFinal: boolean
+  /** Whether the provider reported the failure within its answer, so that `status` is not an HTTP status. */
+  readonly isInAnswer: boolean
 
   constructor(
     kind: BackendFailureKind,
@@ -66,6 +68,7 @@ export class BackendFailure extends Error {
       retryAfterSeconds?: number
       said?: { message: string; code?: string; param?: string }
       isFinal?: boolean
+      isInAnswer?: boolean
       cause?: unknown
     } = {},
   ) {
@@ -75,6 +78,7 @@ export class BackendFailure extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds
     this.said = details.said
     this.isFinal = details.isFinal ?? false
+    this.isInAnswer = details.isInAnswer ?? false
   }
 }
 

@@ -64,13 +64,15 @@ function nameTools(servers: readonly McpServer[]): NamedTools {
 function findUnlisted(servers: readonly McpServer[], name: string): ServerTool | undefined {
   const server = servers.find((each) => name.startsWith(toLongName(each.name, '')))
   if (server === undefined) return undefined
-  const why = () => (server.isConnected ? 'does not exist' : 'is currently unavailable')
   return {
     name,
     description: undefined,
     inputSchema: undefined,
     origin: 'mcp',
-    run: async () => ({ problem: `the tool '${name}' ${why()}` }),
+    run: async () =>
+      server.isConnected
+        ? { problem: `the tool '${name}' does not exist` }
+        : { problem: `the tool '${name}' is currently unavailable`, isUnavailable: true },
   }
 }
 

@@ -20,7 +20,14 @@ export interface ToolCallRequest {
   readonly onOutcome?: (outcome: ToolOutcome) => void
 }
 
-export type ToolOutcome = 'ok' | 'invalid_arguments' | 'tool_error' | 'timeout' | 'cancelled' | 'tool_failed'
+export type ToolOutcome =
+  | 'ok'
+  | 'invalid_arguments'
+  | 'tool_error'
+  | 'server_unavailable'
+  | 'timeout'
+  | 'cancelled'
+  | 'tool_failed'
 
 interface Dependencies {
   readonly log: Logger
@@ -69,7 +76,7 @@ async function answerInTime(
   try {
     const running = tool.run(args, { ...context, signal })
     const answer = await Promise.race([running, ended])
-    if ('problem' in answer) fail(request, 'tool_error')
+    if ('problem' in answer) fail(request, answer.isUnavailable ? 'server_unavailable' : 'tool_error')
     else request.onOutcome?.('ok')
     return answer
   } catch (thrown) {

@@ -24,7 +24,13 @@ export interface ToolCallContext {
   readonly visitor: ToolVisitor | null
 }
 
-export type ToolAnswer = { readonly text: string } | { readonly problem: string }
+export type ToolAnswer =
+  | { readonly text: string }
+  | {
+      readonly problem: string
+      /** Whether the tool's server did not answer, so that the tool itself may not have run. */
+      readonly isUnavailable?: true
+    }
 
 export interface ServerTool {
   readonly name: string

@@ -1,4 +1,5 @@
 /** Records how a stored turn ran: its route, attempts, policy, tools and budget. */
+import { TurnStopped } from '../../conversations/conversations.ts'
 import type { History } from '../../conversations/reader.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
@@ -20,7 +21,7 @@ interface Attempt {
   /** `ok`, an error code, or `stopped`. */
   outcome: string
   /**
-   * Kind of the provider's failure, such as `status_5xx`, `status_429` or `timeout`; null if it did not fail.
+   * Kind of the provider's failure, such as `status_5xx`, `error_event` or `timeout`; null if it did not fail.
    */
   cause: string | null
   http_status: number | null
@@ -145,9 +146,11 @@ export class TurnDiagnostics {
 const success = { outcome: 'ok', cause: null, http_status: null }
 
 function describe(thrown: unknown, reported: unknown): Pick<Attempt, 'outcome' | 'cause' | 'http_status'> {
+  if (thrown instanceof TurnStopped) return { outcome: 'stopped', cause: null, http_status: null }
   // The provider may choose the code, so its length is limited.
   const outcome = reported instanceof ServiceError ? reported.code.slice(0, 100) : 'stopped'
   if (!(thrown instanceof BackendFailure)) return { outcome, cause: null, http_status: null }
+  if (thrown.isInAnswer) return { outcome, cause: 'error_event', http_status: null }
   return { outcome, cause: nameFailure(thrown), http_status: thrown.status ?? null }
 }
 

@@ -84,6 +84,13 @@ const stopMessages: Readonly<Record<StopReason, string>> = {
   shutdown: 'The server is shutting down.',
 }
 
+/** The reason with which a stopped turn aborts its model and its tools. */
+export class TurnStopped extends ServiceError {
+  constructor(reason: StopReason) {
+    super(reason === 'shutdown' ? 'service_unavailable' : 'invalid_value', stopMessages[reason])
+  }
+}
+
 export interface TurnRoute {
   readonly provider: string
   readonly model: string
@@ -254,8 +261,7 @@ export class RunningTurn {
     if (this.isOver || this.stopped !== undefined) return false
     this.stopped = reason
     this.log.stopWaiting()
-    const code = reason === 'shutdown' ? 'service_unavailable' : 'invalid_value'
-    this.controller.abort(new ServiceError(code, stopMessages[reason]))
+    this.controller.abort(new TurnStopped(reason))
     return true
   }
 

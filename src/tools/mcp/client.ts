@@ -126,5 +126,5 @@ function toAnswerOrThrow(error: unknown, transport: Transport): ToolAnswer | 'fo
   if (!(error instanceof SdkHttpError)) throw error
   const isInSession = transport.sessionId !== undefined
   if (isInSession && isForgotten(error.status)) return 'forgotten'
-  return { problem: `the tool's server returned status ${error.status}` }
+  return { problem: `the tool's server returned status ${error.status}`, isUnavailable: true }
 }

@@ -50,18 +50,18 @@ export class McpServer {
     { signal, requestId }: Pick<ToolCallContext, 'signal' | 'requestId'>,
   ): Promise<ToolAnswer> {
     const { connection } = this
-    if (connection === undefined) return { problem: "this tool's server is currently unavailable" }
+    if (connection === undefined) return unavailable("this tool's server is currently unavailable")
     try {
       const answer = await connection.call(name, args, signal)
       if (answer !== 'forgotten') return answer
       // The current connection was dropped, so the call is repeated on the next one.
       const again = await (await this.connecting.promise).call(name, args, signal)
-      return again === 'forgotten' ? { problem: "this tool's server keeps losing the session" } : again
+      return again === 'forgotten' ? unavailable("this tool's server keeps losing the session") : again
     } catch (error) {
       signal.throwIfAborted()
       const where = { tool: name, requestId }
       this.log.warn({ ...where, ...messageErrorFields(error) }, 'MCP server did not respond')
-      return { problem: "this tool's server did not respond" }
+      return unavailable("this tool's server did not respond")
     }
   }
 
@@ -169,4 +169,8 @@ export function toLongName(server: string, tool: string): string {
 
 export function isToolName(name: string): boolean {
   return ToolName.safeParse(name).success
+}
+
+function unavailable(problem: string): ToolAnswer {
+  return { problem, isUnavailable: true }
 }

@@ -67,6 +67,7 @@ const selects = [
 export function FilterForm({ search, onChange }: FilterProps) {
   return (
     <Stack gap="xs">
+      <AgentSelect value={search.agent} onChange={(agent) => onChange({ agent })} />
       <Group gap="xs" grow align="flex-end">
         {(['from', 'to'] as const).map((name) => (
           <TextInput
@@ -110,7 +111,6 @@ export function FilterForm({ search, onChange }: FilterProps) {
           }
         />
       </div>
-      <AgentSelect value={search.agent} onChange={(agent) => onChange({ agent })} />
     </Stack>
   )
 }

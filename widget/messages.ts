@@ -67,6 +67,8 @@ export type PageMessage =
   | { readonly type: 'prefill'; readonly text: string }
   /** Shows an empty conversation. */
   | { readonly type: 'newConversation' }
+  /** The response to `identity`; without a token if the page could not provide one. */
+  | { readonly type: 'identity'; readonly token?: string | undefined }
   /** The response to `share`: whether the page has received the text. */
   | { readonly type: 'share'; readonly isReceived: boolean }
   | ToolMessage
@@ -103,6 +105,8 @@ export type FrameMessage =
   | { readonly type: 'mode'; readonly mode: 'model' | 'waiting' | 'person' }
   /** `label` is the count as text, such as "2 new messages". */
   | { readonly type: 'unread'; readonly count: number; readonly label: string }
+  /** The frame needs another JWT from `getVisitorToken`. */
+  | { readonly type: 'identity' }
   /** The visitor clicked "Insert into page" below a reply. */
   | { readonly type: 'insert'; readonly text: string; readonly close: boolean }
   /** The visitor clicked "Share" or "Share conversation". */
@@ -131,6 +135,8 @@ export const widgetErrorCodes = [
   'frame_unreachable',
   'container_not_found',
   'already_mounted',
+  'identity_invalid',
+  'identity_expired',
   'invalid_option',
 ] as const
 

@@ -72,6 +72,8 @@ export interface FrameOptions extends Appearance {
    * conversation.
    */
   readonly user?: string
+  /** A JWT in which the page's server states who the user is (docs/visitors.md). */
+  readonly visitorToken?: string
   /** Whether the widget is inline, inside a container of the page. An inline widget has no close button. */
   readonly isInline: boolean
   /**
@@ -125,6 +127,9 @@ export const defaultOptions = {
 } as const satisfies Partial<WidgetOptions>
 
 /** Returns whether the page has this callback; true if that is unknown. */
-export function hasCallback({ given }: FrameOptions, name: 'onInsert' | 'onUserShare'): boolean {
+export function hasCallback(
+  { given }: FrameOptions,
+  name: 'onInsert' | 'onUserShare' | 'getVisitorToken',
+): boolean {
   return given?.includes(name) ?? true
 }

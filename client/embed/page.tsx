@@ -21,6 +21,7 @@ import { type Options, renderCurl, renderReact, renderScript } from './embed-cod
 import { OriginCheck, readPublicAgent } from './OriginCheck.tsx'
 import { Preview } from './Preview.tsx'
 import { ThemeForm } from './ThemeForm.tsx'
+import { VisitorIdentity } from './VisitorIdentity.tsx'
 import './embed.css'
 
 export function EmbedPage() {
@@ -70,6 +71,7 @@ function EmbedAgent({ agent, agentKey }: EmbedAgentProps) {
         <Snippets agentId={id} agentKey={agentKey} options={changes} isDirty={draft.isDirty} />
         <OriginCheck agentId={id} agent={readPublicAgent(agent)} />
       </div>
+      <VisitorIdentity agentId={id} />
       <ConflictDialog draft={draft} saving={saving} />
       <LeaveGuard isDirty={isDirty} loss={t('common.leaveAgent')} />
     </Stack>

@@ -78,7 +78,7 @@ describe('a conversation', () => {
     expect(reloaded.complaints).toEqual([])
   })
 
-  test('is kept in memory when storage is full or contains invalid data', async () => {
+  test('continues in memory when storage is full and contains invalid data', async () => {
     const opened = await harness.open({ isSameSite: true })
     await opened.frame.evaluate(
       (name) => {

@@ -1,4 +1,4 @@
-/** Tests the images in answers and in the visitor's messages in the widget frame. */
+/** Tests the images in answers in the widget frame. */
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'

@@ -1,4 +1,7 @@
-/** Tests a takeover in the middle of an answer, with a visitor and an owner in two browsers and a proxy that cuts the visitor's connections. */
+/**
+ * Tests a takeover in the middle of an answer, with a visitor and an owner in two browsers and a proxy that
+ * cuts the visitor's connections.
+ */
 import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
@@ -28,7 +31,10 @@ interface OwnersItem {
   readonly parley: { readonly author: string }
 }
 
-/** Starts a server, and opens the widget in one browser behind a proxy, and a page of the owner in another browser. */
+/**
+ * Starts a server, and opens the widget in one browser behind a proxy, and a page of the owner in another
+ * browser.
+ */
 async function startBoth() {
   await upstream.clear()
   const harness = await openFrameHarness(storingEnv(upstream), definition)

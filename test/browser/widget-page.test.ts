@@ -1,6 +1,6 @@
 /**
- * Tests the widget on a host page: its launcher, its window, strict
- * CSPs, allowed origins and forged messages.
+ * Tests the widget on a host page: its launcher, its window, strict CSPs, allowed origins and forged
+ * messages.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -55,7 +55,7 @@ describe('the launcher', () => {
     ['en-US', { language: 'ja' }, 'チャットを開く', 'チャットを閉じる'],
     ['xx', {}, 'Open chat', 'Close chat'],
   ])(
-    'says that it closes the chat while the frame loads (%s, %o)',
+    "is labelled for closing while the frame loads, in the widget's language (%s, %o)",
     async (locale, options, closed, open_) => {
       const opened = await open(options, '', { locale })
       await opened.page.route('**/embed/frame*', () => {})

@@ -187,7 +187,7 @@ describe('agents apply', () => {
     }
   })
 
-  test('changes nothing if any file is invalid and reports the line and column of each error', async () => {
+  test('changes nothing if any file is invalid, and reports the error in each invalid file', async () => {
     const folder = await makeInstallation({
       'a.yaml': GREETER,
       'b.yaml': 'name: B\ninstructions: Hi.\ntemperature: 7\n',

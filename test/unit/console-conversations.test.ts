@@ -38,7 +38,7 @@ describe('the filters of conversations', () => {
     })
   })
 
-  test('include the last day', () => {
+  test('include the last day, and become the parameters of an export', () => {
     const days = toServerFilters({ from: '2026-11-01', to: '2026-11-01' }) as { from: number; to: number }
     expect(days.to - days.from).toBe(86_400)
     expect(exportAddress({ q: 'a b', channel: 'api' })).toBe(

@@ -84,6 +84,7 @@ function isFrameMessage(data: unknown): data is FrameMessage {
   const isKnown =
     type === 'close' ||
     type === 'expand' ||
+    type === 'identity' ||
     (type === 'message' && isText(data.role)) ||
     (type === 'mode' && isText(mode)) ||
     (type === 'ready' && isRecord(words)) ||

@@ -4,7 +4,7 @@ import type { FrameLink, HostWidget } from '../host/extras.ts'
 import type { ReadOptions } from '../host/read-options.ts'
 import type { FrameMessage, LauncherWords, PageMessage } from '../messages.ts'
 import type { FrameOptions } from '../options.ts'
-import { isWithinLimit, toPlain } from '../values.ts'
+import { isText, isWithinLimit, toPlain } from '../values.ts'
 import { openChannel } from './channel.ts'
 import { wasReported } from './check-options.ts'
 import { listTools } from './page-tools.ts'
@@ -39,6 +39,7 @@ export function linkFrame(widget: HostWidget): FrameLink {
     onMessage(message) {
       if (message.type === 'mcp') tools.receive(message.message)
       else if (message.type === 'ready') setReady(message.words)
+      else if (message.type === 'identity') void sendIdentity(widget, channel.post)
       else if (message.type === 'share') {
         const { type, ...detail } = message
         channel.post({ type, isReceived: widget.notify('user-share', detail as Share) })
@@ -86,7 +87,7 @@ export function linkFrame(widget: HostWidget): FrameLink {
 /** Handles the messages that need no reply. */
 function receive(
   widget: HostWidget,
-  message: Exclude<FrameMessage, { type: 'mcp' | 'ready' | 'share' }>,
+  message: Exclude<FrameMessage, { type: 'mcp' | 'ready' | 'share' | 'identity' }>,
 ): void {
   const { type, ...detail } = message
   if (type === 'close') widget.close()
@@ -103,6 +104,17 @@ function receive(
     widget.change({ hasUnread: count > 0, unreadCount: count })
     widget.notify(type, { count })
   }
+}
+
+/** Sends the page's JWT, or no token if the page has none. */
+async function sendIdentity({ options }: HostWidget, post: (message: PageMessage) => boolean): Promise<void> {
+  let token: unknown
+  try {
+    token = await options.getVisitorToken?.()
+  } catch (error) {
+    reportError(error)
+  }
+  post({ type: 'identity', ...(isText(token) && { token }) })
 }
 
 function reportFailure(

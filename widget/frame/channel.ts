@@ -131,6 +131,7 @@ const optionChecks: Readonly<Record<keyof FrameOptions, Check>> = {
   language: optional(isText),
   history: isFlag,
   user: optional(isText),
+  visitorToken: optional(isText),
   isInline: isFlag,
   given: optional((value) => Array.isArray(value) && value.every(isText)),
 }
@@ -144,6 +145,7 @@ const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<strin
   focus: () => true,
   logout: () => true,
   newConversation: () => true,
+  identity: ({ token }) => optional(isText)(token),
   share: ({ isReceived }) => isFlag(isReceived),
   mcp: ({ message }) => isRecord(message),
 }

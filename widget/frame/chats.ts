@@ -9,6 +9,7 @@ import { createConnection } from './connection.ts'
 import { ChatFailure } from './failure.ts'
 import { createHistorySync } from './history/history.ts'
 import { ServerConversation } from './server-conversation/server-conversation.ts'
+import type { VisitorIdentity } from './server-conversation/visitor-identity.ts'
 import type { Language } from './strings/strings.ts'
 
 export interface Chats {
@@ -40,15 +41,16 @@ export interface Chats {
 
 interface ChatsParts extends Omit<ChatParts, 'readContext'> {
   readonly operator: Operator
+  readonly identity: VisitorIdentity
   /** Replaces the server while the console tries a definition. */
   readonly trial?: Transport | undefined
 }
 
-export function createChats({ store, operator, trial, toolRunner, onFailure }: ChatsParts): Chats {
+export function createChats({ store, operator, identity, trial, toolRunner, onFailure }: ChatsParts): Chats {
   let context: Readonly<Record<string, unknown>> = {}
   const parts: ChatParts = { store, toolRunner, readContext: () => context, onFailure }
   const local = createLocalChat({ ...parts, waitForHome })
-  const stored = new ServerConversation(parts)
+  const stored = new ServerConversation(parts, identity)
   const history = createHistorySync(store)
   const followUps = createFollowUps(store)
   const listeners = { onTransport: setTransport, onAgent: settleHome, onFailure }

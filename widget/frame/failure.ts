@@ -19,6 +19,8 @@ const failureCodes = [
   'interrupted',
   'reloaded',
   'empty',
+  'identity_invalid',
+  'identity_expired',
   'server',
 ] as const
 

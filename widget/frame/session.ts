@@ -10,6 +10,7 @@ import { checkOptions, needsOtherAddress } from './check-options.ts'
 import { textOn } from './contrast.ts'
 import { findStreaming, renderTranscript } from './conversation.ts'
 import { type Failure, isLasting, toWidgetErrorCode } from './failure.ts'
+import { createVisitorIdentity } from './server-conversation/visitor-identity.ts'
 import { createSharing, findShareTarget, type ShareOutcome } from './sharing.ts'
 import { en } from './strings/en.ts'
 import { chooseLanguage, countIn, type Language, loadLanguage } from './strings/strings.ts'
@@ -40,11 +41,10 @@ export function createSession(operator: Operator, trial?: Trial): Session {
   const pageTools =
     trial?.pageTools ?? createPageToolClient((message) => post({ type: 'mcp', message }), reportMistake)
   const toolRunner = createToolRunner(pageTools)
+  const identity = createVisitorIdentity(() => post({ type: 'identity' }))
   const chats = createChats({
-    store,
-    operator,
+    ...{ store, operator, identity, toolRunner },
     trial: trial?.transport,
-    toolRunner,
     onFailure: reportFailure,
   })
   trial?.attach(store, chats.actions)
@@ -85,6 +85,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     else if (message.type === 'newConversation') chats.startNewWhenKnown()
     else if (message.type === 'focus' || message.type === 'prefill') dispatch(message)
     else if (message.type === 'send') sendOrPrefill(message.text.trim(), chats, store)
+    else if (message.type === 'identity') identity.receive(message.token)
     else if (message.type === 'share') sharing.settle(message.isReceived)
     else if (message.type === 'configure') configure(message.options, from.origin)
     else {

@@ -53,6 +53,8 @@ export interface WidgetCallbacks {
     | undefined
   readonly onUserShare?: ((data: Share) => void) | undefined
   readonly onError?: ((error: WidgetError) => void) | undefined
+  /** Returns a JWT in which the page's server states who the user is. Called when the frame needs one. */
+  readonly getVisitorToken?: (() => Promise<string>) | undefined
 }
 
 /** Event details by name; document events have the prefix `parley-chat-`. */

@@ -85,7 +85,7 @@ const readers: Readonly<Record<string, Read>> = {
 
 function readerOf(name: string): Read {
   if (typeof defaultOptions[name as 'debug'] === 'boolean') return flag
-  return readers[name] ?? (/^on[A-Z]/.test(name) ? callback : text)
+  return readers[name] ?? (/^(on|get)/.test(name) ? callback : text)
 }
 
 /** Merges the options with the defaults, and calls `reject` with the name of each invalid option. */

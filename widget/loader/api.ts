@@ -27,7 +27,7 @@ export function createApi(parts: WidgetParts, attributes: GivenOptions): Created
     mountIfWaiting()
     whenParsed(() => {
       if (page.widget) act(page.widget)
-      else log('warn', 'call mount() first')
+      else log('warn', 'call mount first')
     })
   }
 
@@ -55,13 +55,15 @@ export function createApi(parts: WidgetParts, attributes: GivenOptions): Created
     close: () => call((widget) => widget.close()),
     toggle: () => call((widget) => widget.toggle()),
     logout() {
-      api.configure({ user: undefined })
+      api.setUser()
       send('logout')
     },
     newConversation: () => send('newConversation'),
     sendMessage: (text) => send('send', `${text}`),
     prefill: (text) => send('prefill', `${text}`),
     setUser: (user) => api.configure({ user }),
+    setVisitor: (visitorToken) => api.configure({ visitorToken }),
+    resetVisitor: () => api.setVisitor(),
     setContext: (context) => api.configure({ context }),
     on: listen,
     destroy() {
@@ -111,7 +113,11 @@ export interface ParleyChat {
   /** Opens the window and puts text into the input, which the visitor can change and send. */
   prefill(text: string): void
   /** Shows the conversation of another signed-in user; undefined for a visitor who is not signed in. */
-  setUser(user: string | undefined): void
+  setUser(user?: string): void
+  /** Shows the conversations of the user whom the JWT identifies; another user's are removed from the screen first. */
+  setVisitor(token?: string): void
+  /** Removes the identified user's conversations from the screen, and continues as an anonymous visitor. */
+  resetVisitor(): void
   /** Calls the listener for each event; returns a function that removes it. */
   on<Name extends keyof WidgetEvents>(name: Name, listener: (detail: WidgetEvents[Name]) => void): () => void
   /** Replaces the context. Pass a new object, because changes to the same object are not detected. */
@@ -153,5 +159,5 @@ function whenParsed(run: () => void): void {
 function whenQuiet(run: () => void): void {
   const wait = () => setTimeout(run)
   if (dom.readyState === 'complete') wait()
-  else window.addEventListener('load', wait)
+  else addEventListener('load', wait)
 }

@@ -16,7 +16,7 @@ import type { PageTool, ProactiveRule } from '../options.ts'
 /**
  * Callbacks whose presence changes the widget's behavior, so they are passed on only if the page sets them.
  */
-type OptionalCallbacks = Pick<ParleyChatProps, 'onInsert' | 'onToolCall' | 'onUserShare'>
+type OptionalCallbacks = Pick<ParleyChatProps, 'onInsert' | 'onToolCall' | 'onUserShare' | 'getVisitorToken'>
 
 type DataProps = Omit<ParleyChatProps, keyof WidgetCallbacks> & OptionalCallbacks
 
@@ -67,6 +67,7 @@ function toData(
     onToolCall,
     onUserShare,
     onError: _onError,
+    getVisitorToken,
     ...data
   }: ParleyChatProps,
   callbacks: Required<WidgetCallbacks>,
@@ -76,6 +77,7 @@ function toData(
     onInsert: onInsert && callbacks.onInsert,
     onToolCall: onToolCall && callbacks.onToolCall,
     onUserShare: onUserShare && callbacks.onUserShare,
+    getVisitorToken: getVisitorToken && callbacks.getVisitorToken,
   }
 }
 
@@ -91,6 +93,7 @@ function followCallbacks(latest: { readonly current: ParleyChatProps }): Require
     onToolCall: (tool, args, sendResult) => latest.current.onToolCall?.(tool, args, sendResult),
     onUserShare: (data) => latest.current.onUserShare?.(data),
     onError: (error) => latest.current.onError?.(error),
+    getVisitorToken: async () => (await latest.current.getVisitorToken?.()) ?? '',
   }
 }
 
@@ -191,6 +194,10 @@ export interface ParleyChatProps {
   history?: boolean | undefined
   /** Your id for the signed-in user; each user has a separate stored conversation. */
   user?: string | undefined
+  /** A JWT in which your server states who the user is. */
+  visitorToken?: string | undefined
+  /** Returns a JWT when the widget needs one, for example because the last one has expired. */
+  getVisitorToken?: (() => Promise<string>) | undefined
   /** Id of an element that contains the widget, instead of a window above the page. */
   containerId?: string | undefined
   onReady?: (() => void) | undefined

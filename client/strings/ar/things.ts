@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: 'الوكيل',
   agents: 'الوكلاء',
   agentKey: 'مفتاح الوكيل',
+  visitorSecret: 'سر الزوار',
   agentKeys: 'مفاتيح الوكلاء',
   artifact: 'العنصر',
   binned: 'الوكلاء في سلة المحذوفات',

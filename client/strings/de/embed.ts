@@ -122,4 +122,19 @@ export const embed: AreaTranslation<typeof english> = {
   pageToolsExcept: 'Seitentools: alle außer {list}',
   serverToolsAre: 'Servertools (Namen und Schemas): {list}',
   keyOnly: 'Agentenschlüssel, nur für den Chat. Die Anweisungen werden nie an die Seite gesendet.',
+  identity: 'Identität der Besucher',
+  identityAbout:
+    'Ihr Server signiert mit diesem Secret, wer ein Besucher ist. Es wirkt nur, wenn die Definition visitors.identity setzt.',
+  noSecret: 'Dieser Agent hat kein Besucher-Secret.',
+  secretCreated: 'Secret erstellt {when}.',
+  previousSecret: 'Das vorherige Secret gilt bis {when}.',
+  createSecret: 'Besucher-Secret erstellen',
+  rotateSecret: 'Besucher-Secret rotieren',
+  currentSecret: 'Aktuelles Secret',
+  currentSecretHelp:
+    'Wählen Sie, wie lange das aktuelle Secret gültig bleibt, während Sie es auf Ihrem Server ersetzen.',
+  copySecret: 'Kopieren Sie das Secret jetzt',
+  secretShownOnce:
+    'Das Secret wird nur einmal angezeigt. Bewahren Sie es auf Ihrem Server auf, nie in einer Webseite.',
+  newSecret: 'Neues Besucher-Secret',
 }

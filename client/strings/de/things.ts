@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: 'Agent',
   agents: 'Agenten',
   agentKey: 'Schlüssel des Agenten',
+  visitorSecret: 'Besucher-Secret',
   agentKeys: 'Agentenschlüssel',
   artifact: 'Artefakt',
   binned: 'Agenten im Papierkorb',

@@ -118,4 +118,17 @@ export const embed = {
   pageToolsExcept: 'Page tools: all except {list}',
   serverToolsAre: 'Server tools (names and schemas): {list}',
   keyOnly: 'Agent key, for chat only. The instructions are never sent to the page.',
+  identity: 'Visitor identity',
+  identityAbout:
+    'Your server signs with this secret who a visitor is. It has an effect only if the definition sets visitors.identity.',
+  noSecret: 'This agent has no visitor secret.',
+  secretCreated: 'Secret created {when}.',
+  previousSecret: 'The previous secret is valid until {when}.',
+  createSecret: 'Create visitor secret',
+  rotateSecret: 'Rotate visitor secret',
+  currentSecret: 'Current secret',
+  currentSecretHelp: 'Choose how long the current secret remains valid while you replace it on your server.',
+  copySecret: 'Copy the secret now',
+  secretShownOnce: 'The secret is shown only once. Keep it on your server, never in a web page.',
+  newSecret: 'New visitor secret',
 } as const

@@ -3,6 +3,7 @@ export const things = {
   agent: 'agent',
   agents: 'agents',
   agentKey: 'agent’s key',
+  visitorSecret: 'visitor secret',
   agentKeys: 'agent keys',
   artifact: 'artifact',
   binned: 'agents in the bin',

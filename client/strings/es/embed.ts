@@ -125,4 +125,18 @@ export const embed: AreaTranslation<typeof english> = {
   pageToolsExcept: 'Herramientas de la página: todas excepto {list}',
   serverToolsAre: 'Herramientas del servidor (nombres y esquemas): {list}',
   keyOnly: 'Clave del agente, solo para el chat. Las instrucciones nunca se envían a la página.',
+  identity: 'Identidad de los visitantes',
+  identityAbout:
+    'Tu servidor firma con este secreto quién es un visitante. Solo tiene efecto si la definición establece visitors.identity.',
+  noSecret: 'Este agente no tiene secreto de visitantes.',
+  secretCreated: 'Secreto creado {when}.',
+  previousSecret: 'El secreto anterior es válido hasta {when}.',
+  createSecret: 'Crear secreto de visitantes',
+  rotateSecret: 'Rotar secreto de visitantes',
+  currentSecret: 'Secreto actual',
+  currentSecretHelp:
+    'Elige cuánto tiempo sigue siendo válido el secreto actual mientras lo sustituyes en tu servidor.',
+  copySecret: 'Copia el secreto ahora',
+  secretShownOnce: 'El secreto se muestra solo una vez. Guárdalo en tu servidor, nunca en una página web.',
+  newSecret: 'Nuevo secreto de visitantes',
 }

@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: 'agente',
   agents: 'agentes',
   agentKey: 'clave del agente',
+  visitorSecret: 'secreto de visitantes',
   agentKeys: 'claves de agente',
   artifact: 'artefacto',
   binned: 'agentes en la papelera',

@@ -126,4 +126,19 @@ export const embed: AreaTranslation<typeof english> = {
   pageToolsExcept: 'Outils de la page : tous sauf {list}',
   serverToolsAre: 'Outils du serveur (noms et schémas) : {list}',
   keyOnly: 'Clé d’agent, pour la discussion uniquement. Les instructions ne sont jamais envoyées à la page.',
+  identity: 'Identité des visiteurs',
+  identityAbout:
+    'Votre serveur signe l’identité d’un visiteur avec ce secret. Il n’a d’effet que si la définition contient visitors.identity.',
+  noSecret: 'Cet agent n’a pas de secret des visiteurs.',
+  secretCreated: 'Secret créé {when}.',
+  previousSecret: 'Le secret précédent est valable jusqu’au {when}.',
+  createSecret: 'Créer le secret des visiteurs',
+  rotateSecret: 'Renouveler le secret des visiteurs',
+  currentSecret: 'Secret actuel',
+  currentSecretHelp:
+    'Choisissez combien de temps le secret actuel reste valable pendant que vous le remplacez sur votre serveur.',
+  copySecret: 'Copiez le secret maintenant',
+  secretShownOnce:
+    'Le secret n’est affiché qu’une fois. Gardez-le sur votre serveur, jamais dans une page web.',
+  newSecret: 'Nouveau secret des visiteurs',
 }

@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: 'agent',
   agents: 'agents',
   agentKey: 'clé de l’agent',
+  visitorSecret: 'secret des visiteurs',
   agentKeys: 'clés d’agent',
   artifact: 'artefact',
   binned: 'agents dans la corbeille',

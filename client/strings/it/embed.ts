@@ -123,4 +123,19 @@ export const embed: AreaTranslation<typeof english> = {
   pageToolsExcept: 'Strumenti della pagina: tutti tranne {list}',
   serverToolsAre: 'Strumenti del server (nomi e schemi): {list}',
   keyOnly: 'Chiave dell’agente, solo per la chat. Le istruzioni non vengono mai inviate alla pagina.',
+  identity: 'Identità dei visitatori',
+  identityAbout:
+    'Il tuo server firma con questo segreto chi è un visitatore. Ha effetto solo se la definizione imposta visitors.identity.',
+  noSecret: 'Questo agente non ha un segreto dei visitatori.',
+  secretCreated: 'Segreto creato {when}.',
+  previousSecret: 'Il segreto precedente è valido fino al {when}.',
+  createSecret: 'Crea segreto dei visitatori',
+  rotateSecret: 'Ruota segreto dei visitatori',
+  currentSecret: 'Segreto attuale',
+  currentSecretHelp:
+    'Scegli per quanto tempo il segreto attuale resta valido mentre lo sostituisci sul tuo server.',
+  copySecret: 'Copia ora il segreto',
+  secretShownOnce:
+    'Il segreto viene mostrato una sola volta. Conservalo sul tuo server, mai in una pagina web.',
+  newSecret: 'Nuovo segreto dei visitatori',
 }

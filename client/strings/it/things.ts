@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: 'agente',
   agents: 'agenti',
   agentKey: 'chiave dell’agente',
+  visitorSecret: 'segreto dei visitatori',
   agentKeys: 'chiavi degli agenti',
   artifact: 'artefatto',
   binned: 'agenti nel cestino',

@@ -123,4 +123,17 @@ export const embed: AreaTranslation<typeof english> = {
   pageToolsExcept: 'ページツール: {list} 以外すべて',
   serverToolsAre: 'サーバーツール (名前とスキーマ): {list}',
   keyOnly: 'エージェントキー (チャット専用)。指示がページに送信されることはありません。',
+  identity: '訪問者の本人確認',
+  identityAbout:
+    'サーバーはこのシークレットで訪問者が誰であるかに署名します。定義で visitors.identity を設定した場合にのみ有効です。',
+  noSecret: 'このエージェントには訪問者シークレットがありません。',
+  secretCreated: 'シークレットの作成: {when}。',
+  previousSecret: '以前のシークレットは {when} まで有効です。',
+  createSecret: '訪問者シークレットを作成',
+  rotateSecret: '訪問者シークレットをローテーション',
+  currentSecret: '現在のシークレット',
+  currentSecretHelp: 'サーバーで置き換える間、現在のシークレットを有効にしておく期間を選択してください。',
+  copySecret: '今すぐシークレットをコピーしてください',
+  secretShownOnce: 'シークレットは一度だけ表示されます。サーバーに保管し、Web ページには置かないでください。',
+  newSecret: '新しい訪問者シークレット',
 }

@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: 'エージェント',
   agents: 'エージェント',
   agentKey: 'エージェントのキー',
+  visitorSecret: '訪問者シークレット',
   agentKeys: 'エージェントキー',
   artifact: 'アーティファクト',
   binned: 'ごみ箱のエージェント',

@@ -121,4 +121,19 @@ export const embed: AreaTranslation<typeof english> = {
   pageToolsExcept: 'Ferramentas da página: todas exceto {list}',
   serverToolsAre: 'Ferramentas do servidor (nomes e esquemas): {list}',
   keyOnly: 'Chave do agente, apenas para o chat. As instruções nunca são enviadas à página.',
+  identity: 'Identidade dos visitantes',
+  identityAbout:
+    'Seu servidor assina com este segredo quem é um visitante. Ele só tem efeito se a definição contém visitors.identity.',
+  noSecret: 'Este agente não tem segredo de visitantes.',
+  secretCreated: 'Segredo criado {when}.',
+  previousSecret: 'O segredo anterior é válido até {when}.',
+  createSecret: 'Criar segredo de visitantes',
+  rotateSecret: 'Rotacionar segredo de visitantes',
+  currentSecret: 'Segredo atual',
+  currentSecretHelp:
+    'Escolha por quanto tempo o segredo atual continua válido enquanto você o substitui no seu servidor.',
+  copySecret: 'Copie o segredo agora',
+  secretShownOnce:
+    'O segredo é mostrado apenas uma vez. Guarde-o no seu servidor, nunca em uma página da web.',
+  newSecret: 'Novo segredo de visitantes',
 }

@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: 'agente',
   agents: 'agentes',
   agentKey: 'chave do agente',
+  visitorSecret: 'segredo de visitantes',
   agentKeys: 'chaves de agente',
   artifact: 'artefato',
   binned: 'agentes na lixeira',

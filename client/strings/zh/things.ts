@@ -6,6 +6,7 @@ export const things: AreaTranslation<typeof english> = {
   agent: '智能体',
   agents: '智能体',
   agentKey: '智能体密钥',
+  visitorSecret: '访客密钥',
   agentKeys: '智能体密钥',
   artifact: '制品',
   binned: '回收站中的智能体',

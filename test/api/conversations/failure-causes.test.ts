@@ -1,4 +1,4 @@
-/** Tests that the diagnostics of failed turns name the causes that the provider's own log shows. */
+/** Tests that the diagnostics of turns name the causes of failures, which match the provider's own log. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -43,7 +43,7 @@ async function readLast(app: TestApp) {
   return read()
 }
 
-/** Lists how the chat requests ended in the provider's log: its answer, its scripted fault, or a disconnect. */
+/** Lists how the chat requests ended in the provider's log: an answer, a scripted fault or a disconnect. */
 async function readLog() {
   const requests = await harness.listChats()
   return Promise.all(requests.map(async ({ id }) => (await harness.upstream.waitForEnd(id)).endedBy))
@@ -85,8 +85,8 @@ const wholeCases: readonly Case[] = [
   ['answers with an empty object', '{{up:body {}}}', 'answer', protocol],
   ['answers with an error and the status 200', '{{up:body {"error":{"message":"m"}}}}', 'answer', protocol],
   ['answers without choices', `{{up:body ${completion({ choices: [] })}}}`, 'answer', protocol],
-  ['sends too large headers', `{{up:header X-Long: ${'y'.repeat(40_000)}}}`, 'answer', protocol],
-  ['sends too long an answer', '{{up:until-close}}{{up:flood 40000000}}', 'client', protocol],
+  ['sends headers that are too large', `{{up:header X-Long: ${'y'.repeat(40_000)}}}`, 'answer', protocol],
+  ['sends an answer that is too long', '{{up:until-close}}{{up:flood 40000000}}', 'client', protocol],
   ['does not respond', '{{up:hang}}', 'client', timeout],
   ['stops within its answer', '{{up:hang-after}}', 'client', timeout],
   ['closes the connection within its answer', '{{up:cut-off}}', 'script', unreachable],
@@ -111,7 +111,7 @@ const streamedCases: readonly Case[] = [
   ['sends an invalid event', '{{up:bad-json 3}}', 'answer', interrupted('protocol'), incomplete],
   ['begins with an error event', '{{up:error-frame}}', 'answer', { ...protocol, cause: 'error_event' }],
   ['sends an error event', '{{up:error-frame 3}}', 'answer', interrupted('error_event'), incomplete],
-  ['sends too long an event', '{{up:giant 20000000}}', 'client', interrupted('protocol')],
+  ['sends an event that is too long', '{{up:giant 20000000}}', 'client', interrupted('protocol')],
   ['never sends a finish reason', '{{up:no-finish}}', 'answer', interrupted('protocol'), incomplete],
 ]
 

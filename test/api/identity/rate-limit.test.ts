@@ -49,7 +49,7 @@ describe('a large body', () => {
     ['a definition of 100 KiB', 7, '/v1/agents', padded(100 * 1024), 'application/yaml'],
     ['a definition of 100 KiB in JSON', 7, '/v1/agents', { yaml: padded(100 * 1024) }],
   ])(
-    'is charged as several requests if it is costly: %s',
+    'counts by its size and its values: %s as %i',
     async (_what, requests, path, body, type = 'application/json') => {
       const { app } = await start({})
       const answer = await app.call('POST', path, { body, headers: { 'Content-Type': type } })

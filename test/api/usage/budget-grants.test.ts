@@ -192,7 +192,7 @@ describe('a failed request to a provider', () => {
     expect((await totalUsage(app)).total_tokens).toBe(used)
   })
 
-  test('is not charged if the provider rejects it or cannot be reached', async () => {
+  test('is not charged if the provider returns an error or cannot be reached', async () => {
     const { app } = await startMetered(50_000, () => ({ status: 500 }))
     await sendChat(app, 'hi', MODEL)
     const unreachable = await startMetered(50_000, () => ({}), {

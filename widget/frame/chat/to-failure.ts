@@ -23,6 +23,7 @@ export function toFailure(response: ErrorResponse | undefined, hasBegun: boolean
 }
 
 function toReason({ status, code, retryAfterSeconds }: ErrorResponse, hasBegun: boolean): Failure {
+  if (code === 'identity_invalid' || code === 'identity_expired') return { code }
   if (status === 401 || code === 'insufficient_permissions') return { code: 'invalid_api_key' }
   if (status === 429 && code === 'insufficient_quota') return { code: 'quota_spent' }
   if (status === 429) {

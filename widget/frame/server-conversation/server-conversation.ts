@@ -10,6 +10,7 @@ import { ShownConversation } from './shown-conversation.ts'
 import { Turns } from './turns.ts'
 import { isRunning } from './view.ts'
 import { createVisitorClient, isGone, type VisitorClient } from './visitor-client.ts'
+import { userOf, type VisitorIdentity } from './visitor-identity.ts'
 import { createVisitorRecordStore, type VisitorRecord, type VisitorRecordStore } from './visitor-record.ts'
 
 export interface EarlierConversation {
@@ -29,6 +30,7 @@ export interface EarlierConversations {
 
 export class ServerConversation implements Chat {
   private readonly parts: ChatParts
+  private readonly identity: VisitorIdentity
   private readonly record: VisitorRecordStore
   private readonly turns: Turns
   private readonly shown: ShownConversation
@@ -39,8 +41,9 @@ export class ServerConversation implements Chat {
   /** Reads the conversation that was last requested, so that `reopen` can repeat a failed attempt. */
   private readLast: () => Promise<OpenResult | undefined> = async () => undefined
 
-  constructor(parts: ChatParts) {
+  constructor(parts: ChatParts, identity: VisitorIdentity) {
     this.parts = parts
+    this.identity = identity
     this.record = createVisitorRecordStore((record) => this.onOtherTab(record))
     const getClient = () => this.getClient()
     this.turns = new Turns({ ...parts, getClient, getShown: () => this.shown })
@@ -60,17 +63,35 @@ export class ServerConversation implements Chat {
    * Shows the visitor's last conversation. `isStored` is true if the browser may store the visitor's token.
    */
   async start(apiKey: string, scope: StorageScope, isStored: boolean): Promise<void> {
-    const next = JSON.stringify([apiKey, scope])
+    const { options } = this.parts.store.get()
+    if (options !== undefined) this.identity.configure(options)
+    const user = userOf(options?.visitorToken)
+    const next = JSON.stringify([apiKey, scope, user])
     const isOther = next !== this.owner
     if (isOther) this.shown.leave()
     this.record.follow(scope, isStored)
-    if (!isOther) return
+    if (!isOther) {
+      if (this.identity.hasNew() && typeof this.parts.store.get().opening === 'object') this.reopen()
+      return
+    }
     this.owner = next
     this.isUsed = false
-    this.client = createVisitorClient(apiKey, this.record)
-    const { conversation } = this.record.read()
-    if (conversation === undefined) return
-    await this.show(() => resume(this.getClient(), conversation, this.parts.store.get()))
+    const { record, identity } = this
+    this.client = createVisitorClient(apiKey, { record, identity, onOtherUser: () => this.dropUser() })
+    const { user: before } = record.read()
+    // A page that has only `getVisitorToken` states its user in the exchange.
+    const isKnown = user !== undefined || !identity.isUsed()
+    if (before !== undefined && isKnown && before !== user) this.dropUser()
+    const { token, conversation } = record.read()
+    // The user may have written on another device.
+    const isReturning = conversation !== undefined || (token === undefined && identity.isUsed())
+    if (isReturning) await this.show(() => resume(this.getClient(), conversation, this.parts.store.get()))
+  }
+
+  /** Removes the conversation and the token of a user who has signed out. */
+  private dropUser(): void {
+    this.shown.leave()
+    this.record.change({ token: undefined, user: undefined, conversation: undefined, unread: undefined })
   }
 
   /** Leaves the conversation, because the page uses another agent. */
@@ -195,12 +216,13 @@ export class ServerConversation implements Chat {
  */
 async function resume(
   client: VisitorClient,
-  lastId: string,
+  lastId: string | undefined,
   state: AppState,
 ): Promise<OpenResult | undefined> {
   const { conversation: newest } = await client.startSession()
-  const last = await findConversation(client, lastId)
-  if (lastId === newest?.id || (last !== undefined && isResumable(last, state))) return last
+  const last = lastId === undefined ? undefined : await findConversation(client, lastId)
+  if ((lastId !== undefined && lastId === newest?.id) || (last !== undefined && isResumable(last, state)))
+    return last
   return newest === null ? undefined : findConversation(client, newest.id)
 }
 

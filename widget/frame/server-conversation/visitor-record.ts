@@ -6,6 +6,8 @@ import { createBrowserStorage, type StorageScope } from '../history/browser-stor
 export interface VisitorRecord {
   /** Proves to the server who the visitor is; absent before the first message. */
   readonly token?: string
+  /** Identifies the user whose token it is; absent for an anonymous visitor. */
+  readonly user?: string
   /**
    * Id of the conversation that was shown last; absent if the visitor has started a new one without sending a
    * message.
@@ -76,9 +78,10 @@ export function createVisitorRecordStore(onOtherTab: (record: VisitorRecord) => 
 
 function parseRecord(text: string): VisitorRecord {
   try {
-    const { token, conversation, unread }: Record<string, unknown> = toRecord(JSON.parse(text))
+    const { token, user, conversation, unread }: Record<string, unknown> = toRecord(JSON.parse(text))
     return {
       ...(typeof token === 'string' && { token }),
+      ...(typeof user === 'string' && { user }),
       ...(typeof conversation === 'string' && { conversation }),
       ...(Array.isArray(unread) && { unread: unread.filter((id) => typeof id === 'string') }),
     }

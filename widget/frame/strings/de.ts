@@ -177,6 +177,8 @@ export const de: Strings = {
     busy: 'Der Assistent ist gerade nicht verfügbar. Bitte versuchen Sie es gleich noch einmal.',
     interrupted: 'Die Verbindung ist mitten in der Antwort abgebrochen.',
     reloaded: 'Die Antwort brach ab, als die Seite neu geladen wurde.',
+    identity_invalid: 'Der Chat konnte Ihre Identität nicht bestätigen. Melden Sie sich erneut an.',
+    identity_expired: 'Ihre Anmeldung ist abgelaufen. Melden Sie sich erneut an.',
     empty: 'Es kam keine Antwort.',
     server: 'Auf dem Server ist etwas schiefgegangen.',
   },

@@ -179,6 +179,8 @@ export const en = {
     busy: 'The assistant is not available right now. Please try again in a moment.',
     interrupted: 'The connection was lost before the answer was complete.',
     reloaded: 'The answer was interrupted when the page was reloaded.',
+    identity_invalid: 'This chat could not confirm who you are. Sign in again.',
+    identity_expired: 'Your sign-in has expired. Sign in again.',
     empty: 'The assistant returned no answer.',
     server: 'Something went wrong on the server. Please try again.',
   },

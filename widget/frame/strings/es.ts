@@ -176,6 +176,8 @@ export const es: Strings = {
     busy: 'El asistente no está disponible en este momento. Inténtalo de nuevo en un momento.',
     interrupted: 'La conexión se cortó en mitad de la respuesta.',
     reloaded: 'La respuesta se cortó al recargar la página.',
+    identity_invalid: 'El chat no ha podido confirmar tu identidad. Vuelve a iniciar sesión.',
+    identity_expired: 'Tu sesión ha caducado. Vuelve a iniciar sesión.',
     empty: 'No ha llegado ninguna respuesta.',
     server: 'Algo ha fallado en el servidor.',
   },

@@ -176,6 +176,8 @@ export const fr: Strings = {
     busy: 'L’assistant n’est pas disponible en ce moment. Veuillez réessayer dans un instant.',
     interrupted: 'La connexion a été coupée au milieu de la réponse.',
     reloaded: 'La réponse s’est interrompue au rechargement de la page.',
+    identity_invalid: 'Le chat n’a pas pu confirmer votre identité. Reconnectez-vous.',
+    identity_expired: 'Votre session a expiré. Reconnectez-vous.',
     empty: 'Aucune réponse n’est arrivée.',
     server: 'Une erreur s’est produite sur le serveur.',
   },

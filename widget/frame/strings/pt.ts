@@ -176,6 +176,8 @@ export const pt: Strings = {
     busy: 'O assistente não está disponível neste momento. Tente de novo em instantes.',
     interrupted: 'A conexão caiu no meio da resposta.',
     reloaded: 'A resposta foi interrompida quando a página foi recarregada.',
+    identity_invalid: 'O chat não conseguiu confirmar sua identidade. Entre novamente.',
+    identity_expired: 'Sua sessão expirou. Entre novamente.',
     empty: 'Nenhuma resposta chegou.',
     server: 'Algo deu errado no servidor.',
   },

@@ -173,6 +173,8 @@ export const zh: Strings = {
     busy: '助手暂时不可用，请稍后重试。',
     interrupted: '回答进行到一半时连接中断。',
     reloaded: '页面重新加载，回答被中断。',
+    identity_invalid: '无法确认您的身份。请重新登录。',
+    identity_expired: '您的登录已过期。请重新登录。',
     empty: '没有收到回答。',
     server: '服务器出现问题。',
   },

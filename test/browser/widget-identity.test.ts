@@ -1,0 +1,117 @@
+/** Tests how a page identifies its user to the widget, and what another user sees. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { AUDIENCE, createSecret, ISSUER, identifyingAgent, signWithSecret } from '../support/identities.ts'
+import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
+
+// Browsers are slow on a busy machine.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let harness: WidgetHarness
+let secret: string
+beforeAll(async () => {
+  harness = await openWidgetHarness({}, identifyingAgent())
+  secret = await createSecret(harness.app, harness.agent.agent_id)
+})
+afterAll(() => harness?.close())
+
+/** Returns an identity that is valid for `seconds`, or has been invalid for that time. */
+function sign(sub: string, seconds = 300): Promise<string> {
+  const now = Math.floor(Date.now() / 1000)
+  const iat = now - (seconds < 0 ? 3000 : 0)
+  return signWithSecret(secret, { iss: ISSUER, aud: AUDIENCE, sub, iat, exp: now + seconds })
+}
+
+/** Opens a page; with `answers`, it has `getVisitorToken`, which returns them in order and then never resolves. */
+async function open(visitorToken: string | undefined, answers?: readonly string[]): Promise<WidgetPage> {
+  const config = JSON.stringify({
+    apiKey: harness.agent.agent_key,
+    autoOpen: true,
+    ...(visitorToken && { visitorToken }),
+  })
+  const ask = `ParleyChatConfig.getVisitorToken = () => { asked++; return new Promise((resolve) => answers[0] && resolve(answers.shift())) }`
+  const setUp = `asked = 0; codes = []; answers = ${JSON.stringify(answers ?? [])}; ParleyChatConfig = ${config}`
+  const listen = `document.addEventListener('parley-chat-error', (event) => codes.push(event.detail.code))`
+  return harness.open({
+    head: `<script>${setUp}; ${answers === undefined ? '' : ask}; ${listen}</script>`,
+    body: `<script src="${harness.app.url}/embed/parley.js"></script>`,
+  })
+}
+
+const run = (opened: WidgetPage, code: string): Promise<unknown> => opened.page.evaluate(code)
+const said = (opened: WidgetPage, text: string) => opened.frame.locator('main').getByText(`You said: ${text}`)
+
+async function say(opened: WidgetPage, text: string): Promise<void> {
+  await run(opened, `ParleyChat.sendMessage(${JSON.stringify(text)})`)
+  await said(opened, text).waitFor()
+}
+
+const listSubjects = async () =>
+  (await harness.app.call('GET', '/v1/visitors')).body.data.map(({ subject }: { subject: string }) => subject)
+
+describe('a page that identifies its user', () => {
+  test('shows the conversation of the user in another browser', async () => {
+    const first = await open(await sign('ada'))
+    await say(first, 'from the first browser')
+    expect(await listSubjects()).toContain('ada')
+    const second = await open(await sign('ada'))
+    await said(second, 'from the first browser').waitFor()
+    expect([...first.complaints, ...second.complaints]).toEqual([])
+    await first.page.close()
+    await second.page.close()
+  })
+
+  test('removes the conversation of the user before setVisitor shows another one', async () => {
+    const opened = await open(await sign('grace'))
+    await say(opened, 'secret of grace')
+    await run(opened, `ParleyChat.setVisitor(${JSON.stringify(await sign('alan'))})`)
+    await opened.frame.locator('.user').waitFor({ state: 'detached' })
+    await say(opened, 'from alan')
+    expect(await opened.frame.locator('main').innerText()).not.toContain('grace')
+    const { body } = await harness.app.call('GET', '/v1/visitors?subject=alan')
+    expect(body.data).toMatchObject([{ kind: 'verified', conversations: 1 }])
+    await run(opened, 'ParleyChat.resetVisitor()')
+    await opened.frame.locator('.user').waitFor({ state: 'detached' })
+    await say(opened, 'from an anonymous visitor')
+    const { body: after } = await harness.app.call('GET', '/v1/visitors?subject=alan')
+    expect(after.data).toMatchObject([{ conversations: 1 }])
+    await opened.page.close()
+  })
+
+  test('keeps the conversation of an anonymous visitor who signs in', async () => {
+    const opened = await open(undefined)
+    await say(opened, 'before the sign-in')
+    await run(opened, `ParleyChat.setVisitor(${JSON.stringify(await sign('edsger'))})`)
+    await expect.poll(listSubjects).toContain('edsger')
+    await said(opened, 'before the sign-in').waitFor()
+    await opened.page.close()
+  })
+
+  test('provides another identity when the first one has expired', async () => {
+    const opened = await open(await sign('barbara', -60), [await sign('barbara')])
+    await say(opened, 'after the expiry')
+    expect(await run(opened, 'asked')).toBe(1)
+    expect(await listSubjects()).toContain('barbara')
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+
+  test('asks the user to sign in again if it provides no identity within ten seconds', async () => {
+    const opened = await open(undefined, [])
+    await run(opened, "ParleyChat.sendMessage('Hello.')")
+    const notice = opened.frame.locator('main, footer').getByText('Your sign-in has expired. Sign in again.')
+    await notice.first().waitFor({ timeout: 30_000 })
+    expect(await run(opened, 'codes')).toContain('identity_expired')
+    expect(await opened.frame.locator('article.reply', { hasText: 'You said' }).count()).toBe(0)
+    await opened.page.close()
+  })
+
+  test('learns that an identity is invalid, and the visitor does not become anonymous', async () => {
+    const before = (await listSubjects()).length
+    const opened = await open(await signWithSecret('vsk_forged-forged-forged-forged', { sub: 'mallory' }))
+    await run(opened, "ParleyChat.sendMessage('Hello.')")
+    await expect.poll(() => run(opened, 'codes')).toContain('identity_invalid')
+    await opened.frame.getByText('This chat could not confirm who you are. Sign in again.').first().waitFor()
+    expect((await listSubjects()).length).toBe(before)
+    await opened.page.close()
+  })
+})

@@ -1,11 +1,11 @@
-/** Reads a stream of the server, and opens it again after each interruption. */
+/** Reads a stream from the server, and opens it again after each interruption. */
 import { toFailure } from './failure.ts'
 
 /** The first and the longest pause before a stream is opened again, in milliseconds. */
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 15_000
 
-/** Number of failures after which the pause is the longest one. */
+/** Number of failures after which the pause has its maximum length. */
 const FAILURES_TO_LONGEST = 5
 /** Statuses with which the server would reject the same request again. */
 const rejections: readonly number[] = [400, 403, 404]
@@ -19,7 +19,10 @@ interface FollowedStream<Event> {
   readonly signal: AbortSignal
 }
 
-/** Resolves when the signal aborts or the server rejects the stream, for example because its subject is deleted. */
+/**
+ * Resolves when the signal aborts or the server rejects the stream, for example because its subject is
+ * deleted.
+ */
 export async function followStream<Event>(followed: FollowedStream<Event>): Promise<void> {
   const { signal, onConnection } = followed
   for (let failures = 0; !signal.aborted; failures++) {
@@ -48,7 +51,10 @@ export async function followStream<Event>(followed: FollowedStream<Event>): Prom
   }
 }
 
-/** Waits until the browser is online, and longer after each failure, so that a starting server is not overloaded. */
+/**
+ * Waits until the browser is online, and longer after each failure, so that a starting server is not
+ * overloaded.
+ */
 export async function pause(failures: number, signal: AbortSignal): Promise<void> {
   const limitMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
   await wait(navigator.onLine ? limitMs * (0.5 + Math.random() / 2) : undefined, signal)

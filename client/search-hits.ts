@@ -1,6 +1,5 @@
 /** Finds the words of a search in a text, as the server's search compares them. */
 
-/** A part of a text. */
 interface Part {
   readonly text: string
   readonly isHit: boolean
@@ -43,7 +42,7 @@ function findNext(folded: string, start: number, words: readonly string[]) {
   return hits.toSorted((one, other) => one.from - other.from || other.to - one.to)[0]
 }
 
-/** Returns where a hit ends: one character can become several, such as the ligature of f and i. */
+/** Returns the position of a hit's end. One character can become several, such as the ligature of f and i. */
 function endOf(starts: readonly number[], to: number): number | undefined {
   let end = to
   while (end < starts.length && starts[end] === starts[end - 1]) end += 1

@@ -165,10 +165,9 @@ export const turnStatuses = [
   'completed',
 ] as const
 
-/** The filters of the conversations; they apply together. */
+/** The filters of the conversations, which apply together. */
 export interface ConversationFilters {
   readonly q?: string | undefined
-  /** Id of an agent. */
   readonly agent?: string | undefined
   /** First and last day on which the conversations were created, in the browser's time zone. */
   readonly from?: string | undefined
@@ -182,9 +181,7 @@ export interface ConversationFilters {
   readonly error?: string | undefined
   readonly tool?: string | undefined
   readonly model?: string | undefined
-  /** Version of the agent. */
   readonly version?: number | undefined
-  /** Id of a visitor. */
   readonly visitor?: string | undefined
 }
 

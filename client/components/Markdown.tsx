@@ -6,7 +6,10 @@ import { findHiddenHost } from '../../widget/frame/markdown/find-hidden-host.ts'
 import { parseBlock } from '../../widget/frame/markdown/parse-block.ts'
 import { splitBlocks, withDefinitions } from '../../widget/frame/markdown/split-blocks.ts'
 
-/** Longer texts are shown as plain text, because parsing them would block the page; in UTF-16 code units. */
+/**
+ * Maximum length in UTF-16 code units. Longer texts are shown as plain text, because parsing them would block
+ * the page.
+ */
 const MAX_LENGTH = 60_000
 
 /** Maps the identifiers of a block's link definitions to their addresses. */
@@ -52,7 +55,7 @@ function Children({ of: node }: { readonly of: Nodes }): ReactNode {
   return node.children.map((child, index) => <Node key={index} node={child} />)
 }
 
-/** The elements of nodes that have no fields of interest. Headings are below those of the page. */
+/** The elements for nodes without further properties. */
 const elements = {
   blockquote: 'blockquote',
   delete: 'del',

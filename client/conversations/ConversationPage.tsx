@@ -1,4 +1,4 @@
-/** Shows one conversation: its transcript, who answers, and the panel that explains its turns. */
+/** Shows one conversation with its transcript, who answers it, and the panel that explains its turns. */
 import './transcript/transcript.css'
 import { ActionIcon, CloseButton, Drawer, Group, Text, Title } from '@mantine/core'
 import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'

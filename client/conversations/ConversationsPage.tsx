@@ -1,4 +1,4 @@
-/** Shows the conversations as a desk: the list, the open conversation, and what explains it. */
+/** Shows the list of conversations next to the open conversation. */
 import './desk.css'
 import { ActionIcon, Group, Kbd, Text, Title } from '@mantine/core'
 import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'

@@ -1,4 +1,4 @@
-/** Asks before conversations are deleted. */
+/** Asks for confirmation, then deletes conversations. */
 import { useQueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { ConfirmDialog } from '../components/Dialog.tsx'

@@ -1,4 +1,4 @@
-/** Shows what explains the selected turn, and what is known about the conversation. */
+/** Shows the explanation of the selected turn, and the facts about the conversation. */
 import './side.css'
 import { Tabs } from '@mantine/core'
 import { t } from '../strings/language.ts'

@@ -21,7 +21,7 @@ export type Note = Outputs['conversations']['listNotes']['data'][number]
 
 const PAGE_SIZE = 30
 const ITEMS_PAGE_SIZE = 100
-/** Number of turns that a change may affect, the newest ones. */
+/** Number of newest turns that are loaded again after a change. */
 const CHANGED_TURNS = 20
 
 const nextOf = ({ has_more, last_id }: { has_more: boolean; last_id: string | null }) =>
@@ -153,7 +153,7 @@ export function showConversation(queries: QueryClient, conversation: Omit<Conver
   )
 }
 
-/** Explains a turn. Its diagnostics are complete when the turn has ended. */
+/** Loads a turn with its diagnostics, which are complete when the turn has ended. */
 export const turnQuery = ({ id, status }: Pick<Turn, 'id' | 'status'>) =>
   queryOptions({
     queryKey: ['conversations', 'turn', id, status],
@@ -175,7 +175,7 @@ export function titleOf({ parley }: Pick<Conversation, 'parley'>): string {
   return parley?.title ?? t('conversations.untitled')
 }
 
-/** Names the visitor: by name, or by the subject of a verified visitor. */
+/** Returns the visitor's name or, without one, the subject of a visitor who is not anonymous. */
 export function visitorOf({ parley }: Pick<Conversation, 'parley'>): string | undefined {
   const visitor = parley?.visitor
   if (visitor == null) return undefined

@@ -206,7 +206,7 @@ function WaitingBadge() {
   )
 }
 
-/** Follows the waiting conversations; a component, because only signed-in users may do so. */
+/** Follows the waiting conversations. It is a component, because only signed-in users may follow them. */
 function WaitingStream() {
   useWaitingStream()
   return null

@@ -1,4 +1,4 @@
-/** Sets the document's title, with the number of waiting conversations before it. */
+/** Sets the document's title, which starts with the number of waiting conversations. */
 let page = 'Parley'
 let count = 0
 
@@ -7,7 +7,7 @@ export function setPageTitle(title: string): void {
   render()
 }
 
-/** Shows the number before the title, so that the browser's tab shows it too; 0 shows no number. */
+/** Shows the number at the start of the title, so that the browser's tab shows it; 0 shows no number. */
 export function setTitleCount(number: number): void {
   count = number
   render()

@@ -35,7 +35,7 @@ interface WaitingList {
   readonly conversations: readonly { readonly id: string; readonly title: string | null }[]
 }
 
-/** Notifies of conversations that have begun to wait. */
+/** Shows a notification for each conversation that has begun to wait. */
 export function notify(before: WaitingList, now: WaitingList): void {
   if (readState() !== 'on') return
   const known = new Set(before.conversations.map(({ id }) => id))

@@ -1,4 +1,6 @@
-/** Holds the state of the command palette and the list of shortcuts, which other parts of the page can open. */
+/**
+ * Holds the state of the command palette and the list of shortcuts, which other parts of the page can open.
+ */
 import { createSpotlight } from '@mantine/spotlight'
 
 const [paletteStore, spotlight] = createSpotlight()

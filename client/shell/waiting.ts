@@ -53,7 +53,7 @@ function follow(keyId: string, signal: AbortSignal): void {
     isReader = true
     let isFirst = true
     const onEvent = (waiting: Waiting) => {
-      // The reading tab alone notifies, so that several tabs do not notify of the same conversation.
+      // Only the reading tab shows notifications, so that each conversation causes only one.
       if (!isFirst) notify(current, waiting)
       isFirst = false
       show(waiting)
@@ -64,7 +64,7 @@ function follow(keyId: string, signal: AbortSignal): void {
     await followStream({ open, onEvent, signal })
     isReader = false
   }
-  // Locks exist only on secure pages; without them, each tab reads for itself.
+  // Locks exist only on secure pages; without them, each tab reads the stream.
   if (navigator.locks === undefined) void read()
   else void navigator.locks.request(name, { signal }, read).catch(() => undefined)
 }

@@ -1,6 +1,6 @@
 /**
- * Defines the `conversations`, `attachments`, `disclaimer` and `imageHosts` parts of the agent definition, and
- * schema helpers.
+ * Defines the `conversations`, `attachments`, `disclaimer` and `imageHosts` parts of the agent definition,
+ * and schema helpers.
  */
 import { z } from 'zod'
 import { isJsonObject } from '../lib/formats/json.ts'
@@ -112,7 +112,10 @@ export const defaultHandover: HandoverRules = { ...Handover.parse({}), button: f
 
 const MAX_IMAGE_HOSTS = 20
 
-/** The hosts from which the widget may load images. Allows only characters that cannot end a directive of the policy. */
+/**
+ * The hosts from which the widget may load images. Allows only characters that cannot end a directive of the
+ * frame's Content Security Policy.
+ */
 export const ImageHosts = listOf(
   Text.regex(
     /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i,

@@ -23,7 +23,9 @@ const name = Text.refine((text) => text.trim() !== '', 'must not be blank').refi
   `must be at most ${MAX_NAME} characters`,
 )
 
-/** The address is checked again when the keys are read, because the operator decides which hosts are allowed. */
+/**
+ * The address is checked again when the keys are read, because the operator decides which hosts are allowed.
+ */
 const KeySetUrl = z
   .string({ error: orMissing('must be a URL') })
   .max(MAX_URL, `must be at most ${MAX_URL} characters`)
@@ -69,7 +71,10 @@ const KeySet = mappingOf(
   ),
 )
 
-/** The claims that a JWT must contain, and the keys that verify it. Without keys, the agent's visitor secret signs it. */
+/**
+ * The claims that a JWT must contain, and the keys that verify it. Without keys, the agent's visitor secret
+ * verifies it.
+ */
 const Jwt = mappingOf(
   z
     .strictObject(

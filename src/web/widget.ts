@@ -90,7 +90,9 @@ function renderAncestors(origins: readonly string[] = []): string {
   return origins.length === 0 ? '*' : ["'self'", ...origins].join(' ')
 }
 
-/** Returns the origins of the theme's images that are not `data:` URLs, and those of the images in answers. */
+/**
+ * Returns the origins of the theme's images that are not `data:` URLs, and those of the images in answers.
+ */
 function listImageOrigins({
   theme = {},
   imageHosts = [],
@@ -228,7 +230,10 @@ const embeddable: Headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 }
 
-/** Other hosts rarely send `Cross-Origin-Resource-Policy` with images, so their images load without credentials. */
+/**
+ * Other hosts rarely send `Cross-Origin-Resource-Policy` with images, so their images load without
+ * credentials.
+ */
 const embeddableWithImages: Headers = { ...embeddable, 'Cross-Origin-Embedder-Policy': 'credentialless' }
 
 function framePage(deps: Dependencies, widget: WidgetAssets): Page {

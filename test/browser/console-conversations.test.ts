@@ -242,8 +242,14 @@ describe('a conversation', () => {
     expect(turns.data[0].ratings).toMatchObject([
       { source: 'owner', value: 'down', reason: 'incorrect', comment: 'It is lost.' },
     ])
-    await page.getByRole('button', { name: 'Rated down' }).click()
+    await page.getByRole('button', { name: 'Ratings by day, agent and version' }).click()
+    await page.getByRole('dialog', { name: 'Ratings' }).getByText('Agent version').click()
+    const figures = page.getByRole('table', { name: 'Ratings' }).locator('tbody tr')
+    await expect.poll(() => figures.innerText()).toMatch(/Keeper, Version 1\s+0\s+1\s+0 %\s+Incorrect \(1\)/)
+    await expectView(page, 'conversation-ratings')
+    await figures.getByRole('link', { name: '1', exact: true }).click()
     await expect.poll(() => page.url()).toContain('rating=down')
+    expect(page.url()).toContain('version=1')
     await page.getByRole('list', { name: 'Conversations' }).getByText('lost').waitFor()
     expect(complaints).toEqual([])
   })

@@ -42,7 +42,7 @@ test('a user takes a conversation over, answers its visitor and hands it back', 
   await write('Is a person there?')
   await transcript.getByText('Is a person there?').waitFor()
   await page.getByRole('button', { name: 'Take over', exact: true }).click()
-  await page.getByText('You have answered since').waitFor()
+  await page.getByText('You have been answering since').waitFor()
   await page.keyboard.press('r')
   await page.keyboard.type('Yes, I am here.')
   await page.keyboard.press('Enter')
@@ -68,7 +68,7 @@ test('a message is stored and shown once when the connection is lost while it is
   await page.route('**/trpc/conversations.follow*', (route) => route.abort())
   await page.goto(`${app.url}/console/conversations/${id}`)
   await page.getByRole('button', { name: 'Take over', exact: true }).click()
-  await page.getByText('You have answered since').waitFor()
+  await page.getByText('You have been answering since').waitFor()
   // The server receives the message, but its answer is lost.
   await page.route('**/trpc/conversations.sendMessage*', async (route) => {
     await context.setOffline(true)

@@ -1,4 +1,4 @@
-/** Shows the search field of a list, which searches when the user pauses. */
+/** Shows the search field of a list. */
 import './list.css'
 import { TextInput } from '@mantine/core'
 import { useEffect, useRef, useState } from 'react'

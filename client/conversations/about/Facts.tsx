@@ -1,4 +1,4 @@
-/** Shows what is known about a conversation, and exports or deletes it. */
+/** Shows the facts about a conversation, and exports or deletes it. */
 import { Anchor, Button, Code, Group } from '@mantine/core'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'

@@ -66,7 +66,7 @@ export function Composer({ conversation: { id }, handover: { mode, isMine, assig
   )
 }
 
-/** The text survives a visit to another conversation and a reload, but not the end of the tab. */
+/** Stores the text in the tab, so that it survives a reload and a visit to another conversation. */
 function useDraft(conversationId: string): [string, (text: string) => void] {
   const key = `parley-draft-${conversationId}`
   const [text, setText] = useState(() => readDraft(key))

@@ -1,4 +1,4 @@
-/** Keeps the messages of people until the server has stored them, also while the connection is lost. */
+/** Keeps the messages of people until the server has stored them, even while the connection is lost. */
 import { useSyncExternalStore } from 'react'
 import { api, queryClient } from '../../api.ts'
 import { toFailure } from '../../failure.ts'

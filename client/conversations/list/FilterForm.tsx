@@ -49,7 +49,7 @@ const choices = {
   rating: { up: 'conversations.ratedUp', down: 'conversations.ratedDown' },
 } as const
 
-/** Names a choice of a filter; undefined for filters without a fixed list. */
+/** Returns the name of a filter's choice; undefined for filters without a fixed list. */
 export function nameChoice(name: Filter, value: string): string | undefined {
   const named: Readonly<Record<string, PlainKey>> | undefined =
     name in choices ? choices[name as keyof typeof choices] : undefined
@@ -67,6 +67,7 @@ const selects = [
 export function FilterForm({ search, onChange }: FilterProps) {
   return (
     <Stack gap="xs">
+      <AgentSelect value={search.agent} onChange={(agent) => onChange({ agent })} />
       <Group gap="xs" grow align="flex-end">
         {(['from', 'to'] as const).map((name) => (
           <TextInput
@@ -110,7 +111,6 @@ export function FilterForm({ search, onChange }: FilterProps) {
           }
         />
       </div>
-      <AgentSelect value={search.agent} onChange={(agent) => onChange({ agent })} />
     </Stack>
   )
 }
@@ -121,7 +121,10 @@ interface TextFilterProps {
   readonly onChange: (value: string) => void
 }
 
-/** Applies its text when the user leaves the field or presses Enter, so that no request has half a word. */
+/**
+ * Applies its text when the user leaves the field or presses Enter, so that no request contains a partial
+ * word.
+ */
 function TextFilter({ label, value, onChange }: TextFilterProps) {
   const [text, setText] = useState(value)
   useEffect(() => setText(value), [value])

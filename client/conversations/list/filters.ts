@@ -1,4 +1,6 @@
-/** Describes the filters of the conversations: the quick views, and the parameters that the server receives. */
+/**
+ * Describes the filters of the conversations: the quick views, and the parameters that the server receives.
+ */
 import type { Inputs } from '../../api.ts'
 import type { ConversationFilters, ConversationsSearch } from '../../search.ts'
 import type { PlainKey } from '../../strings/catalogue.ts'
@@ -48,7 +50,7 @@ export interface View {
   readonly filters: ViewFilters
 }
 
-/** The quick views; each sets all of its filters, and keeps the others. */
+/** The quick views. A view sets its own filters, and keeps the filters that no view sets. */
 export const views: readonly View[] = [
   { name: 'all', label: 'conversations.all', filters: {} },
   { name: 'waiting', label: 'conversations.waiting', filters: { mode: 'waiting' } },
@@ -63,15 +65,15 @@ export function isView({ filters }: View, search: ConversationFilters): boolean 
   return search.mode === filters.mode && search.status === filters.status && search.rating === filters.rating
 }
 
-/** The changes of the address that select a view. */
+/** Returns the changes of the address that select a view. */
 export function changesOf({ filters }: View): ConversationsSearch {
   return { mode: undefined, status: undefined, rating: undefined, ...filters }
 }
 
-/** The filters of the form, in its order; the others have their own fields. */
+/** The filters with a text field, in the order of the form. */
 export const textFilters = ['tag', 'tool', 'error', 'model', 'visitor'] as const
 
-/** The filters that are shown as removable, those of the current view excepted. */
+/** Returns the filters that the user can remove one by one, except those of the current view. */
 export function listApplied(search: ConversationsSearch): (keyof ConversationFilters)[] {
   const view = views.find((one) => isView(one, search))
   const names = Object.keys(filtersOf(search)) as (keyof ConversationFilters)[]

@@ -70,7 +70,10 @@ interface TurnEndProps {
   readonly onSelect: () => void
 }
 
-/** Shows the answer that is being written, or why a turn has no complete answer, and the button that explains it. */
+/**
+ * Shows the answer that is being written, or why a turn has no complete answer, and the button that explains
+ * it.
+ */
 function TurnEnd({ turn, live, isSelected, onSelect }: TurnEndProps) {
   const problem = explain(turn)
   return (

@@ -1,4 +1,4 @@
-/** Explains a turn: its result, a timeline of how the answer came about, and its figures. */
+/** Shows a turn's result, the timeline of its steps, and its figures. */
 import { Anchor, Code } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'

@@ -16,7 +16,7 @@ const names = {
 
 export const reasons = Object.keys(names) as Reason[]
 
-/** Returns the name of a reason; an unknown reason unchanged. */
+/** Returns the name of a reason. Returns an unknown reason unchanged. */
 export function nameReason(reason: string): string {
   const known = reasons.find((one) => one === reason)
   return known === undefined ? reason : t(names[known])

@@ -1,4 +1,4 @@
-/** Renders the diagnostics of a turn as the steps of a timeline that a person understands. */
+/** Converts the diagnostics of a turn to the steps of a timeline. */
 import type { Tone } from '../../components/tone.ts'
 import { renderMilliseconds } from '../../format.ts'
 import type { PlainKey } from '../../strings/catalogue.ts'

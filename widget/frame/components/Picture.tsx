@@ -1,4 +1,4 @@
-/** Shows an image that opens larger. */
+/** Shows an image that the visitor can enlarge. */
 import { useState } from 'react'
 import { useFrame } from '../frame-context.ts'
 import { fill } from '../strings/strings.ts'

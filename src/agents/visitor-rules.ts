@@ -31,7 +31,7 @@ const KeySetUrl = z
   .max(MAX_URL, `must be at most ${MAX_URL} characters`)
   .refine(
     (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
-    'must be a URL that begins with https://',
+    'must be a URL that begins with https:// or http://',
   )
   .refine((text) => {
     const { username = '', password = '', hash = '' } = URL.canParse(text) ? new URL(text) : {}

@@ -4,7 +4,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError, StartupError } from '../lib/errors.ts'
 import { printNotice, printResult } from './output.ts'
 
-/** Maximum number of workers; each opens up to 20 database connections. */
+/** Maximum number of workers; each opens up to 21 database connections. */
 const MOST_WORKERS = 64
 
 export async function runCommand(args: readonly string[]): Promise<void> {

@@ -37,12 +37,18 @@ export interface S3BlobsOptions extends Pick<Dependencies, 'clock' | 'log'> {
 }
 
 /**
- * Opens the store and aborts all unfinished uploads, so none of the installation's other servers may run.
- * @throws StartupError
+ * Opens the store and aborts the unfinished uploads of earlier processes: all of them if this is the only
+ * process of the installation, otherwise those older than an hour. @throws StartupError
  */
-export async function openS3Blobs(config: S3Config, options: S3BlobsOptions): Promise<Blobs> {
+export async function openS3Blobs(
+  config: S3Config,
+  options: S3BlobsOptions & { readonly isOnlyServer: boolean },
+): Promise<Blobs> {
   const blobs = new S3Blobs(await openPlace(config, options), options)
-  await blobs.abortUnfinished(Number.POSITIVE_INFINITY, AbortSignal.timeout(START_TIMEOUT_MS))
+  const begunBeforeMs = options.isOnlyServer
+    ? Number.POSITIVE_INFINITY
+    : options.clock.now() - ABANDONED_AFTER_MS
+  await blobs.abortUnfinished(begunBeforeMs, AbortSignal.timeout(START_TIMEOUT_MS))
   return blobs
 }
 

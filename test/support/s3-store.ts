@@ -25,13 +25,16 @@ export interface StoreOptions {
   readonly clock?: Clock
   readonly log?: Logger
   readonly timings?: BucketTimings
+  /** Whether no other server of the installation may run; by default, true. */
+  readonly isOnlyServer?: boolean
   /** The maximum size of a resumable blob, in bytes. */
   readonly maxBytes?: number
 }
 
 /** Opens a `files` store and closes it when the test ends. */
 export async function openStore(server: S3Server, options: StoreOptions = {}): Promise<Blobs> {
-  const blobs = await openS3Blobs(...toArguments(server, 'files', options))
+  const [config, rest] = toArguments(server, 'files', options)
+  const blobs = await openS3Blobs(config, { ...rest, isOnlyServer: options.isOnlyServer ?? true })
   onTestFinished(() => blobs.close())
   return blobs
 }

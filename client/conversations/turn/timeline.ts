@@ -165,6 +165,7 @@ const toolOutcomes: Readonly<Record<string, PlainKey>> = {
   timeout: 'conversations.causeTimeout',
   cancelled: 'conversations.cancelled',
   unknown_tool: 'conversations.toolUnknown',
+  server_unavailable: 'conversations.toolUnavailable',
 }
 
 function toTool({ name, origin, outcome, duration_ms: durationMs, approval }: RanTool): Step {

@@ -235,6 +235,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: 'أعادت الأداة خطأ',
   toolFailed: 'فشلت الأداة',
   toolUnknown: 'الأداة غير موجودة',
+  toolUnavailable: 'خادم الأداة غير متاح',
   approval: 'الموافقة: {answer}',
   stopCancelled: 'ألغى عميل الإجابة',
   stopLeft: 'غادر الزائر ولم يقرأ أي عميل الإجابة',

@@ -201,6 +201,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: 'Das Werkzeug hat einen Fehler zurückgegeben',
   toolFailed: 'Das Werkzeug ist fehlgeschlagen',
   toolUnknown: 'Das Werkzeug existiert nicht',
+  toolUnavailable: 'Der Server des Werkzeugs ist nicht erreichbar',
   approval: 'Freigabe: {answer}',
   stopCancelled: 'Ein Client hat die Antwort abgebrochen',
   stopLeft: 'Der Besucher ist gegangen, und kein Client las die Antwort',

@@ -197,6 +197,7 @@ export const conversations = {
   toolReturnedError: 'The tool returned an error',
   toolFailed: 'The tool failed',
   toolUnknown: 'The tool does not exist',
+  toolUnavailable: 'The tool’s server is not available',
   approval: 'Approval: {answer}',
   stopCancelled: 'A client cancelled the answer',
   stopLeft: 'The visitor left, and no client read the answer',

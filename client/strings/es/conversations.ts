@@ -203,6 +203,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: 'La herramienta devolvió un error',
   toolFailed: 'La herramienta falló',
   toolUnknown: 'La herramienta no existe',
+  toolUnavailable: 'El servidor de la herramienta no está disponible',
   approval: 'Aprobación: {answer}',
   stopCancelled: 'Un cliente canceló la respuesta',
   stopLeft: 'El visitante se fue y ningún cliente leía la respuesta',

@@ -200,6 +200,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: 'L’outil a renvoyé une erreur',
   toolFailed: 'L’outil a échoué',
   toolUnknown: 'L’outil n’existe pas',
+  toolUnavailable: 'Le serveur de l’outil n’est pas disponible',
   approval: 'Approbation : {answer}',
   stopCancelled: 'Un client a annulé la réponse',
   stopLeft: 'Le visiteur est parti, et aucun client ne lisait la réponse',

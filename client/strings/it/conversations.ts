@@ -200,6 +200,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: 'Lo strumento ha restituito un errore',
   toolFailed: 'Lo strumento non è riuscito',
   toolUnknown: 'Lo strumento non esiste',
+  toolUnavailable: 'Il server dello strumento non è disponibile',
   approval: 'Approvazione: {answer}',
   stopCancelled: 'Un client ha annullato la risposta',
   stopLeft: 'Il visitatore è uscito e nessun client leggeva la risposta',

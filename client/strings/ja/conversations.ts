@@ -194,6 +194,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: 'ツールがエラーを返しました',
   toolFailed: 'ツールが失敗しました',
   toolUnknown: 'ツールが存在しません',
+  toolUnavailable: 'ツールのサーバーを利用できません',
   approval: '承認: {answer}',
   stopCancelled: 'クライアントが回答をキャンセルしました',
   stopLeft: '訪問者が離れ、回答を読むクライアントがありませんでした',

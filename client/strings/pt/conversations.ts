@@ -200,6 +200,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: 'A ferramenta devolveu um erro',
   toolFailed: 'A ferramenta falhou',
   toolUnknown: 'A ferramenta não existe',
+  toolUnavailable: 'O servidor da ferramenta não está disponível',
   approval: 'Aprovação: {answer}',
   stopCancelled: 'Um cliente cancelou a resposta',
   stopLeft: 'O visitante saiu, e nenhum cliente lia a resposta',

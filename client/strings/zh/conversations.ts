@@ -193,6 +193,7 @@ export const conversations: AreaTranslation<typeof english> = {
   toolReturnedError: '工具返回了错误',
   toolFailed: '工具失败',
   toolUnknown: '工具不存在',
+  toolUnavailable: '工具的服务器不可用',
   approval: '批准：{answer}',
   stopCancelled: '客户端取消了回复',
   stopLeft: '访客已离开，没有客户端读取回复',

@@ -182,8 +182,9 @@ export async function storeOrphans(options: { delete?: boolean; json?: boolean }
           : { ...(await countOrphans(places[name], storedBeforeMs)), deleted: 0 }
       const reports = { files: await look('files'), artifacts: await look('artifacts') }
       printResult(json === true, reports, renderReports(reports))
-      const isAnyLeft = Object.values(reports).some(({ orphans, deleted }) => orphans > deleted)
-      if (isAnyLeft) printNotice('Nothing was deleted. Add --delete to delete the orphans permanently.')
+      const isAnyLeft = Object.values(reports).some(({ orphans }) => orphans > 0)
+      if (isAnyLeft && !isDeleting)
+        printNotice('Nothing was deleted. Add --delete to delete the orphans permanently.')
     } finally {
       await Promise.all(Object.values(stores).map(({ blobs }) => blobs.close()))
     }

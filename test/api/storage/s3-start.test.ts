@@ -133,8 +133,8 @@ describe('a prefix in a bucket', () => {
 })
 
 describe('unfinished uploads of an earlier process', () => {
-  const begin = (server: S3Server, key: string) =>
-    server.uploads.set(randomUUID(), { key, begunMs: Date.now(), parts: new Map([[1, Buffer.alloc(MIB)]]) })
+  const begin = (server: S3Server, key: string, begunMs = Date.now()) =>
+    server.uploads.set(randomUUID(), { key, begunMs, parts: new Map([[1, Buffer.alloc(MIB)]]) })
 
   test('are deleted at startup, but other uploads are not', async () => {
     const server = await S3Server.start()
@@ -144,6 +144,15 @@ describe('unfinished uploads of an earlier process', () => {
     await openStore(server)
     const left = [...server.uploads.values()].map(({ key }) => key)
     expect(left.sort()).toEqual([expect.stringMatching(/^artifacts/), 'backup', 'files/notes.txt'])
+  })
+
+  test('are kept for an hour if other servers of the installation may run', async () => {
+    const server = await S3Server.start()
+    const [fresh, old] = [`files/${randomUUID()}`, `files/${randomUUID()}`]
+    begin(server, fresh)
+    begin(server, old, Date.now() - 3_601_000)
+    await openStore(server, { isOnlyServer: false })
+    expect([...server.uploads.values()].map(({ key }) => key)).toEqual([fresh])
   })
 
   test.each([

@@ -73,7 +73,7 @@ const KeySet = mappingOf(
 
 /**
  * The claims that a JWT must contain, and the keys that verify it. Without keys, the agent's visitor secret
- * signs it.
+ * verifies it.
  */
 const Jwt = mappingOf(
   z

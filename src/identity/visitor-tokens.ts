@@ -30,7 +30,7 @@ export interface VisitorTokens {
    * that is invalid or expired, or belongs to another agent.
    */
   find(place: TokenPlace, token: string): CallVisitor | 'expired' | undefined
-  /** Returns the id of a visitor who is not stored; each generation of an identity has another one. */
+  /** Returns the id of a visitor who is not stored. Each generation of an identity has a different id. */
   deriveId(
     tenantId: string,
     identity: Pick<CallVisitor, 'kind' | 'issuer' | 'subject'>,

@@ -124,7 +124,6 @@ async function openReference(
   return { page, complaints }
 }
 
-/** Saves a screenshot for manual review. */
 async function photograph(page: Page, name: string): Promise<void> {
   await saveScreenshot(page, `docs-${name}`)
 }

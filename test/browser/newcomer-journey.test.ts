@@ -1,6 +1,6 @@
 /**
- * Tests the journey of a newcomer: start, connect a model, create an
- * agent, try it, embed it and see its usage.
+ * Tests the journey of a newcomer: start, connect a model, create an agent, try it, embed it and see its
+ * usage.
  */
 import { createServer } from 'node:http'
 import type { Browser, BrowserContext, FrameLocator, Page } from 'playwright-core'

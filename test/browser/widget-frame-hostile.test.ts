@@ -97,7 +97,7 @@ const bombs: readonly [string, string][] = [
   ['60 KB of *a_', '*a_'.repeat(20_000)],
   ['quotes, 100,000 deep', '>'.repeat(100_000)],
   ['quotes, 1,500 deep', `${'>'.repeat(1500)} x`],
-  ['lists, 500 deep', Array.from({ length: 200 }, (_, depth) => `${' '.repeat(depth)}- x`).join('\n')],
+  ['lists, 200 deep', Array.from({ length: 200 }, (_, depth) => `${' '.repeat(depth)}- x`).join('\n')],
   ['brackets', '['.repeat(1900)],
   ['tildes', '~a'.repeat(9000)],
   ['backticks', Array.from({ length: 180 }, (_, length) => '`'.repeat(length)).join(' ')],

@@ -1,6 +1,6 @@
 /**
- * Tests what the visitor can do with messages in the widget frame:
- * change, remove, repeat, copy and share them.
+ * Tests what the visitor can do with messages in the widget frame: change, remove, repeat, copy and share
+ * them.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'

@@ -1,6 +1,6 @@
 /**
- * Tests conversations that the server stores, in the widget frame:
- * answers, page tools and what the page receives.
+ * Tests conversations that the server stores, in the widget frame: answers, page tools and what the page
+ * receives.
  */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

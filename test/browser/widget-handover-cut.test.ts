@@ -32,8 +32,8 @@ interface OwnersItem {
 }
 
 /**
- * Starts a server, and opens the widget in one browser behind a proxy,
- * and a page of the owner in another browser.
+ * Starts a server, and opens the widget in one browser behind a proxy, and a page of the owner in another
+ * browser.
  */
 async function startBoth() {
   await upstream.clear()

@@ -1,6 +1,6 @@
 /**
- * Tests the widget on a host page: its launcher, its window, strict
- * CSPs, allowed origins and forged messages.
+ * Tests the widget on a host page: its launcher, its window, strict CSPs, allowed origins and forged
+ * messages.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

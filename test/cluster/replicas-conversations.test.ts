@@ -1,6 +1,6 @@
 /**
- * Tests stored turns on two replicas: readers, cancellation, killed
- * and paused replicas, and concurrent clients.
+ * Tests stored turns on two replicas: readers, cancellation, killed and paused replicas, and concurrent
+ * clients.
  */
 import OpenAI from 'openai'
 import pg from 'pg'

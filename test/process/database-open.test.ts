@@ -1,6 +1,6 @@
 /**
- * Tests that a server rejects a data directory with insufficient
- * permissions, and keeps its data when it is killed.
+ * Tests that a server rejects a data directory with insufficient permissions, and keeps its data when it is
+ * killed.
  */
 
 import { spawnSync } from 'node:child_process'

@@ -30,8 +30,8 @@ const mostMemoryMb = 50
 const streamMs = 1_500
 
 /**
- * Sends a request on its own connection; returns its status, or
- * undefined if the connection closed without one.
+ * Sends a request on its own connection; returns its status, or undefined if the connection closed without
+ * one.
  */
 async function send(url: string, bytes: Buffer, { framing }: HostileRequest): Promise<number | undefined> {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })

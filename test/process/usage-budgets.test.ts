@@ -26,8 +26,8 @@ describe('concurrent calls in two processes', () => {
     ])
 
     /**
-     * Starts a process that makes 25 reservations of 131 tokens, 31 of
-     * them for the input; returns how many succeed.
+     * Starts a process that makes 25 reservations of 131 tokens, 31 of them for the input; returns how many
+     * succeed.
      */
     async function reserveElsewhere(): Promise<number> {
       const source = (path: string) => JSON.stringify(join(import.meta.dirname, '../../src', path))

@@ -27,7 +27,11 @@ export async function waitForTransitions(page: Pick<Page, 'evaluate'>): Promise<
     for (let round = 0; round < 5; round++) {
       // A component may start its transition in the second frame after a change.
       for (let count = 0; count < 2; count++) await nextFrame()
-      const transitions = document.getAnimations().filter((one) => one instanceof CSSTransition)
+      const transitions = document.getAnimations().filter((one) => {
+        const target = one instanceof CSSTransition && (one.effect as KeyframeEffect | null)?.target
+        // Browsers pause the transitions of elements that `content-visibility` skips.
+        return target instanceof Element && target.checkVisibility({ contentVisibilityAuto: true })
+      })
       if (transitions.length === 0) return
       await Promise.allSettled(transitions.map((one) => one.finished))
     }

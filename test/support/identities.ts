@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import { startApp, type TestApp } from './app.ts'
 import { createFakeClock, type FakeClock } from './fake-clock.ts'
 import { storingAgent } from './stored-chats.ts'
@@ -53,15 +53,19 @@ export async function createSecret(app: TestApp, agentId: string, body: object =
   return answer.body.secret
 }
 
+interface Signing {
+  readonly clock: Pick<Clock, 'now'>
+}
+
 /** Returns the claims of a valid identity. */
-export function claimsOf({ clock }: Pick<IdentityVisit, 'clock'>, more: JWTPayload = {}): JWTPayload {
+export function claimsOf({ clock }: Signing, more: JWTPayload = {}): JWTPayload {
   const iat = Math.floor(clock.now() / 1000)
   return { iss: ISSUER, aud: AUDIENCE, sub: 'u42', iat, exp: iat + 300, ...more }
 }
 
 /** Signs an identity with the agent's visitor secret. */
 export function signIdentity(
-  visit: Pick<IdentityVisit, 'clock' | 'secret'>,
+  visit: Signing & Pick<IdentityVisit, 'secret'>,
   more: JWTPayload = {},
 ): Promise<string> {
   return signWithSecret(visit.secret, claimsOf(visit, more))

@@ -24,7 +24,7 @@ export interface Plan {
   readonly isLost?: boolean
   /** Closes a stream's connection after this many tokens. */
   readonly cutAfter?: number
-  /** The usage to report; undefined reports the charged tokens. */
+  /** The usage to report. By default, the charged tokens; if set to undefined, none. */
   readonly usage?: unknown
 }
 

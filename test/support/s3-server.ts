@@ -119,6 +119,11 @@ export class S3Server extends S3Contents {
     }, true)
   }
 
+  /** Lists the keys of the objects that contain a text. */
+  listKeysWith(text: string): string[] {
+    return [...this.objects].flatMap(([key, { bytes }]) => (bytes.includes(text) ? [key] : []))
+  }
+
   /** Lists the names of stored blobs without their prefix. */
   listBlobs(): string[] {
     return [...this.objects.keys()].flatMap((key) => /[^/]*-[^/]*$/.exec(key)?.[0] ?? [])

@@ -1,6 +1,6 @@
 /**
- * Tests, with generated requests, that the check without zod accepts
- * only what both request schemas accept unchanged.
+ * Tests, with generated requests, that the check without zod accepts only what both request schemas accept
+ * unchanged.
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -70,8 +70,8 @@ const request = fc.oneof(
 )
 
 /**
- * Requests that differ from an accepted one in at most two fields,
- * because random requests are rarely accepted.
+ * Requests that differ from an accepted one in at most two fields, because random requests are rarely
+ * accepted.
  */
 const nearlyPlain = fc
   .tuple(fc.constantFrom(...Object.keys(fields)), fc.constantFrom(...Object.keys(fields)), fc.record(fields))

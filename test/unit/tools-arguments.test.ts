@@ -8,8 +8,8 @@ const host = (schema: Rule['schema']): Rule => ({ schema, origin: 'host' })
 const foreign = (schema: Rule['schema']): Rule => ({ schema, origin: 'agent' })
 
 /**
- * Returns a schema that takes 2 ** 40 steps to validate: each of
- * forty definitions refers to the next one twice.
+ * Returns a schema that takes 2 ** 40 steps to validate: each of forty definitions refers to the next one
+ * twice.
  */
 const exploding = () => ({
   $ref: '#/$defs/d0',

@@ -1,6 +1,6 @@
 /**
- * Tests, with generated events, that the items of a turn are the same
- * whether its events are parsed one by one or in runs.
+ * Tests, with generated events, that the items of a turn are the same whether its events are parsed one by
+ * one or in runs.
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

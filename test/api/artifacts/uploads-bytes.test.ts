@@ -1,6 +1,6 @@
 /**
- * Tests that uploads store the right bytes, even if request bodies
- * are slow, interrupted or of the wrong length.
+ * Tests that uploads store the right bytes, even if request bodies are slow, interrupted or of the wrong
+ * length.
  */
 import { randomBytes } from 'node:crypto'
 import { stat } from 'node:fs/promises'

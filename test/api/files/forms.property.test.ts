@@ -89,8 +89,8 @@ const anyPart: fc.Arbitrary<Part> = fc.oneof(
 )
 
 /**
- * A form with random parts, sent in chunks of random sizes; most are
- * truncated or contain part of another form.
+ * A form with random parts, sent in chunks of random sizes; most are truncated or contain part of another
+ * form.
  */
 const sentForm: fc.Arbitrary<SentForm> = fc
   .record({

@@ -1,6 +1,6 @@
 /**
- * Tests file uploads from clients that disconnect or stall, and
- * uploads that are rejected before all bytes arrive.
+ * Tests file uploads from clients that disconnect or stall, and uploads that are rejected before all bytes
+ * arrive.
  */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

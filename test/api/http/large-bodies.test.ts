@@ -1,6 +1,6 @@
 /**
- * Tests that oversized request bodies are rejected with little CPU
- * time and that valid large ones are accepted.
+ * Tests that oversized request bodies are rejected with little CPU time and that valid large ones are
+ * accepted.
  */
 import { describe, expect, test } from 'vitest'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'

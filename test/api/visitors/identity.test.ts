@@ -1,6 +1,8 @@
 /** Tests how visitors prove their identity, and which proofs the server rejects. */
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { startApp } from '../../support/app.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { openApp, startApp } from '../../support/app.ts'
 import {
   claimsOf,
   createKeyPair,
@@ -14,6 +16,7 @@ import {
   signWithSecret,
   startIdentityVisit,
 } from '../../support/identities.ts'
+import { makeFolder } from '../../support/process.ts'
 import { storingAgent } from '../../support/stored-chats.ts'
 import { beginSession, say, sayAndWait } from '../../support/visitors.ts'
 
@@ -384,5 +387,25 @@ describe('a definition', () => {
     const answer = await app.call('POST', '/v1/agents', { headers, body: JSON.stringify(definition) })
     expect(answer.status).toBe(400)
     expect(answer.text).toContain(JSON.stringify(named).slice(1, -1))
+  })
+})
+
+describe('after the server secret is changed', () => {
+  test('a visitor secret remains valid, also when the old server secret is no longer listed', async () => {
+    const dataDir = join(await makeFolder(), 'data')
+    const [first, second] = ['first', 'second'].map((name) => `the ${name} secret, `.repeat(3).trim())
+    const env = (newest = '', former = '') => ({
+      ...{ PARLEY_DATA_DIR: dataDir, PARLEY_SECRET: newest, PARLEY_SECRET_PREVIOUS: former },
+    })
+    const before = await openApp(env(first))
+    const { agent_key: key, agent_id: agentId } = await before.createAgent(identifyingAgent())
+    const secret = await createSecret(before, agentId)
+    await before.close()
+    for (const secrets of [env(second, first), env(second)]) {
+      const app = await openApp({ ...secrets, PARLEY_PARENT_KEY: before.key })
+      const visit = { app, key, secret, clock: systemClock }
+      expect(await identify(visit, await signIdentity(visit))).toMatchObject({ kind: 'verified' })
+      await app.close()
+    }
   })
 })

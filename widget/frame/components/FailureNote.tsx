@@ -25,12 +25,14 @@ export function FailureNote({ failure, onRetry, children }: Props) {
     <div className="failure">
       <WarnIcon />
       <p>{text}</p>
-      {onRetry !== undefined && !isLasting(failure) && (
-        <button type="button" className="button" disabled={secondsLeft > 0} onClick={onRetry}>
-          {retry}
-        </button>
-      )}
-      {children}
+      <div className="failure-buttons">
+        {onRetry !== undefined && !isLasting(failure) && (
+          <button type="button" className="button" disabled={secondsLeft > 0} onClick={onRetry}>
+            {retry}
+          </button>
+        )}
+        {children}
+      </div>
     </div>
   )
 }

@@ -16,7 +16,7 @@ import {
 } from '@mantine/core'
 import { useDisclosure, useNetwork } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
-import { Link, Outlet } from '@tanstack/react-router'
+import { Link, Outlet, useLocation } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
@@ -40,6 +40,7 @@ const CommandPalette = lazy(async () => ({
 
 export function Shell() {
   const { data: me, error, refetch } = useQuery(meQuery)
+  const isDesk = useLocation({ select: ({ pathname }) => /\/conversations(\/|$)/.test(pathname) })
   if (error !== null && me === undefined && isSignedOut(error))
     return <SignedOutPage retry={() => void refetch()} />
   return (
@@ -59,7 +60,7 @@ export function Shell() {
         <Brand />
         {me === undefined ? <Loading what="pages" rows={6} height={32} /> : <Sidebar />}
       </AppShell.Navbar>
-      <AppShell.Main id="content" tabIndex={-1}>
+      <AppShell.Main id="content" tabIndex={-1} data-desk={isDesk || undefined}>
         <div className="page">
           <FailureNotice />
           {me !== undefined ? <Outlet /> : null}

@@ -117,15 +117,13 @@ function write(folder: string, name: string, extension: string, code: Uint8Array
 
 async function writeAs(folder: string, file: string, code: Uint8Array): Promise<BuiltPart> {
   const digest = createHash('sha384').update(code).digest()
-  const gzip = gzipSync(code, { level: 9 })
   await writeFile(join(folder, file), code)
-  await writeFile(join(folder, `${file}.gz`), gzip)
   await writeFile(join(folder, `${file}.br`), brotliCompressSync(code))
   return {
     file,
     integrity: `sha384-${digest.toString('base64')}`,
     sizeBytes: code.length,
-    gzipBytes: gzip.length,
+    gzipBytes: gzipSync(code, { level: 9 }).length,
   }
 }
 

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/lib/clock.ts'
 import { StartupError } from '../../../src/lib/errors.ts'
 import { adoptPlaces } from '../../../src/storage/probe-s3.ts'
 import { S3Server } from '../../support/s3-server.ts'
@@ -151,7 +152,7 @@ describe('unfinished uploads of an earlier process', () => {
     const [fresh, old] = [`files/${randomUUID()}`, `files/${randomUUID()}`]
     begin(server, fresh)
     begin(server, old, Date.now() - 3_601_000)
-    await openStore(server, { isOnlyServer: false })
+    await openStore(server, { isOnlyServer: false, clock: systemClock })
     expect([...server.uploads.values()].map(({ key }) => key)).toEqual([fresh])
   })
 

@@ -188,6 +188,7 @@ describe('/v1/agents/me', () => {
       attachments: null,
       followUps: false,
       imageHosts: [],
+      identity: 'none',
       conversations: notStored,
     })
     expect(text).not.toContain('Help people')
@@ -214,6 +215,7 @@ describe('/v1/agents/me', () => {
       attachments: null,
       followUps: false,
       imageHosts: [],
+      identity: 'none',
       conversations: notStored,
     })
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

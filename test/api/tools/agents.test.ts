@@ -144,7 +144,7 @@ describe('a caller of server tools', () => {
   })
 })
 
-test('a tool handler receives the ids of the agent, its owner and the request', async () => {
+test('a tool handler receives the ids of the agent, its owner and the request, and no visitor of a plain chat', async () => {
   const seen: unknown[] = []
   const whoami = tool((_args, { signal, ...who }) => void seen.push({ ...who, isLive: !signal.aborted }))
   const app = await startApp({}, { tools: { whoami } })
@@ -159,6 +159,7 @@ test('a tool handler receives the ids of the agent, its owner and the request', 
       agentId: agent_id,
       tenantId: key.slice('svc_'.length, 'svc_'.length + 12),
       requestId: answer.headers.get('x-request-id'),
+      visitor: null,
       isLive: true,
     })
   }

@@ -133,7 +133,7 @@ export interface CompletedUpload {
   /** The verified SHA-256 in hexadecimal; present only if the client sent a checksum. */
   readonly sha256?: string
   readonly metadata: Readonly<Record<string, string>>
-  /** Unix seconds at which the last byte was recorded. */
+  /** Unix seconds at which the upload was completed. */
   readonly completedAt: number
 }
 

@@ -14,8 +14,8 @@ interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
   /**
-   * One sentence per problem, with the file, the path within it and the line. Never contains a setting's
-   * value.
+   * One sentence per problem, with the file and, if it can be parsed, the path within it and the line. Never
+   * contains a value from the file.
    */
   readonly problems: readonly string[]
   /** The environment variables that the file refers to. */

@@ -39,8 +39,8 @@ export class ConversationReader {
   }
 
   /**
-   * Returns the newest turn of a conversation's main line, and the conversation's revision and mode at that
-   * time.
+   * Returns the newest turn of a conversation's main line, and the conversation's revision and mode from just
+   * before the turn was read.
    */
   async findMainTurn(
     tenantId: string,

@@ -1,4 +1,4 @@
-/** Converts between kinds of byte arrays. */
+/** Views a `Uint8Array` as a `Buffer` without copying it. */
 
 /**
  * Returns the bytes as a Buffer without copying them. Returns a Buffer unchanged, because creating a view

@@ -26,7 +26,7 @@ export interface AuthPolicy<K extends CallerKind = CallerKind> {
   readonly wrongKind?: 'invalid_api_key'
   /** Exempts calls from their key's rate limits, except calls with upload tokens. */
   readonly isUncounted?: true
-  /** Accepts agent keys without a valid visitor token, also if the agent requires identified visitors. */
+  /** Accepts agent keys without a valid visitor token, even if the agent requires identified visitors. */
   readonly acceptsAnyVisitor?: true
   /** The media type required for a body sent with implicit credentials; JSON by default. */
   readonly implicitBodyType?: string

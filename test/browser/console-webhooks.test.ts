@@ -152,7 +152,7 @@ describe('a webhook', () => {
     expect(receiver.received.map(({ body }) => body.type)).toEqual(['webhook.test'])
   })
 
-  test('shows the result of tests, is edited, rotated and deleted', async () => {
+  test('can be tested, edited and deleted, and its secret can be rotated', async () => {
     const app = await startApp(allowLoopback)
     const receiver = await startReceiver()
     const webhook = await createWebhook(app, { url: receiver.url, events: ['conversation.created'] })

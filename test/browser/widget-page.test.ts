@@ -168,7 +168,7 @@ describe('the chat window', () => {
     await expect.poll(box).toEqual({ x: 0, y: 47, width: 390, height: 780 - 47 - 34 })
   })
 
-  test('stays on the configured side on a right-to-left page', async () => {
+  test('has its button on the configured side of a right-to-left page', async () => {
     const opened = await open(
       { position: 'bottom-right' },
       '<script nonce="n">document.documentElement.dir = "rtl"</script>',

@@ -1,5 +1,5 @@
 /**
- * Tests, with generated requests, that no request ends the server, fails with a 5xx status or costs too much.
+ * Tests, with generated requests, that no request crashes the server, returns a 5xx status or uses too much CPU time or memory.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'

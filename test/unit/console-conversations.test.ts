@@ -85,7 +85,7 @@ test('the timeline of a turn names skipped models, failed attempts, fallbacks an
     ['active', 'Chose near/m', 'The agent’s model policy names it. The request named x.'],
     ['warn', 'Withheld the tool drop', undefined],
     ['quiet', 'Sent 12 earlier items', '3 older items exceeded the limit of the definition.'],
-    ['bad', 'far/x failed', 'No answer in time (HTTP 504)'],
+    ['bad', 'far/x failed', 'Timed out (HTTP 504)'],
     ['good', 'Fell back to near/m', undefined],
     ['bad', 'Called the tool orders', 'The tool returned an error · on an MCP server'],
     ['good', 'near/m answered', undefined],

@@ -10,7 +10,7 @@ interface ModelRoute {
   readonly model?: string
 }
 
-/** The fields are described in docs/conversations.md; all can be absent after a crash. */
+/** Described in docs/conversations.md. Most fields are absent while the turn runs and after a crash. */
 export interface Diagnostics {
   readonly route?: {
     readonly requested?: string | null

@@ -184,7 +184,7 @@ export const conversations = {
   fellBack: 'Fell back to {model}',
   attemptFailed: '{model} failed',
   attemptStopped: '{model} was stopped',
-  causeTimeout: 'No answer in time',
+  causeTimeout: 'Timed out',
   causeUnreachable: 'The provider could not be reached',
   causeProtocol: 'The provider returned an invalid response',
   causeRejected: 'The provider rejected the request',

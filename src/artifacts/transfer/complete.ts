@@ -50,7 +50,7 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
 }
 
 /**
- * Locks the tenant that owns the upload and checks that its key is active. Returns false if the upload was
+ * Locks the tenant that owns the upload and checks that its key is not revoked. Returns false if the upload was
  * deleted.
  */
 async function assertOwnerLives(trx: Dependencies['db'], row: UploadRow): Promise<boolean> {

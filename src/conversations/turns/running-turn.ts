@@ -256,7 +256,7 @@ export class RunningTurn {
     })
   }
 
-  /** Stops the model. Returns false if the turn has ended, or is being stopped for another reason. */
+  /** Stops the model. Returns false if the turn has ended or is already being stopped. */
   stop(reason: StopReason): boolean {
     if (this.isOver || this.stopped !== undefined) return false
     this.stopped = reason

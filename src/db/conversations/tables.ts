@@ -25,7 +25,7 @@ export interface ConversationTable {
   turns: Generated<number>
   items: Generated<number>
   bytes: Generated<number>
-  /** Grows with every change, so that readers can order two states. */
+  /** Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can order states. */
   revision: Generated<number>
   up: Generated<number>
   down: Generated<number>

@@ -78,7 +78,7 @@ describe("a user's own keys", () => {
     expect((await readMe(app, ada)).keys).toHaveLength(1)
   })
 
-  test('cannot be changed by another user, or created with a key or an invalid name', async () => {
+  test('cannot be changed by another user, created by a client with a parent key, or given an invalid name', async () => {
     const app = await startApp(behindProxy)
     const { id } = await consoleOf(app).manager.createKey.mutate({ name: 'ci' })
     const theirs = consoleOf(app, grace).manager

@@ -23,7 +23,7 @@ async function start() {
 }
 
 describe('an export', () => {
-  test('contains one line with all data of each turn, and ends with the number of turns', async () => {
+  test('contains a line for each turn with all of its data, and ends with the number of turns', async () => {
     const { app, read, store } = await start()
     const first = await store('Hello one')
     const second = await store('Hello two')

@@ -88,7 +88,7 @@ describe('filters of the list', () => {
     expect(await find({ model: 'other' })).toEqual([])
   })
 
-  test('select, with the status `unanswered`, conversations whose last turn ended without an answer', async () => {
+  test('select conversations whose last turn has no answer, with the status `unanswered`', async () => {
     const { app, id, find, store } = await start()
     await store('Hello')
     const { body: empty } = await app.call('POST', '/v1/conversations', { body: {} })

@@ -226,7 +226,7 @@ describe('a gateway without a readable model list', () => {
     'never arrives': () => {},
   }
   test.each(Object.entries(faults))(
-    'accepts any model id and is reported as degraded if the list %s',
+    'accepts any model id and is reported as down if the list %s',
     async (_name, fault) => {
       const app = await startListlessGateway(fault)
       const answer = await app.call('GET', '/readyz')

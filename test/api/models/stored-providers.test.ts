@@ -334,7 +334,7 @@ describe('a provider operation is rejected', () => {
     expect(await upstream.listRequests()).toEqual([])
   })
 
-  test('if PARLEY_CONSOLE_PROVIDERS is off, unless it lists the providers', async () => {
+  test('if PARLEY_CONSOLE_PROVIDERS is off, except for the list of providers', async () => {
     const app = await startAdminApp({ PARLEY_CONSOLE_PROVIDERS: 'off' })
     const body = { name: 'near', base_url: 'https://example.org/v1' }
     expect((await readProviders(app)).allowed).toBe('off')

@@ -5,10 +5,7 @@ import { toParts, withoutData } from '../attachments/attachments.ts'
 import { type Entry, type Reply, textOf, type UserMessage } from '../conversation.ts'
 import type { AttachmentPart, CalledTool, ChatMessage } from './transport.ts'
 
-/**
- * Maximum number of messages to send; well below the server's limit, which also counts the messages that the
- * agent adds.
- */
+/** Maximum number of messages to send; well below the server's limit. */
 const MAX_MESSAGES = 400
 /**
  * Maximum length of the messages as JSON, in UTF-16 code units; limits each turn's cost in a long

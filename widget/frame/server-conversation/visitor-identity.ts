@@ -80,7 +80,7 @@ function createQuestion(): Question {
   return { promise, resolve: (token) => settle(token) }
 }
 
-/** Returns what identifies the user in a JWT, without verifying it; an unreadable token is its own user. */
+/** Returns the issuer and subject of a JWT without verifying it, or the token itself if it cannot be read. */
 export function userOf(token: string | undefined): string | undefined {
   if (token === undefined) return undefined
   try {

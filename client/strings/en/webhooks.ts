@@ -39,7 +39,8 @@ export const webhooks = {
   'about.conversation.created': 'The first message of a new conversation is stored.',
   'about.conversation.waiting': 'The visitor or the model asks for a person.',
   'about.conversation.taken_over': 'A person answers instead of the model.',
-  'about.conversation.message': 'A person writes, a visitor writes to a person, or the visitor is told that no person has answered.',
+  'about.conversation.message':
+    'A person writes, a visitor writes to a person, or the visitor learns that no person has answered.',
   'about.conversation.handed_back': 'The model answers again.',
   'about.conversation.rated': 'A visitor, a user of the console or a client rates an answer.',
   'about.conversation.deleted': 'A conversation is deleted or expires.',

@@ -128,7 +128,11 @@ export class ResumableObject implements ResumableBlob {
       // The multipart upload was aborted externally. Deletes the trailing part, because every retry would
       // fail with it; without it, the upload restarts.
       if (this.settledKey !== undefined) await bucket.delete(this.settledKey, this.signal)
-      throw new ServiceError('service_unavailable', 'The storage lost the received bytes of this upload. Read its offset, and send the bytes again.', { cause: error })
+      throw new ServiceError(
+        'service_unavailable',
+        'The storage lost the received bytes of this upload. Read its offset, and send the bytes again.',
+        { cause: error },
+      )
     }
     // Counts only sent bytes; the request that delivers them counts them when they are received.
     countExternalBytes(part.capacityBytes)

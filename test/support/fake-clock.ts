@@ -1,18 +1,19 @@
 /** Provides a clock that advances only when a test advances it. */
-import type { Clock } from '../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../src/lib/clock.ts'
 
 export interface FakeClock extends Clock {
   /** Advances the wall clock and the monotonic clock. */
   advance(seconds: number): void
 }
 
-/** Creates a clock that starts at a Unix time in seconds; its `wait` returns immediately. */
+/** Creates a clock that starts at a Unix time in seconds; its `wait` takes a millisecond. */
 export function createFakeClock(startSeconds = 1_800_000_000): FakeClock {
   let elapsedMs = 0
   return {
     now: () => startSeconds * 1000 + elapsedMs,
     monotonic: () => elapsedMs,
-    wait: async () => {},
+    // Not zero, because the loop that feeds an open stream waits again at once, and would block the process.
+    wait: () => systemClock.wait(1),
     advance(seconds) {
       elapsedMs = Math.round(elapsedMs + seconds * 1000)
     },

@@ -76,6 +76,7 @@ describe('the command palette', () => {
 describe('a keyboard shortcut', () => {
   test('focuses the search field (/)', async () => {
     const { page } = await openWithAgent()
+    await page.getByLabel('Search agents').waitFor()
     await page.keyboard.press('/')
     await expect
       .poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label')))

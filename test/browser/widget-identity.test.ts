@@ -45,6 +45,18 @@ async function say(opened: WidgetPage, text: string): Promise<void> {
   await said(opened, text).waitFor()
 }
 
+/** Holds back the next exchange of an identity; `requested` resolves when the widget has sent it. */
+async function holdReading({ page }: WidgetPage) {
+  const requested = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  await page.route(/visitor\.session/, async (route) => {
+    requested.resolve()
+    await released.promise
+    await route.continue()
+  })
+  return { requested: requested.promise, release: released.resolve }
+}
+
 const listSubjects = async () =>
   (await harness.app.call('GET', '/v1/visitors')).body.data.map(({ subject }: { subject: string }) => subject)
 
@@ -74,6 +86,20 @@ describe('a page that identifies its user', () => {
     await say(opened, 'from an anonymous visitor')
     const { body: after } = await harness.app.call('GET', '/v1/visitors?subject=alan')
     expect(after.data).toMatchObject([{ conversations: 1 }])
+    await opened.page.close()
+  })
+
+  test('sends a message to the conversation of the user that is still being read', async () => {
+    const opened = await open(await sign('niklaus'))
+    await say(opened, 'first')
+    const { requested, release } = await holdReading(opened)
+    await run(opened, `ParleyChat.setVisitor(${JSON.stringify(await sign('kathleen'))})`)
+    await requested
+    await run(opened, "ParleyChat.sendMessage('during the reading')")
+    release()
+    await said(opened, 'during the reading').waitFor()
+    const { body } = await harness.app.call('GET', '/v1/visitors?subject=kathleen')
+    expect(body.data).toMatchObject([{ conversations: 1 }])
     await opened.page.close()
   })
 

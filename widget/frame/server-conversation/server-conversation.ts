@@ -40,6 +40,8 @@ export class ServerConversation implements Chat {
   private isUsed = false
   /** Reads the conversation that was last requested, so that `reopen` can repeat a failed attempt. */
   private readLast: () => Promise<OpenResult | undefined> = async () => undefined
+  /** The page's messages that are sent when the conversation has been read, oldest first. */
+  private waiting: string[] = []
 
   constructor(parts: ChatParts, identity: VisitorIdentity) {
     this.parts = parts
@@ -68,7 +70,7 @@ export class ServerConversation implements Chat {
     const user = userOf(options?.visitorToken)
     const next = JSON.stringify([apiKey, scope, user])
     const isOther = next !== this.owner
-    if (isOther) this.shown.leave()
+    if (isOther) this.leave()
     this.record.follow(scope, isStored)
     if (!isOther) {
       if (this.identity.hasNew() && typeof this.parts.store.get().opening === 'object') this.reopen()
@@ -90,25 +92,35 @@ export class ServerConversation implements Chat {
 
   /** Removes the conversation and the token of a user who has signed out. */
   private dropUser(): void {
-    this.shown.leave()
+    this.leave()
     this.record.change({ token: undefined, user: undefined, conversation: undefined, unread: undefined })
+  }
+
+  private leave(): void {
+    this.waiting = []
+    this.shown.leave()
   }
 
   /** Leaves the conversation, because the page uses another agent. */
   end(): void {
-    if (this.owner !== undefined) this.shown.leave()
+    if (this.owner !== undefined) this.leave()
     this.owner = undefined
     this.client = undefined
   }
 
   /** Forgets the visitor; the server keeps the conversations until they expire. */
   forget(): void {
-    if (this.owner !== undefined) this.shown.leave()
+    if (this.owner !== undefined) this.leave()
     this.record.forget()
   }
 
+  /** While the conversation is being read, a message waits; the input is disabled then, so the page sent it. */
   send(text: string, attachments?: readonly Attachment[]): boolean {
     this.isUsed = true
+    if (this.parts.store.get().opening === 'loading') {
+      this.waiting.push(text)
+      return true
+    }
     return this.turns.send(text, attachments)
   }
 
@@ -191,10 +203,17 @@ export class ServerConversation implements Chat {
     return this.client
   }
 
-  private show(read: () => Promise<OpenResult | undefined>): Promise<void> {
+  private async show(read: () => Promise<OpenResult | undefined>): Promise<void> {
     this.readLast = read
     this.isUsed = true
-    return this.shown.show(read)
+    await this.shown.show(read)
+    // Another conversation may be loading by now.
+    if (this.parts.store.get().opening === 'loading') return
+    const texts = this.waiting
+    this.waiting = []
+    for (const text of texts) {
+      if (!this.turns.send(text)) this.parts.store.dispatch({ type: 'prefill', text })
+    }
   }
 
   private onOpenFailure(thrown: unknown): void {

@@ -239,6 +239,20 @@ describe('page tools in a stored conversation', () => {
     expect(await called(other)).toEqual([])
   })
 
+  test('run also if the response to the message arrives after the answer', async () => {
+    const opened = await open({ tools })
+    await opened.say('hello')
+    await opened.settle()
+    await opened.page.route('**/trpc/visitor.send*', async (route) => {
+      const response = await route.fetch()
+      await visibleText(opened.frame, /^Using “/).waitFor()
+      await opened.settle()
+      await route.fulfill({ response })
+    })
+    await opened.say('[[tool:postMessage_look {}]]')
+    await visibleText(opened.frame, 'The tool answered:').waitFor()
+  })
+
   test('have no buttons in another tab, which shows an unknown outcome after 29 seconds', async () => {
     const one = await open({ tools })
     await one.say('[[tool:postMessage_remove {}]]')

@@ -77,10 +77,12 @@ export function createPageTools(getView: () => ShownView, toolRunner: ToolRunner
       const nowMs = Date.now()
       for (const line of listOpenCalls(getView().get())) {
         const { call_id: callId = '', turn_id: turnId, created_at } = line
-        if (timers.has(callId) || (turnId !== null && isOwn(turnId))) continue
+        const isOwnCall = () => turnId !== null && isOwn(turnId)
+        if (timers.has(callId) || isOwnCall()) continue
         // The clocks of the visitor and the server may differ.
         const leftMs = Math.min(CALL_MS, Math.max(0, created_at * 1000 + CALL_MS - nowMs))
-        const end = () => change(callId, { status: 'unknown' })
+        // The response that starts a turn of this tab may arrive after its calls.
+        const end = () => isOwnCall() || change(callId, { status: 'unknown' })
         timers.set(callId, setTimeout(end, leftMs))
       }
     },

@@ -10,7 +10,7 @@ import { Outbox } from './outbox.ts'
 import { type CallResult, createPageTools, type PageTools } from './page-tools.ts'
 import { toCall } from './render-view.ts'
 import type { ShownConversation } from './shown-conversation.ts'
-import { findRunningTurn, listOpenCalls, listUnsent } from './view.ts'
+import { findRunningTurn, isRunning, listOpenCalls, listUnsent } from './view.ts'
 import { isGone, isWrongMode, type TurnFields, type VisitorClient } from './visitor-client.ts'
 
 /** Maximum number of times that page tools are called after a message of the visitor. */
@@ -198,6 +198,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       if (left.aborted) return
       this.toolTurns = 0
       shown.addSent(result)
+      this.runLateTools(result.turn)
       if (this.isStopWanted && result.turn !== null) void this.cancel(result.turn.id)
       this.isStopWanted = false
     } catch (thrown) {
@@ -232,6 +233,12 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       return this.sendResultsAgain()
     })
     return true
+  }
+
+  /** Runs the page tools of a turn whose end was reported before the response that started it. */
+  private runLateTools(started: VisitorTurn | null): void {
+    const turn = started && this.shown.view.get().turns.get(started.id)
+    if (turn && !isRunning(turn)) this.runTools(turn)
   }
 
   private async sendResults(turnId: string, clientId: string, results: readonly CallResult[]): Promise<void> {
@@ -270,6 +277,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       shown.view.apply({ type: 'turn', turn })
       shown.view.apply({ type: 'tools', tools: undefined })
       shown.updateFeed()
+      this.runLateTools(turn)
     } catch (thrown) {
       if (!left.aborted) throw thrown
     }

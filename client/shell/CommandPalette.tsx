@@ -1,7 +1,7 @@
 /** Offers pages, agents, keys and documentation by name (Ctrl+K), and shows the keyboard shortcuts. */
 import '@mantine/spotlight/styles.css'
 import { Kbd, Table, Title } from '@mantine/core'
-import { useDebouncedValue, useDisclosure, useHotkeys } from '@mantine/hooks'
+import { useDebouncedValue, useDisclosure } from '@mantine/hooks'
 import { Spotlight, type SpotlightActionGroupData, useSpotlight } from '@mantine/spotlight'
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
@@ -15,7 +15,7 @@ import { t } from '../strings/language.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { useChooseKey } from './KeySwitch.tsx'
 import { groups, keysAndAdministration } from './navigation.ts'
-import { palette, paletteStore, provideShortcuts } from './palette.ts'
+import { paletteStore, provideShortcuts } from './palette.ts'
 import { showDone } from './toast.tsx'
 import { useMe } from './use-me.ts'
 
@@ -24,11 +24,6 @@ const SEARCH_PAUSE_MS = 150
 
 export function CommandPalette() {
   const [isHelpOpen, help] = useDisclosure(false)
-  useHotkeys([
-    ['/', focusSearch],
-    ['shift+?', help.open],
-    ['?', help.open],
-  ])
   useEffect(() => provideShortcuts(help.open), [help.open])
   // The lists are fetched only when the palette opens.
   const { opened } = useSpotlight(paletteStore)
@@ -46,9 +41,7 @@ export function CommandPalette() {
         query={query}
         onQueryChange={setQuery}
         actions={groups.filter(({ actions }) => actions.length > 0)}
-        shortcut="mod + K"
-        tagsToIgnore={[]}
-        triggerOnContentEditable
+        shortcut={null}
         nothingFound={t('shell.nothingFound')}
         limit={30}
         scrollable
@@ -67,13 +60,6 @@ export function CommandPalette() {
       </Dialog>
     </>
   )
-}
-
-/** Focuses the page's search field; opens the palette on pages without one. */
-function focusSearch(): void {
-  const field = document.querySelector<HTMLInputElement>('main [data-search] input, main input[data-search]')
-  if (field === null) palette.open()
-  else field.focus()
 }
 
 function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {

@@ -28,7 +28,7 @@ import { Icon, type IconName } from './icons.tsx'
 import { KeySwitch } from './KeySwitch.tsx'
 import { LanguageMenu } from './LanguageMenu.tsx'
 import { groups, keysAndAdministration } from './navigation.ts'
-import { palette } from './palette.ts'
+import { palette, usePageShortcuts } from './palette.ts'
 import { SignedOutPage, SignInAgain } from './SignIn.tsx'
 import { meQuery, useMe } from './use-me.ts'
 import { useWaiting, useWaitingStream } from './waiting.ts'
@@ -74,6 +74,7 @@ export function Shell() {
       {me === undefined ? null : (
         <>
           <SignInAgain />
+          <PageShortcuts />
           <WaitingStream />
           <Suspense>
             <CommandPalette />
@@ -82,6 +83,11 @@ export function Shell() {
       )}
     </AppShell>
   )
+}
+
+function PageShortcuts() {
+  usePageShortcuts()
+  return null
 }
 
 function Brand() {

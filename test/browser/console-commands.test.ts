@@ -20,11 +20,6 @@ async function openWithAgent() {
   const agent = await app.createAgent('name: Concierge\ninstructions: You help guests.\n')
   const opened = await openConsole(app, browser)
   await opened.page.getByRole('link', { name: 'Concierge' }).waitFor()
-  // The palette's script loads after the page.
-  await opened.page.waitForFunction(() =>
-    performance.getEntriesByType('resource').some(({ name }) => name.includes('/CommandPalette-')),
-  )
-  await opened.page.evaluate(() => new Promise<unknown>((resolve) => requestIdleCallback(resolve)))
   return { app, agent, ...opened }
 }
 

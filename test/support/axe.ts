@@ -22,7 +22,10 @@ export async function listAxeFaults(page: Pick<Page, 'evaluate'>): Promise<strin
 /** Waits until the transitions have ended, because during one, colors have intermediate values. */
 export async function waitForTransitions(page: Pick<Page, 'evaluate'>): Promise<void> {
   await page.evaluate(async () => {
-    const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve))
+    const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+    // Browsers draw nothing in frames out of view, so that their frames and transitions do not end.
+    const nextFrame = () =>
+      Promise.race([new Promise((resolve) => requestAnimationFrame(resolve)), pause(200)])
     // A growing answer starts new transitions all the time, so the number of rounds is limited.
     for (let round = 0; round < 5; round++) {
       // A component may start its transition in the second frame after a change.
@@ -33,7 +36,7 @@ export async function waitForTransitions(page: Pick<Page, 'evaluate'>): Promise<
         return target instanceof Element && target.checkVisibility({ contentVisibilityAuto: true })
       })
       if (transitions.length === 0) return
-      await Promise.allSettled(transitions.map((one) => one.finished))
+      await Promise.race([Promise.allSettled(transitions.map((one) => one.finished)), pause(5000)])
     }
   })
 }

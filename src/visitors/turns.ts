@@ -22,6 +22,7 @@ import {
   toShownTurn,
   toStartedTurn,
   toVisitorItem,
+  UNKNOWN_OUTCOME,
 } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { logFailure } from '../operations/errors.ts'
@@ -55,8 +56,6 @@ const CANCEL_WAIT_MS = 2_000
  * Maximum number of attempts to send a message whose conversation is handed over or back at the same time.
  */
 const MAX_TRIES = 5
-
-const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
 
 /** Sends a message; starts a new conversation if `conversation` is absent. @throws ServiceError */
 export async function send(context: Context, input: SendInput): Promise<SendResult> {
@@ -123,7 +122,7 @@ export async function sendToolResults(context: Context, input: ToolResultsInput)
   const repeated = await findRepeated(context, { clientId, conversationId, content })
   if (repeated.turn !== undefined) return renderStarted(context, repeated.turn)
   const last = await findLatest(context, input.turn)
-  const pending = await listPendingCalls(context, last)
+  const pending = await context.deps.conversations.reader.listOpenCalls(last)
   const unknown = results.findIndex(({ call_id: id }) => !pending.includes(id))
   if (unknown >= 0)
     throw new ServiceError(
@@ -264,7 +263,7 @@ async function missingOutputs(
   last: TurnRow | undefined,
   answered: ReadonlySet<string>,
 ): Promise<NewItem[]> {
-  const pending = last === undefined ? [] : await listPendingCalls(context, last)
+  const pending = last === undefined ? [] : await context.deps.conversations.reader.listOpenCalls(last)
   const missing = pending.filter((id) => !answered.has(id))
   return toOutputs(
     context,
@@ -280,15 +279,6 @@ function toOutputs(
 ): NewItem[] {
   const sent = results.map((result) => ({ type: 'function_call_output' as const, ...result }))
   return toInputItems(sent, deps.random).map((item) => ({ ...item, author, isForVisitor: true }))
-}
-
-/** Returns the ids of the page tool calls that the model has written completely in this turn. */
-async function listPendingCalls({ deps }: Context, turn: TurnRow): Promise<string[]> {
-  const items = await deps.conversations.reader.listTurnItems(turn.id)
-  return items
-    .filter((item) => item.type === 'function_call' && item.author === 'model' && item.for_visitor === 1)
-    .filter(({ status }) => status === 'completed')
-    .map(({ body }) => JSON.parse(body).call_id)
 }
 
 async function findLast(context: Context, conversationId: string): Promise<TurnRow | undefined> {

@@ -179,7 +179,8 @@ describe('a call that a takeover interrupts', () => {
     await followUntil(one, { conversation: id, cursor }, (_, events) => deltas(events).length === 5)
     await answer(app, id, 'Two pears.', { name: 'Ana' })
     await change(app, id, 'handback')
-    await sayAndWait(one, 'And now?', { conversation: id })
+    await say(one, 'And now?', { conversation: id })
+    await expect.poll(async () => (await harness.listChats()).length).toBe(2)
     expect((await readPaired()).slice(2)).toMatchObject([
       { role: 'assistant', tool_calls: [{ id: 'call_0' }] },
       { role: 'tool', content: UNKNOWN },

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { answer, change, readMessages, startVisit } from '../../support/handover.ts'
-import { followUntil, isEnd, say, sayAndWait } from '../../support/visitors.ts'
+import { deltaText, followUntil, isEnd, say, sayAndWait } from '../../support/visitors.ts'
 
 const harness = await startChatHarness()
 
@@ -137,10 +137,15 @@ describe('an open call to a page tool', () => {
     expect(outputs).toMatchObject([{ call_id: 'call_0', parley: { author: 'service' } }])
   })
 
-  test('accepts no result from the page during and after the handover', async () => {
-    const { app, id, report } = await startCall()
+  test('accepts no result from the page during the handover, and none after it', async () => {
+    const { app, id, one, report } = await startCall()
+    const wrongMode = (mode: string) => ({
+      data: { httpStatus: 409, code: 'wrong_mode', mode, assignee: null },
+    })
+    await one.visitor.requestPerson.mutate({ conversation: id })
+    await expect(report()).rejects.toMatchObject(wrongMode('waiting'))
     await change(app, id, 'takeover', { name: 'Ana' })
-    await expect(report()).rejects.toMatchObject({ data: { httpStatus: 400, param: 'results[0].call_id' } })
+    await expect(report()).rejects.toMatchObject(wrongMode('person'))
     await change(app, id, 'handback')
     await expect(report()).rejects.toMatchObject({ data: { httpStatus: 400, param: 'results[0].call_id' } })
   })
@@ -166,21 +171,29 @@ describe('an open call to a page tool', () => {
   })
 })
 
-describe('a call that a takeover interrupts', () => {
-  test('is left out of later turns, and a complete call of the same answer has an unknown outcome', async () => {
-    // With tools of the server, the service holds calls back until they are complete.
-    const { app, one } = await startVisit(harness, { tool: false })
-    // The stream stops in the arguments of the second call.
-    const ask = 'Look. {{up:tool postMessage_cart {"a":1}}}{{up:tool postMessage_cart {"a":2222222222222}}}'
-    const { conversation, cursor } = await say(one, `${ask}{{up:hang-after 7}}`, { tools })
-    const { id } = conversation
-    const deltas = (events: readonly { readonly event: string }[]) =>
-      events.filter(({ event }) => event === 'conversation.turn.delta')
-    await followUntil(one, { conversation: id, cursor }, (_, events) => deltas(events).length === 5)
-    await answer(app, id, 'Two pears.', { name: 'Ana' })
-    await change(app, id, 'handback')
-    await say(one, 'And now?', { conversation: id })
-    await expect.poll(async () => (await harness.listChats()).length).toBe(2)
+describe('an open call in a conversation that is handed over and back while a request starts a turn', () => {
+  /** Hands the conversation over and back once, after the next request has read the open calls. */
+  function changeDuringStart({ app, id }: Awaited<ReturnType<typeof startCall>>) {
+    const { reader } = app.service.deps.conversations
+    const readVisitorHistory = reader.readVisitorHistory.bind(reader)
+    reader.readVisitorHistory = async (...from) => {
+      reader.readVisitorHistory = readVisitorHistory
+      const history = await readVisitorHistory(...from)
+      await answer(app, id, 'Two pears.', { name: 'Ana' })
+      await change(app, id, 'handback')
+      return history
+    }
+  }
+
+  async function listOutputs({ app, id }: Awaited<ReturnType<typeof startCall>>) {
+    const { body } = await app.call('GET', `/v1/conversations/${id}/items`)
+    return (body.data as { type: string }[]).filter(({ type }) => type === 'function_call_output')
+  }
+
+  test('has one outcome if the request sends a message, which follows the messages of the person', async () => {
+    const visit = await startCall()
+    changeDuringStart(visit)
+    await sayAndWait(visit.one, 'And now?', { conversation: visit.id })
     expect((await readPaired()).slice(2)).toMatchObject([
       { role: 'assistant', tool_calls: [{ id: 'call_0' }] },
       { role: 'tool', content: UNKNOWN },
@@ -188,5 +201,36 @@ describe('a call that a takeover interrupts', () => {
       HANDED_BACK,
       { role: 'user', content: 'And now?' },
     ])
+    expect(await listOutputs(visit)).toHaveLength(1)
+  })
+
+  test('does not accept the result that the request sends', async () => {
+    const visit = await startCall()
+    changeDuringStart(visit)
+    const rejection = { data: { httpStatus: 400, param: 'results[0].call_id' } }
+    await expect(visit.report()).rejects.toMatchObject(rejection)
+    expect(await listOutputs(visit)).toMatchObject([{ parley: { author: 'service' } }])
+  })
+})
+
+describe('a call that the model is writing when a person takes over', () => {
+  test('is not stored, and the text before it is', async () => {
+    const { app, one } = await startVisit(harness, { tool: false })
+    // The stream stops in the arguments of the call.
+    const ask = '{{up:text Let me look.}}{{up:tool postMessage_cart {"a":2222222222222}}}{{up:hang-after 6}}'
+    const { conversation, cursor } = await say(one, `Look. ${ask}`, { tools })
+    const { id } = conversation
+    await followUntil(one, { conversation: id, cursor }, (_, events) => deltaText(events) === 'Let me look.')
+    await answer(app, id, 'Two pears.', { name: 'Ana' })
+    await change(app, id, 'handback')
+    await sayAndWait(one, 'And now?', { conversation: id })
+    const messages = (await readSent()).slice(2)
+    expect(messages).toMatchObject([
+      { role: 'assistant', content: 'Let me look.' },
+      BY_ANA,
+      HANDED_BACK,
+      { role: 'user', content: 'And now?' },
+    ])
+    expect(messages[0]).not.toHaveProperty('tool_calls')
   })
 })

@@ -125,14 +125,17 @@ describe('an artifact token', () => {
     expect(lines.join('\n')).not.toContain(view_token.slice(-20))
   })
 
-  test.each(['/artifacts/', '/upload/', '/'])('is never logged in full, even in the path: %s', async (before) => {
-    const { log, lines } = createLineLog()
-    const app = await startApp({}, { log })
-    const { view_token } = await reserve(app)
-    expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
-    expect(lines.join('\n')).toContain(view_token.slice(0, 12))
-    expect(lines.join('\n')).not.toContain(view_token.slice(-20))
-  })
+  test.each(['/artifacts/', '/upload/', '/'])(
+    'is never logged in full, even in the path: %s',
+    async (before) => {
+      const { log, lines } = createLineLog()
+      const app = await startApp({}, { log })
+      const { view_token } = await reserve(app)
+      expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
+      expect(lines.join('\n')).toContain(view_token.slice(0, 12))
+      expect(lines.join('\n')).not.toContain(view_token.slice(-20))
+    },
+  )
 })
 
 describe('GET /artifacts/{id}', () => {

@@ -86,12 +86,15 @@ describe('a full conversation', () => {
   test.each([
     ['turns', 1_000],
     ['items', 10_000],
-  ] as const)('returns 409 conversation_full for a new response at the limit of %s', async (column, count) => {
-    const { owner, model, conversation, id } = await fill(column, count)
-    await expectFull(owner.responses.create({ model, input: 'b', conversation }))
-    await expectFull(owner.responses.create({ model, input: 'b', previous_response_id: id }))
-    expect(await harness.listChats()).toHaveLength(1)
-  })
+  ] as const)(
+    'returns 409 conversation_full for a new response at the limit of %s',
+    async (column, count) => {
+      const { owner, model, conversation, id } = await fill(column, count)
+      await expectFull(owner.responses.create({ model, input: 'b', conversation }))
+      await expectFull(owner.responses.create({ model, input: 'b', previous_response_id: id }))
+      expect(await harness.listChats()).toHaveLength(1)
+    },
+  )
 
   test('returns 409 conversation_full for items above the limit and stores none of them', async () => {
     const { owner, conversation } = await fill('items', 9_999)

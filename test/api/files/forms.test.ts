@@ -263,8 +263,16 @@ describe('the form parser', () => {
   test.each([
     ['a file name that is not valid UTF-8', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
     ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
-    ['a field value that is not valid UTF-8', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
-    ['a field name that is not valid UTF-8', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
+    [
+      'a field value that is not valid UTF-8',
+      { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') },
+      'purpose',
+    ],
+    [
+      'a field name that is not valid UTF-8',
+      { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' },
+      null,
+    ],
   ] as const)('rejects a form with %s', async (_what, part, param) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [part, filePart(), purpose])

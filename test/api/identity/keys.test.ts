@@ -53,10 +53,7 @@ describe('the key of a request', () => {
     ],
     ['a scoped key with a valid layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
     ['a scoped key with the rest of a valid key', (key) => forgeKey('svc_scoped_', key.slice(4, -6))],
-    [
-      'an agent key with the rest of a valid parent key',
-      (key) => forgeKey('agnt_key-', key.slice(4, -6)),
-    ],
+    ['an agent key with the rest of a valid parent key', (key) => forgeKey('agnt_key-', key.slice(4, -6))],
     ['two keys', (key) => `${key},${key}`],
     ['a key in lower case', (key) => key.toLowerCase()],
   ])('is rejected with 401 invalid_api_key if it is %s', async (_what, corrupt) => {

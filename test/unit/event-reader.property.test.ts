@@ -216,7 +216,10 @@ describe('a sequence of events that is forwarded without parsing', () => {
       `{"id":"a","object":"b","created":1,"model":"m",${choices.replace('}]', ',"token_ids":null}]')}}`,
     ],
     ['a reasoning model', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
-    ["Python's json module", `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`],
+    [
+      "Python's json module",
+      `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`,
+    ],
   ])('may have the format of %s', (_who, json) => {
     expect(isPlain(Buffer.from(`data: ${json}\n\n`.repeat(3)))).toBe(true)
     expect(isPlain(Buffer.from(`data: ${json}\n\ndata: [DONE]\n\n`))).toBe(false)

@@ -30,8 +30,8 @@ async function choose({ frame }: OpenFrame, name: string): Promise<void> {
   await frame.getByRole('menuitem', { name }).click()
 }
 
-describe.each(['light', 'dark'] as const)('with the %s theme, axe finds no fault in', (theme) => {
-  test('the notice or in a running, stopped or failed answer', async () => {
+describe.each(['light', 'dark'] as const)('in the %s theme, there are no accessibility violations in', (theme) => {
+  test('the notice or a running, stopped or failed answer', async () => {
     const opened = await open(theme)
     const { frame } = opened
     await frame.locator('.notice').waitFor()

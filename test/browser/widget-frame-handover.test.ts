@@ -286,16 +286,19 @@ describe('a message from a person', () => {
   })
 })
 
-describe.each(['light', 'dark'] as const)('in the %s theme, the frame has no accessibility violations', (theme) => {
-  test('while the visitor waits for a person or talks to one', async () => {
-    const { opened, id } = await openAnswer({ options: { theme } })
-    await choose(opened, ASK)
-    await bar(opened).waitFor()
-    await opened.say('hello?')
-    expect(await listAxeFaults(opened.frame)).toEqual([])
-    await own(id, 'takeover', ANA)
-    await writeAs(id, 'Hello, this is Ana. See https://example.org/help.')
-    await visibleText(opened.frame, 'this is Ana').waitFor()
-    expect(await listAxeFaults(opened.frame)).toEqual([])
-  })
-})
+describe.each(['light', 'dark'] as const)(
+  'in the %s theme, the frame has no accessibility violations',
+  (theme) => {
+    test('while the visitor waits for a person or talks to one', async () => {
+      const { opened, id } = await openAnswer({ options: { theme } })
+      await choose(opened, ASK)
+      await bar(opened).waitFor()
+      await opened.say('hello?')
+      expect(await listAxeFaults(opened.frame)).toEqual([])
+      await own(id, 'takeover', ANA)
+      await writeAs(id, 'Hello, this is Ana. See https://example.org/help.')
+      await visibleText(opened.frame, 'this is Ana').waitFor()
+      expect(await listAxeFaults(opened.frame)).toEqual([])
+    })
+  },
+)

@@ -77,7 +77,7 @@ describe('an upload that three clients send concurrently', () => {
 })
 
 describe('an upload that is deleted while a client sends it', () => {
-  test.each([1, 2, 3])('is removed, and its id can be used again immediately (seed %i)', async (seed) => {
+  test.each([1, 2, 3])('is deleted once, and its id can be used again immediately (seed %i)', async (seed) => {
     const app = await startApp()
     const random = createRandom(seed)
     const bytes = randomBytes(2 * MIB)

@@ -149,7 +149,7 @@ describe('a request with an agent key', () => {
   })
 })
 
-test('a request with a parent key is sent to the provider with unknown nested fields', async () => {
+test('unknown nested fields in a request with a parent key are sent to the provider', async () => {
   const app = await harness.start()
   const request = {
     messages: [

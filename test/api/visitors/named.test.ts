@@ -155,7 +155,7 @@ describe('a parent key', () => {
     })
   })
 
-  test('names no visitor with a value that is too long or contains control characters', async () => {
+  test('names no visitor with a value that is empty, too long or contains control characters', async () => {
     const visit = await startWithTool()
     for (const user of ['', 'x'.repeat(256), 'a\nb'])
       expect((await ask(visit, 'Hello.', { user })).status).toBe(200)

@@ -69,7 +69,7 @@ interface Setup {
 type Call = (setup: Setup) => Promise<Answer>
 const say = (content: string) => ({ model: 'mock', messages: [{ role: 'user', content }] })
 
-/** For each error reason, a request to every API that can return it. */
+/** Requests that cause each error, by reason and API. */
 const triggers: Readonly<
   Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Call>> & { env?: Record<string, string> }>
 > = {

@@ -1,4 +1,4 @@
-/** Tests the list of individual calls: its content, filters, pages and limits. */
+/** Tests the content, filters, pages and access rules of the list of calls. */
 import { describe, expect, test } from 'vitest'
 import { root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'

@@ -330,7 +330,7 @@ describe('GET /v1/usage', () => {
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('returns the same data as the RPC procedure', async () => {
+  test('returns the same data as the tRPC procedure', async () => {
     const app = await startApp()
     await sendChat(app, 'hi')
     const headers = { Authorization: `Bearer ${app.key}` }

@@ -113,7 +113,7 @@ async function storeCanaries(app: TestApp, key: string): Promise<string> {
   return found.parley.visitor.id
 }
 
-/** Counts a visitor's rows by SQL, in the form of the receipt. */
+/** Returns the counts that the receipt must contain, computed with SQL. */
 async function countRows(app: TestApp, visitorId: string) {
   const db = await openConversations(app)
   const conversations = await db

@@ -1,4 +1,4 @@
-/** Tests which stored turns the model receives with a new turn of a conversation or of a chain of responses. */
+/** Tests which stored turns the model receives with a new turn of a conversation or a chain. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'

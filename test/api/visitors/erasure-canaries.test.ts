@@ -1,4 +1,4 @@
-/** Tests that an erasure leaves no byte of a visitor's data in the data directory, the database and the bucket. */
+/** Tests that an erasure removes a visitor's data from the data directory, the database and the bucket. */
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'

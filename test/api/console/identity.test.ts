@@ -124,7 +124,11 @@ describe('identity headers', () => {
     ['a list of addresses in one header', [`X-Email: ${ada}, eve@example.org`], 'x-email'],
     ['a comma in a name', [`X-Email: ${ada}`, 'X-User-Last-Name: Lovelace, Countess'], 'x-user-last-name'],
     ['an underscore in the header name', ['X_Email: eve@example.org'], 'x-email'],
-    ['one header name with a hyphen and one with an underscore', [`X-Email: ${ada}`, 'x_email: eve@example.org'], 'x-email'],
+    [
+      'one header name with a hyphen and one with an underscore',
+      [`X-Email: ${ada}`, 'x_email: eve@example.org'],
+      'x-email',
+    ],
     [
       'an underscore and a hyphen in one header name',
       [`X-Email: ${ada}`, 'X-User_First-Name: Eve'],

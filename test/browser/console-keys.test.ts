@@ -69,7 +69,7 @@ describe('a parent key in the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('determines which agents the console shows', async () => {
+  test('determines, when it is active, which agent keys the console shows', async () => {
     const app = await startApp()
     await app.createAgent()
     const { page } = await openConsole(app, browser, '/keys?tab=agent')

@@ -107,7 +107,7 @@ test('a message that the server rejects stays on the page and can be discarded',
   await page.getByText('Hello from the console.').waitFor({ state: 'detached' })
 })
 
-test('waiting conversations are counted in the navigation and the title, and reported to the desktop', async () => {
+test('waiting conversations are counted in the navigation and the title, and cause desktop notifications', async () => {
   const { app, key, one, id } = await startVisit()
   const { page, context, complaints } = await openConsole(app, browser, '/conversations?mode=waiting')
   await context.grantPermissions(['notifications'], { origin: app.url })

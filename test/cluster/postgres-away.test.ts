@@ -95,7 +95,7 @@ describe('during a database outage', () => {
   })
 
   test.each(['stop', 'kill'] as const)(
-    'an open stream completes, and its usage is recorded afterwards (PostgreSQL receives: %s)',
+    'an open stream completes, and its usage is recorded afterwards (PostgreSQL outage: %s)',
     async (how) => {
       const app = await startOnServer()
       const reader = await openStream(app)

@@ -40,7 +40,7 @@ describe('the command-line help', () => {
     'migrate',
     'openapi',
     'version',
-  ])('`%s --help` prints usage in lines of at most 80 characters', async (command) => {
+  ])('of `%s` has a usage line and lines of at most 80 characters', async (command) => {
     const text = await outputOf([...command.split(' '), '--help'], await makeFolder())
     expect(text).toMatch(new RegExp(`^Usage: parley ${command} .*\\n\\n\\w`))
     for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(80)

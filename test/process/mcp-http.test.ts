@@ -177,7 +177,7 @@ describe('a tool name', () => {
   })
 })
 
-test('a server starts although an MCP server is unreachable, and reports its tools as unavailable', async () => {
+test("a server starts even if an MCP server is unreachable, and reports the MCP server's tools as unavailable", async () => {
   const server = await startMcpHttpServer()
   await server.kill()
   const app = await startWithMcp(harness, config(server), [])

@@ -86,7 +86,7 @@ describe('the stored text of a definition', () => {
 
 describe('an agent exported as Markdown', () => {
   test.each([['every field', FULL_DEFINITION] as const, ...texts])(
-    'is identical after an import and a second export, with %s',
+    'is identical after an import and a second export, even with %s',
     async (_what, text) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent(text)

@@ -84,7 +84,7 @@ describe("the reason in an unknown artifact's status", () => {
     expect((await app.call('GET', `/artifacts/${id}/status`, { key: other.upload_token })).status).toBe(403)
   })
 
-  test('disappears after the next upload with the same id', async () => {
+  test('disappears when an upload with the same id starts', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     await app.call('DELETE', `/artifacts/${id}`)
@@ -134,7 +134,7 @@ describe('the thread that computes a SHA-256', () => {
     expect(await digestFile(path, new AbortController().signal)).toBe(digest)
   })
 
-  test('reports a file that does not exist, and stops when the job is cancelled', async () => {
+  test('fails if the file does not exist or the job is cancelled', async () => {
     await expect(digestFile('/nowhere', new AbortController().signal)).rejects.toThrow('ENOENT')
     const cancelled = new AbortController()
     const digest = digestFile('/dev/zero', cancelled.signal)

@@ -37,12 +37,12 @@ describe('a request with an agent key', () => {
     ['a web search', /^web_search_options$/, { web_search_options: {} }],
     ['more than 8 choices', /^n$/, { n: 9 }],
     [
-      'a part that the chat API does not define',
+      'a content part that the chat API does not define',
       /^messages\[0\]\.content\[0\]\.type$/,
       { messages: [{ role: 'user', content: [{ type: 'web_page', url: 'http://evil.example' }] }] },
     ],
     [
-      'a call of an MCP tool',
+      'a call to an MCP tool',
       /^messages\[0\]\.tool_calls\[0\]\.type$/,
       {
         messages: [
@@ -51,7 +51,7 @@ describe('a request with an agent key', () => {
       },
     ],
     [
-      'a format that the chat API does not define',
+      'a response format that the chat API does not define',
       /^response_format\.type$/,
       { response_format: { type: 'grammar' } },
     ],

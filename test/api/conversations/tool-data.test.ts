@@ -29,7 +29,7 @@ function answerBriefly(stream: boolean): Promise<void> {
   return harness.answerWith([chunk])
 }
 
-/** Makes the model stream a call of the page tool, with its arguments in three parts. */
+/** Makes the model stream a call to the page tool, with its arguments in three parts. */
 function callPageTool(): Promise<void> {
   const [first, said, call, ...rest] = toolCallResponse('streamed', [{ name: PAGE_TOOL, args }]) as [
     object,

@@ -158,7 +158,7 @@ describe('GET /v1/usage/calls', () => {
     ['from=yesterday', 'from: must be a date (YYYY-MM-DD, in UTC) or Unix seconds'],
     ['after=nothing', 'after: must be the id of a call'],
     ['limit=101', 'limit: must be at most 100'],
-  ])('rejects %s', async (query, message) => {
+  ])('rejects the query %s', async (query, message) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage/calls?${query}`)
     expect([status, body.error.message]).toEqual([400, message])

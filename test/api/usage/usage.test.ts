@@ -293,7 +293,7 @@ describe('GET /v1/usage', () => {
     ['from=2027-01-16&to=2027-01-15', 'from'],
     ['from=2025-01-01&to=2027-01-15', 'from'],
     ['group_by=hour', 'group_by'],
-  ])('rejects %s with an error that names the field', async (query, param) => {
+  ])('rejects the query %s with an error that names the field', async (query, param) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage?${query}`)
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
@@ -315,7 +315,7 @@ describe('GET /v1/usage', () => {
     expect((await totalUsage(app)).requests).toBe(1)
   })
 
-  test('rejects agent keys', async () => {
+  test('returns 403 for an agent key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const { status, body } = await app.call('GET', '/v1/usage', { key: agent_key })

@@ -142,7 +142,7 @@ test.each([
   ['the data directory', false],
   ['the data directory and a bucket', true],
 ])(
-  'an erasure removes each canary from the database and %s, and counts what it deletes',
+  "an erasure removes all of a visitor's data from the database and %s, and counts what it deletes",
   async (_, hasBucket) => {
     const server = hasBucket ? await S3Server.start() : undefined
     const { app, dataDir, key } = await start(server?.environment ?? {})

@@ -84,7 +84,7 @@ describe('a tool', () => {
     ])
   })
 
-  test('receives the identity also if the agent stores nothing', async () => {
+  test('receives the identity even if the agent stores nothing', async () => {
     const visit = await startWithTool({}, { conversations: null })
     const one = await identify(visit, await signIdentity(visit))
     const body = { messages: [{ role: 'user', content: callTool() }] }
@@ -162,7 +162,7 @@ describe('a parent key', () => {
     expect((await visit.app.call('GET', '/v1/visitors')).body.data).toEqual([])
   })
 
-  test('creates tokens with which a front end reads the conversations of the visitor, and starts new ones', async () => {
+  test("creates tokens with which a front end can read the visitor's conversations and start new ones", async () => {
     const visit = await startWithTool({ identity: 'required' })
     const { app, key, clock } = visit
     await ask(visit, 'Written by the server.', { safety_identifier: 'u7' })
@@ -188,7 +188,7 @@ describe('a parent key', () => {
     })
   })
 
-  test('creates tokens for all its agents, but not for those of other keys', async () => {
+  test('creates tokens for all its agents, but not for agents of other keys', async () => {
     const visit = await startWithTool()
     const { app, key } = visit
     const { body } = await app.call('POST', '/v1/visitors/tokens', { body: { subject: 'u7' } })
@@ -208,7 +208,7 @@ describe('a parent key', () => {
     [{ subject: 'u', expires_in: 3601 }, 'expires_in'],
     [{ subject: 'u', expires_in: 0 }, 'expires_in'],
     [{ subject: 'u', phone: '1' }, 'phone'],
-  ] as const)('cannot create a token with %j, and the error names %s', async ([body, named]) => {
+  ] as const)('cannot create a token with %j and receives an error that names %s', async ([body, named]) => {
     const { app } = await startIdentityVisit()
     const answer = await app.call('POST', '/v1/visitors/tokens', { body })
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(named)])

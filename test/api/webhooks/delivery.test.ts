@@ -122,7 +122,7 @@ describe('a delivery', () => {
     expect(await waitForNext(app, clock, receiver, 200)).toBe(120)
   })
 
-  test('fails if the receiver answers with a redirect, which is not followed', async () => {
+  test('does not succeed if the receiver answers with a redirect, which is not followed', async () => {
     const { app, receiver, webhook, agentId } = await startWithWebhook()
     const other = await startReceiver()
     receiver.answerNext(withStatus(307, { Location: other.url }))

@@ -124,7 +124,7 @@ describe('the video conversion rejects', () => {
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })
   })
 
-  test('text, an image or a web page', async () => {
+  test('text, a web page or a Matroska signature without content', async () => {
     const { convert } = await createTestConverter()
     for (const text of ['text', '<html></html>', '\x1aE\xdf\xa3'])
       expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NOT_A_VIDEO, left: [] })

@@ -227,7 +227,7 @@ test('an internal error has the same message in every API, and the log contains 
   expect(line.err.message).toMatch(/agents/)
 })
 
-test('the log does not contain keys from URLs', async () => {
+test('the log does not contain complete keys from URLs', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_key: agentKey } = await app.createAgent()

@@ -29,7 +29,7 @@ describe('a data directory with insufficient permissions', () => {
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0
   const asNobody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
 
-  test.skipIf(isRoot && !hasSetpriv)('is rejected with its path and the current user', async () => {
+  test.skipIf(isRoot && !hasSetpriv)('causes an error that contains its path and the current user', async () => {
     await chmod(folder, 0o755)
     await mkdir(dataDir)
     await chmod(dataDir, 0o555)
@@ -41,7 +41,7 @@ describe('a data directory with insufficient permissions', () => {
   })
 
   test.skipIf(isRoot && !hasSetpriv)(
-    'is rejected with its path if it does not exist and cannot be created',
+    'causes an error that contains its path if it does not exist and cannot be created',
     async () => {
       await chmod(folder, 0o555)
       onTestFinished(() => chmod(folder, 0o700))

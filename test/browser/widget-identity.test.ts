@@ -61,7 +61,7 @@ const listSubjects = async () =>
   (await harness.app.call('GET', '/v1/visitors')).body.data.map(({ subject }: { subject: string }) => subject)
 
 describe('a page that identifies its user', () => {
-  test("shows the conversation that the user started in another browser", async () => {
+  test('shows the conversation that the user started in another browser', async () => {
     const first = await open(await sign('ada'))
     await say(first, 'from the first browser')
     expect(await listSubjects()).toContain('ada')

@@ -143,7 +143,7 @@ test('the console shows an agent key on request and can replace it immediately',
   await page.getByRole('button', { name: 'More' }).click()
   await page.getByRole('menuitem', { name: 'View agent key' }).click()
   await page.getByRole('link', { name: 'Show all agent keys' }).waitFor()
-  expect(await page.getByRole('row').count()).toBe(2)
+  await expect.poll(() => page.getByRole('row').count()).toBe(2)
   await page.getByRole('link', { name: 'Show all agent keys' }).click()
   await page.getByRole('link', { name: 'Other' }).waitFor()
   expect(complaints).toEqual([])

@@ -1,4 +1,4 @@
-/** Tests which formats a definition may have, and that its text is stored unchanged. */
+/** Tests the formats of definitions, that their text is stored unchanged, and their export as Markdown. */
 import { describe, expect, test } from 'vitest'
 import { FULL_DEFINITION, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'

@@ -95,7 +95,7 @@ describe('the agent API during concurrent requests', () => {
     ])
   })
 
-  test('leaves no agent or key behind if an agent is deleted during a replacement', async () => {
+  test('leaves no agent, version or key behind if an agent is deleted during a replacement', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>

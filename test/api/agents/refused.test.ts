@@ -299,7 +299,7 @@ describe('the body of a definition request', () => {
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('is required; without it, the request returns 400', async () => {
+  test('is required: a request without it returns 400', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

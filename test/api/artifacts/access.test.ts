@@ -55,7 +55,7 @@ describe('an artifact reservation', () => {
 })
 
 describe('an artifact token', () => {
-  test('can upload its artifact once (upload token) or open it (view token)', async () => {
+  test('allows its holder to upload the artifact once (upload token) or to open it (view token)', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     expect((await upload(app, id, upload_token)).status).toBe(201)
@@ -84,7 +84,7 @@ describe('an artifact token', () => {
     expect((await app.call('GET', '/v1/models', { key: one.view_token })).status).toBe(401)
   })
 
-  test('can also upload (upload token) or open (view token) a related artifact', async () => {
+  test('also allows its holder to upload (upload token) or open (view token) a related artifact', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     const captions = crypto.randomUUID()

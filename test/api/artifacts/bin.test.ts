@@ -220,7 +220,7 @@ describe('an upload in the bin', () => {
   })
 })
 
-test('an upload that is not finished cannot be moved to the bin', async () => {
+test('an unfinished upload cannot be moved to the bin', async () => {
   const app = await startApp()
   const { id } = await createUpload(app, { size: 100 })
   const { status, body } = await toBin(app, id)

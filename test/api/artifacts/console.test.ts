@@ -77,7 +77,7 @@ describe('a console user', () => {
     expect(reserved.status).toBe(200)
   })
 
-  test('has only the permissions of a token if the URL contains one', async () => {
+  test('has only the permissions of the token if the URL contains one', async () => {
     const { app, id } = await startWithArtifact()
     const { artifact_id, view_token } = await reserveArtifact(app)
     const see = (path: string, options: CallOptions = {}) => app.call('GET', path, asUser(bob, options))

@@ -24,7 +24,6 @@ const sha256 = createHash('sha256').update(tenBytes).digest('hex')
 
 const sweep = (app: TestApp) => createArtifactSweeper(app.service.deps).run()
 
-/** Reserves an id and returns its tokens. */
 async function reserve(app: TestApp) {
   const { body } = await app.call('POST', '/v1/artifacts', { body: { expires_in: 30 * DAY } })
   return body as { artifact_id: string; upload_token: string; view_token: string }

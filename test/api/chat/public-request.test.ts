@@ -83,7 +83,7 @@ describe('a request with an agent key', () => {
     ['schemas of more than 64 KiB', 'tools', withSchema({ description: 'a'.repeat(65_536) })],
     ['schemas of more than 2,000 values', 'tools', withSchema({ enum: Array(2_000).fill(1) })],
     [
-      'a remote reference in the schema of the answer',
+      'a remote reference in the response schema',
       'response_format.json_schema.schema.items.$ref',
       {
         response_format: {
@@ -149,7 +149,7 @@ describe('a request with an agent key', () => {
   })
 })
 
-test('a request with a parent key is sent to the provider with unknown nested fields', async () => {
+test('unknown nested fields in a request with a parent key are sent to the provider', async () => {
   const app = await harness.start()
   const request = {
     messages: [

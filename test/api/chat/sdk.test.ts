@@ -1,4 +1,4 @@
-/** Tests the official OpenAI client, configured only with a base URL and a key. */
+/** Tests the chat API with the official OpenAI client, configured only with a base URL and a key. */
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'

@@ -62,7 +62,7 @@ describe('while a response runs', () => {
   })
 })
 
-describe('a full conversation', () => {
+describe('adding to a full conversation', () => {
   async function fill(column: 'turns' | 'items', count: number) {
     const { app, owner, model } = await start()
     const { id: conversation } = await owner.conversations.create()

@@ -189,7 +189,7 @@ describe('the diagnostics list each attempt', () => {
     expect(await readLog()).toEqual(['answer', 'answer'])
   })
 
-  test('without a model whose circuit breaker is open', async () => {
+  test('but not a model whose circuit breaker is open', async () => {
     const { app, ask } = await startAgent({}, { ...quick, PARLEY_BREAKER_CALLS: '1' }, undefined, STORING)
     await ask(onlyForModel('{{up:reset}}'))
     expect((await readLast(app)).diagnostics.attempts).toMatchObject([unreachable, { model: 'up-small' }])

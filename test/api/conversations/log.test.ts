@@ -38,7 +38,7 @@ const rejectionOf = async (app: TestApp, query: string) => {
   return { status, message: body.error?.message }
 }
 
-describe('filters of the list', () => {
+describe('filters of the list of conversations', () => {
   test('select conversations by agent, time, channel, mode, visitor and tokens, and can be combined', async () => {
     const { app, clock, id, key, find, store } = await start()
     const first = await store('Hello there')
@@ -153,7 +153,7 @@ describe('filters of the list', () => {
   })
 })
 
-describe('a search', () => {
+describe('a search in conversations', () => {
   test('finds the text of users and of the model, but not tool results or reasoning', async () => {
     const { find, store } = await start(
       'name: A\ninstructions: B.\ntools: [weather]\nconversations: { keep: 30d }\n',

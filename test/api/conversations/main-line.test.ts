@@ -1,7 +1,4 @@
-/**
- * Tests which stored turns the model receives with a new turn: those of a conversation's main line, or of a
- * chain.
- */
+/** Tests which stored turns the model receives with a new turn of a conversation or a chain. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'

@@ -101,7 +101,7 @@ describe('a stored response', () => {
 })
 
 describe('previous_response_id', () => {
-  test('sends earlier input and output before the new input, but not earlier instructions', async () => {
+  test('adds earlier input and output, but not earlier instructions, before the new input', async () => {
     const { visitor } = await start()
     const one = await visitor.responses.create({ input: '{{up:text One.}} a', instructions: 'Be brief.' })
     for (const text of ['b', 'c']) {
@@ -225,7 +225,7 @@ describe('a background response', () => {
 })
 
 describe('a conversation in the Responses API', () => {
-  test('provides the items before the input, belongs to its first agent, and allows one turn at a time', async () => {
+  test('precedes the input, belongs to its first agent, and allows one turn at a time', async () => {
     const { app, owner, model } = await start()
     const { id } = await owner.conversations.create()
     const one = await owner.responses.create({ input: '{{up:text One.}}', model, conversation: id })

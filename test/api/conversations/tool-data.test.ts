@@ -105,7 +105,7 @@ describe('an agent with `toolData: names`', () => {
     for (const text of [SENT, RETURNED]) expect(await findText(app, folder, text)).toEqual([])
   })
 
-  test('replays the same events with the same numbers but with empty arguments', async () => {
+  test('replays events with the same types and numbers, and returns the call with empty arguments', async () => {
     const { visitor } = await start()
     const { live, response } = await streamCall(visitor)
     const replayed = await collect(await visitor.responses.retrieve(response.id, { stream: true }))

@@ -218,7 +218,7 @@ describe('the form parser', () => {
     ['with a leading Windows path', 'C:\\fakepath\\a.txt', 'a.txt'],
     ['that names a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-  ])('decodes a file name %s correctly', async (_what, sent, kept) => {
+  ])('decodes a file name %s', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
     expect([status, body.filename]).toEqual([200, kept])

@@ -1,4 +1,4 @@
-/** Tests that pages from any origin can call the public API, but not the console or RPC routes. */
+/** Tests that pages from any origin can call the public API, but not the console or tRPC routes. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'

@@ -139,7 +139,7 @@ test('a REST operation does not return a 5xx status for any generated input', as
   )
 }, 60_000)
 
-test('an RPC procedure does not return a 5xx status for any generated input', async () => {
+test('a tRPC procedure does not return a 5xx status for any generated input', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp(unlimited, { log })
   const name = fc.constantFrom(

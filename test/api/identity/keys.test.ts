@@ -32,7 +32,7 @@ describe('the key of a request', () => {
     })
   })
 
-  test('is required, or the request returns 401 missing_api_key', async () => {
+  test('is required: a request without one returns 401 missing_api_key', async () => {
     const answer = await validate(await startApp(), null)
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'missing_api_key' })

@@ -1,4 +1,4 @@
-/** Tests `/v1/keys`: which keys a key may manage, and how. */
+/** Tests how keys are managed over `/v1/keys`, and which keys a key may manage. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { claimFirstKey } from '../../../src/identity/key-claims.ts'

@@ -49,7 +49,7 @@ describe('a large body', () => {
     ['a definition of 100 KiB', 7, '/v1/agents', padded(100 * 1024), 'application/yaml'],
     ['a definition of 100 KiB in JSON', 7, '/v1/agents', { yaml: padded(100 * 1024) }],
   ])(
-    'counts as several requests if it is large or has many values: %s as %i',
+    'counts as several requests, depending on its size and number of values: %s as %i',
     async (_what, requests, path, body, type = 'application/json') => {
       const { app } = await start({})
       const answer = await app.call('POST', path, { body, headers: { 'Content-Type': type } })
@@ -58,7 +58,7 @@ describe('a large body', () => {
     },
   )
 
-  test('counts the same over RPC, in a single call and as the sum of a batch', async () => {
+  test('counts the same over tRPC, including the whole body of a batch', async () => {
     const { app } = await start({})
     const large = await callProcedure(app, 'agents.check', { yaml: padded(100 * 1024) })
     expect([large.status, left(large)]).toEqual([200, 600 - 7])
@@ -179,7 +179,7 @@ describe("a parent key's request limit", () => {
     }
   })
 
-  test('is shared with the RPC API, where each call in a batch counts', async () => {
+  test('is shared with the tRPC API, where each call in a batch counts', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '5' })
     const single = await callProcedure(app, 'models.list')
     expect(limitsOf(single)).toEqual(['5', '4', expect.any(String)])

@@ -112,7 +112,7 @@ describe('a caller of server tools', () => {
     })
   })
 
-  test("can use the agent's tools over RPC", async () => {
+  test("can use the agent's tools over tRPC", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const chunks = await createTypedClient(app, agent_key).chat.stream.mutate({

@@ -98,7 +98,7 @@ describe('a successful call', () => {
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('is recorded with the tokens of all model calls in the turn', async () => {
+  test('is recorded with the same tokens, streamed or not, if its turn has several model calls', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const content = 'look [[tool:forbidden {}]]'
@@ -330,7 +330,7 @@ describe('GET /v1/usage', () => {
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('returns the same data as the RPC procedure', async () => {
+  test('returns the same data as the tRPC procedure', async () => {
     const app = await startApp()
     await sendChat(app, 'hi')
     const headers = { Authorization: `Bearer ${app.key}` }

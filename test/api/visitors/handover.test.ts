@@ -182,7 +182,7 @@ describe('a takeover in the middle of an answer', () => {
     expect(row).toMatchObject({ status: 'cancelled', error_code: null })
   })
 
-  test('lets only one of two people take over', async () => {
+  test('lets only one of three people take over', async () => {
     const { app, one } = await startVisit(harness)
     const { conversation, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
     await followUntil(one, { conversation: conversation.id, cursor }, (_, { length }) => length === 2)

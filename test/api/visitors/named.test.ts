@@ -1,4 +1,4 @@
-/** Tests the visitors that parent keys name, and what tools learn about visitors. */
+/** Tests visitors that are named with a parent key, and the visitor data that tools receive. */
 import { describe, expect, test } from 'vitest'
 import type { HostTool } from '../../../src/server/service.ts'
 import { createTenant } from '../../support/agents.ts'
@@ -44,7 +44,7 @@ async function startWithTool(visitors: object = {}, more: object = {}) {
 
 const callTool = (args: object = {}) => `[[tool:whoami ${JSON.stringify(args)}]]`
 
-/** Sends a chat completion with the parent key. */
+/** Sends a chat completion request with the parent key. */
 function ask(
   { app, agentId }: Pick<IdentityVisit, 'app' | 'agentId'>,
   content: string,
@@ -155,7 +155,7 @@ describe('a parent key', () => {
     })
   })
 
-  test('names no visitor with a value that is too long or contains control characters', async () => {
+  test('names no visitor with a value that is empty, too long or contains control characters', async () => {
     const visit = await startWithTool()
     for (const user of ['', 'x'.repeat(256), 'a\nb'])
       expect((await ask(visit, 'Hello.', { user })).status).toBe(200)

@@ -1,7 +1,4 @@
-/**
- * Tests how events are delivered to webhooks: how they are signed, when they are repeated, and when
- * deliveries end.
- */
+/** Tests how deliveries to webhooks are signed and repeated, and when a webhook is disabled. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { storeChat } from '../../support/conversations.ts'

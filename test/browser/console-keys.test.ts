@@ -69,7 +69,7 @@ describe('a parent key in the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('determines, when it is active, which agent keys the console shows', async () => {
+  test('can be made active, and the console then lists only the agent keys of that parent key', async () => {
     const app = await startApp()
     await app.createAgent()
     const { page } = await openConsole(app, browser, '/keys?tab=agent')

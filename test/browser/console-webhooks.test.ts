@@ -35,7 +35,7 @@ async function readSecret(page: Page): Promise<string> {
 }
 
 describe('the list of webhooks', () => {
-  test('explains webhooks if the list is empty, and its links to the documentation work', async () => {
+  test('explains webhooks if the list is empty, with links to existing pages of the documentation', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents', { width: 1440 })
     await openMenuPage(page, 'Webhooks')

@@ -1,4 +1,4 @@
-/** Tests a whole conversation in two browsers: a visitor uses the widget, and the agent's owner uses the console. */
+/** Tests a whole conversation in two browsers: a visitor's with the widget and the owner's with the console. */
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test, vi } from 'vitest'

@@ -104,7 +104,7 @@ describe('a visitor who asks for a person', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('needs a conversation, and an agent that allows it', async () => {
+  test('can do so only after the first message, and only if the agent offers the button', async () => {
     const opened = await openVisible(harness)
     await opened.frame.getByRole('button', { name: 'More actions' }).click()
     const item = opened.frame.getByRole('menuitem', { name: ASK })

@@ -99,7 +99,7 @@ describe('a finished answer', () => {
     expect(await formOf(opened).getByRole('radio').count()).toBe(0)
   })
 
-  test('shows why a rating could not be stored, and stores it when the visitor sends it again', async () => {
+  test('shows why a rating could not be stored, and the visitor can send the rating again', async () => {
     const opened = await openAnswer()
     await opened.page.route('**/trpc/visitor.rate*', (route) => route.abort(), { times: 1 })
     await button(opened, 'Bad answer').click()

@@ -61,7 +61,7 @@ const listSubjects = async () =>
   (await harness.app.call('GET', '/v1/visitors')).body.data.map(({ subject }: { subject: string }) => subject)
 
 describe('a page that identifies its user', () => {
-  test('shows the conversation of the user in another browser', async () => {
+  test('shows the conversation that the user started in another browser', async () => {
     const first = await open(await sign('ada'))
     await say(first, 'from the first browser')
     expect(await listSubjects()).toContain('ada')
@@ -89,7 +89,7 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
-  test("sends a message to the new user's conversation, even while that conversation is still being read", async () => {
+  test("sends a message to the new user's conversation, even before the frame has loaded it", async () => {
     const opened = await open(await sign('niklaus'))
     await say(opened, 'first')
     const { requested, release } = await holdReading(opened)

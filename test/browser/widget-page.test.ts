@@ -212,7 +212,7 @@ describe('the chat window', () => {
   })
 })
 
-test('the widget works on a page whose CSP allows only the loader script and the frame', async () => {
+test('a visitor can chat on a page whose CSP allows only the loader script and the frame', async () => {
   const policy = `default-src 'none'; script-src ${harness.app.url} 'nonce-n'; frame-src ${harness.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
   const headers = { 'Content-Security-Policy': policy }
   const opened = await harness.open({ head: config({ autoOpen: true }), body: harness.script(), headers })

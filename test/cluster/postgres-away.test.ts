@@ -50,7 +50,7 @@ async function openStream(app: TestApp): Promise<ReadableStreamDefaultReader<str
 }
 
 describe('during a database outage', () => {
-  test('every API returns 503 in its own error format, and routes that need no database still work', async () => {
+  test('every API returns 503 in its own error format, and routes that need no database still respond', async () => {
     const app = await startOnServer()
     const { agent_key: key } = await app.createAgent()
     const upload = await createUpload(app)

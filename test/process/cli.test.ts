@@ -71,7 +71,7 @@ describe('a command with invalid usage', () => {
     ['keys rotate abcdefghijkl --overlap -1', 'Must be from 0 to 2592000 seconds'],
     ['keys rotate abcdefghijkl --overlap 2592001', 'Must be from 0 to 2592000 seconds'],
     ['keys lst', "error: unknown command 'lst'\n(Did you mean list?)"],
-  ])('`%s` fails with a message and creates nothing', async (line, sentence) => {
+  ])('`%s` fails with an explanation and creates nothing', async (line, sentence) => {
     const folder = await makeFolder()
     const words = line === '' ? [] : line.split(' ')
     const { code, stdout, stderr } = await runParley(words, { folder })

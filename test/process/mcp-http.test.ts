@@ -108,7 +108,7 @@ describe.each([
     expect(await resultOf(app, 'new')).toBe('new')
   })
 
-  test('fails calls after a crash and works again after its restart', async () => {
+  test('cannot be called after a crash until it is restarted', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(harness, config(server), ['echo', 'die'])
     expect(await resultOf(app, 'die')).toBe("Error: this tool's server did not respond")

@@ -10,7 +10,8 @@ export interface OpenedConsole {
   readonly page: Page
   readonly context: BrowserContext
   /**
-   * The console's errors and warnings (such as CSP violations), uncaught errors, and requests to other servers.
+   * The console's errors and warnings (such as CSP violations), uncaught errors, and requests to other
+   * servers.
    */
   readonly complaints: string[]
 }

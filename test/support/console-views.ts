@@ -1,4 +1,4 @@
-/** Checks that a console view is accessible in both themes and on a phone, and that it fits a phone's width. */
+/** Checks that a console view is accessible in both themes and on a phone, and that it fits on a phone. */
 
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'

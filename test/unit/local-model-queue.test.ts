@@ -43,7 +43,7 @@ test('requests receive free slots in the order in which they arrive', async () =
   expect(await Promise.all([c, d])).toEqual(['c', 'd'])
 })
 
-test('a ninth concurrent request is rejected with the expected wait', async () => {
+test('a ninth concurrent request is rejected with 429 and an estimate of the wait', async () => {
   const { run, end, clock } = createHarness()
   const first = run('first')
   await Promise.resolve()

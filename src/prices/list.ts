@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { type PriceEntry, PriceEntries } from './schema.ts'
+import { PriceEntries, type PriceEntry } from './schema.ts'
 
 /** The list that `scripts/write-prices.ts` generates. */
 export const SHIPPED_PRICES = fileURLToPath(new URL('../../prices/prices.json', import.meta.url))

@@ -208,7 +208,7 @@ describe('the list of providers', () => {
     })
   })
 
-  test('marks a stored provider as unused if the environment has one with its name', async () => {
+  test('marks a stored provider as unused if the environment has one with the same name', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large')
     const env = {

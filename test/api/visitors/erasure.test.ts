@@ -151,7 +151,7 @@ describe('the owner of an agent', () => {
 })
 
 describe('an erasure', () => {
-  test('deletes everything of one visitor, and the receipt states how much', async () => {
+  test('deletes all data of one visitor, and its receipt states how much it deleted', async () => {
     const { app, key, one } = await startVisit(allowLoopback)
     const receiver = await startReceiver()
     const events = ['conversation.created', 'conversation.deleted', 'visitor.erased']

@@ -113,7 +113,7 @@ describe('a conversation that is handed over', () => {
     expect(owned.data[0].parley).toMatchObject({ author: 'person', name: 'Ana' })
   })
 
-  test('accepts no request for the model', async () => {
+  test('rejects requests to the model', async () => {
     const { app, agent, id, one, write } = await startConversation(harness)
     const first = (await one.visitor.open.query({ conversation: id })).turn?.id as string
     await change(app, id, 'takeover', { name: 'Ana' })
@@ -182,7 +182,7 @@ describe('a takeover in the middle of an answer', () => {
     expect(row).toMatchObject({ status: 'cancelled', error_code: null })
   })
 
-  test('lets only one of three people take over', async () => {
+  test('succeeds for only one of three people', async () => {
     const { app, one } = await startVisit(harness)
     const { conversation, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
     await followUntil(one, { conversation: conversation.id, cursor }, (_, { length }) => length === 2)
@@ -199,7 +199,7 @@ describe('a takeover in the middle of an answer', () => {
 })
 
 describe('a message to a person', () => {
-  test('is stored once for each client id, and another text is rejected with 422', async () => {
+  test('is stored once for each client id, and another text with the same id is rejected with 422', async () => {
     const { app, id, one, write } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id })
     const client_id = randomUUID()
@@ -236,7 +236,7 @@ describe('a message to a person', () => {
     expect([status, body.error.param]).toEqual([400, param])
   })
 
-  test('of a visitor has at most 8,000 characters, and is rejected over REST while the model answers', async () => {
+  test('from a visitor is rejected above 8,000 characters, and over REST also in the mode `model`', async () => {
     const { app, key, id, one, write } = await startConversation(harness)
     const headers = { 'X-Parley-Visitor': one.token }
     const message = { text: 'Hello.', client_id: randomUUID() }

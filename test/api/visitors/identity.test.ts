@@ -206,7 +206,7 @@ describe('an expired identity', () => {
     expect(await failureOf(visit, jwt)).toMatchObject({ status: 401, code: 'identity_expired' })
   })
 
-  test('ends the token without a fallback to an anonymous visitor', async () => {
+  test('makes the token invalid, and a new identity returns the same visitor', async () => {
     const visit = await startIdentityVisit()
     const one = await identify(visit, await signIdentity(visit))
     visit.clock.advance(331)
@@ -302,15 +302,18 @@ describe('a visitor secret', () => {
 })
 
 describe('a key set', () => {
-  test.for(['RS256', 'PS256', 'ES256', 'EdDSA'])('in the definition verifies %s', async (alg) => {
-    const pair = await createKeyPair(alg)
-    const { kid: _kid, alg: _alg, ...bare } = pair.jwk
-    const jwt = { issuer: ISSUER, audience: 'shop-chat', jwks: { keys: [{ ...bare, kid: pair.jwk.kid }] } }
-    const visit = await startIdentityVisit({ jwt })
-    expect(await identify(visit, await pair.sign(claimsOf(visit)))).toMatchObject({ kind: 'verified' })
-    const forged = await (await createKeyPair(alg)).sign(claimsOf(visit), { kid: pair.jwk.kid })
-    expect(await failureOf(visit, forged)).toMatchObject({ status: 401, code: 'identity_invalid' })
-  })
+  test.for(['RS256', 'PS256', 'ES256', 'EdDSA'])(
+    'in the definition verifies identities signed with %s',
+    async (alg) => {
+      const pair = await createKeyPair(alg)
+      const { kid: _kid, alg: _alg, ...bare } = pair.jwk
+      const jwt = { issuer: ISSUER, audience: 'shop-chat', jwks: { keys: [{ ...bare, kid: pair.jwk.kid }] } }
+      const visit = await startIdentityVisit({ jwt })
+      expect(await identify(visit, await pair.sign(claimsOf(visit)))).toMatchObject({ kind: 'verified' })
+      const forged = await (await createKeyPair(alg)).sign(claimsOf(visit), { kid: pair.jwk.kid })
+      expect(await failureOf(visit, forged)).toMatchObject({ status: 401, code: 'identity_invalid' })
+    },
+  )
 
   test('rejects identities that are signed with its public key or the visitor secret as a shared secret', async () => {
     const { publicKey } = await import('jose').then((jose) =>
@@ -349,11 +352,11 @@ describe('a key set', () => {
   })
 
   test.for([
-    ['an address that is not allowed', {}, {}],
-    ['a redirect', { status: 302 }, allowLoopback],
-    ['a response that is not a key set', { text: '[]' }, allowLoopback],
-    ['more than 64 KiB', { text: `{"keys":[]${' '.repeat(65_536)}}` }, allowLoopback],
-  ] as const)('at a URL is reported as unavailable if it has %s', async ([, answer, env]) => {
+    ['the address is not allowed', {}, {}],
+    ['the server redirects', { status: 302 }, allowLoopback],
+    ['the response is not a key set', { text: '[]' }, allowLoopback],
+    ['the response exceeds 64 KiB', { text: `{"keys":[]${' '.repeat(65_536)}}` }, allowLoopback],
+  ] as const)('at a URL is reported as unavailable if %s', async ([, answer, env]) => {
     const pair = await createKeyPair('ES256')
     const served = Object.assign(await serveKeySet([pair.jwk]), answer)
     const jwt = { issuer: ISSUER, audience: 'shop-chat', jwksUrl: served.url }

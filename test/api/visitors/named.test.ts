@@ -94,7 +94,7 @@ describe('a tool', () => {
     expect((await visit.app.call('GET', '/v1/visitors')).body.data).toEqual([])
   })
 
-  test('sees only the subject of its visitor in interleaved calls of 100 visitors', {
+  test("receives the calling visitor's subject, even in interleaved calls by 100 visitors", {
     timeout: 120_000,
   }, async () => {
     const visit = await startWithTool()
@@ -155,7 +155,7 @@ describe('a parent key', () => {
     })
   })
 
-  test('names no visitor with a value that is empty, too long or contains control characters', async () => {
+  test('does not name a visitor with a value that is empty, too long or contains control characters', async () => {
     const visit = await startWithTool()
     for (const user of ['', 'x'.repeat(256), 'a\nb'])
       expect((await ask(visit, 'Hello.', { user })).status).toBe(200)
@@ -214,7 +214,7 @@ describe('a parent key', () => {
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(named)])
   })
 
-  test('continues only conversations and responses of the same visitor', async () => {
+  test("cannot continue a named visitor's conversation or response for another visitor", async () => {
     const visit = await startWithTool()
     const { app, agentId } = visit
     const respond = (body: object) =>

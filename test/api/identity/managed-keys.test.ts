@@ -242,7 +242,7 @@ describe('a managed key', () => {
     expect([await statusOf(app, key), await statusOf(app, body.key)]).toEqual([401, 200])
   })
 
-  test('remains valid after its manager is revoked but can no longer be managed', async () => {
+  test('remains valid after its manager is revoked but cannot be managed by another key', async () => {
     const { app } = await startWithManager()
     const { id, key } = await createKey(app)
     const { deps } = app.service

@@ -65,7 +65,7 @@ export interface AuditEvent {
       | 'visitor'
     readonly id: string
   }
-  /** Public id of the parent key that is or owns the target; null if no key does. */
+  /** Public id of the parent key that is the target or owns it; null if there is none. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>

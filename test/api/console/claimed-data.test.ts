@@ -1,9 +1,9 @@
 /** Tests that a claim moves all data from the user's automatic key to the claimed key. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { getBudget, setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey } from '../../../src/identity/keys.ts'
-import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { type Histogram, parseHistogram } from '../../../src/usage/histogram.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { asUser, behindProxy, claimKey, consoleHeaders, readMe, revealKey } from '../../support/console.ts'

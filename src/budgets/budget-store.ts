@@ -165,6 +165,31 @@ export async function deleteBookedBefore(db: Database, expiresBefore: number): P
     .execute()
 }
 
+/** Deletes up to `limit` counters of visitors and conversations, or of keys and agents, that ended before. */
+export async function deleteCountersBefore(
+  db: Database,
+  of: 'subjects' | 'scopes',
+  endsBefore: number,
+  limit: number,
+): Promise<number> {
+  const old = await db
+    .selectFrom('budget_counters')
+    .select(['budget_id', 'subject', 'starts_at'])
+    .where('ends_at', '<', endsBefore)
+    .where('subject', of === 'subjects' ? '!=' : '=', '')
+    .where('reserved', '=', 0)
+    .orderBy('ends_at')
+    .limit(limit)
+    .execute()
+  for (const { budget_id, subject, starts_at } of old)
+    await db
+      .deleteFrom('budget_counters')
+      .where(({ and }) => and({ budget_id, subject, starts_at }))
+      .where('reserved', '=', 0)
+      .execute()
+  return old.length
+}
+
 export function listOfScopes(db: Database, scopeIds: readonly string[]): Promise<BudgetRow[]> {
   return db
     .selectFrom('budgets')

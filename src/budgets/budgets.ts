@@ -240,7 +240,7 @@ async function assertScope(
 ): Promise<void> {
   if (type === 'key') {
     if (id === tenantId) return
-    throw new ServiceError('not_found', 'scope.id: must be the public id of your own parent key', {
+    throw new ServiceError('not_found', 'scope.id: must be the public id of the parent key in the request', {
       param: 'scope.id',
     })
   }

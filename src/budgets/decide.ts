@@ -4,7 +4,7 @@ import type { BudgetRow } from './budget-store.ts'
 import { affordableTokens, type Rates } from './rates.ts'
 import type { TokenNeed } from './token-bounds.ts'
 
-/** What a budget has left for its subject in one period. */
+/** The state of a budget for its subject in one period. */
 export interface BudgetState {
   readonly budget: BudgetRow
   /** The limit and the grants of the period. */

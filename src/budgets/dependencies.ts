@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -11,6 +12,7 @@ export interface Dependencies {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly metrics: Pick<Metrics, 'budgetRefused' | 'budgetWait'>
 }
 
 /** The usage from which a new budget starts; the usage module implements it. */

@@ -20,7 +20,7 @@ export interface Reservation {
   settle(used: UsedTokens): Promise<void>
 }
 
-/** Whose budgets a call uses. */
+/** The owners of the budgets that a call uses. */
 export interface Spender {
   readonly tenantId: string
   readonly agentId: string | undefined
@@ -74,7 +74,7 @@ export class BudgetEnforcer {
     return found.length === 0 ? undefined : this.reserveIn(found, spender, request, signal)
   }
 
-  /** Books what a request without a reservation has used in budgets that were created meanwhile. */
+  /** Books what a request without a reservation has used in budgets that were created while it ran. */
   book(spender: Spender, used: UsedTokens, admittedAtMs: number): Promise<void> | undefined {
     const found = this.find(spender)
     if (!(found instanceof Promise))

@@ -8,6 +8,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import {
   deleteBookedBefore,
+  deleteCountersBefore,
   expireOthers,
   insertCounters,
   listByIds,
@@ -41,12 +42,18 @@ const MOST_COUNTERS = 20_000
 /** Seconds for which a call can settle a reservation that has expired. */
 const BOOKED_KEPT_SECONDS = 86_400
 
+/** Counters of visitors and conversations are kept for 8 days after their period, others for 25 months. */
+const SUBJECTS_KEPT_SECONDS = 8 * 86_400
+const SCOPES_KEPT_SECONDS = 761 * 86_400
+const PRUNE_BATCH = 500
+
 type GrantedOutcome = Extract<ReserveOutcome, { kind: 'granted' }>
 
 interface Waiting {
   readonly operation: ReserveOperation
   /** Monotonic milliseconds until which the call waits for others to settle. */
   readonly untilMs: number
+  readonly sinceMs: number
   readonly resolve: (outcome: GrantedOutcome) => void
   readonly reject: (error: unknown) => void
 }
@@ -57,7 +64,7 @@ interface Settling {
   readonly onTried: () => void
 }
 
-type GateDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log'>
+type GateDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics'>
 
 export class Gate {
   private readonly deps: GateDeps
@@ -85,8 +92,9 @@ export class Gate {
     signal?.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<GrantedOutcome>()
     const { clock, config } = this.deps
-    const untilMs = clock.monotonic() + config.budgets.waitMs
-    const waiting: Waiting = { operation, untilMs, resolve, reject }
+    const sinceMs = clock.monotonic()
+    const untilMs = sinceMs + config.budgets.waitMs
+    const waiting: Waiting = { operation, untilMs, sinceMs, resolve, reject }
     this.waiting.add(waiting)
     const onAbort = () => {
       this.waiting.delete(waiting)
@@ -133,13 +141,16 @@ export class Gate {
     while (this.running !== undefined) await this.running
   }
 
-  private async maintain(): Promise<void> {
+  /** Renews this process's reservations, books expired ones, and deletes old counters. Never rejects. */
+  async maintain(): Promise<void> {
     const { db, clock, log } = this.deps
     const now = unixSeconds(clock)
     try {
       await renewReservations(db, this.processId, now + RESERVED_SECONDS)
       while ((await this.bookExpired()) === BATCH);
       await deleteBookedBefore(db, now - BOOKED_KEPT_SECONDS)
+      await deleteCountersBefore(db, 'subjects', now - SUBJECTS_KEPT_SECONDS, PRUNE_BATCH)
+      await deleteCountersBefore(db, 'scopes', now - SCOPES_KEPT_SECONDS, PRUNE_BATCH)
     } catch (error) {
       log.warn({ err: error }, 'could not renew the reservations of budgets')
     }
@@ -189,8 +200,12 @@ export class Gate {
   private conclude(waiting: Waiting, outcome: ReserveOutcome): void {
     if (outcome.kind === 'wait') return
     const isWanted = this.waiting.delete(waiting)
-    if (outcome.kind === 'refused') waiting.reject(outcome.error)
-    else if (isWanted) waiting.resolve(outcome)
+    const { metrics, clock } = this.deps
+    metrics.budgetWait.observe((clock.monotonic() - waiting.sinceMs) / 1000)
+    if (outcome.kind === 'refused') {
+      metrics.budgetRefused(outcome.scope, outcome.reason)
+      waiting.reject(outcome.error)
+    } else if (isWanted) waiting.resolve(outcome)
     // The client has disconnected during the transaction.
     else this.giveBack(waiting.operation)
   }

@@ -53,10 +53,15 @@ export interface ExpireOperation {
 export type Operation = ReserveOperation | SettleOperation | ExpireOperation
 
 export type ReserveOutcome =
-  /** `outputTokens` undefined: none of the budgets exists any more. */
+  /** `outputTokens` undefined: all the budgets have been deleted. */
   | { readonly kind: 'granted'; readonly outputTokens: number | undefined; readonly isLimited: boolean }
   | { readonly kind: 'wait' }
-  | { readonly kind: 'refused'; readonly error: ServiceError }
+  | {
+      readonly kind: 'refused'
+      readonly error: ServiceError
+      readonly scope: string
+      readonly reason: 'insufficient_quota' | 'budget_reserved'
+    }
 
 /** Reports that a counter was deleted after it was inserted; the transaction can be repeated. */
 export class CounterMissing extends Error {
@@ -151,7 +156,9 @@ export class Ledger {
     if (decision.kind === 'refused') {
       const refusing = found.find(({ account }) => account.state.budget === decision.by.budget)
       if (refusing !== undefined) countRefusal(refusing.account)
-      return { kind: 'refused', error: toRefusal(decision, asked, this.moment.nowMs) }
+      const error = toRefusal(decision, asked, this.moment.nowMs)
+      const reason = decision.isReserved ? 'budget_reserved' : 'insufficient_quota'
+      return { kind: 'refused', error, reason, scope: decision.by.budget.scope_kind }
     }
     if (decision.kind === 'wait' || isBehind) {
       for (const name of names) this.awaited.add(name)

@@ -2,7 +2,7 @@
 import type { UsedTokens } from './grants.ts'
 import type { TokenNeed } from './token-bounds.ts'
 
-/** What a request costs in one unit, per token and in addition to its tokens. */
+/** The costs of a request in one unit, per token and in addition to its tokens. */
 export interface Rates {
   readonly input: bigint
   readonly output: bigint

@@ -45,7 +45,7 @@ interface ErrorDetails {
   code?: string
   /** Whole seconds after which the same request may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number
-  /** Tells official clients whether to retry the request; sent as `X-Should-Retry`. */
+  /** Whether official clients should retry the request; sent as `X-Should-Retry`. */
   shouldRetry?: boolean
   /** The id of the last stored event of the stream. */
   lastEventId?: string

@@ -17,8 +17,8 @@ import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
 import { dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
-import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { createUsageRecorder } from './recorder.ts'
+import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { sumTokensSince, type UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */

@@ -43,7 +43,7 @@ describe('concurrent calls in two processes', () => {
         import { BudgetEnforcer } from ${source('budgets/enforcer.ts')}
         const { config } = await parseConfig(${JSON.stringify(env)})
         const opened = await openDatabase({ ...config, role: 'command' })
-        const deps = { config, db: opened.db, clock: systemClock, random: randomBytes, log: console }
+        const deps = { config, db: opened.db, clock: systemClock, random: randomBytes, log: console, metrics: { budgetRefused() {}, budgetWait: { observe() {} } } }
         const enforcer = new BudgetEnforcer({ ...deps, subjectKey: createSecretKey(Buffer.alloc(32)) })
         const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined, requestId: 'elsewhere' }
         const reserve = () => enforcer.reserve(call, { messages: [], max_tokens: 100 })

@@ -53,7 +53,7 @@ const spendingScript = (dataDir: string, tenantId: string) => `
   import { BudgetEnforcer } from ${source('budgets/enforcer.ts')}
   const { config } = await parseConfig({ PARLEY_DATA_DIR: ${JSON.stringify(dataDir)} })
   const { db } = await openDatabase({ dataDir: config.dataDir, role: 'command' })
-  const deps = { config, db, clock: systemClock, random: randomBytes, log: console }
+  const deps = { config, db, clock: systemClock, random: randomBytes, log: console, metrics: { budgetRefused() {}, budgetWait: { observe() {} } } }
   const enforcer = new BudgetEnforcer({ ...deps, subjectKey: createSecretKey(Buffer.alloc(32)) })
   async function spend() {
     const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined, requestId: 'elsewhere' }

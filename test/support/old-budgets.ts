@@ -31,7 +31,17 @@ export async function insertOldBudgets(db: Kysely<Tables>): Promise<void> {
     .values({ id: 'tenant', name: 'test', hint: 'svc_…0000', created_at: 1 })
     .execute()
   const times = { created_at: 1, updated_at: 1, position: 1 }
-  const agent = { id: 'agent-1', parent_key_id: 'tenant', version: 1, name: 'a', source: '', format: 'yaml', key_id: 'k', key_sealed: '', key_hint: '' }
+  const agent = {
+    id: 'agent-1',
+    parent_key_id: 'tenant',
+    version: 1,
+    name: 'a',
+    source: '',
+    format: 'yaml',
+    key_id: 'k',
+    key_sealed: '',
+    key_hint: '',
+  }
   await db
     .insertInto('agents')
     .values({ ...agent, ...times } as never)
@@ -57,7 +67,7 @@ export async function insertOldBudgets(db: Kysely<Tables>): Promise<void> {
     .execute()
 }
 
-/** What the migrated database must contain. */
+/** The rows that the migrated database must contain. */
 export const migratedBudgets = [
   toRow('agent', 'agent-1', 'day', 500, 'tenant', { booked: 5, from: '2026-12-31', to: '2027-01-01' }),
   toRow('key', 'tenant', 'day', 1_000, 'operator', { booked: 100, from: '2026-12-31', to: '2027-01-01' }),

@@ -5,7 +5,9 @@ import { createPeriods, type Period } from '../../src/budgets/periods.ts'
 /** Returns the start and the end of the period that contains a time. */
 function spanOf(timeZone: string, period: Period, at: string): (string | null)[] {
   const { startsAt, endsAt } = createPeriods(timeZone)(period, Date.parse(at))
-  return [startsAt, endsAt].map((seconds) => seconds === null ? null : new Date(seconds * 1000).toISOString().slice(0, 16))
+  return [startsAt, endsAt].map((seconds) =>
+    seconds === null ? null : new Date(seconds * 1000).toISOString().slice(0, 16),
+  )
 }
 
 describe('in Europe/Berlin', () => {

@@ -16,7 +16,7 @@ export interface BudgetTable {
   created_at: number
 }
 
-/** What a budget's subject has spent in one period, and what its calls under way may spend. */
+/** The amounts that a budget's subject has spent in one period, and that its calls under way may spend. */
 export interface BudgetCounterTable {
   budget_id: string
   /** Pseudonym of a visitor or conversation; empty for budgets of keys and agents. */

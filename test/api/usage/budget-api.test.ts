@@ -4,6 +4,7 @@ import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { STORING } from '../../support/conversations.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { scrape } from '../../support/scrape.ts'
 import { ownerOf, sendChat } from '../../support/usage.ts'
 
 const NOON = Date.UTC(2027, 0, 15, 12) / 1000
@@ -240,6 +241,41 @@ describe('a budget of visitors', () => {
     expect((await sendChat(app, '[[tokens:300]]', body, agent_key)).status).toBe(200)
     expect((await sendChat(app, '[[tokens:300]]', body, agent_key)).status).toBe(429)
   })
+})
+
+test('counters of visitors are deleted 8 days after their period, and those of keys after 25 months', async () => {
+  const clock = createFakeClock(NOON)
+  const app = await startApp({}, { clock })
+  const { agent_id: id } = await app.createAgent()
+  const ofVisitors = await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 9_000 }))
+  const day = await create(app, ofKey(app, { limit: 9_000 }))
+  const total = await create(app, ofKey(app, { period: 'total', limit: 9_000 }))
+  await sendChat(app, 'hi', { model: `agent/${id}`, safety_identifier: 'ada' })
+  const { db, budgets: enforcer } = app.service.deps
+  const listCounters = async () => {
+    await enforcer.gate.maintain()
+    const rows = await db.selectFrom('budget_counters').select('budget_id').execute()
+    return rows.map(({ budget_id }) => budget_id).toSorted()
+  }
+  const DAY = 86_400
+  clock.advance(8 * DAY)
+  expect(await listCounters()).toEqual([ofVisitors, day, total].toSorted())
+  clock.advance(DAY)
+  expect(await listCounters()).toEqual([day, total].toSorted())
+  clock.advance(752 * DAY)
+  expect(await listCounters()).toEqual([day, total].toSorted())
+  clock.advance(DAY)
+  expect(await listCounters()).toEqual([total])
+})
+
+test('the metrics count rejected calls by the scope of their budget, without naming its owner', async () => {
+  const app = await startApp()
+  await create(app, ofKey(app, { limit: 0 }))
+  await sendChat(app, 'hello')
+  const metrics = await scrape(app.url)
+  const labels = { scope: 'key', reason: 'insufficient_quota' }
+  expect(metrics.sum('parley_budget_refused_total', labels)).toBe(1)
+  expect(metrics.sum('parley_budget_wait_seconds_count', {})).toBe(1)
 })
 
 test('a budget of conversations applies to each stored conversation', async () => {

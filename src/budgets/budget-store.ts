@@ -213,13 +213,25 @@ export async function deleteBudgetsOfAgent(db: Database, agentId: string): Promi
   await db.deleteFrom('budgets').where('scope_kind', '!=', 'key').where('scope_id', '=', agentId).execute()
 }
 
-/** Moves the budgets of all agents of a key to another key, but not the budgets of the key itself. */
+/**
+ * Moves the budgets of all agents of a key to another key. Deletes the budgets of the key itself, because the
+ * other key has its own.
+ */
 export async function moveBudgets(trx: Database, fromTenantId: string, toTenantId: string): Promise<void> {
+  await trx
+    .deleteFrom('budgets')
+    .where('parent_key_id', '=', fromTenantId)
+    .where('scope_kind', '=', 'key')
+    .execute()
+  await trx
+    .updateTable('budget_events')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .execute()
   await trx
     .updateTable('budgets')
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
-    .where('scope_kind', '!=', 'key')
     .execute()
 }
 

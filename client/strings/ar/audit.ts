@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'دُوّر سر webhook',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'target.budget': 'ميزانية',
   'conversation.take_over': 'تم تولي محادثة',
   'conversation.hand_back': 'أُعيدت محادثة',
   'visitor.erase': 'مُحيت بيانات زائر',

@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Webhook-Secret rotiert',
   webhooks: 'Webhooks',
   'target.webhook': 'Webhook',
+  'target.budget': 'Budget',
   'conversation.take_over': 'Gespräch übernommen',
   'conversation.hand_back': 'Gespräch zurückgegeben',
   'visitor.erase': 'Besucherdaten gelöscht',

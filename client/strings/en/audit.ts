@@ -53,6 +53,7 @@ export const audit = {
   'webhook.rotate': 'Webhook secret rotated',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'target.budget': 'budget',
   'conversation.take_over': 'Conversation taken over',
   'conversation.hand_back': 'Conversation handed back',
   'visitor.erase': 'Visitor erased',

@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Secreto del webhook rotado',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'target.budget': 'presupuesto',
   'conversation.take_over': 'Conversación asumida',
   'conversation.hand_back': 'Conversación devuelta',
   'visitor.erase': 'Datos del visitante borrados',

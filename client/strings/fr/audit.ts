@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Secret du webhook renouvelé',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'target.budget': 'budget',
   'conversation.take_over': 'Conversation reprise',
   'conversation.hand_back': 'Conversation rendue',
   'visitor.erase': 'Données du visiteur effacées',

@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Segreto del webhook ruotato',
   webhooks: 'Webhook',
   'target.webhook': 'webhook',
+  'target.budget': 'budget',
   'conversation.take_over': 'Conversazione presa in carico',
   'conversation.hand_back': 'Conversazione restituita',
   'visitor.erase': 'Dati del visitatore cancellati',

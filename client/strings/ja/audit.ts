@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Webhook のシークレットをローテーション',
   webhooks: 'Webhook',
   'target.webhook': 'Webhook',
+  'target.budget': '予算',
   'conversation.take_over': '会話を引き継ぎ',
   'conversation.hand_back': '会話をモデルに戻す',
   'visitor.erase': '訪問者のデータを消去',

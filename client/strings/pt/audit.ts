@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': 'Segredo do webhook rotacionado',
   webhooks: 'Webhooks',
   'target.webhook': 'webhook',
+  'target.budget': 'orçamento',
   'conversation.take_over': 'Conversa assumida',
   'conversation.hand_back': 'Conversa devolvida',
   'visitor.erase': 'Dados do visitante apagados',

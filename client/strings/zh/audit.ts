@@ -56,6 +56,7 @@ export const audit: AreaTranslation<typeof english> = {
   'webhook.rotate': '轮换 webhook 密钥',
   webhooks: 'Webhook',
   'target.webhook': 'webhook',
+  'target.budget': '预算',
   'conversation.take_over': '接管对话',
   'conversation.hand_back': '交还对话',
   'visitor.erase': '清除访客数据',

@@ -33,7 +33,12 @@ async function createUserData(app: TestApp) {
   await db.insertInto('artifacts').values(artifact).execute()
   const ending = { id: randomUUID(), parent_key_id: tenantId, reason: 'deleted', ended_at: 1 } as const
   await db.insertInto('artifact_endings').values(ending).execute()
-  await setBudget(app.service.deps, serviceActor, { kind: 'agent', tenantId, agentId: id }, { day: 1_000_000 })
+  await setBudget(
+    app.service.deps,
+    serviceActor,
+    { kind: 'agent', tenantId, agentId: id },
+    { day: 1_000_000 },
+  )
   await setBudget(app.service.deps, serviceActor, { kind: 'parent', tenantId }, { day: 1_000_000 })
   const event = { id: randomUUID(), parent_key_id: tenantId, type: 'budget.exhausted', body: '{}' }
   await db

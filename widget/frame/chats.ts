@@ -56,6 +56,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
   const listeners = { onTransport: setTransport, onAgent: settleHome, onFailure }
   const connection = createConnection({ store, operator, trial, ...listeners })
   const current = () => (store.get().home === 'server' ? stored : local)
+  const messages = () => (store.get().home === 'server' ? stored.messages : local)
 
   function setTransport(transport: Transport | undefined): void {
     local.setTransport(transport)
@@ -103,7 +104,11 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       retry: () => current().retry(),
       stop: () => current().stop(),
       startNew: () => current().startNew(),
-      messages: local,
+      messages: {
+        edit: (id, text) => messages().edit(id, text),
+        remove: (id) => messages().remove(id),
+        showVersion: (id, step) => messages().showVersion(id, step),
+      },
       stored,
     },
     configure(options, language, pageOrigin) {

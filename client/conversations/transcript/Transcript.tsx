@@ -1,5 +1,6 @@
 /** Shows the messages and tool calls of a conversation, grouped by turn. */
 import { Button, Text } from '@mantine/core'
+import type { ReactNode } from 'react'
 import { renderDate } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { t } from '../../strings/language.ts'
@@ -40,22 +41,41 @@ export function Transcript({ items, turns, isWhole, live, selectedId, onSelect }
           data-selected={(turn !== undefined && turn.id === selectedId) || undefined}
         >
           {days[index] === days[index - 1] ? null : <p className="transcript-day">{days[index]}</p>}
-          {own
-            .filter((item) => !isShownWithCall(item, items))
-            .map((item) => (
-              <ItemView key={item.id} item={item} result={results.get(String(item.call_id))} />
-            ))}
-          {turn === undefined ? null : (
-            <TurnEnd
-              turn={turn}
-              live={live?.turnId === turn.id ? live : undefined}
-              isSelected={turn.id === selectedId}
-              onSelect={() => onSelect(turn.id)}
-            />
-          )}
+          <Replaced turn={turn}>
+            {own
+              .filter((item) => !isShownWithCall(item, items))
+              .map((item) => (
+                <ItemView key={item.id} item={item} result={results.get(String(item.call_id))} />
+              ))}
+            {turn === undefined ? null : (
+              <TurnEnd
+                turn={turn}
+                live={live?.turnId === turn.id ? live : undefined}
+                isSelected={turn.id === selectedId}
+                onSelect={() => onSelect(turn.id)}
+              />
+            )}
+          </Replaced>
         </li>
       ))}
     </ol>
+  )
+}
+
+const replaced = {
+  edited: t('conversations.replacedByEdit'),
+  regenerated: t('conversations.replacedByAnswer'),
+  removed: t('conversations.removedByVisitor'),
+} as const
+
+/** Folds a turn that the visitor has replaced. */
+function Replaced({ turn, children }: { readonly turn: Turn | undefined; readonly children: ReactNode }) {
+  if (turn?.replaced == null) return children
+  return (
+    <details className="transcript-replaced">
+      <summary>{replaced[turn.replaced.how]}</summary>
+      <div className="transcript-turn">{children}</div>
+    </details>
   )
 }
 

@@ -1,4 +1,4 @@
-/** Shows the visitor's message, which can be edited or removed if only the browser stores it. */
+/** Shows the visitor's message, and lets the visitor edit or remove it. */
 import { type KeyboardEvent, memo, useEffect, useId, useRef, useState } from 'react'
 import type { UserMessage } from '../conversation.ts'
 import { useFrame } from '../frame-context.ts'
@@ -46,7 +46,7 @@ export const UserMessageView = memo(function UserMessageView({ entry, isLast }: 
           )}
           <div className="actions">
             <Time atMs={entry.atMs} />
-            {isLocal && (
+            {(isLocal || entry.isChangeable) && (
               <>
                 <Action name={strings.edit} icon={<EditIcon />} act={() => setMode('edit')} />
                 <Action name={strings.remove} icon={<DeleteIcon />} act={() => setMode('remove')} />
@@ -58,7 +58,7 @@ export const UserMessageView = memo(function UserMessageView({ entry, isLast }: 
       {mode === 'remove' && (
         <Question
           title={strings.removeQuestion}
-          text={strings.removeLoss}
+          text={isLocal ? strings.removeLoss : strings.removeLossStored}
           yes={strings.removeYes}
           no={strings.cancel}
           onAnswer={(isYes) => {

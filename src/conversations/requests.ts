@@ -315,7 +315,7 @@ export function toOwnedItem(row: ItemRow): ListedItem {
     ...{ turn_id, author, created_at },
     ...(author === 'person' && { name }),
     ...(entry !== undefined && { mode: entry.mode, assignee: entry.assignee, reason: entry.reason }),
-    ...(replacement !== undefined && { replacement }),
+    ...(replacement !== undefined && { replacement: { ...replacement, turns: [...replacement.turns] } }),
   }
   return { ...toListedItem(row), parley }
 }

@@ -6,7 +6,7 @@ import { Rating } from './ratings/schema.ts'
 const MAX_ITEMS = 20
 const MAX_METADATA = 16
 
-/** What a visitor did with earlier turns. */
+/** The visitor's action that replaced turns. */
 export const Replacing = z.enum(['edited', 'regenerated', 'removed'])
 
 const ItemDetails = z.strictObject({

@@ -56,7 +56,6 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
   const listeners = { onTransport: setTransport, onAgent: settleHome, onFailure }
   const connection = createConnection({ store, operator, trial, ...listeners })
   const current = () => (store.get().home === 'server' ? stored : local)
-  const messages = () => (store.get().home === 'server' ? stored.messages : local)
 
   function setTransport(transport: Transport | undefined): void {
     local.setTransport(transport)
@@ -104,11 +103,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       retry: () => current().retry(),
       stop: () => current().stop(),
       startNew: () => current().startNew(),
-      messages: {
-        edit: (id, text) => messages().edit(id, text),
-        remove: (id) => messages().remove(id),
-        showVersion: (id, step) => messages().showVersion(id, step),
-      },
+      messages: delegate(() => (store.get().home === 'server' ? stored.messages : local)),
       stored,
     },
     configure(options, language, pageOrigin) {
@@ -136,6 +131,14 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       if (typeof store.get().opening === 'object') stored.reopen()
       else retryOffline(store, current())
     },
+  }
+}
+
+function delegate(current: () => MessageActions): MessageActions {
+  return {
+    edit: (id, text) => current().edit(id, text),
+    remove: (id) => current().remove(id),
+    showVersion: (id, step) => current().showVersion(id, step),
   }
 }
 

@@ -38,6 +38,7 @@ export async function removeExchange(
     const current = await conversations.reader.findTurn(tenantId, 'id', turn.id)
     if (conversation === undefined || current === undefined) throw conversationNotFound(conversationId)
     if (current.replaced === 'removed') return
+    if (conversation.mode !== 'model') throw wrongMode(conversation)
     const { replacement, turns } = await findReplacedTurns(read, current, 'removed')
     rejection = await run(removeTurns, {
       ...{ tenantId, conversationId, replacement },

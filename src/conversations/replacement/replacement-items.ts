@@ -5,7 +5,7 @@ import type { ItemRow, NewItem } from '../item-store.ts'
 const ID_LENGTH = 24
 const MARK = '[Sent by the service, not by the user]'
 
-/** What the visitor did: changed a message, requested another answer, or removed a message. */
+/** The visitor's action: changed a message, requested another answer, or removed a message. */
 export type Replacing = 'edited' | 'regenerated' | 'removed'
 
 export interface ReplacementEntry {

@@ -137,7 +137,8 @@ function copyWithText(
   const attached = Array.isArray(body.content) ? body.content.filter(isAttachment) : []
   if (attached.length === 0) return undefined
   const { input } = toChatItems([{ role: 'user', content: text }], context.deps.random)
-  const written = text === '' ? [] : (input[0]?.body as { readonly content: readonly object[] }).content
+  const [item] = input as readonly { readonly body: { readonly content?: readonly object[] } }[]
+  const written = text === '' ? [] : (item?.body.content ?? [])
   return copyItem(context, { ...body, content: [...written, ...attached] }, clientId)
 }
 

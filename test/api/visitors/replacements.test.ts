@@ -37,7 +37,13 @@ const said = async (one: TestVisitor, conversation: string) =>
 
 async function lastMessages(): Promise<unknown[]> {
   const chats = await harness.listChats()
-  return (chats.at(-1)?.body as { messages: { content: unknown }[] }).messages.slice(1).map(({ content }) => content)
+  const bodies = chats.map(({ body }) => body as { messages: { content: unknown }[] })
+  return (
+    bodies
+      .at(-1)
+      ?.messages.slice(1)
+      .map(({ content }) => content) ?? []
+  )
 }
 
 interface LoggedTurn {
@@ -64,10 +70,19 @@ describe('an edited message', () => {
       replaces: turns[1] ?? '',
     })
     const [first, answered] = await said(one, id)
-    expect(await said(one, id)).toEqual([first, answered, 'Other. {{up:text Other answer.}}', 'Other answer.'])
+    expect(await said(one, id)).toEqual([
+      first,
+      answered,
+      'Other. {{up:text Other answer.}}',
+      'Other answer.',
+    ])
     expect(await lastMessages()).toEqual([first, answered, 'Other. {{up:text Other answer.}}'])
     await sayAndWait(one, 'Next.', { conversation: id })
-    expect((await lastMessages()).slice(2)).toEqual(['Other. {{up:text Other answer.}}', 'Other answer.', 'Next.'])
+    expect((await lastMessages()).slice(2)).toEqual([
+      'Other. {{up:text Other answer.}}',
+      'Other answer.',
+      'Next.',
+    ])
     expect(sent.conversation.id).toBe(id)
   })
 
@@ -83,7 +98,10 @@ describe('an edited message', () => {
 
   test('gives the conversation a new title if it was the first message', async () => {
     const { id, one, turns } = await converse()
-    const { sent } = await sayAndWait(one, 'A better question', { conversation: id, replaces: turns[0] ?? '' })
+    const { sent } = await sayAndWait(one, 'A better question', {
+      conversation: id,
+      replaces: turns[0] ?? '',
+    })
     expect(sent.conversation.title).toBe('A better question')
     expect(await said(one, id)).toHaveLength(2)
   })
@@ -139,7 +157,10 @@ describe('another answer to the last message', () => {
     const { id, one, turns } = await converse()
     const { turn } = await regenerate(one, turns[0] ?? '')
     await sayAndWait(one, 'Instead. {{up:text Fine.}}', { conversation: id, replaces: turn })
-    expect(await one.visitor.open.query({ conversation: id })).toMatchObject({ versions: [], items: { length: 2 } })
+    expect(await one.visitor.open.query({ conversation: id })).toMatchObject({
+      versions: [],
+      items: { length: 2 },
+    })
   })
 })
 
@@ -197,8 +218,11 @@ describe('while or after a person answers', () => {
       () => one.visitor.remove.mutate({ turn }),
     ]
     for (const attempt of attempts())
-      await expect(attempt()).rejects.toMatchObject({ data: { httpStatus: 409, assignee: null } })
+      await expect(attempt()).rejects.toMatchObject({
+        data: { httpStatus: 409, code: 'wrong_mode', assignee: null },
+      })
     await change(app, id, 'handback')
-    for (const attempt of attempts()) await expect(attempt()).rejects.toMatchObject(rejection('not_replaceable'))
+    for (const attempt of attempts())
+      await expect(attempt()).rejects.toMatchObject(rejection('not_replaceable'))
   })
 })

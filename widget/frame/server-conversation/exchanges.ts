@@ -38,7 +38,8 @@ export function toGroups(view: View): readonly ExchangeGroup[] {
   return groups.map((group, index) => {
     const { question } = group
     const { client_id, id } = group.earlier[0]?.question ?? question ?? { id: '', client_id: null }
-    const isKnown = question !== undefined && (question.turn_id !== null || typeof question.sending === 'object')
+    const isKnown =
+      question !== undefined && (question.turn_id !== null || typeof question.sending === 'object')
     return { ...group, key: client_id ?? id, isChangeable: isIdle && isKnown && index > lastAside }
   })
 }

@@ -64,7 +64,9 @@ export const emptyView: View = {
   shownVersions: new Map(),
 }
 
-type Replacement = Extract<FeedEvent, { event: 'conversation.replaced' }>['data']
+type Replacement = Readonly<Omit<Extract<FeedEvent, { event: 'conversation.replaced' }>['data'], 'turns'>> & {
+  readonly turns: readonly string[]
+}
 
 export type ViewAction =
   | { readonly type: 'opened'; readonly result: OpenResult }

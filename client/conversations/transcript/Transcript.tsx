@@ -16,12 +16,14 @@ interface TranscriptProps {
   /** Whether all items are loaded. */
   readonly isWhole: boolean
   readonly live: LiveAnswer | undefined
+  /** Id of the message that a search has found. */
+  readonly matchId: string | undefined
   readonly selectedId: string | undefined
   /** Explains a turn. */
   readonly onSelect: (turnId: string) => void
 }
 
-export function Transcript({ items, turns, isWhole, live, selectedId, onSelect }: TranscriptProps) {
+export function Transcript({ items, turns, isWhole, live, matchId, selectedId, onSelect }: TranscriptProps) {
   const results = findResults(items)
   const entries = toEntries(items, turns, isWhole)
   if (entries.length === 0)
@@ -41,11 +43,16 @@ export function Transcript({ items, turns, isWhole, live, selectedId, onSelect }
           data-selected={(turn !== undefined && turn.id === selectedId) || undefined}
         >
           {days[index] === days[index - 1] ? null : <p className="transcript-day">{days[index]}</p>}
-          <Replaced turn={turn}>
+          <Replaced turn={turn} isOpen={own.some(({ id }) => id === matchId)}>
             {own
               .filter((item) => !isShownWithCall(item, items))
               .map((item) => (
-                <ItemView key={item.id} item={item} result={results.get(String(item.call_id))} />
+                <ItemView
+                  key={item.id}
+                  item={item}
+                  result={results.get(String(item.call_id))}
+                  isMatch={item.id === matchId}
+                />
               ))}
             {turn === undefined ? null : (
               <TurnEnd
@@ -68,11 +75,18 @@ const replaced = {
   removed: t('conversations.removedByVisitor'),
 } as const
 
+interface ReplacedProps {
+  readonly turn: Turn | undefined
+  /** Whether the turn is shown even if the user has not opened it. */
+  readonly isOpen: boolean
+  readonly children: ReactNode
+}
+
 /** Folds a turn that the visitor has replaced. */
-function Replaced({ turn, children }: { readonly turn: Turn | undefined; readonly children: ReactNode }) {
+function Replaced({ turn, isOpen, children }: ReplacedProps) {
   if (turn?.replaced == null) return children
   return (
-    <details className="transcript-replaced">
+    <details className="transcript-replaced" open={isOpen}>
       <summary>{replaced[turn.replaced.how]}</summary>
       <div className="transcript-turn">{children}</div>
     </details>

@@ -17,7 +17,6 @@ async function startStoring(env: Readonly<Record<string, string>> = {}, conversa
   return { app, key, clock }
 }
 
-/** Returns the status and the code of a failed request. */
 function codeOf({ status, body }: Answer): [status: number, code: string] {
   return [status, body.error.code]
 }
@@ -42,7 +41,7 @@ describe('the events of a stored stream', () => {
     expect(stored.text.replaceAll(/^id: .*\n/gm, '')).toBe(text)
   })
 
-  test('have ids that no other stream uses', async () => {
+  test('have ids that differ from those of another stream', async () => {
     const { app, key } = await startStoring()
     const first = splitStream((await sendChat(app, 'hello', { key })).text)
     const second = splitStream((await sendChat(app, 'hello', { key })).text)

@@ -1,11 +1,11 @@
 /** Sends the messages and tool results of visitors, and continues and stops their turns. */
-import { conversationLocked, type TurnPlan } from '../conversations/conversations.ts'
+import { conversationLocked, wrongMode } from '../conversations/conversations.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem } from '../conversations/items.ts'
 import { toShownTurn } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { assertAttachments, extraBytesOf, toMessageItem } from './attachments.ts'
 import { sendToPerson } from './handover.ts'
+import { assertAttachments, extraBytesOf, toMessageItem } from './messages.ts'
 import type {
   ContinueInput,
   SendInput,
@@ -16,14 +16,16 @@ import type {
 } from './schema.ts'
 import { edit } from './turns/replace.ts'
 import {
-  findEnd,
+  findLast,
   findLatest,
   findRepeated,
-  listPendingCalls,
+  isChanged,
   missingOutputs,
   renderMessage,
   renderSent,
   renderStarted,
+  retry,
+  type Start,
   start,
   toOutputs,
 } from './turns/start.ts'
@@ -32,93 +34,89 @@ import { type Context, findOwnConversation, findOwnTurn, requireStoring } from '
 /** A log entry number that no turn reaches; the largest value that the PostgreSQL column can store. */
 const AFTER_THE_LAST = 2_147_483_647
 const CANCEL_WAIT_MS = 2_000
-/**
- * Maximum number of attempts to send a message whose conversation is handed over or back at the same time.
- */
-const MAX_TRIES = 5
-
 /** Sends a message; starts a new conversation if `conversation` is absent. @throws ServiceError */
 export async function send(context: Context, input: SendInput): Promise<SendResult> {
   const { client_id: clientId, text, attachments, conversation: conversationId, replaces } = input
   if (replaces !== undefined) return edit(context, { ...input, replaces })
   const content = attachments === undefined ? text : JSON.stringify([text, attachments])
-  for (let tries = 1; ; tries++) {
+  const attempt = async () => {
     const repeated = await findRepeated(context, { clientId, conversationId, content, text })
     if (repeated.turn !== undefined) return renderSent(context, repeated.turn)
     if (repeated.message !== undefined) return renderMessage(context, repeated.message)
-    try {
-      const conversation = conversationId && (await findOwnConversation(context, conversationId)).conversation
-      return conversation && conversation.mode !== 'model'
-        ? await renderMessage(
-            context,
-            await sendToPerson(context, { ...input, conversation: conversation.id }),
-          )
-        : await sendToModel(context, input, repeated.idempotency)
-    } catch (error) {
-      // The conversation was handed over or back at the same time.
-      const isRaced = error instanceof ServiceError && error.code === 'wrong_mode'
-      if (!isRaced || tries === MAX_TRIES) throw error
-    }
+    const conversation =
+      conversationId === undefined
+        ? undefined
+        : (await findOwnConversation(context, conversationId)).conversation
+    if (conversation === undefined || conversation.mode === 'model')
+      return sendToModel(context, input, { conversation, idempotency: repeated.idempotency })
+    return renderMessage(context, await sendToPerson(context, { ...input, conversation: conversation.id }))
   }
+  // A message can be sent in each mode, so one that meets a change of the mode is sent again.
+  return retry(attempt, (error) => isChanged(error) || (error as ServiceError).code === 'wrong_mode')
 }
 
 async function sendToModel(
   context: Context,
   input: SendInput,
-  idempotency: TurnPlan['idempotency'],
+  { conversation, idempotency }: Pick<Start, 'conversation' | 'idempotency'>,
 ): Promise<SendResult> {
-  const { conversation: conversationId } = input
   const { agent } = await requireStoring(context)
   assertAttachments(context, agent, input)
-  const end = conversationId === undefined ? undefined : await findEnd(context, conversationId)
-  const items = [...(await missingOutputs(context, end?.last, new Set())), toMessageItem(context, input)]
+  const last = conversation && (await findLast(context, conversation.id))
+  const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input)]
   const turn = await start(context, {
-    ...{ end, page: input, items, kind: 'model', idempotency },
+    ...{ conversation, page: input, items, kind: 'model', idempotency },
     extraBytes: extraBytesOf(agent, input),
   })
   return renderSent(context, turn)
 }
 
 /** Continues an interrupted answer. @throws ServiceError */
-export async function continueTurn(context: Context, input: ContinueInput): Promise<StartedResult> {
-  const { turn: last, end } = await findLatest(context, input.turn)
-  if (last.status === 'in_progress') throw conversationLocked()
-  if (last.status !== 'incomplete' && last.status !== 'cancelled')
-    throw new ServiceError('invalid_value', 'turn: must be incomplete or cancelled', {
-      param: 'turn',
-      code: 'not_continuable',
-    })
-  const outputs = await missingOutputs(context, last, new Set())
-  const items = [...outputs, continuationItem(context.deps.random)]
-  const plan = { end, page: input, items, kind: 'continuation', idempotency: undefined } as const
-  return renderStarted(context, await start(context, plan))
+export function continueTurn(context: Context, input: ContinueInput): Promise<StartedResult> {
+  return retry(async () => {
+    const { conversation, last } = await findLatest(context, input.turn)
+    if (last.status === 'in_progress') throw conversationLocked()
+    if (last.status !== 'incomplete' && last.status !== 'cancelled')
+      throw new ServiceError('invalid_value', 'turn: must be incomplete or cancelled', {
+        param: 'turn',
+        code: 'not_continuable',
+      })
+    const outputs = await missingOutputs(context, last, new Set())
+    const items = [...outputs, continuationItem(context.deps.random)]
+    const plan = { conversation, page: input, items, kind: 'continuation', idempotency: undefined } as const
+    return renderStarted(context, await start(context, plan))
+  })
 }
 
 /** Starts the next turn with the results of page tools. @throws ServiceError */
-export async function sendToolResults(context: Context, input: ToolResultsInput): Promise<StartedResult> {
+export function sendToolResults(context: Context, input: ToolResultsInput): Promise<StartedResult> {
   const { client_id: clientId, results } = input
-  const calling = await findOwnTurn(context, input.turn)
   const content = JSON.stringify(results)
-  const conversationId = calling.conversation_id
-  const repeated = await findRepeated(context, { clientId, conversationId, content })
-  if (repeated.turn !== undefined) return renderStarted(context, repeated.turn)
-  const { turn: last, end } = await findLatest(context, input.turn)
-  const pending = await listPendingCalls(context, last)
+  return retry(async () => {
+    const calling = await findOwnTurn(context, input.turn)
+    const conversationId = calling.conversation_id
+    const { idempotency, turn } = await findRepeated(context, { clientId, conversationId, content })
+    if (turn !== undefined) return renderStarted(context, turn)
+    const { conversation, last } = await findLatest(context, input.turn)
+    // Checked before the calls, because a handover gives each of them a result.
+    if (conversation.mode !== 'model') throw wrongMode({ mode: conversation.mode, assignee: null })
+    const pending = await context.deps.conversations.reader.listOpenCalls(last)
+    assertOpen(results, pending)
+    const given = toOutputs(context, results, 'page')
+    const missing = await missingOutputs(context, last, new Set(results.map(({ call_id: id }) => id)))
+    const [first, ...others] = given
+    const items = [{ ...(first as NewItem), clientId }, ...others, ...missing]
+    const plan = { conversation, page: input, items, kind: 'model', idempotency } as const
+    return renderStarted(context, await start(context, plan))
+  })
+}
+
+/** @throws ServiceError if a result belongs to a call that is not in `pending` */
+function assertOpen(results: ToolResultsInput['results'], pending: readonly string[]): void {
   const unknown = results.findIndex(({ call_id: id }) => !pending.includes(id))
-  if (unknown >= 0)
-    throw new ServiceError(
-      'invalid_value',
-      `results[${unknown}].call_id: must be an unanswered call of the turn`,
-      {
-        param: `results[${unknown}].call_id`,
-      },
-    )
-  const given = toOutputs(context, results, 'page')
-  const missing = await missingOutputs(context, last, new Set(results.map(({ call_id: id }) => id)))
-  const [first, ...others] = given
-  const items = [{ ...(first as NewItem), clientId }, ...others, ...missing]
-  const plan = { end, page: input, items, kind: 'model', idempotency: repeated.idempotency } as const
-  return renderStarted(context, await start(context, plan))
+  if (unknown < 0) return
+  const param = `results[${unknown}].call_id`
+  throw new ServiceError('invalid_value', `${param}: must be an unanswered call of the turn`, { param })
 }
 
 /** Stops a turn. @throws ServiceError */

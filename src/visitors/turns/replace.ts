@@ -1,12 +1,7 @@
 /** Changes earlier messages of visitors, and requests other answers to them (ADR 0076). */
 import { getOwnAgent } from '../../agents/cache.ts'
 import { attachmentBytesOf } from '../../agents/definition-parts.ts'
-import {
-  ConversationChanged,
-  type TurnRow,
-  withoutAssignee,
-  wrongMode,
-} from '../../conversations/conversations.ts'
+import { type TurnRow, withoutAssignee, wrongMode } from '../../conversations/conversations.ts'
 import type { ItemRow, NewItem } from '../../conversations/item-store.ts'
 import { toChatItems } from '../../conversations/items.ts'
 import {
@@ -17,13 +12,11 @@ import {
   toReplacementItem,
 } from '../../conversations/visible.ts'
 import { newId } from '../../lib/ids.ts'
-import { assertAttachments, extraBytesOf, toMessageItem } from '../attachments.ts'
+import { assertAttachments, extraBytesOf, type PageFields, toMessageItem } from '../messages.ts'
 import type { RegenerateInput, SendInput, SendResult } from '../schema.ts'
 import { type Context, findOwnConversation, findOwnTurn } from '../visitors.ts'
-import { findEnd, findRepeated, missingOutputs, type Page, renderSent, start } from './start.ts'
+import { findLast, findRepeated, missingOutputs, renderSent, retry, start } from './start.ts'
 
-/** Maximum number of attempts while other changes of the conversation are stored at the same time. */
-const MAX_TRIES = 5
 const ID_LENGTH = 24
 
 /**
@@ -78,7 +71,7 @@ interface Request {
   readonly clientId: string
   /** Identifies the request, so that a repeated one must be the same. */
   readonly content: string
-  readonly page: Page
+  readonly page: PageFields
   /** Returns the message of the new turn, and the bytes by which it may exceed the usual limits. */
   readonly toItem: (question: ItemRow) => Promise<{ readonly item: NewItem; readonly extraBytes: number }>
 }
@@ -88,12 +81,11 @@ async function replace(context: Context, request: Request): Promise<SendResult> 
   const { clientId, content } = request
   const repeated = await findRepeated(context, { clientId, conversationId, content })
   if (repeated.turn !== undefined) return renderSent(context, repeated.turn)
-  for (let tries = 1; ; tries++) {
-    try {
-      return renderSent(context, await startOnce(context, request, repeated.idempotency))
-    } catch (error) {
-      if (!(error instanceof ConversationChanged) || tries === MAX_TRIES) throw withoutAssignee(error)
-    }
+  try {
+    const turn = await retry(() => startOnce(context, request, repeated.idempotency))
+    return await renderSent(context, turn)
+  } catch (error) {
+    throw withoutAssignee(error)
   }
 }
 
@@ -107,7 +99,8 @@ async function startOnce(
   // Reads the revision before the turns, so that the transaction detects changes in between.
   const { read, conversation } = await findOwnConversation(context, target.conversation_id)
   if (conversation.mode !== 'model') throw wrongMode(conversation)
-  const end = await findEnd(context, conversation.id)
+  // Rejects the change while a turn runs.
+  await findLast(context, conversation.id)
   const { replacement, turns, question, before } = await findReplacedTurns(read, target, how)
   const asked = await deps.conversations.reader.listTurnItems(question)
   const { item, extraBytes } = await toItem(asked.find(isQuestion) as ItemRow)
@@ -117,9 +110,9 @@ async function startOnce(
       : await deps.conversations.reader.findTurn(context.caller.tenantId, 'id', before)
   const outputs = await missingOutputs(context, earlier, new Set())
   return start(context, {
-    ...{ end, page, kind: 'model', idempotency, extraBytes },
+    ...{ conversation, page, kind: 'model', idempotency, extraBytes },
     items: [toReplacementItem({ how, turns }, deps.random), ...outputs, item],
-    replaced: { replacement, turns, revision: Number(conversation.revision) },
+    replaced: { replacement, turns },
   })
 }
 

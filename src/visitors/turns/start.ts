@@ -3,6 +3,7 @@ import { runTurn } from '../../chat/chat.ts'
 import { prepareTurn } from '../../chat/prepare-turn.ts'
 import { findEarlier, startOrJoin, withRequestPerson } from '../../chat/stored-chat.ts'
 import {
+  ConversationChanged,
   conversationLocked,
   digestOf,
   type RunModel,
@@ -11,9 +12,9 @@ import {
 } from '../../conversations/conversations.ts'
 import type { NewItem } from '../../conversations/item-store.ts'
 import { toInputItems } from '../../conversations/items.ts'
-import type { History, StoredItem } from '../../conversations/reader.ts'
 import {
   assertSameText,
+  type ConversationRow,
   findClientItem,
   findClientItemOfTurn,
   findLastPosition,
@@ -23,13 +24,12 @@ import {
   toShownTurn,
   toStartedTurn,
   toVisitorItem,
+  UNKNOWN_OUTCOME,
 } from '../../conversations/visible.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { logFailure } from '../../operations/errors.ts'
-import type { ChatMessage, ChatRequest, ChatTool } from '../../providers/chat-api.ts'
-import { toChatRequest } from '../../responses/request.ts'
-import type { InputItem } from '../../responses/schema.ts'
 import type { SentMessage } from '../handover.ts'
+import { type PageFields, readHistory, toRequest } from '../messages.ts'
 import type { SendResult, StartedResult } from '../schema.ts'
 import {
   type Context,
@@ -41,36 +41,42 @@ import {
   requireVisitor,
 } from '../visitors.ts'
 
-const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
+/** Maximum number of attempts to start a turn in a conversation that other requests are changing. */
+const MAX_TRIES = 5
 
-/** The fields of the page, which apply to one turn. */
-export interface Page {
-  readonly context?: string | undefined
-  readonly tools?: readonly ChatTool[] | undefined
-  readonly model?: string | undefined
+/** Whether the conversation has changed since the request read it. */
+export function isChanged(error: unknown): boolean {
+  return error instanceof ConversationChanged
 }
 
-/** The end of a conversation, from which the next turn's input is built. */
-export interface ConversationEnd {
-  readonly conversationId: string
-  /** The number of the last turn; 0 without turns. */
-  readonly number: number
-  /** The last turn that was not replaced. */
-  readonly last: TurnRow | undefined
+/** Repeats `attempt` while it fails with an error for which `isRetryable` is true. @throws ServiceError */
+export async function retry<Result>(
+  attempt: () => Promise<Result>,
+  isRetryable: (error: unknown) => boolean = isChanged,
+): Promise<Result> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!isRetryable(error) || tries === MAX_TRIES) throw error
+    }
+  }
 }
 
 /** The turns that a new turn replaces. */
 export interface Replaced {
   readonly replacement: Replacement
   readonly turns: readonly string[]
-  /** The revision of the conversation from which these turns were read. */
-  readonly revision: number
 }
 
-interface Start {
-  /** Undefined for a new conversation. */
-  readonly end: ConversationEnd | undefined
-  readonly page: Page
+export interface Start {
+  /**
+   * The conversation before its last turn, its open calls and its history were read, so that the turn starts
+   * only if they are still current; undefined for a new conversation.
+   */
+  readonly conversation: ConversationRow | undefined
+  /** The page's fields, which apply to this turn only. */
+  readonly page: PageFields
   readonly items: readonly NewItem[]
   readonly kind: TurnPlan['kind']
   readonly idempotency: TurnPlan['idempotency']
@@ -81,11 +87,11 @@ interface Start {
 /** Returns the row of the started turn. @throws ServiceError */
 export async function start(context: Context, given: Start): Promise<TurnRow> {
   const { deps, caller, metadata } = context
-  const { end, page, items, kind, idempotency, extraBytes = 0, replaced } = given
+  const { conversation, page, items, kind, idempotency, extraBytes = 0, replaced } = given
   const { agent, storing } = await requireStoring(context)
   const visitor = requireCallVisitor(context)
   const limits = agent.definition.conversations?.history
-  const history = await readHistory(context, end?.conversationId, limits, replaced?.turns)
+  const history = await readHistory(context, conversation?.id, limits, replaced?.turns)
   const asked = await prepareTurn(context, toRequest(page, history.items, items))
   const turn = { ...withRequestPerson(asked), history }
   const plan: TurnPlan = {
@@ -93,13 +99,12 @@ export async function start(context: Context, given: Start): Promise<TurnRow> {
     tenantId: caller.tenantId,
     agentId: caller.agentId,
     agentVersion: agent.row.version,
-    conversationId: end?.conversationId,
+    conversationId: conversation?.id,
+    revision: conversation?.revision,
     previous: undefined,
     replacement: replaced?.replacement,
-    revision: replaced?.revision,
     visitor,
     isFeedTurn: true,
-    number: (end?.number ?? 0) + 1,
     inputField: { name: 'input', first: 0 },
     responseId: undefined,
     idempotency,
@@ -116,10 +121,15 @@ export async function start(context: Context, given: Start): Promise<TurnRow> {
     },
   }
   const run: RunModel = (signal, reports) => runTurn(context, turn, signal, reports)
-  const started = await startOrJoin(context, plan, run, 'client_id').catch((error) =>
-    joinWinner(context, idempotency, error),
-  )
-  return 'read' in started ? findOwnTurn(context, started.id) : started
+  const started = await startOrJoin(context, plan, run, 'client_id')
+    .catch((error) => joinWinner(context, idempotency, error))
+    .catch((error) => {
+      turn.endSpan(error)
+      throw error
+    })
+  if ('read' in started) return findOwnTurn(context, started.id)
+  turn.endSpan(undefined)
+  return started
 }
 
 /**
@@ -139,43 +149,13 @@ async function joinWinner(
   return winner
 }
 
-async function readHistory(
-  { deps }: Context,
-  conversationId: string | undefined,
-  limits: { readonly turns: number; readonly tokens: number } | undefined,
-  replaced: readonly string[] | undefined,
-): Promise<History> {
-  if (conversationId === undefined || limits === undefined) return { items: [], leftOut: 0 }
-  return deps.conversations.reader.readVisitorHistory(conversationId, limits, replaced)
-}
-
-/** Builds the request for the model from the history, the page's fields and the new items. */
-function toRequest(page: Page, history: readonly StoredItem[], items: readonly NewItem[]): ChatRequest {
-  const added = items.filter(({ isForModel }) => isForModel !== false).map(({ body }) => body)
-  // Omits results whose calls are no longer in the history.
-  const { messages } = toChatRequest({ input: [] }, [...history, ...added] as unknown as InputItem[])
-  return {
-    ...(page.model !== undefined && { model: page.model }),
-    ...(page.tools !== undefined && page.tools.length > 0 && { tools: [...page.tools] }),
-    messages: withContext(messages, page.context),
-    stream: true,
-  }
-}
-
-/** Adds the page's text before the visitor's newest message. A later step marks the text as untrusted. */
-function withContext(messages: readonly ChatMessage[], context: string | undefined): ChatMessage[] {
-  if (context === undefined || context === '') return [...messages]
-  const newest = messages.findLastIndex(({ role }) => role === 'user')
-  return messages.toSpliced(Math.max(0, newest), 0, { role: 'system', content: context })
-}
-
 /** Returns outputs for the last turn's page tool calls that are not in `answered`. */
 export async function missingOutputs(
   context: Context,
   last: TurnRow | undefined,
   answered: ReadonlySet<string>,
 ): Promise<NewItem[]> {
-  const pending = last === undefined ? [] : await listPendingCalls(context, last)
+  const pending = last === undefined ? [] : await context.deps.conversations.reader.listOpenCalls(last)
   const missing = pending.filter((id) => !answered.has(id))
   return toOutputs(
     context,
@@ -193,37 +173,25 @@ export function toOutputs(
   return toInputItems(sent, deps.random).map((item) => ({ ...item, author, isForVisitor: true }))
 }
 
-/** Returns the ids of the page tool calls that the model has written completely in this turn. */
-export async function listPendingCalls({ deps }: Context, turn: TurnRow): Promise<string[]> {
-  const items = await deps.conversations.reader.listTurnItems(turn.id)
-  return items
-    .filter((item) => item.type === 'function_call' && item.author === 'model' && item.for_visitor === 1)
-    .filter(({ status }) => status === 'completed')
-    .map(({ body }) => JSON.parse(body).call_id)
+/** Returns the last turn that was not replaced. @throws ServiceError `conversation_locked` if a turn runs */
+export async function findLast(context: Context, conversationId: string): Promise<TurnRow | undefined> {
+  const last = await context.deps.conversations.reader.findCurrentTurn(conversationId)
+  if (last?.status === 'in_progress') throw conversationLocked()
+  return last
 }
 
-/** @throws ServiceError `conversation_locked` if a turn runs */
-export async function findEnd(context: Context, conversationId: string): Promise<ConversationEnd> {
-  const end = await readEnd(context, conversationId)
-  if (end.last?.status === 'in_progress') throw conversationLocked()
-  return end
-}
-
-async function readEnd({ deps }: Context, conversationId: string): Promise<ConversationEnd> {
-  const { reader } = deps.conversations
-  const last = await reader.findLastTurn(conversationId)
-  const current = last?.replaced == null ? last : await reader.findCurrentTurn(conversationId)
-  return { conversationId, number: last?.number ?? 0, last: current }
-}
-
-/** Returns the turn if it is the last one of its conversation. @throws ServiceError */
+/**
+ * Returns the turn if it is the last one of its conversation, and the conversation before the turn was read.
+ * @throws ServiceError
+ */
 export async function findLatest(
   context: Context,
   id: string,
-): Promise<{ readonly turn: TurnRow; readonly end: ConversationEnd }> {
+): Promise<{ readonly conversation: ConversationRow; readonly last: TurnRow }> {
   const turn = await findOwnTurn(context, id)
-  const end = await readEnd(context, turn.conversation_id)
-  if (end.last?.id === id) return { turn, end }
+  const { conversation } = await findOwnConversation(context, turn.conversation_id)
+  const last = await context.deps.conversations.reader.findCurrentTurn(turn.conversation_id)
+  if (last?.id === id) return { conversation, last }
   throw new ServiceError('conflict', 'turn: a later turn of the conversation exists', {
     param: 'turn',
     code: 'turn_not_last',

@@ -4,7 +4,7 @@ import { stateAfter, type UploadRow } from '../store.ts'
 
 export type BinnedUpload = UploadRow & { readonly binned_at: number }
 
-/** Moves a ready artifact to the bin. Returns undefined if it is not ready, is already there or is missing. */
+/** Moves an artifact to the bin. Returns undefined if it is not ready, is already there or is missing. */
 export async function insertIntoBin(
   db: Database,
   tenantId: string,

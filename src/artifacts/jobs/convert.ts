@@ -145,7 +145,10 @@ type Result = Pick<UploadRow, 'served_blob' | 'served_bytes' | 'media_type' | 's
   readonly conversion_reason?: string | null
 }
 
-/** Marks the artifact as ready and queues its event. Returns false if the job was lost or the artifact deleted. */
+/**
+ * Marks the artifact as ready and queues its event. Returns false if the job was lost or the artifact was
+ * deleted.
+ */
 async function recordResult(deps: ConversionDeps, conversion: Conversion, values: Result): Promise<boolean> {
   const { job, row } = conversion
   const { conversion_result: result, conversion_reason: reason = null } = values

@@ -1,5 +1,6 @@
 /** Creates, replaces, restores and deletes a tenant's agents, and rotates their keys. */
 
+import { deleteBudgetsOfAgent, moveBudgets } from '../budgets/budget-store.ts'
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, listTargetsWith, recordAudit } from '../identity/audit.ts'
 import { moveAgentKeys } from '../identity/key-claims.ts'
@@ -173,6 +174,7 @@ export async function deleteWhere(
       .returningAll()
       .executeTakeFirst()
     if (row === undefined) return false
+    await deleteBudgetsOfAgent(trx, id)
     const target = { kind: 'agent', id } as const
     const details = { name: row.name, version: row.version }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'agent.delete', target, tenantId, details })
@@ -313,6 +315,7 @@ export async function moveAgents(trx: Database, fromTenantId: string, toTenantId
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
   await moveAgentKeys(trx, fromTenantId, toTenantId)
+  await moveBudgets(trx, fromTenantId, toTenantId)
   return Number(moved.numUpdatedRows)
 }
 

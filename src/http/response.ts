@@ -42,6 +42,8 @@ const exposedHeaders = [
   'X-Parley-Provider',
   'X-Parley-Attempts',
   'X-Parley-Fallback',
+  'X-Parley-Budget',
+  'X-Should-Retry',
   'X-Parley-Stored',
   'X-Parley-Turn',
   'X-Parley-Conversation',

@@ -1,10 +1,11 @@
 /** Reads and replaces an agent's model policy. */
+
+import { getBudget, writeBudget } from '../../budgets/token-budgets.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../../identity/audit.ts'
 import { lockTenant } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { isAllowed, type ModelPolicy } from '../../models/policy.ts'
-import { getBudget, writeBudget } from '../../usage/budgets.ts'
 import { getAgent } from '../agents.ts'
 import { type AgentDirectory, agentNotFound } from '../cache.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -17,7 +18,9 @@ import {
   toModelPolicy,
 } from './schema.ts'
 
-type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models'> & { readonly agents: AgentDirectory }
+type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models' | 'budgets'> & {
+  readonly agents: AgentDirectory
+}
 
 /** Returns the policy with its effective models. @throws ServiceError `not_found` */
 export async function getModelPolicy(

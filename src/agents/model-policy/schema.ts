@@ -1,5 +1,6 @@
 /** Defines the model policy schemas, and renders policies for API responses. */
 import { z } from 'zod'
+import type { Budget, getBudget } from '../../budgets/token-budgets.ts'
 import {
   findDefaultModel,
   listAllowed,
@@ -8,7 +9,6 @@ import {
   type ModelPolicy,
 } from '../../models/policy.ts'
 import type { ModelRoute } from '../../providers/provider.ts'
-import type { Budget, getBudget } from '../../usage/budgets.ts'
 import type { Agent } from '../cache.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { AgentReference } from '../schema.ts'

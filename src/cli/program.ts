@@ -144,7 +144,10 @@ function addAgentsCommands(agents: Command): void {
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
     .description('write the stored definition of each agent to a file')
-    .option('--force', "overwrite files with different content, and delete the agents' files with other names")
+    .option(
+      '--force',
+      "overwrite files with different content, and delete the agents' files with other names",
+    )
     .addHelpText('after', fileNamingHelp)
     .action(async (folder, options) => (await load()).exportTo(folder, options))
   add('delete <id>')

@@ -41,7 +41,9 @@ export const ModelPolicyBody = z
       .array(name)
       .max(MOST_FALLBACKS)
       .default([])
-      .meta({ description: 'Fallback models, tried in order when a model fails before it sends its first byte.' }),
+      .meta({
+        description: 'Fallback models, tried in order when a model fails before it sends its first byte.',
+      }),
     max_output_tokens: z
       .int()
       .positive()

@@ -40,6 +40,8 @@ export interface UserMessage {
   readonly atMs?: number
   /** The progress of a message that no model answers; absent once the server has stored it. */
   readonly delivery?: 'sending' | 'delayed' | Failure
+  /** Whether the visitor can edit or remove a message that the server stores. */
+  readonly isChangeable?: boolean
 }
 
 export interface Rating {

@@ -341,6 +341,12 @@ async function createErasures(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'visitors', 'tenant', ['tenant', 'seen_at', 'id'])
 }
 
+/** Adds the marks of turns that a visitor has replaced (ADR 0076). */
+async function addReplacements(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('turns').addColumn('replaced', 'text').execute()
+  await db.schema.alterTable('turns').addColumn('replaced_by', 'text').execute()
+}
+
 /** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -352,4 +358,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1007_create_webhook_deliveries': { up: createWebhookDeliveries },
   '1008_create_erasures': { up: createErasures },
   '1009_add_handover': { up: addHandover },
+  '1010_add_replacements': { up: addReplacements },
 }

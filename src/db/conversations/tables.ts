@@ -57,6 +57,10 @@ export interface TurnTable {
   previous_id: string | null
   /** 1 for a branch, which is not part of the conversation's history. */
   is_branch: Generated<number>
+  /** The visitor's action that replaced the turn and made it a branch; null for a current turn (ADR 0076). */
+  replaced: 'edited' | 'regenerated' | 'removed' | null
+  /** The turn that replaced this one; null if none did. */
+  replaced_by: string | null
   response_id: string | null
   /** SHA-256 of the capability in the event ids of a chat stream. */
   stream_digest: string | null

@@ -42,7 +42,7 @@ export function Conversation({ state }: { state: AppState }) {
                 entry={entry}
                 isNewest={index === entries.length - 1}
                 isLastMessage={entry.id === newestQuestion}
-                canRegenerate={home !== 'server'}
+                canRegenerate={home !== 'server' || state.answering.mode === 'model'}
               />
             </Fragment>
           ))}

@@ -83,7 +83,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
     stored.send(waiting)
   }
 
-  /** Shows the conversation of the agent and the user in the options. */
+  /** Shows the conversation that belongs to the agent and the user in the options. */
   async function followOwner(): Promise<void> {
     const { options, home } = store.get()
     const server = connection.historyScope()

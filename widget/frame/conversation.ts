@@ -58,7 +58,7 @@ export interface Reply {
   readonly kind: 'reply'
   readonly id: string
   readonly rounds: readonly Round[]
-  /** Unix milliseconds of its start. */
+  /** Time at which the reply started, in Unix milliseconds. */
   readonly atMs?: number
   /** Other answers to the same message: those before and after this one. */
   readonly versions?: { readonly before: readonly Reply[]; readonly after: readonly Reply[] }

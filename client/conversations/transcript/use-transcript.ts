@@ -44,7 +44,7 @@ export function useTranscript(id: string) {
     }
     const open = async (signal: AbortSignal) => {
       if (cursor.current === undefined) {
-        // Reads the position before the messages, so that the stream contains all later ones.
+        // Reads the stream's position before the messages, so that the stream contains all later changes.
         cursor.current = (await api.conversations.open.query({ conversation: id }, { signal })).cursor
         await refresh()
       }

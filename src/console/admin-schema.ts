@@ -199,7 +199,7 @@ const AuditEvent = z
     target_id: z.string(),
     tenant: keyId.nullable().meta({
       description:
-        'The target if it is a parent key, otherwise the parent key that owns the target; null if there is none.',
+        'The target if it is a parent key, otherwise the parent key that owns the target; null for other targets.',
     }),
     request_id: z.string().nullable(),
     client_address: z.string().nullable(),

@@ -26,7 +26,7 @@ export interface ConversationTable {
   items: Generated<number>
   bytes: Generated<number>
   /**
-   * Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can tell
+   * Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can detect
    * which state is newer.
    */
   revision: Generated<number>

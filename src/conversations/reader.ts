@@ -3,6 +3,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { ModeState } from './handover/errors.ts'
+import { listOpenCalls } from './handover/open-calls.ts'
 import type { ItemData } from './inline-data/item-data.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
@@ -60,6 +61,12 @@ export class ConversationReader {
     return findLastTurn(read, conversationId)
   }
 
+  /** Returns the last turn that was not replaced. */
+  async findCurrentTurn(conversationId: string): Promise<TurnRow | undefined> {
+    const { read } = await this.deps.storage.open()
+    return findLastTurn(read, conversationId, true)
+  }
+
   async findItem(tenantId: string, id: string) {
     const opened = await this.deps.storage.find()
     const item = opened && (await findItem(opened.read, tenantId, id))
@@ -69,6 +76,12 @@ export class ConversationReader {
   async listTurnItems(turnId: string): Promise<ItemRow[]> {
     const { read } = await this.deps.storage.open()
     return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))
+  }
+
+  /** Returns the ids of the turn's page tool calls that have no result. */
+  async listOpenCalls(turn: TurnRow): Promise<string[]> {
+    const { read } = await this.deps.storage.open()
+    return listOpenCalls(read, turn)
   }
 
   /**
@@ -87,10 +100,17 @@ export class ConversationReader {
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 
-  /** Returns the items of a visitor's conversation that the next turn sends to the model. */
-  async readVisitorHistory(conversationId: string, limits: HistoryLimits): Promise<History> {
+  /**
+   * Returns the items of a visitor's conversation that the next turn sends to the model. Omits the turns
+   * `replaced`, which that turn replaces.
+   */
+  async readVisitorHistory(
+    conversationId: string,
+    limits: HistoryLimits,
+    replaced: readonly string[] = [],
+  ): Promise<History> {
     const { read } = await this.deps.storage.open()
-    const history = await readVisitorConversation(read, conversationId, limits)
+    const history = await readVisitorConversation(read, conversationId, limits, replaced)
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 

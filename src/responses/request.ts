@@ -71,22 +71,52 @@ function toResponseFormat(format: TextFormat): ChatRequest['response_format'] {
 type Content = Extract<ChatMessage, { role: 'user' }>['content']
 
 /**
- * Merges a model's text and calls into one message, and omits reasoning. @throws ServiceError `invalid_value`
+ * Converts items to messages. Merges a model's text and calls into one message, and omits reasoning. @throws
+ * ServiceError `invalid_value`
  */
 function toMessages(history: readonly InputItem[], input: ResponsesRequest['input']): ChatMessage[] {
   if (input == null) throw new ServiceError('invalid_value', 'input: is required', { param: 'input' })
   const messages: ChatMessage[] = []
   const calledIds = new Set<string>()
-  // Skips results without a call, because the history may begin after the call.
-  for (const item of history) addItem(messages, calledIds, item)
-  const items = typeof input === 'string' ? [{ role: 'user' as const, content: input }] : input
-  for (const [index, item] of items.entries()) if (!addItem(messages, calledIds, item)) throw orphan(index)
+  const items: readonly InputItem[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+  for (const item of moveOutputsToCalls([...history, ...items])) {
+    const isAdded = addItem(messages, calledIds, item)
+    // The history may contain results without a call, because it may begin after the call.
+    if (!isAdded && items.includes(item)) throw orphan(items.indexOf(item))
+  }
   if (messages.length === 0)
     throw new ServiceError('invalid_value', 'input: must contain at least one message', { param: 'input' })
   return messages
 }
 
-/** Returns false, and adds nothing, for an output without a call. */
+/**
+ * Moves outputs to their calls if messages of other authors are between them, because providers reject such
+ * requests. A conversation contains such messages if a person answered it while the client ran its functions.
+ */
+function moveOutputsToCalls(items: readonly InputItem[]): readonly InputItem[] {
+  const calls = new Map<string, number>()
+  const moved = new Map<number, InputItem[]>()
+  let lastMessage = -1
+  const kept = items.map((item, index) => {
+    if (item.type === 'function_call') calls.set(item.call_id, index)
+    else if ('role' in item && item.role !== 'assistant') lastMessage = index
+    const call = item.type === 'function_call_output' ? calls.get(item.call_id) : undefined
+    if (call === undefined || call > lastMessage) return [item]
+    const end = findEndOfCalls(items, call)
+    moved.set(end, [...(moved.get(end) ?? []), item])
+    return []
+  })
+  return moved.size === 0 ? items : kept.flatMap((item, index) => [...item, ...(moved.get(index) ?? [])])
+}
+
+/** Returns the index of the last of the consecutive calls and outputs that begin at `index`. */
+function findEndOfCalls(items: readonly InputItem[], index: number): number {
+  let end = index
+  while (items[end + 1]?.type === 'function_call' || items[end + 1]?.type === 'function_call_output') end += 1
+  return end
+}
+
+/** Adds an item to the messages. Returns false if it is the output of an unknown call, which is not added. */
 function addItem(messages: ChatMessage[], calledIds: Set<string>, item: InputItem): boolean {
   if (item.type === 'function_call_output') {
     if (!calledIds.has(item.call_id)) return false
@@ -119,6 +149,7 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
     messages.push({ role: item.role, content: toContent(item.content) })
     return
   }
+  // Joins the parts, because some providers reject lists in assistant messages.
   const said = typeof item.content === 'string' ? item.content : item.content.map(textOf).join('')
   const last = messages.at(-1)
   // The chat API does not allow text between calls and their results.
@@ -126,7 +157,6 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
   else messages.push({ role: 'assistant', content: said })
 }
 
-/** Joins the parts, because some providers reject lists in assistant messages. */
 function textOf(part: SaidPart): string {
   return part.type === 'refusal' ? part.refusal : part.text
 }

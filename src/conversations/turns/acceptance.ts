@@ -15,6 +15,7 @@ import {
   sumBytes,
   titleOf,
 } from '../item-store.ts'
+import type { Replacement } from '../replacement/exchanges.ts'
 import { findTurn, type TurnRow } from '../store.ts'
 import { prepareCreated } from '../webhooks/events.ts'
 import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
@@ -39,11 +40,13 @@ export interface TurnPlan {
    */
   readonly conversationId: string | undefined
   /**
-   * The revision of the conversation from which the history was read; undefined if the turn has no stored
-   * history.
+   * The revision of the conversation from which the history and the input were built; undefined if the turn
+   * has no stored history.
    */
   readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
+  /** The turns that this turn replaces. */
+  readonly replacement?: Replacement | undefined
   /** The visitor who started the turn, or on whose behalf a client started it. */
   readonly visitor?: CallVisitor | undefined
   /**
@@ -51,8 +54,6 @@ export interface TurnPlan {
    * its conversation.
    */
   readonly isFeedTurn?: boolean
-  /** The number that the turn must have, because its input was built from the turns before it. */
-  readonly number?: number
   readonly responseId: string | undefined
   readonly idempotency: { readonly digest: string; readonly requestDigest: string } | undefined
   readonly isStream: boolean
@@ -144,10 +145,10 @@ async function storeRows(
       items: items.length,
       bytes: sumBytes(items),
       revision: plan.revision ?? null,
-      turnsBefore: plan.number === undefined ? null : plan.number - 1,
     },
     tenantId,
     turn: toTurnRow(plan, as),
+    replacement: plan.replacement,
     items,
     data,
   })
@@ -231,6 +232,8 @@ function toTurnRow(
     conversation_id: conversationId,
     previous_id: plan.previous?.id ?? null,
     is_branch: plan.previous === undefined ? 0 : 1,
+    replaced: null,
+    replaced_by: null,
     response_id: plan.responseId ?? null,
     stream_digest: plan.isStream ? digestOf(capability) : null,
     idempotency_digest: plan.idempotency?.digest ?? null,

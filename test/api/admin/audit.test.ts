@@ -1,9 +1,9 @@
 /** Tests that each change writes one audit row, in the same transaction and without secrets. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
-import { setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import {
@@ -126,7 +126,7 @@ describe('the audit log records', () => {
     expect(await put({ max_output_tokens: -1 })).toEqual([])
   })
 
-  test('each change made over tRPC', async () => {
+  test('changes made over tRPC', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const { id } = (await upload(app)).body

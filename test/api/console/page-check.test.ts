@@ -24,17 +24,17 @@ const startChecker = (env: Record<string, string> = allowLoopback) => startApp({
 
 describe('the page check', () => {
   test.each<[string, Record<string, string | string[]>, string | null]>([
-    ['without such headers', {}, null],
+    ['without X-Frame-Options and frame-ancestors', {}, null],
     ['with X-Frame-Options: DENY', { 'X-Frame-Options': 'DENY' }, 'X-Frame-Options: DENY'],
     ['with X-Frame-Options: SAMEORIGIN', { 'X-Frame-Options': 'sameorigin' }, 'X-Frame-Options: sameorigin'],
     ['with an unknown X-Frame-Options', { 'X-Frame-Options': 'ALLOW-FROM https://example.com' }, null],
     [
-      'with contradicting X-Frame-Options',
+      'with contradictory X-Frame-Options',
       { 'X-Frame-Options': ['ALLOWALL', 'DENY'] },
       'X-Frame-Options: ALLOWALL, DENY',
     ],
     [
-      'with frame-ancestors of another site',
+      'with frame-ancestors for another site',
       { 'Content-Security-Policy': "default-src 'self'; frame-ancestors 'self' https://shop.example.com" },
       "Content-Security-Policy: frame-ancestors 'self' https://shop.example.com",
     ],
@@ -44,12 +44,12 @@ describe('the page check', () => {
       'Content-Security-Policy: frame-ancestors',
     ],
     [
-      'with frame-ancestors of the console on another port',
+      'with frame-ancestors for the console on another port',
       { 'Content-Security-Policy': 'frame-ancestors https://console.example.com:8443' },
       'Content-Security-Policy: frame-ancestors https://console.example.com:8443',
     ],
     [
-      'with a second policy that refuses',
+      'with a second policy that forbids all frames',
       { 'Content-Security-Policy': ['frame-ancestors *', "frame-ancestors 'none'"] },
       "Content-Security-Policy: frame-ancestors 'none'",
     ],
@@ -65,22 +65,23 @@ describe('the page check', () => {
       { 'Content-Security-Policy': `frame-ancestors ${parentOrigin}`, 'X-Frame-Options': 'DENY' },
       null,
     ],
-    [
-      'with a policy that only reports',
-      { 'Content-Security-Policy-Report-Only': "frame-ancestors 'none'" },
-      null,
-    ],
-  ])('reports the rule that forbids the frame: a page %s', async (_page, headers, rule) => {
-    const pages = await startPages((_request, response) => void response.writeHead(200, headers).end('<p>Hi'))
-    const app = await startChecker()
-    expect(await check(app, pages)).toEqual({
-      result: rule === null ? 'shown' : 'refused',
-      rule,
-      status: 200,
-    })
-  })
+    ['with a report-only policy', { 'Content-Security-Policy-Report-Only': "frame-ancestors 'none'" }, null],
+  ])(
+    'reports whether a page may be shown in a frame and, if not, which rule forbids it: a page %s',
+    async (_page, headers, rule) => {
+      const pages = await startPages(
+        (_request, response) => void response.writeHead(200, headers).end('<p>Hi'),
+      )
+      const app = await startChecker()
+      expect(await check(app, pages)).toEqual({
+        result: rule === null ? 'shown' : 'refused',
+        rule,
+        status: 200,
+      })
+    },
+  )
 
-  test("allows the page's own origin with SAMEORIGIN and 'self'", async () => {
+  test("allows SAMEORIGIN and 'self' if the page and the console have the same origin", async () => {
     const pages = await startPages((request, response) => {
       const headers =
         request.url === '/options'
@@ -118,7 +119,7 @@ describe('the page check', () => {
     expect(asked).toEqual([new URL(pages).host])
   })
 
-  test('reports a page that redirects without end as unreachable', async () => {
+  test('reports a page that redirects endlessly as unreachable', async () => {
     let count = 0
     const pages = await startPages((_request, response) => {
       count += 1
@@ -141,7 +142,7 @@ describe('the page check', () => {
     expect(await check(app, pages)).toEqual({ result: 'unreachable', rule: null, status: null })
   })
 
-  test('requests no private address unless the operator allows it', async () => {
+  test('does not request a private address that the operator has not allowed', async () => {
     let count = 0
     const pages = await startPages((_request, response) => {
       count += 1
@@ -159,7 +160,7 @@ describe('the page check', () => {
     expect(count).toBe(0)
   })
 
-  test('rejects API keys and URLs of other schemes', async () => {
+  test('rejects API keys and URLs that do not start with https:// or http://', async () => {
     const app = await startChecker()
     const input = { url: 'https://example.com', parent_origin: parentOrigin }
     expect((await callProcedure(app, 'manager.checkPage', input)).status).toBe(403)

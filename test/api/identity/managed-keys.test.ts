@@ -279,7 +279,7 @@ test('a key that another key created is not assigned to the local administrator 
 })
 
 describe('the tRPC API', () => {
-  test('manages keys like the REST API', async () => {
+  test('can create, list, change, disable, enable, rotate and revoke keys', async () => {
     const { app } = await startWithManager()
     const { keys } = createTypedClient(app)
     const { id, key } = await keys.create.mutate({ name: 'typed', requests_per_minute: 7 })

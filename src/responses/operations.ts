@@ -46,7 +46,10 @@ export const responsesOperations = {
       summary: 'Get a stored response, or stream its events again',
       description:
         'Returns the output so far if the response is still running. A stream continues until the response ends.',
-      failures: { ...notFound, 400: 'The events after `starting_after` are no longer stored (`stream_expired`).' },
+      failures: {
+        ...notFound,
+        400: 'The events after `starting_after` are no longer stored (`stream_expired`).',
+      },
     },
     rpc: false,
     input: ResponseQuery,

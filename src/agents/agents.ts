@@ -249,8 +249,8 @@ export async function getRow(
 }
 
 /**
- * Stores the definition as the next version, and `row` as an earlier one. Returns undefined if `row` is no
- * longer current.
+ * Stores the definition as the next version and `row` as an earlier one, and deletes versions beyond the
+ * limit. Returns undefined if `row` is no longer current.
  */
 async function writeVersion(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
@@ -305,8 +305,8 @@ export function toVersion({ id, version, name, source, format, updated_at }: Age
 }
 
 /**
- * Moves all agents, with their versions and keys, to another tenant and returns their number. Requires a
- * transaction.
+ * Moves all of a tenant's agents, with their versions and keys, to another tenant and returns their number.
+ * Requires a transaction.
  */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await trx
@@ -350,8 +350,8 @@ export async function listRetention(
 }
 
 /**
- * Returns undefined for an invalid definition, which an earlier version may have accepted, so that the
- * deletion of expired data continues.
+ * Returns undefined if the agent stores no conversations, or if its definition is invalid. An earlier release
+ * may have accepted it, and one such agent must not stop the deletion of expired data.
  */
 function findKeepSeconds(source: string, format: DefinitionFormat): number | undefined {
   try {

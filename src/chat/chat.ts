@@ -28,8 +28,8 @@ type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
 
 /**
- * Answers a chat request. The model of an unstored stream is called only when the client reads the first
- * event.
+ * Answers a chat request. For a stream that is not stored, calls the model only when the client reads the
+ * first event.
  * @throws ServiceError as `prepareTurn` does.
  */
 export async function chat(

@@ -198,7 +198,7 @@ function toForwardedAuthConfig(settings: Settings) {
     lastName: settings.PARLEY_HEADER_LAST_NAME,
     groups: settings.PARLEY_HEADER_GROUPS,
   } as const
-  /** Undefined to trust a proxy by its IP address alone. */
+  // Without a secret, the server trusts a proxy by its IP address alone.
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 

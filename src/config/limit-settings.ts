@@ -37,7 +37,7 @@ export const limits = {
   PARLEY_MAX_BODY_BYTES_AGENT: integer(1024, 268_435_456)
     .prefault('2097152')
     .describe(
-      'Maximum body size of a request with an agent key, in bytes. PARLEY_MAX_BODY_BYTES applies too. Raise it if visitors send large attachments.',
+      'Maximum body size of a request with an agent key, in bytes. PARLEY_MAX_BODY_BYTES applies too. Raise this limit if visitors send large attachments.',
     ),
   PARLEY_MAX_FILE_BYTES: integer(1, TEBIBYTE).prefault('2147483648').describe('Maximum file size, in bytes.'),
   PARLEY_MAX_UPLOAD_BYTES: integer(1, TEBIBYTE)

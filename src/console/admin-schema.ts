@@ -198,7 +198,8 @@ const AuditEvent = z
     ]),
     target_id: z.string(),
     tenant: keyId.nullable().meta({
-      description: 'The target if it is a parent key, otherwise the parent key that owns the target.',
+      description:
+        'The target if it is a parent key, otherwise the parent key that owns the target; null for other targets.',
     }),
     request_id: z.string().nullable(),
     client_address: z.string().nullable(),

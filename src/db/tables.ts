@@ -179,7 +179,7 @@ export interface VisitorSecretTable {
   agent_id: string
   /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
   secret_sealed: string
-  /** The secret before the last rotation, which is also valid until `previous_until`. */
+  /** The secret before the last rotation, which stays valid until `previous_until`. */
   previous_sealed: string | null
   previous_until: number | null
   created_at: number

@@ -9,6 +9,7 @@ import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { KEEPER, runTurn } from '../support/storing-chat.ts'
 import { tool } from '../support/tools.ts'
+import { beginSession, sayAndWait } from '../support/visitors.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
@@ -49,6 +50,7 @@ describe('the list of conversations', () => {
     const { page, complaints } = await openConsole(app, browser, '/conversations')
     await page.getByText('No conversations yet').waitFor()
     await page.getByText('Store conversations').waitFor()
+    expect(await page.getByText('Choose a conversation').count()).toBe(0)
     await expectView(page, 'conversations-empty')
     await page.getByRole('link', { name: 'Choose an agent' }).click()
     await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
@@ -74,6 +76,9 @@ describe('the list of conversations', () => {
       .toMatch(/Question for another agent\.\s+just now\s+Second keeper\s+late/)
     await rows.nth(29).scrollIntoViewIfNeeded()
     await expect.poll(() => rows.count()).toBe(32)
+    const titles = await rows.locator('.desk-row-title').allInnerTexts()
+    const numbers = Array.from({ length: 31 }, (_, index) => 31 - index)
+    expect(titles).toEqual(['Question for another agent.', ...numbers.map((number) => `Question ${number}.`)])
     await page.getByRole('textbox', { name: 'Search conversations' }).fill('question 7')
     await expect.poll(() => rows.count()).toBe(1)
     expect(await rows.locator('mark').allInnerTexts()).toEqual(['Question', '7'])
@@ -105,7 +110,12 @@ describe('the list of conversations', () => {
     for (const name of ['First', 'Second', 'Third']) await runTurn(app, agent_key, `${name} question.`)
     const { page, complaints } = await openConsole(app, browser, '/conversations')
     await page.getByText('Third question.').first().waitFor()
-    for (const key of ['j', 'j', 'j', 'k', 'Enter']) await page.keyboard.press(key)
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '')
+    for (const key of ['j', 'j', 'j']) await page.keyboard.press(key)
+    expect(await focused()).toContain('First question.')
+    await page.keyboard.press('k')
+    expect(await focused()).toContain('Second question.')
+    await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Second question.', level: 1 }).waitFor()
     await page.keyboard.press('r')
     expect(await page.evaluate(() => document.activeElement?.ariaLabel)).toBe('Reply')
@@ -131,13 +141,18 @@ describe('the list of conversations', () => {
     await page.getByRole('checkbox', { name: 'Select First question.' }).check()
     await page.getByRole('checkbox', { name: 'Select Third question.' }).check()
     await page.getByRole('button', { name: 'Delete…' }).click()
-    await page
-      .getByRole('dialog', { name: 'Delete conversations' })
-      .getByRole('button', { name: 'Delete' })
-      .click()
+    const dialog = page.getByRole('dialog', { name: 'Delete conversations' })
+    await dialog.waitFor()
+    const listTitles = async (): Promise<string[]> => {
+      const { body } = await app.call('GET', '/v1/conversations?order=asc')
+      return body.data.map(({ parley }: { parley: { title: string } }) => parley.title)
+    }
+    expect(await listTitles()).toEqual(['First question.', 'Second question.', 'Third question.'])
+    await dialog.getByRole('button', { name: 'Delete' }).click()
     await page.getByText('Conversations deleted').waitFor()
     const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem')
-    await expect.poll(() => rows.count()).toBe(1)
+    await expect.poll(() => rows.locator('.desk-row-title').allInnerTexts()).toEqual(['Second question.'])
+    expect(await listTitles()).toEqual(['Second question.'])
   })
 })
 
@@ -185,6 +200,27 @@ describe('a conversation', () => {
     await page.goto(`${app.url}/console/conversations/${id}`)
     await page.getByText('This page does not exist').waitFor()
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
+  })
+
+  test('folds the turns that the visitor has replaced, and states what the visitor did', async () => {
+    const { app, agent_key } = await startKeeper()
+    const visitor = await beginSession(app, agent_key)
+    const { sent: first } = await sayAndWait(visitor, 'A wrong number')
+    const { id: conversation } = first.conversation
+    const { page, complaints } = await openConsole(app, browser, `/conversations/${conversation}`)
+    const transcript = page.getByRole('list', { name: 'Transcript' })
+    await transcript.getByText('A wrong number', { exact: true }).waitFor()
+    const { sent } = await sayAndWait(visitor, 'The right number', { conversation, replaces: first.turn.id })
+    await transcript.getByText('The right number', { exact: true }).waitFor()
+    await transcript.getByText('Replaced by a changed message').waitFor()
+    await transcript.getByText('The visitor changed a message').waitFor()
+    await transcript.getByText('A wrong number', { exact: true }).waitFor({ state: 'hidden' })
+    await transcript.getByText('Replaced by a changed message').click()
+    await transcript.getByText('A wrong number', { exact: true }).waitFor()
+    await visitor.visitor.remove.mutate({ turn: sent.turn.id })
+    await transcript.getByText('The visitor removed a message').waitFor()
+    await transcript.getByText('Removed by the visitor').waitFor()
+    expect(complaints).toEqual([])
   })
 
   test('shows answers as Markdown, without images and with the host of each disguised link', async () => {
@@ -238,6 +274,8 @@ describe('a conversation', () => {
     await expectView(page, 'conversation-annotated')
     const { body } = await app.call('GET', `/v1/conversations/${id}`)
     expect(body.parley).toMatchObject({ tags: ['lost'], down: 1 })
+    const { body: notes } = await app.call('GET', `/v1/conversations/${id}/notes`)
+    expect(notes.data).toMatchObject([{ text: 'Ask the carrier.' }])
     const { body: turns } = await app.call('GET', `/v1/conversations/${id}/turns?order=asc`)
     expect(turns.data[0].ratings).toMatchObject([
       { source: 'owner', value: 'down', reason: 'incorrect', comment: 'It is lost.' },
@@ -245,7 +283,7 @@ describe('a conversation', () => {
     await page.getByRole('button', { name: 'Ratings by day, agent and version' }).click()
     await page.getByRole('dialog', { name: 'Ratings' }).getByText('Agent version').click()
     const figures = page.getByRole('table', { name: 'Ratings' }).locator('tbody tr')
-    await expect.poll(() => figures.innerText()).toMatch(/Keeper, Version 1\s+0\s+1\s+0 %\s+Incorrect \(1\)/)
+    await expect.poll(() => figures.innerText()).toMatch(/Keeper, Version 1\s+0\s+1\s+0%\s+Incorrect \(1\)/)
     await expectView(page, 'conversation-ratings')
     await figures.getByRole('link', { name: '1', exact: true }).click()
     await expect.poll(() => page.url()).toContain('rating=down')

@@ -35,8 +35,8 @@ export async function getModelPolicy(
 
 /**
  * Replaces the policy and the budget in one transaction.
- * @throws ServiceError `not_found`; `invalid_value`, with the code `default_model_not_allowed` for a model
- * that is not in `allowed_models`.
+ * @throws ServiceError `not_found`; `invalid_value`, with the code `default_model_not_allowed` for a default
+ * or fallback model that is not in `allowed_models`.
  */
 export async function replaceModelPolicy(
   deps: PolicyDeps & AuditDeps & Pick<Dependencies, 'usage'>,

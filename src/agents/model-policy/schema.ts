@@ -37,11 +37,9 @@ export const ModelPolicyBody = z
         description:
           "Models that the agent can use. An empty list allows all models. An entry without `model` allows all of the provider's models.",
       }),
-    fallback_models: z
-      .array(name)
-      .max(MOST_FALLBACKS)
-      .default([])
-      .meta({ description: 'Fallback models, tried in order when a model fails before its first byte.' }),
+    fallback_models: z.array(name).max(MOST_FALLBACKS).default([]).meta({
+      description: 'Fallback models, tried in order when a model fails before it sends its first byte.',
+    }),
     max_output_tokens: z
       .int()
       .positive()

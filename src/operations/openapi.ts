@@ -300,6 +300,7 @@ const tags = [
   },
   { name: 'Models', description: 'List the models and agents that a request can use.' },
   { name: 'Usage', description: 'Get the usage of a parent key.' },
+  { name: 'Budgets', description: 'Limit what keys, agents, visitors and conversations can use.' },
   { name: 'Visitors', description: 'List, export and erase the visitors of your agents.' },
   { name: 'Webhooks', description: 'Send events of stored conversations to your server.' },
 ]

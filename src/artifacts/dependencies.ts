@@ -14,6 +14,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { ActiveUploads, ArtifactChanges } from './coordination.ts'
 import type { OnUploadComplete } from './metadata.ts'
+import type { VisitorUploads } from './visitor-uploads/visitor-uploads.ts'
 
 export interface Dependencies {
   readonly config: Config
@@ -31,6 +32,9 @@ export interface Dependencies {
   readonly converter: Converter
   readonly onUploadComplete: OnUploadComplete | undefined
   readonly artifacts: ArtifactService
+  readonly visitorUploads: VisitorUploads
+  /** Returns which uploads messages contain. */
+  readonly listSentUploads: (ids: readonly string[]) => Promise<ReadonlySet<string>>
 }
 
 export interface ArtifactService {

@@ -105,8 +105,10 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Creates the sweeper, which also retries failed completions and empties the bin. */
-export function createArtifactSweeper(deps: CompletionDeps & AuditDeps): Sweeper {
+/** Creates the sweeper, which also retries failed completions, empties the bin, and deletes unsent uploads. */
+export function createArtifactSweeper(
+  deps: CompletionDeps & AuditDeps & Pick<Dependencies, 'visitorUploads' | 'listSentUploads'>,
+): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
   return createSweeper({
@@ -117,6 +119,7 @@ export function createArtifactSweeper(deps: CompletionDeps & AuditDeps): Sweeper
     blobs: store.blobs,
     async deleteExpired(limit, nowMs) {
       const now = Math.floor(nowMs / 1000)
+      await deps.visitorUploads.sweep(now, deps.listSentUploads)
       const rows = await deleteExpiredArtifacts(db, now, limit)
       await deleteOldEndings(db, now, limit)
       for (const { id, blob } of rows) {

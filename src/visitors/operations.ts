@@ -16,6 +16,8 @@ import {
   ContinueInput,
   ConversationsQuery,
   ConversationsResult,
+  CreateUploadInput,
+  CreateUploadResult,
   DeleteInput,
   DeleteResult,
   type FeedEvent,
@@ -35,6 +37,7 @@ import {
   ToolResultsInput,
 } from './schema.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
+import { createUpload } from './uploads.ts'
 import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
 
 const { query, mutation } = operationsOf<Dependencies>()('Conversations', { callers: ['agent'] })
@@ -67,6 +70,13 @@ export const visitorOperations = {
     input: SendInput,
     output: SendResult,
     run: ({ context, input }) => send(context, input),
+  }),
+
+  /** Uploads use the tus endpoint with the returned token. */
+  createUpload: mutation({
+    input: CreateUploadInput,
+    output: CreateUploadResult,
+    run: ({ context, input }) => createUpload(context, input),
   }),
 
   attachment: query({

@@ -28,7 +28,7 @@ import { logFailure } from '../operations/errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { toChatRequest } from '../responses/request.ts'
 import type { InputItem } from '../responses/schema.ts'
-import { assertAttachments, extraBytesOf, toMessageItem } from './attachments.ts'
+import { checkAttachments, extraBytesOf, toMessageItem } from './attachments.ts'
 import { type SentMessage, sendToPerson } from './handover.ts'
 import type {
   ContinueInput,
@@ -89,9 +89,10 @@ async function sendToModel(
 ): Promise<SendResult> {
   const { conversation: conversationId } = input
   const { agent } = await requireStoring(context)
-  assertAttachments(context, agent, input)
+  const uploads = await checkAttachments(context, agent, input)
   const last = conversationId === undefined ? undefined : await findLast(context, conversationId)
-  const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input)]
+  const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input, uploads)]
+  await context.deps.visitorUploads.keep([...uploads.keys()])
   const turn = await start(context, {
     ...{ last, page: input, items, kind: 'model', idempotency },
     extraBytes: extraBytesOf(agent, input),

@@ -1,5 +1,6 @@
 /** Calls the server's operations for visitors, and obtains and renews the visitor's token. */
 import type {
+  CreateUploadResult,
   FeedEvent,
   OpenResult,
   SendInput,
@@ -35,6 +36,7 @@ export interface VisitorClient {
     readonly item: string
     readonly part: number
   }) => Promise<string>
+  readonly createUpload: (filename: string, bytes: number) => Promise<CreateUploadResult>
   readonly cancel: (turn: string) => Promise<VisitorTurn>
   readonly continueTurn: (turn: string, fields: TurnFields) => Promise<StartedResult>
   readonly sendToolResults: (input: ToolResultsInput) => Promise<StartedResult>
@@ -121,6 +123,8 @@ export function createVisitorClient(
     open: (conversation) => asVisitor(({ visitor }) => visitor.open.query({ conversation })),
     send: (input) => asVisitor(({ visitor }) => visitor.send.mutate(input)),
     readAttachment: async (at) => (await asVisitor(({ visitor }) => visitor.attachment.query(at))).data,
+    createUpload: (filename, bytes) =>
+      asVisitor(({ visitor }) => visitor.createUpload.mutate({ filename, bytes })),
     cancel: async (turn) => (await asVisitor(({ visitor }) => visitor.cancel.mutate({ turn }))).turn,
     continueTurn: (turn, fields) => asVisitor(({ visitor }) => visitor.continue.mutate({ turn, ...fields })),
     sendToolResults: (input) => asVisitor(({ visitor }) => visitor.toolResults.mutate(input)),

@@ -29,10 +29,6 @@ import {
 } from './store.ts'
 
 export { moveArtifacts, sumArtifactBytes } from './store.ts'
-export {
-  createVisitorUploads,
-  deleteVisitorUploads,
-} from './visitor-uploads/visitor-uploads.ts'
 
 /**
  * Deletes an artifact in any state; with `isBinned`, only one in the bin. Aborts an active upload, but lets

@@ -18,6 +18,8 @@ import { clearTakenJobs, countWaitingJobs } from './jobs/store.ts'
 import { type ArtifactRow, listStatesBefore, stateAfter, type UploadRow } from './store.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
+export { createVisitorUploads, deleteVisitorUploads } from './visitor-uploads/visitor-uploads.ts'
+
 const BATCH = 200
 
 /**

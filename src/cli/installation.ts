@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { userInfo } from 'node:os'
-import { deleteVisitorUploads } from '../artifacts/artifacts.ts'
+import { deleteVisitorUploads } from '../artifacts/maintenance.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/parse.ts'
 import { ItemData } from '../conversations/operator.ts'

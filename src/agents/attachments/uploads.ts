@@ -63,4 +63,3 @@ export function acceptsUpload({ types }: AgentUploads, filename: string, mediaTy
 export function extensionOf(filename: string): string {
   return /\.([^.]+)$/.exec(filename)?.[1]?.toLowerCase() ?? ''
 }
-

@@ -28,7 +28,6 @@ const kinds = {
   thumbnail: 'Picture',
   attachment: 'File',
 } as const
-  attachment: 'File' } as const
 const stateLabels = {
   unknown: 'Nothing here yet',
   uploading: 'Uploading',

@@ -1,13 +1,7 @@
 /** Reads and writes the rows of visitors' uploads, which are artifacts of the kind `attachment`. */
 import type { Database } from '../../db/database.ts'
+import type { UploadOwner } from '../dependencies.ts'
 import { type ArtifactRow, stateAfter, type UploadRow } from '../store.ts'
-
-/** The visitor of an upload, and the agent whose conversations may contain it. */
-export interface UploadOwner {
-  readonly tenantId: string
-  readonly agentId: string
-  readonly visitorId: string
-}
 
 export const KIND = 'attachment'
 

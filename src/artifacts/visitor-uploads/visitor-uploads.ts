@@ -5,7 +5,14 @@ import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { HEAD_BYTES, sniff } from '../../storage/blobs.ts'
 import { deleteBytes } from '../artifacts.ts'
-import type { ArtifactService, Dependencies } from '../dependencies.ts'
+import type {
+  ArtifactService,
+  Dependencies,
+  ReservedUpload,
+  UploadOwner,
+  VisitorUpload,
+  VisitorUploads,
+} from '../dependencies.ts'
 import { recordEndings } from '../endings.ts'
 import { deleteJobs } from '../jobs/store.ts'
 import { type ArtifactRow, insertArtifact, isUpload, type UploadRow } from '../store.ts'
@@ -17,7 +24,6 @@ import {
   listKeptUploads,
   listStartTimes,
   setExpiry,
-  type UploadOwner,
 } from './rows.ts'
 
 /** Lifetime of a visitor's token for one upload. */
@@ -28,48 +34,6 @@ export const UNSENT_SECONDS = 86_400
 const UNREFERENCED_SECONDS = 3_600
 const HOUR_SECONDS = 3_600
 const BATCH = 200
-
-export interface VisitorUpload {
-  readonly id: string
-  readonly filename: string
-  readonly sizeBytes: number
-  /** Detected from the content. */
-  readonly mediaType: string
-}
-
-export interface ReservedUpload {
-  readonly id: string
-  readonly token: string
-  /** Unix seconds. */
-  readonly expiresAt: number
-}
-
-export interface VisitorUploads {
-  /**
-   * Reserves an upload of exactly this size. @throws ServiceError `rate_limit_exceeded`, `too_large`,
-   * `storage_full`, `invalid_api_key`
-   */
-  reserve(
-    owner: UploadOwner,
-    file: Pick<VisitorUpload, 'filename' | 'sizeBytes'>,
-    perHour: number,
-  ): Promise<ReservedUpload>
-  /** Returns a complete upload; undefined if it is unknown, unfinished, expired or of another visitor. */
-  find(owner: UploadOwner, id: string): Promise<VisitorUpload | undefined>
-  /** Keeps complete uploads until `delete`. Call it before a message that contains them is stored. */
-  keep(ids: readonly string[]): Promise<void>
-  delete(ids: readonly string[]): Promise<void>
-  /** Deletes all uploads of a visitor, also unfinished ones. */
-  deleteOf(visitor: Pick<UploadOwner, 'tenantId' | 'visitorId'>): Promise<void>
-  /**
-   * Deletes uploads that expired by `now` (Unix seconds), and checks some of the others. `listReferenced`
-   * returns which of the uploads messages contain.
-   */
-  sweep(
-    now: number,
-    listReferenced: (ids: readonly string[]) => Promise<ReadonlySet<string>>,
-  ): Promise<void>
-}
 
 type DeletionDeps = Pick<Dependencies, 'db' | 'clock' | 'log'> & {
   readonly artifacts: Pick<ArtifactService, 'store'> &

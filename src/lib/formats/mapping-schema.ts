@@ -23,4 +23,3 @@ export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
 export function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
 }
-

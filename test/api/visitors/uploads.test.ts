@@ -8,8 +8,8 @@ import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { eventually } from '../../support/process.ts'
 import {
-  callUpload,
   type Creation,
+  callUpload,
   createUpload,
   patchUpload,
   postUpload,
@@ -72,8 +72,8 @@ describe("a visitor's upload", () => {
     const { app, one, agentId } = await startAgent()
     const reserved = await upload(app, one)
     const sent = await sendUpload(one, reserved)
-    const [chat] = await harness.listChats()
-    const { messages } = chat?.body as { messages: { content: unknown }[] }
+    const [{ body } = { body: {} }] = await harness.listChats()
+    const { messages } = body as { messages: { content: unknown }[] }
     const about = { artifact_id: reserved.id, media_type: 'application/zip', bytes: zip.length }
     expect(messages.at(-1)?.content).toEqual([
       { type: 'text', text: 'Look.' },
@@ -186,8 +186,8 @@ describe('an upload is refused', () => {
     const second = await reserve(one)
     await upload(app, one)
     await expect(reserve(one)).rejects.toMatchObject(failure(413, { code: 'storage_quota_exceeded' }))
-    const { status, body } = await put(app, second, zip)
-    expect([status, body.error.code]).toEqual([413, 'storage_quota_exceeded'])
+    const { status, text } = await put(app, second, zip)
+    expect([status, text]).toEqual([413, expect.stringContaining('quota')])
   })
 
   test('in a message, if its content does not match its extension', async () => {
@@ -217,7 +217,9 @@ describe('an upload is refused', () => {
     const other = await beginSession(app, key)
     await expect(sendUpload(other, reserved)).rejects.toMatchObject(notFound)
     const agent = await app.createAgent(definition(uploads))
-    await expect(sendUpload(await beginSession(app, agent.agent_key), reserved)).rejects.toMatchObject(notFound)
+    await expect(sendUpload(await beginSession(app, agent.agent_key), reserved)).rejects.toMatchObject(
+      notFound,
+    )
     const tenant = await createTenant(app)
     const foreign = await app.createAgent(definition(uploads), tenant)
     await expect(sendUpload(await beginSession(app, foreign.agent_key), reserved)).rejects.toMatchObject(
@@ -342,16 +344,15 @@ describe('the rules of uploads', () => {
   })
 
   test.each([
-    [{ types: ['zip'] }, 'attachments.uploads.types[0]', 'must be one of image, pdf'],
-    [{ types: ['pdf', 'pdf'] }, 'attachments.uploads.types', 'must not repeat a type'],
-    [{ maxBytes: 10 }, 'attachments.uploads.maxBytes', 'must be 1024 to 5368709120'],
-    [{ perHour: 0 }, 'attachments.uploads.perHour', 'must be 1 to 1000'],
-    [{ perDay: 1 }, 'attachments.uploads', "has an unknown key 'perDay'"],
-  ])('are checked: %j', async (rules, param, problem) => {
+    [{ types: ['zip'] }, 'attachments.uploads.types[0]: must be one of image, pdf'],
+    [{ types: ['pdf', 'pdf'] }, 'attachments.uploads.types: must not repeat a type'],
+    [{ maxBytes: 10 }, 'attachments.uploads.maxBytes: must be 1024 to 5368709120'],
+    [{ perHour: 0 }, 'attachments.uploads.perHour: must be 1 to 1000'],
+    [{ perDay: 1 }, "attachments.uploads: has an unknown key 'perDay'"],
+  ])('are checked: %j', async (rules, problem) => {
     const { app } = await startAgent()
     const headers = { 'Content-Type': 'application/yaml' }
-    const { status, body } = await app.call('POST', '/v1/agents', { body: definition(rules), headers })
-    expect([status, body.error.param]).toEqual([400, param])
-    expect(body.error.message).toContain(problem)
+    const { status, text } = await app.call('POST', '/v1/agents', { body: definition(rules), headers })
+    expect([status, text]).toEqual([400, expect.stringContaining(problem)])
   })
 })

@@ -29,7 +29,9 @@ export interface UploaderParts {
 }
 
 /** An upload that the server has reserved, and its URL once it has started. */
-type Reserved = Pick<CreateUploadResult, 'id' | 'token' | 'expires_at' | 'upload_url'> & { readonly url?: string }
+type Reserved = Pick<CreateUploadResult, 'id' | 'token' | 'expires_at' | 'upload_url'> & {
+  readonly url?: string
+}
 
 interface Entry {
   readonly file: File

@@ -37,7 +37,11 @@ function TransferView({ transfer, onPause, onResume, onRemove }: ViewProps) {
     limited: strings.uploadLimited,
   }
   const isUploading = state === 'uploading'
-  const action = isUploading ? strings.pauseUpload : state === 'paused' ? strings.resumeUpload : strings.retryUpload
+  const action = isUploading
+    ? strings.pauseUpload
+    : state === 'paused'
+      ? strings.resumeUpload
+      : strings.retryUpload
   const Icon = isUploading ? PauseIcon : state === 'paused' ? ForwardIcon : RetryIcon
   const label = fill(action, { name })
   const removal = fill(strings.removeAttachment, { name })

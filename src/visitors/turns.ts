@@ -28,7 +28,7 @@ import { logFailure } from '../operations/errors.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { toChatRequest } from '../responses/request.ts'
 import type { InputItem } from '../responses/schema.ts'
-import { checkAttachments, extraBytesOf, toMessageItem } from './attachments.ts'
+import { checkAttachments, extraBytesOf, toMessageItem } from './attachments/attachments.ts'
 import { type SentMessage, sendToPerson } from './handover.ts'
 import type {
   ContinueInput,

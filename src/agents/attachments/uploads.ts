@@ -59,7 +59,7 @@ export function acceptsUpload({ types }: AgentUploads, filename: string, mediaTy
   })
 }
 
-/** Returns the extension in lowercase without a dot; empty if there is none. */
+/** Returns the extension in lowercase without a dot; empty for a name without one. */
 export function extensionOf(filename: string): string {
   return /\.([^.]+)$/.exec(filename)?.[1]?.toLowerCase() ?? ''
 }

@@ -1,6 +1,6 @@
 /** Reads a file that the visitor chose, and scales images to the agent's limit. */
 import { newId } from '../../values.ts'
-import type { Attachment, AttachmentRules } from './attachments.ts'
+import type { Attachment, AttachmentRules, AttachmentType } from './attachments.ts'
 
 /** Longest side of an image, in pixels. */
 const MAX_SIDE = 2048
@@ -13,7 +13,7 @@ export type FileProblem = 'type' | 'size'
 /** Returns the attachment, or why the agent does not accept the file. */
 export async function readFile(file: File, rules: AttachmentRules): Promise<Attachment | FileProblem> {
   const name = nameOf(file)
-  const accepts = (type: Attachment['type']) => rules.types.includes(type)
+  const accepts = (type: AttachmentType) => rules.types.includes(type)
   if (file.type.startsWith('image/')) return accepts('image') ? readImage(file, rules.max_bytes) : 'type'
   const isPdf = (await file.slice(0, 5).text()) === '%PDF-'
   if (!accepts(isPdf ? 'pdf' : 'text')) return 'type'

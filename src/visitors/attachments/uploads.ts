@@ -1,16 +1,16 @@
 /** Lets visitors upload files, and checks the uploads that their messages contain (ADR 0079). */
 import type { z } from 'zod'
-import type { Agent } from '../agents/cache.ts'
+import type { Agent } from '../../agents/cache.ts'
 import {
   type AgentUploads,
   acceptsUpload,
   extensionOf,
   listUploadExtensions,
-} from '../agents/definition-parts.ts'
-import { ServiceError } from '../lib/errors.ts'
-import type { VisitorUpload } from './dependencies.ts'
-import type { CreateUploadInput, CreateUploadResult, SendInput } from './schema.ts'
-import { type Context, requireStoring, requireVisitor } from './visitors.ts'
+} from '../../agents/definition-parts.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import type { VisitorUpload } from '../dependencies.ts'
+import type { CreateUploadInput, CreateUploadResult, SendInput } from '../schema.ts'
+import { type Context, requireStoring, requireVisitor } from '../visitors.ts'
 
 /**
  * Reserves an upload, and returns a token for it. @throws ServiceError `invalid_value`, `too_large`,

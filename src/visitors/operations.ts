@@ -4,6 +4,7 @@ import type { Waiting } from '../conversations/visible.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
 import { readAttachment } from './attachments/attachments.ts'
+import { createUpload } from './attachments/uploads.ts'
 import type { Dependencies } from './dependencies.ts'
 import { findCursor, followOwn, followOwned, streamEvents, streamWaiting } from './follow.ts'
 import { requestPerson } from './handover.ts'
@@ -37,7 +38,6 @@ import {
   ToolResultsInput,
 } from './schema.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
-import { createUpload } from './attachments/uploads.ts'
 import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
 
 const { query, mutation } = operationsOf<Dependencies>()('Conversations', { callers: ['agent'] })

@@ -31,7 +31,10 @@ const rules = `attachments:
 /** A server that no process listens on. */
 const nowhere = 'http://127.0.0.1:9'
 
-async function start(points: readonly number[] = [], onPoint: CuttingProxyOptions['onPoint'] = () => 'reset') {
+async function start(
+  points: readonly number[] = [],
+  onPoint: CuttingProxyOptions['onPoint'] = () => 'reset',
+) {
   const harness = await openFrameHarness({}, keeper + rules)
   onTestFinished(() => harness.close())
   const proxy = await CuttingProxy.open(harness.app.url, { points, onPoint })
@@ -52,7 +55,8 @@ async function start(points: readonly number[] = [], onPoint: CuttingProxyOption
 }
 
 const button = ({ frame }: OpenFrame, name: string) => frame.getByRole('button', { name, exact: true })
-const complete = ({ frame }: OpenFrame) => frame.locator('.composer .attachments').getByText('logs.zip').waitFor()
+const complete = ({ frame }: OpenFrame) =>
+  frame.locator('.composer .attachments').getByText('logs.zip').waitFor()
 
 /** Sends the message with the upload, and returns the file that the server has stored. */
 async function send({ app }: Pick<Awaited<ReturnType<typeof start>>, 'app'>, opened: OpenFrame) {
@@ -82,7 +86,9 @@ test('a visitor pauses an upload without a connection, continues it and sends it
   await visibleText(opened.frame, 'Paused').waitFor()
   expect(await listAxeFaults(opened.frame)).toEqual([])
   held.resolve(started.app.url)
-  expect(await button(opened, 'Continue the upload of logs.zip').evaluate((one) => one.matches(':focus'))).toBe(true)
+  expect(
+    await button(opened, 'Continue the upload of logs.zip').evaluate((one) => one.matches(':focus')),
+  ).toBe(true)
   await opened.page.keyboard.press('Enter')
   await complete(opened)
   expect((await send(started, opened)).equals(bytes)).toBe(true)
@@ -141,7 +147,10 @@ test('a removed upload is deleted on the server', async () => {
   held.resolve(started.app.url)
   await button(opened, 'Remove logs.zip').click()
   await opened.frame.locator('.transfer').waitFor({ state: 'detached' })
-  await vi.waitFor(async () => expect((await started.app.call('GET', '/v1/artifacts')).body.data).toEqual([]), 30_000)
+  await vi.waitFor(
+    async () => expect((await started.app.call('GET', '/v1/artifacts')).body.data).toEqual([]),
+    30_000,
+  )
 })
 
 test('the widget names the limit of a file that it does not upload', async () => {

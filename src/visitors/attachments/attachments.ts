@@ -11,8 +11,8 @@ import { isJsonObject } from '../../lib/formats/json.ts'
 import { chooseRoutes } from '../../models/policy.ts'
 import type { VisitorUpload } from '../dependencies.ts'
 import type { AttachmentQuery, AttachmentResult, SendInput } from '../schema.ts'
-import { findUploads } from './uploads.ts'
 import { type Context, findOwnConversation } from '../visitors.ts'
+import { findUploads } from './uploads.ts'
 
 export type Uploads = ReadonlyMap<string, VisitorUpload>
 

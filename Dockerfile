@@ -40,7 +40,8 @@ WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 PARLEY_DATA_DIR=/data
 COPY --from=packages /app/node_modules node_modules
 COPY --from=pages /app/dist dist
-COPY package.json openapi.json LICENSE ./
+COPY package.json openapi.json LICENSE NOTICE ./
+COPY prices prices
 COPY docs docs
 COPY examples examples
 COPY src src

@@ -11,6 +11,7 @@ import { type Import, listImports, listSourceFiles, readSource } from './source-
 /** The layers from the bottom up. A module may import its own files and those of modules before it. */
 const layers = [
   'lib',
+  'prices',
   'config',
   'telemetry',
   'http',

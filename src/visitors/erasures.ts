@@ -44,7 +44,10 @@ export interface ErasureDeps extends AuditDeps {
     readonly tenantId: string
     readonly visitorId: string
   }) => Promise<void>
-  /** Cancels running turns; undefined for a command, whose deletions make servers cancel them. */
+  /**
+   * Cancels the conversation's running turns. Undefined in a CLI command, because servers cancel the turns of
+   * a deleted conversation themselves.
+   */
   readonly cancelTurnsOf?: (conversationId: string) => Promise<void>
   readonly onErased?: () => void
 }

@@ -164,7 +164,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('reports that the URL is no longer valid after its key is revoked', async () => {
+  test('reports that the URL is no longer valid after the parent key is revoked', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const { page } = await openPage(browser, app.url + statusPagePath(reserved))
@@ -203,7 +203,7 @@ describe('the status page', () => {
     for (const page of pages) expect(await page.locator('#away').isVisible()).toBe(false)
   })
 
-  test('reloads itself to show progress and the result when JavaScript is disabled', async () => {
+  test('reloads itself to show the result when JavaScript is disabled', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const metadata = { artifactId: reserved.artifact_id, kind: 'thumbnail' }

@@ -54,7 +54,7 @@ describe('keys create', () => {
 })
 
 describe("keys create during a server's first start", () => {
-  test('creates a working key for each of three concurrent commands while the server starts', async () => {
+  test('creates a working key for each of three concurrent commands', async () => {
     const folder = await makeFolder()
     const starting = startServer({ folder })
     const create = (name: string) => runParley(['keys', 'create', '--name', name], { folder })
@@ -208,7 +208,7 @@ describe('a running server', () => {
 })
 
 describe('a key rotated with an overlap', () => {
-  test('is valid alongside the previous key until the printed time', async () => {
+  test('is valid at the same time as the previous key, whose end of validity is printed', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const before = Math.floor(Date.now() / 1000)

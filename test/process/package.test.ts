@@ -98,7 +98,7 @@ describe('a project that installs the package', () => {
     expect(await installed.run('node', 'library.mjs')).toBe('The tool answered: Welcome, Ada!\n')
   })
 
-  test('can render the chat component with its own React', async () => {
+  test('can render the chat component to HTML with its own React', async () => {
     await installed.write('page.mjs', renderedPage)
     expect(await installed.run('node', 'page.mjs')).toMatch(
       /^<main><output>\{.*"isReady":false.*\}<\/output><\/main>$/,
@@ -118,7 +118,7 @@ describe('a project that installs the package', () => {
   })
 })
 
-test('the installed `parley serve` serves everything that it serves in a checkout', async () => {
+test('the installed `parley serve` serves its pages, scripts, docs and examples, and converts an image', async () => {
   const main = join(installed.folder, 'node_modules/.bin/parley')
   const server = await startServer({ folder: await makeFolder(), main })
   const get = async (path: string) => {

@@ -48,7 +48,7 @@ describe('an invalid YAML definition', () => {
   test.each([
     ...invalidAdditions.map(([addition, message]) => [minimalDefinition + addition, message]),
     ...invalidTexts,
-  ])('is rejected with the position of the error: %j', (text = '', message = '') => {
+  ])('is rejected with an error that contains the position: %j', (text = '', message = '') => {
     expectDefinitionError(definitionErrorOf(text), message)
   })
 })
@@ -92,7 +92,7 @@ describe('invalid YAML', () => {
     expect(definitionErrorOf(text).message.slice(0, message.length)).toBe(message)
   })
 
-  test('does not change Error.stackTraceLimit for other code', () => {
+  test('does not change Error.stackTraceLimit', () => {
     const before = Error.stackTraceLimit
     Error.stackTraceLimit = before + 1
     definitionErrorOf('a: b: c')

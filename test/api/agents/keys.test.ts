@@ -1,4 +1,4 @@
-/** Tests how agent keys are rotated and which requests they allow. */
+/** Tests the rotation of agent keys, changes to their parent key, and `/v1/agents/me`. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -97,7 +97,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 200, 200])
   })
 
-  test('updates the key and its hint in every response that contains the agent', async () => {
+  test('updates the key or its hint when the agent is listed, read and replaced', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('GET', '/v1/agents')
@@ -149,7 +149,7 @@ describe('the parent key of an agent', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test("invalidates the agent's key when it is revoked", async () => {
+  test('when revoked, also invalidates the agent key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])

@@ -37,7 +37,7 @@ async function openStore(space: Space = plenty): Promise<{ blobs: Blobs; root: s
 }
 
 describe('a local store', () => {
-  test('is readable only by its user', async () => {
+  test("is readable only by the server's OS user", async () => {
     const { blobs, root } = await openStore()
     const blob = await blobs.stage(chunksOf('secret'))
     const modeOf = async (...path: string[]) => (await stat(join(root, ...path))).mode & 0o777
@@ -111,7 +111,7 @@ describe('a local store', () => {
     expect(await read(again, blob.name)).toBe('whole')
   })
 
-  test('prevents startup with a clear error if its folder cannot be created', async () => {
+  test('fails to open with a StartupError if its folder cannot be created', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'file'), '')
     await expect(openLocalBlobs(join(folder, 'file', 'files'))).rejects.toThrow(StartupError)

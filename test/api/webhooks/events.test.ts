@@ -97,7 +97,7 @@ describe('an event', () => {
     ])
   })
 
-  test('is sent to the webhooks of its agent and to those without an agent', async () => {
+  test('is sent to the webhooks of its agent and to webhooks without an agent', async () => {
     const { app, receiver, agentId } = await startWithWebhook()
     const { agent_id: otherId } = await app.createAgent(storingAgent())
     const other = await startReceiver()
@@ -123,7 +123,7 @@ describe('deleting a conversation', () => {
   })
 })
 
-test('`conversation.rated` is sent for each rating, without the comment', async () => {
+test('`conversation.rated` is sent when a turn is rated, without the comment', async () => {
   const { app, receiver, agentId } = await startWithWebhook({ events: ['conversation.rated'] })
   const id = await storeChat(app, agentId, 'Hello')
   const { body: turns } = await app.call('GET', `/v1/conversations/${id}/turns`)

@@ -107,7 +107,7 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Creates the sweeper, which also retries failed completions, empties the bin, and deletes unsent uploads. */
+/** Creates the sweeper, which also retries failed completions, and deletes old artifacts from the bin and unsent uploads. */
 export function createArtifactSweeper(
   deps: CompletionDeps & AuditDeps & Pick<Dependencies, 'visitorUploads' | 'listSentUploads'>,
 ): Sweeper {
@@ -194,7 +194,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Returns the blobs that are still needed. An original is needed until it is converted and acknowledged. */
+/** Returns those of `blobs` that are still needed: an original until it is converted and acknowledged. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')

@@ -1,5 +1,6 @@
 /** Declares the usage module's dependencies. */
 import type { Logger } from 'pino'
+import type { BudgetEnforcer } from '../budgets/enforcer.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -13,4 +14,5 @@ export interface Dependencies {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
+  readonly budgets: BudgetEnforcer
 }

@@ -2,6 +2,11 @@
  * Tracks model calls' usage: reserves tokens before each request to a provider, records the used tokens, and
  * writes the records in batches.
  */
+
+import type { SpentBefore } from '../budgets/dependencies.ts'
+import type { BudgetEnforcer, Reservation, Spender } from '../budgets/enforcer.ts'
+import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from '../budgets/grants.ts'
+import type { Promptlike } from '../budgets/token-bounds.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -9,20 +14,19 @@ import { within } from '../lib/timeout.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
-import { createBudgetEnforcer, type Reservation } from './budget-enforcer.ts'
+import { dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
-import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from './grants.ts'
+import { createUsageRecorder } from './recorder.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
-import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
-import type { Promptlike } from './token-bounds.ts'
+import { sumTokensSince, type UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
 /** Number of digits of the time in call ids; sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
-export interface UsageTracker {
+export interface UsageTracker extends SpentBefore {
   begin(call: CallStart): UsageRecord
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
@@ -33,11 +37,10 @@ export interface UsageTracker {
 }
 
 export function createUsageTracker(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics'>,
+  deps: Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'budgets'>,
 ): UsageTracker {
-  const { clock, log, metrics } = deps
+  const { clock, log, metrics, budgets } = deps
   const recorder = createUsageRecorder(deps)
-  const enforcer = createBudgetEnforcer(deps)
   const nextId = createCallIds(newId('', 6, deps.random))
   let open = 0
   let onLastEnd: (() => void) | undefined
@@ -48,22 +51,26 @@ export function createUsageTracker(
       clock,
       metrics,
       newId: nextId,
-      reserve: (request) => enforcer.reserve(call, request),
+      budgets,
       save(row) {
         if (row !== undefined) recorder.record(row)
         open -= 1
         if (open === 0) onLastEnd?.()
       },
-      // Logs the error instead of failing the call, because the reservation expires anyway.
-      onUnsettled: (error) =>
-        log.warn({ err: error, requestId: call.requestId }, 'could not settle token budget'),
     })
   }
 
   return {
     begin,
     flush: () => recorder.flush(),
-    invalidate: () => enforcer.invalidate(),
+    invalidate: () => budgets.invalidate(),
+    sumTokens: (db, { tenantId, agentId }, sinceSeconds) => {
+      const owner =
+        agentId === undefined
+          ? ({ kind: 'parent', id: tenantId } as const)
+          : ({ kind: 'agent', id: agentId } as const)
+      return sumTokensSince(db, owner, tenantId, dayOf(sinceSeconds * 1000))
+    },
     async close() {
       if (open > 0) {
         const lastEnd = Promise.withResolvers<void>()
@@ -91,12 +98,8 @@ export function firstCallIdAt(ms: number): string {
 
 const LF = 0x0a
 
-export interface CallStart {
+export interface CallStart extends Spender {
   readonly operation: EndedCall['operation']
-  readonly requestId: string
-  readonly tenantId: string
-  /** Undefined for a call without an agent. */
-  readonly agentId: string | undefined
   readonly provider: string
   /** The provider's own model id. */
   readonly model: string
@@ -109,10 +112,9 @@ interface RecordOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
-  readonly reserve: (request: Promptlike) => Promise<Reservation | undefined>
+  readonly budgets: Pick<BudgetEnforcer, 'reserve' | 'book'>
   /** Records the row, which is undefined if no provider was called. */
   readonly save: (row: UsageCallRow | undefined) => void
-  readonly onUnsettled: (error: unknown) => void
 }
 
 /** The parts of a model's answer from which its tokens are estimated. */
@@ -150,6 +152,8 @@ export class UsageRecord implements AsyncDisposable {
   /** Tokens reserved and used in all budgets; undefined if no budget applies. */
   budget: { reserved: number; settled: number } | undefined
   private hasBudget = false
+  /** True if a budget granted fewer output tokens than a request asked for. */
+  isLimited = false
 
   constructor(start: CallStart, options: RecordOptions) {
     this.start = start
@@ -171,9 +175,9 @@ export class UsageRecord implements AsyncDisposable {
    * choice. Returns undefined if no budget applies. Call `used` or `failCall` afterwards.
    * @throws ServiceError `insufficient_quota` if too few tokens are left.
    */
-  async reserve(request: Promptlike): Promise<number | undefined> {
+  async reserve(request: Promptlike, signal?: AbortSignal): Promise<number | undefined> {
     try {
-      this.reservation = await this.options.reserve(request)
+      this.reservation = await this.options.budgets.reserve(this.start, request, signal)
     } catch (thrown) {
       this.isRejected = this.attempts === 0
       throw thrown
@@ -183,6 +187,7 @@ export class UsageRecord implements AsyncDisposable {
     if (this.reservation !== undefined) {
       this.budget ??= { reserved: 0, settled: 0 }
       this.budget.reserved += reservedTokens(this.reservation.grant)
+      this.isLimited ||= this.reservation.isLimited
     }
     return this.reservation?.grant.outputTokens
   }
@@ -208,8 +213,14 @@ export class UsageRecord implements AsyncDisposable {
     this.modelCalls += 1
     if (this.reservation !== undefined)
       this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut))
-    else this.add(toTokens(usage) ?? this.estimate(said.text))
+    else this.addUnreserved(toTokens(usage) ?? this.estimate(said.text))
     this.events = 0
+  }
+
+  private addUnreserved(used: UsedTokens): void {
+    this.add(used)
+    const booking = this.options.budgets.book(this.start, used, this.startedAtMs)
+    if (booking !== undefined) this.settleAfter(booking)
   }
 
   private estimate(text: string | null | undefined): UsedTokens {
@@ -230,7 +241,10 @@ export class UsageRecord implements AsyncDisposable {
     this.add(used)
     if (this.budget !== undefined) this.budget.settled += used.prompt + used.completion
     this.reservation = undefined
-    const settled = reservation.settle(used.prompt + used.completion).catch(this.options.onUnsettled)
+    this.settleAfter(reservation.settle(used))
+  }
+
+  private settleAfter(settled: Promise<void>): void {
     this.settling = Promise.all([this.settling, settled]).then(() => {})
   }
 
@@ -315,82 +329,4 @@ function countEvents(run: Uint8Array): number {
 function toTokens(usage: Usage | undefined): UsedTokens | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion } = usage ?? {}
   return isCount(prompt) && isCount(completion) ? { prompt, completion, isEstimated: false } : undefined
-}
-
-/** Maximum time between flushes; `FLUSH_AT` waiting calls trigger an earlier one. */
-const FLUSH_EVERY_MS = 1_000
-const FLUSH_AT = 500
-/** Maximum number of calls per transaction. */
-const BATCH = 1_000
-/**
- * Maximum number of calls held in memory while the database is not writable. Further calls are lost, and
- * their number is logged.
- */
-const MOST_WAITING = 100_000
-
-/** Writes calls in batches, usually within a second, independently of requests. */
-function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
-  const insertCalls = createCallWriter(db)
-  let waiting: UsageCallRow[] = []
-  let lost = 0
-  let timer: NodeJS.Timeout | undefined
-  let flushing: Promise<void> | undefined
-
-  async function write(calls: readonly UsageCallRow[]): Promise<void> {
-    await db.transaction().execute(async (trx) => {
-      await insertCalls(trx, calls)
-      for (const sums of sumByDay(calls)) await addDay(trx, sums)
-    })
-  }
-
-  async function writeAll(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH)
-      waiting = waiting.slice(BATCH)
-      try {
-        await write(batch)
-      } catch (error) {
-        waiting = [...batch, ...waiting]
-        throw error
-      }
-    }
-    if (lost > 0) log.error({ calls: lost }, 'usage records lost: too many waiting calls')
-    lost = 0
-  }
-
-  /**
-   * Writes every call recorded so far. @throws the database's error; the calls are kept and written later.
-   */
-  async function flush(): Promise<void> {
-    flushing ??= writeAll().finally(() => {
-      flushing = undefined
-    })
-    return flushing
-  }
-
-  async function flushOrRetry(): Promise<void> {
-    await flush().catch((error) => {
-      log.warn({ err: error, waiting: waiting.length }, 'could not write usage; will retry')
-      timer ??= startTimer()
-    })
-  }
-
-  function startTimer(): NodeJS.Timeout {
-    return setTimeout(() => void flushOrRetry(), FLUSH_EVERY_MS).unref()
-  }
-
-  return {
-    record(call: UsageCallRow): void {
-      if (waiting.length >= MOST_WAITING) {
-        lost += 1
-        return
-      }
-      waiting.push(call)
-      timer ??= startTimer()
-      if (waiting.length === FLUSH_AT) void flushOrRetry()
-    },
-    flush,
-  }
 }

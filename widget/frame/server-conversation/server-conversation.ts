@@ -165,7 +165,7 @@ export class ServerConversation implements Chat {
 
   /** Reserves an upload of this size. @throws ChatFailure */
   async createUpload(filename: string, bytes: number): Promise<CreateUploadResult> {
-    return this.getClient().createUpload(filename, bytes)
+    return this.getClient().createUpload({ filename, bytes })
   }
 
   /** Returns a text that identifies the visitor; undefined before the first token. */

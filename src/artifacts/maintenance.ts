@@ -189,7 +189,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Returns those of `blobs` that are still needed: an original until it is converted and acknowledged. */
+/** Returns the blobs that are still needed. An original is needed until it is converted and acknowledged. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')

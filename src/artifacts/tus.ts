@@ -228,7 +228,8 @@ function linkJobs({ deps, context }: UploadCall, { blob }: UploadRow): void {
 }
 
 /**
- * Sends `Location` even if the append fails, so that the client can resume, unless the upload was deleted.
+ * Appends the body of the creation request. If that fails, still sends `Location`, so that the client can
+ * resume, unless the upload was deleted.
  */
 async function appendFirst(
   call: UploadCall,

@@ -168,8 +168,8 @@ environment variable PARLEY_KEY. The process list can reveal --key to others.`
 
 const fileNamingHelp = `
 Each file is named after the agent's name and id, such as
-guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. Without --force, nothing is written if a
-file of an agent has different content, or another name with the agent's id.`
+guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. Without --force, nothing is written if
+this would change an existing file, or delete an agent's file with another name.`
 
 function addProvidersCommands(providers: Command): void {
   const load = () => import('./commands/providers.ts')

@@ -72,8 +72,8 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
 }
 
 /**
- * Makes a parent key the user's active key. Moves everything from the user's automatic key to the new key, and
- * revokes the automatic key.
+ * Claims a parent key for a user and makes it the active key. Moves everything from the user's automatic key
+ * to it, and revokes the automatic key.
  */
 export async function claimKey(
   deps: Dependencies,

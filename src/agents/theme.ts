@@ -1,7 +1,7 @@
 /** Defines `embed.theme` of the agent definition: the appearance of the widget. */
 import { z } from 'zod'
 import { orMissing } from '../lib/formats/json-schema.ts'
-import { mappingOf } from './definition-parts.ts'
+import { mappingOf } from '../lib/formats/mapping-schema.ts'
 
 const MAX_IMAGE_URL = 2048
 const MAX_IMAGE_DATA = 32_768

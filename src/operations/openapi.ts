@@ -246,7 +246,7 @@ export const ChatError = z
         description: 'With `event_not_kept`: the id of the last stored event of the stream.',
       }),
       mode: z.enum(['model', 'waiting', 'person']).optional().meta({
-        description: 'With `wrong_mode`: who answers the conversation.',
+        description: 'With `wrong_mode`: the mode of the conversation.',
       }),
       assignee: z.string().nullable().optional().meta({
         description: 'With `wrong_mode`: the person who answers; null for agent keys.',

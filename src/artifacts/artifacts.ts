@@ -74,7 +74,7 @@ export async function deleteArtifact(
   await removeUpload(deps, actor, row)
 }
 
-/** Never throws; the sweeper deletes bytes that cannot be deleted here. */
+/** Deletes an artifact's bytes. Never throws, because the sweeper retries failed deletions. */
 export async function deleteBytes(
   { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: Pick<ArtifactService, 'store'> },
   { id, blob, served_blob, poster_blob }: UploadRow,

@@ -169,7 +169,10 @@ export interface TurnEventTable {
   body: Buffer
 }
 
-/** Blobs that contain long strings of items: images, audio, files and tool results. */
+/**
+ * Blobs that contain long strings of items: images, audio, files and tool results. A row whose name is
+ * `upload:` followed by an artifact's id keeps a visitor's upload.
+ */
 export interface ItemDataTable {
   name: string
   item_id: string

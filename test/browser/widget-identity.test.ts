@@ -1,6 +1,7 @@
 /** Tests how a page identifies its user to the widget, and what another user sees. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { AUDIENCE, createSecret, ISSUER, identifyingAgent, signWithSecret } from '../support/identities.ts'
+import { tool } from '../support/tools.ts'
 import { openWidgetHarness, type WidgetHarness, type WidgetPage } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.
@@ -8,23 +9,38 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 let harness: WidgetHarness
 let secret: string
+/** The subjects that the tool `whoami` received, oldest first; undefined for an anonymous visitor. */
+const received: (string | undefined)[] = []
+const whoami = tool((_args, { visitor }) => {
+  received.push(visitor?.verified ? visitor.subject : undefined)
+  return 'noted'
+})
+let forgetful: { readonly agent_id: string; readonly agent_key: string }
+let forgetfulSecret: string
 beforeAll(async () => {
-  harness = await openWidgetHarness({}, identifyingAgent())
+  harness = await openWidgetHarness({}, identifyingAgent(), { tools: { whoami } })
   secret = await createSecret(harness.app, harness.agent.agent_id)
+  const { conversations: _stored, ...definition } = JSON.parse(identifyingAgent({}, { tools: ['whoami'] }))
+  forgetful = await harness.app.createAgent(JSON.stringify(definition))
+  forgetfulSecret = await createSecret(harness.app, forgetful.agent_id)
 })
 afterAll(() => harness?.close())
 
 /** Signs an identity that expires in `seconds`; a negative number means that it has already expired. */
-function sign(sub: string, seconds = 300): Promise<string> {
+function sign(sub: string, seconds = 300, key = secret): Promise<string> {
   const now = Math.floor(Date.now() / 1000)
   const iat = now - (seconds < 0 ? 3000 : 0)
-  return signWithSecret(secret, { iss: ISSUER, aud: AUDIENCE, sub, iat, exp: now + seconds })
+  return signWithSecret(key, { iss: ISSUER, aud: AUDIENCE, sub, iat, exp: now + seconds })
 }
 
 /** Opens a page; with `answers`, it has `getVisitorToken`, which returns them in order and then never resolves. */
-async function open(visitorToken: string | undefined, answers?: readonly string[]): Promise<WidgetPage> {
+async function open(
+  visitorToken: string | undefined,
+  answers?: readonly string[],
+  apiKey = harness.agent.agent_key,
+): Promise<WidgetPage> {
   const config = JSON.stringify({
-    apiKey: harness.agent.agent_key,
+    apiKey,
     autoOpen: true,
     ...(visitorToken && { visitorToken }),
   })
@@ -138,6 +154,66 @@ describe('a page that identifies its user', () => {
     await expect.poll(() => run(opened, 'codes')).toContain('identity_invalid')
     await opened.frame.getByText('This chat could not confirm who you are. Sign in again.').first().waitFor()
     expect((await listSubjects()).length).toBe(before)
+    await opened.page.close()
+  })
+})
+
+describe('a page that identifies its user to an agent that stores nothing', () => {
+  const signForgetful = (sub: string, seconds?: number) => sign(sub, seconds, forgetfulSecret)
+  const openForgetful = (token: string | undefined, answers?: readonly string[]) =>
+    open(token, answers, forgetful.agent_key)
+
+  /** Asks the agent to call `whoami`; returns the subjects that the tool received since then. */
+  async function callTool(opened: WidgetPage): Promise<readonly unknown[]> {
+    const before = received.length
+    await run(opened, "ParleyChat.sendMessage('[[tool:whoami {}]]')")
+    await expect.poll(() => received.length).toBe(before + 1)
+    await opened.frame.locator('article.reply[aria-busy=true]').waitFor({ state: 'detached' })
+    return received.slice(before)
+  }
+
+  test('lets server tools receive the user, also after setVisitor and resetVisitor', async () => {
+    const opened = await openForgetful(await signForgetful('hedy'))
+    expect(await callTool(opened)).toEqual(['hedy'])
+    await run(opened, `ParleyChat.setVisitor(${JSON.stringify(await signForgetful('radia'))})`)
+    expect(await callTool(opened)).toEqual(['radia'])
+    await run(opened, 'ParleyChat.resetVisitor()')
+    expect(await callTool(opened)).toEqual([undefined])
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+
+  test('provides another identity after the old one has expired, and after logout', async () => {
+    const answers = [await signForgetful('karen'), await signForgetful('frances')]
+    const opened = await openForgetful(await signForgetful('karen', -60), answers)
+    expect(await callTool(opened)).toEqual(['karen'])
+    await run(opened, 'ParleyChat.logout()')
+    expect(await callTool(opened)).toEqual(['frances'])
+    expect(await run(opened, 'asked')).toBe(2)
+    await opened.page.close()
+  })
+
+  test('receives an error for an invalid identity, and no tool runs', async () => {
+    const before = received.length
+    const opened = await openForgetful(
+      await signWithSecret('vsk_forged-forged-forged-forged', { sub: 'eve' }),
+    )
+    await run(opened, "ParleyChat.sendMessage('[[tool:whoami {}]]')")
+    await expect.poll(() => run(opened, 'codes')).toContain('identity_invalid')
+    await opened.frame.getByText('This chat could not confirm who you are. Sign in again.').first().waitFor()
+    expect(received.length).toBe(before)
+    await opened.page.close()
+  })
+
+  test('creates no visitor token for an anonymous visitor', async () => {
+    const opened = await openForgetful(undefined)
+    const sessions: string[] = []
+    opened.page.on('request', (request) => {
+      if (request.url().includes('visitor.session') || request.headers()['x-parley-visitor'])
+        sessions.push(request.url())
+    })
+    expect(await callTool(opened)).toEqual([undefined])
+    expect(sessions).toEqual([])
     await opened.page.close()
   })
 })

@@ -57,8 +57,10 @@ type Noting = { readonly noted: [string, unknown][] }
 export async function openWidgetHarness(
   env: Readonly<Record<string, string>> = {},
   yaml = 'name: Helper\ninstructions: Help people.\nembed: { greeting: Hello! }\n',
+  options: Parameters<typeof openApp>[1] = {},
 ): Promise<WidgetHarness> {
-  const app = await openApp({ PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0', ...env })
+  const limits = { PARLEY_MAX_STREAMS_ADDRESS: '0', PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0' }
+  const app = await openApp({ ...limits, ...env }, options)
   const agent = await app.createAgent(yaml)
   const documents: HostDocument[] = []
   const server = createServer(({ url = '' }, response) => {

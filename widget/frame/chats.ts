@@ -56,7 +56,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
   const history = createHistorySync(store)
   const followUps = createFollowUps(store)
   const listeners = { onTransport: setTransport, onAgent: settleHome, onFailure }
-  const connection = createConnection({ store, operator, trial, ...listeners })
+  const connection = createConnection({ store, operator, identity, trial, ...listeners })
   const current = () => (store.get().home === 'server' ? stored : local)
 
   function setTransport(transport: Transport | undefined): void {
@@ -119,7 +119,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       void connection.readAgent().then(() => current().startNew())
     },
     forget() {
-      local.stop()
+      local.forget()
       history.forget()
       stored.forget()
     },

@@ -4,6 +4,7 @@ import type { Store } from './app-state.ts'
 import { chooseServer, type Operator, type Server } from './chat/choose-server.ts'
 import type { AgentSelf, Transport } from './chat/transport.ts'
 import { ChatFailure, type Failure, isLasting, toChatFailure } from './failure.ts'
+import type { VisitorIdentity } from './server-conversation/visitor-identity.ts'
 import type { Language } from './strings/strings.ts'
 
 const AGENT_TIMEOUT_MS = 15_000
@@ -11,6 +12,7 @@ const AGENT_TIMEOUT_MS = 15_000
 interface ConnectionParts {
   readonly store: Store
   readonly operator: Operator
+  readonly identity: VisitorIdentity
   /** Replaces the server while the console tries a definition. */
   readonly trial?: Transport | undefined
   /** Called when the options select another server, or none. */
@@ -32,7 +34,7 @@ export interface Connection {
 }
 
 export function createConnection(parts: ConnectionParts): Connection {
-  const { store, operator, trial, onTransport, onAgent, onFailure } = parts
+  const { store, operator, identity, trial, onTransport, onAgent, onFailure } = parts
   const { dispatch } = store
   let server: Server | undefined
   let pending: { readonly server: Server; readonly done: Promise<Failure | undefined> } | undefined
@@ -67,6 +69,7 @@ export function createConnection(parts: ConnectionParts): Connection {
     readAgent,
     historyScope: () => server?.historyScope,
     configure(options, language, pageOrigin) {
+      identity.configure(options)
       const { options: before, blocked } = store.get()
       if (before !== undefined && isSameServer(before, options)) {
         dispatch({ type: 'configured', options, language, blocked })
@@ -74,7 +77,7 @@ export function createConnection(parts: ConnectionParts): Connection {
       }
       const chosen =
         trial === undefined
-          ? chooseServer(options, operator, pageOrigin)
+          ? chooseServer(options, operator, pageOrigin, identity)
           : { transport: trial, historyScope: undefined }
       const failure = 'code' in chosen ? chosen : undefined
       server = 'code' in chosen ? undefined : chosen

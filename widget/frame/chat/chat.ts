@@ -40,6 +40,8 @@ export interface MessageActions {
 }
 
 interface LocalChat extends Chat, MessageActions {
+  /** Stops the running turn, and removes the token of the page's user. */
+  readonly forget: () => void
   /** Stops the running turn, and uses this transport from now on. */
   readonly setTransport: (transport: Transport | undefined) => void
   /**
@@ -124,6 +126,10 @@ export function createLocalChat(parts: LocalChatParts): LocalChat {
     }),
     stop,
     startNew,
+    forget() {
+      stop()
+      transport?.forgetVisitor?.()
+    },
     handOver() {
       const text = unsent
       startNew()

@@ -3,9 +3,10 @@ import type { AgentTheme } from '../../appearance.ts'
 import type { FrameOptions } from '../../options.ts'
 import { publicPartOf } from '../../values.ts'
 import type { Failure } from '../failure.ts'
+import type { VisitorIdentity } from '../server-conversation/visitor-identity.ts'
 import { readAgentTheme } from '../theme.ts'
 import { createRestTransport } from './rest.ts'
-import { createRpcTransport } from './rpc.ts'
+import { createRpcTransport } from './rpc-transport.ts'
 import type { Transport } from './transport.ts'
 
 /** Settings that the server passes to the frame, and the frame's address. */
@@ -38,6 +39,7 @@ export function chooseServer(
   options: FrameOptions,
   operator: Operator,
   pageOrigin: string,
+  identity: VisitorIdentity,
 ): Server | Failure {
   const { apiKey, endpoint, headers = {}, providerApiKey } = options
   if (apiKey !== undefined && /^\s*svc_(?!scoped_)/.test(apiKey)) return parentKeyFailure
@@ -53,7 +55,7 @@ export function chooseServer(
     if (publicKey === '') return { code: 'invalid_api_key' }
     const own = { historyScope: publicKey }
     if (address === undefined || (address.pathname === CHAT_PATH && Object.keys(headers).length === 0))
-      return { ...own, transport: createRpcTransport(apiKey) }
+      return { ...own, transport: createRpcTransport(apiKey, identity) }
     return {
       ...own,
       transport: createRestTransport({ endpoint: address.href, key: apiKey, headers, takesSystem: false }),

@@ -2,12 +2,9 @@
 
 import { createTRPCClient, httpBatchStreamLink, isTRPCClientError } from '@trpc/client'
 import { clientTransformer } from '../../../src/operations/envelope.ts'
-import type { ChatChunk, ChatRequest } from '../../../src/providers/chat-api.ts'
 import type { AppRouter } from '../../../src/server/api.ts'
-import { ChatFailure } from '../failure.ts'
 import { pacedFetch } from './paced-fetch.ts'
-import { type ErrorResponse, toFailure } from './to-failure.ts'
-import type { AgentSelf, ChatBody, Transport } from './transport.ts'
+import type { ErrorResponse } from './to-failure.ts'
 
 export type RpcClient = ReturnType<typeof createRpcClient>
 
@@ -28,33 +25,6 @@ export function createRpcClient(
       }),
     ],
   })
-}
-
-/** Creates a transport to the server that delivered the frame. */
-export function createRpcTransport(apiKey: string): Transport {
-  const client = createRpcClient(apiKey)
-  return {
-    takesSystem: false,
-    async *stream(body: ChatBody, signal: AbortSignal): AsyncGenerator<readonly ChatChunk[]> {
-      let hasBegun = false
-      try {
-        const runs = await client.chat.stream.mutate(body as ChatRequest, { signal })
-        for await (const run of runs) {
-          hasBegun = true
-          yield run
-        }
-      } catch (thrown) {
-        throw new ChatFailure(toFailure(toErrorResponse(thrown), hasBegun), thrown)
-      }
-    },
-    async readAgent(signal): Promise<AgentSelf> {
-      try {
-        return await client.agents.me.query(undefined, { signal })
-      } catch (thrown) {
-        throw new ChatFailure(toFailure(toErrorResponse(thrown), false), thrown)
-      }
-    },
-  }
 }
 
 function requestIdOf(response: unknown): string | undefined {

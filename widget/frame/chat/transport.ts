@@ -89,4 +89,6 @@ export interface Transport {
   stream(body: ChatBody, signal: AbortSignal): AsyncIterable<readonly ChatChunk[]>
   /** Resolves to undefined if the endpoint has no agent. @throws ChatFailure */
   readAgent(signal: AbortSignal): Promise<AgentSelf | undefined>
+  /** Removes the token of the page's user. */
+  forgetVisitor?(): void
 }

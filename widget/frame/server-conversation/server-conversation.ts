@@ -66,7 +66,6 @@ export class ServerConversation implements Chat {
    */
   async start(apiKey: string, scope: StorageScope, isStored: boolean): Promise<void> {
     const { options } = this.parts.store.get()
-    if (options !== undefined) this.identity.configure(options)
     const user = userOf(options?.visitorToken)
     const next = JSON.stringify([apiKey, scope, user])
     const isOther = next !== this.owner

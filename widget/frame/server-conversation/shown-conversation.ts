@@ -11,8 +11,9 @@ import { findStreaming } from '../conversation.ts'
 import { createFeed, type Feed } from './feed.ts'
 import { createShownView, type ShownView } from './shown-view.ts'
 import { findRunningTurn } from './view.ts'
-import { isCursorRejected, isGone, isTokenRejected, type VisitorClient } from './visitor-client.ts'
+import { isCursorRejected, isGone, type VisitorClient } from './visitor-client.ts'
 import type { VisitorRecordStore } from './visitor-record.ts'
+import { isTokenRejected } from './visitor-session.ts'
 
 interface ShownConversationParts {
   readonly store: Store

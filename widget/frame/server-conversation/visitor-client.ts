@@ -1,4 +1,4 @@
-/** Calls the server's operations for visitors, and obtains and renews the visitor's token. */
+/** Calls the server's operations for visitors. */
 import type {
   CreateUploadResult,
   FeedEvent,
@@ -13,12 +13,9 @@ import type {
   VisitorTurn,
 } from '../../../src/visitors/schema.ts'
 import { pacedFetch } from '../chat/paced-fetch.ts'
-import { createRpcClient, type RpcClient, toErrorResponse } from '../chat/rpc.ts'
-import { type ErrorResponse, toFailure } from '../chat/to-failure.ts'
+import { createRpcClient } from '../chat/rpc.ts'
 import type { Rating } from '../conversation.ts'
-import { ChatFailure } from '../failure.ts'
-import { userOf, type VisitorIdentity } from './visitor-identity.ts'
-import type { VisitorRecordStore } from './visitor-record.ts'
+import { createVisitorSession, responseOf, type VisitorSessionParts } from './visitor-session.ts'
 
 /** The page's additions to a turn. */
 export type TurnFields = Pick<SendInput, 'context' | 'tools' | 'model'>
@@ -60,71 +57,10 @@ export interface VisitorClient {
   ) => Promise<AsyncIterable<FeedEvent>>
 }
 
-interface VisitorClientParts {
-  readonly record: VisitorRecordStore
-  readonly identity: VisitorIdentity
-  /** Called before the page's user changes; must remove the data of the user before. */
-  readonly onOtherUser: () => void
-}
-
-export function createVisitorClient(
-  apiKey: string,
-  { record, identity, onOtherUser }: VisitorClientParts,
-): VisitorClient {
-  const headers = (): Readonly<Record<string, string>> => {
-    const { token } = record.read()
-    return token === undefined ? {} : { 'X-Parley-Visitor': token }
-  }
-  const client = createRpcClient(apiKey, headers)
-  let starting: Promise<SessionResult> | undefined
-  let renewAtMs = 0
-
-  /** Concurrent calls share one request, so that one tab never becomes two visitors. */
-  function startSession(): Promise<SessionResult> {
-    starting ??= rejectAsFailure(exchange)
-      .catch((thrown) => {
-        // The identity was issued too long ago, so that the page must provide another one.
-        if (!isExpired(thrown) || !identity.isUsed()) throw thrown
-        return rejectAsFailure(exchange)
-      })
-      .finally(() => {
-        starting = undefined
-      })
-    return starting
-  }
-
-  /** Sends the page's identity if there is no valid token of the page's user. */
-  async function exchange(): Promise<SessionResult> {
-    const isValid = record.read().user !== undefined && Date.now() < renewAtMs && !identity.hasNew()
-    const identityToken = isValid ? undefined : await identity.take()
-    const user = isValid ? record.read().user : userOf(identityToken)
-    if (record.read().user !== undefined && record.read().user !== user) onOtherUser()
-    const session = await client.visitor.session.mutate(
-      identityToken === undefined ? {} : { identity_token: identityToken },
-    )
-    record.change({ token: session.token, user })
-    // Renews the token of an anonymous visitor after half of its lifetime. With an expired one, the server would create
-    // another visitor.
-    renewAtMs = user === undefined ? (Date.now() + session.expires_at * 1000) / 2 : session.expires_at * 1000
-    return session
-  }
-
-  /** Runs a call with a token; renews the token once if the server does not accept it. */
-  async function asVisitor<T>(call: (client: RpcClient) => Promise<T>, used = client): Promise<T> {
-    const isRenewed = record.read().token !== undefined && Date.now() < renewAtMs && !identity.hasNew()
-    if (!isRenewed) await startSession()
-    try {
-      return await call(used)
-    } catch (thrown) {
-      if (!isTokenRejected(thrown) && !isExpired(thrown)) throw toVisitorFailure(thrown)
-    }
-    renewAtMs = 0
-    await startSession()
-    return rejectAsFailure(() => call(used))
-  }
-
+export function createVisitorClient(apiKey: string, parts: VisitorSessionParts): VisitorClient {
+  const { headers, start, call: asVisitor } = createVisitorSession(apiKey, parts)
   return {
-    startSession,
+    startSession: start,
     listConversations: (after) =>
       asVisitor(({ visitor }) => visitor.conversations.query({ ...(after !== undefined && { after }) })),
     open: (conversation) => asVisitor(({ visitor }) => visitor.open.query({ conversation })),
@@ -158,29 +94,6 @@ export function createVisitorClient(
   }
 }
 
-async function rejectAsFailure<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call()
-  } catch (thrown) {
-    throw toVisitorFailure(thrown)
-  }
-}
-
-function toVisitorFailure(thrown: unknown): ChatFailure {
-  if (thrown instanceof ChatFailure) return thrown
-  // A visitor cannot fix a rejected token, and the page's key is valid.
-  if (isTokenRejected(thrown)) return new ChatFailure({ code: 'identity_invalid' }, thrown)
-  return new ChatFailure(toFailure(toErrorResponse(thrown), false), thrown)
-}
-
-export function isTokenRejected(thrown: unknown): boolean {
-  return responseOf(thrown)?.code === 'visitor_required'
-}
-
-function isExpired(thrown: unknown): boolean {
-  return responseOf(thrown)?.code === 'identity_expired'
-}
-
 /** Returns whether the server has responded that the conversation does not exist. */
 export function isGone(thrown: unknown): boolean {
   return responseOf(thrown)?.status === 404
@@ -195,8 +108,4 @@ export function isWrongMode(thrown: unknown): boolean {
 export function isCursorRejected(thrown: unknown): boolean {
   const { status } = responseOf(thrown) ?? {}
   return status === 400 || status === 409
-}
-
-function responseOf(thrown: unknown): ErrorResponse | undefined {
-  return toErrorResponse(thrown instanceof ChatFailure ? thrown.cause : thrown)
 }

@@ -11,6 +11,8 @@ export interface VisitorIdentity {
   readonly configure: (options: FrameOptions) => void
   /** Whether the options contain a token that was not used yet. */
   readonly hasNew: () => boolean
+  /** Returns the user that the token in the options states, like `userOf`. */
+  readonly user: () => string | undefined
   /** Whether the page identifies its user. */
   readonly isUsed: () => boolean
   /**
@@ -51,6 +53,7 @@ export function createVisitorIdentity(askPage: () => void): VisitorIdentity {
       mayAsk = given?.includes('getVisitorToken') ?? false
     },
     hasNew: () => unused !== undefined,
+    user: () => userOf(token),
     isUsed: () => token !== undefined || mayAsk,
     async take() {
       const next = unused

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
-import { build, type InlineConfig, type Rolldown } from 'vite'
+import { build, type InlineConfig, type Plugin, type Rolldown } from 'vite'
 import { replaceBuild, root } from './web-folder.ts'
 import { webBuilds } from './web-sources.mjs'
 
@@ -25,7 +25,18 @@ interface BuiltCode {
   readonly style: Uint8Array | undefined
 }
 
+/** Removes Vite's preload helper: chunks have no styles, and `modulePreload` is off. */
+const withoutPreload: Plugin = {
+  name: 'without-preload',
+  enforce: 'pre',
+  load: {
+    filter: { id: /vite\/preload-helper/ },
+    handler: () => 'export const __vitePreload = (load) => load()',
+  },
+}
+
 const common: InlineConfig = {
+  plugins: [withoutPreload],
   root: join(root, 'widget'),
   configFile: false,
   envDir: false,

@@ -208,6 +208,7 @@ class TurnRun {
     this.diagnostics?.beginRound()
     this.answer = await attempts.run(deadline, async (route, span, signal) => {
       const { backend, model } = route
+      usage.calling(backend.name, model, loop.request)
       const granted = await usage.reserve(loop.request)
       if (signal.aborted) {
         usage.failCall('unused')

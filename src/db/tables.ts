@@ -5,6 +5,7 @@ import type {
   BudgetCounterTable,
   BudgetReservationTable,
   BudgetTable,
+  PriceSnapshotTable,
   UsageCallTable,
   UsageDayTable,
 } from './tables/usage.ts'
@@ -234,6 +235,7 @@ export interface Tables {
   agent_versions: AgentVersionTable
   usage_calls: UsageCallTable
   usage_days: UsageDayTable
+  price_snapshots: PriceSnapshotTable
   budgets: BudgetTable
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
@@ -268,6 +270,7 @@ export const tableOwners = {
   agent_versions: 'agents',
   usage_calls: 'usage',
   usage_days: 'usage',
+  price_snapshots: 'usage',
   budgets: 'usage',
   budget_counters: 'usage',
   budget_reservations: 'usage',

@@ -1,7 +1,7 @@
 /** Computes the exact cost of the usage that a provider reports for one request. */
 import { isJsonObject } from '../lib/formats/json.ts'
 import { divideUp } from './money.ts'
-import { nanoOf, type PriceInForce, ratesAt, type ReserveRates, TIER_UNIT, tierFactor } from './rates.ts'
+import { nanoOf, type PriceInForce, type ReserveRates, ratesAt, TIER_UNIT, tierFactor } from './rates.ts'
 import type { PriceEntry } from './schema.ts'
 
 /** Tokens by kind. The counts of kinds are included in `prompt` or `completion`. */

@@ -12,7 +12,8 @@ const amountRule = 'must be a number or a decimal string from 0 to 1000000 with 
 /** Parses US dollars into nano-dollars. Returns undefined for any value that breaks the rule of `Amount`. */
 export function parseAmount(given: unknown): bigint | undefined {
   const text = typeof given === 'number' ? expand(given) : given
-  const [, whole, fraction = ''] = (typeof text === 'string' && /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text)) || []
+  const [, whole, fraction = ''] =
+    (typeof text === 'string' && /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text)) || []
   if (whole === undefined) return undefined
   const nano = BigInt(whole) * NANO_PER_USD + BigInt(fraction.padEnd(DECIMALS, '0'))
   return nano <= MOST_USD * NANO_PER_USD ? nano : undefined

@@ -42,9 +42,7 @@ export function ratesAt(entry: PriceEntry, atMs: number, inputTokens: number): R
 function findWindow({ windows }: PriceEntry, atMs: number): number {
   if (windows === undefined) return -1
   const at = new Date(atMs % DAY_MS).toISOString().slice(11, 16)
-  return windows.findLastIndex(({ from, to }) =>
-    from < to ? from <= at && at < to : from <= at || at < to,
-  )
+  return windows.findLastIndex(({ from, to }) => (from < to ? from <= at && at < to : from <= at || at < to))
 }
 
 function findStep({ above }: PriceEntry, inputTokens: number): number {

@@ -45,7 +45,9 @@ const Above = z
   .max(8)
   .refine(
     (steps) =>
-      steps.every(({ input_tokens: at }, index) => index === 0 || at > (steps[index - 1]?.input_tokens ?? at)),
+      steps.every(
+        ({ input_tokens: at }, index) => index === 0 || at > (steps[index - 1]?.input_tokens ?? at),
+      ),
     stepRule,
   )
 
@@ -71,14 +73,10 @@ export const PriceEntry = z
       )
       .optional()
       .meta({ description: 'Time from which the price applies; always, if it is not set.' }),
-    per_million: z
-      .strictObject(rates)
-      .partial()
-      .required({ input: true })
-      .meta({
-        description:
-          'US dollars for each million tokens. `cached_input`, `cache_write`, `input_audio` and `input_image` default to `input`; `reasoning`, `output_audio` and `output_image` default to `output`. Without `output`, the price is only for embeddings.',
-      }),
+    per_million: z.strictObject(rates).partial().required({ input: true }).meta({
+      description:
+        'US dollars for each million tokens. `cached_input`, `cache_write`, `input_audio` and `input_image` default to `input`; `reasoning`, `output_audio` and `output_image` default to `output`. Without `output`, the price is only for embeddings.',
+    }),
     per_call: Amount.optional(),
     per_image: Amount.optional().meta({ description: 'US dollars for each image in the input.' }),
     per_web_search: Amount.optional(),
@@ -108,7 +106,8 @@ export const PriceEntry = z
 export type PriceEntry = z.infer<typeof PriceEntry>
 export type PriceRates = z.infer<typeof optionalRates>
 
-const sinceOf = ({ since }: PriceEntry) => (since === undefined ? Number.NEGATIVE_INFINITY : parseSince(since))
+const sinceOf = ({ since }: PriceEntry) =>
+  since === undefined ? Number.NEGATIVE_INFINITY : parseSince(since)
 
 /** The dated entries of a model. */
 export const PriceEntries = z

@@ -6,6 +6,9 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { within } from '../lib/timeout.ts'
+import { CallCost } from '../prices/call-cost.ts'
+import type { PriceBook } from '../prices/lookup.ts'
+import type { PriceInForce } from '../prices/rates.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
@@ -14,7 +17,8 @@ import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from './grants.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
-import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
+import { createUsageRecorder } from './recorder.ts'
+import type { UsageCallRow } from './store.ts'
 import type { Promptlike } from './token-bounds.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
@@ -33,7 +37,7 @@ export interface UsageTracker {
 }
 
 export function createUsageTracker(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics'>,
+  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'prices'>,
 ): UsageTracker {
   const { clock, log, metrics } = deps
   const recorder = createUsageRecorder(deps)
@@ -49,8 +53,9 @@ export function createUsageTracker(
       metrics,
       newId: nextId,
       reserve: (request) => enforcer.reserve(call, request),
-      save(row) {
-        if (row !== undefined) recorder.record(row)
+      prices: deps.prices,
+      save(row, price) {
+        if (row !== undefined) recorder.record(row, price)
         open -= 1
         if (open === 0) onLastEnd?.()
       },
@@ -109,9 +114,10 @@ interface RecordOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
+  readonly prices: PriceBook
   readonly reserve: (request: Promptlike) => Promise<Reservation | undefined>
   /** Records the row, which is undefined if no provider was called. */
-  readonly save: (row: UsageCallRow | undefined) => void
+  readonly save: (row: UsageCallRow | undefined, price?: PriceInForce) => void
   readonly onUnsettled: (error: unknown) => void
 }
 
@@ -128,6 +134,7 @@ const nothingSaid: Said = { text: undefined, textBytes: 0 }
 /** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
   isEnded = false
+  readonly cost: CallCost
   private readonly start: CallStart
   private readonly options: RecordOptions
   private readonly startedAtMs: number
@@ -156,6 +163,7 @@ export class UsageRecord implements AsyncDisposable {
     this.options = options
     this.provider = start.provider
     this.model = start.model
+    this.cost = new CallCost(options.prices)
     this.startedAtMs = options.clock.now()
     this.startedTick = options.clock.monotonic()
   }
@@ -164,6 +172,11 @@ export class UsageRecord implements AsyncDisposable {
   answering(provider: string, model = this.model): void {
     this.provider = provider
     this.model = model
+  }
+
+  /** Finds the price of the next request, which goes to this model. */
+  calling(provider: string, model: string, request: Promptlike): void {
+    this.cost.begin(provider, model, request, this.options.clock.now())
   }
 
   /**
@@ -206,9 +219,10 @@ export class UsageRecord implements AsyncDisposable {
    */
   used(usage: Usage | undefined, said = nothingSaid, isCut = false): void {
     this.modelCalls += 1
+    this.cost.rounds += 1
     if (this.reservation !== undefined)
-      this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut))
-    else this.add(toTokens(usage) ?? this.estimate(said.text))
+      this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut), usage)
+    else this.add(toTokens(usage) ?? this.estimate(said.text), usage)
     this.events = 0
   }
 
@@ -220,14 +234,15 @@ export class UsageRecord implements AsyncDisposable {
     }
   }
 
-  private add({ prompt, completion, isEstimated }: UsedTokens): void {
+  private add({ prompt, completion, isEstimated }: UsedTokens, usage?: Usage): void {
+    this.cost.add({ prompt, completion }, isEstimated ? undefined : usage)
     this.promptTokens += prompt
     this.completionTokens += completion
     this.isEstimated ||= isEstimated
   }
 
-  private settle(reservation: Reservation, used: UsedTokens): void {
-    this.add(used)
+  private settle(reservation: Reservation, used: UsedTokens, usage?: Usage): void {
+    this.add(used, usage)
     if (this.budget !== undefined) this.budget.settled += used.prompt + used.completion
     this.reservation = undefined
     const settled = reservation.settle(used.prompt + used.completion).catch(this.options.onUnsettled)
@@ -254,7 +269,7 @@ export class UsageRecord implements AsyncDisposable {
     // call.
     if (status === 'left' && this.modelCalls === 0 && !this.hasBudget) this.used(undefined)
     this.observe(status)
-    this.options.save(this.toRow(status))
+    this.options.save(this.toRow(status), this.cost.price)
     await this.settling
   }
 
@@ -271,11 +286,13 @@ export class UsageRecord implements AsyncDisposable {
       firstByteMs: firstByteTick === undefined ? undefined : firstByteTick - startedTick,
       inputTokens: this.promptTokens,
       outputTokens: this.completionTokens,
+      costUsd: Number(this.cost.total) / 1e9,
+      isUnpriced: this.cost.isUnpriced,
     })
   }
 
   private toRow(status: string): UsageCallRow {
-    const { start, options, startedAtMs, startedTick, firstByteTick } = this
+    const { start, options, startedAtMs, startedTick, firstByteTick, cost } = this
     const firstByteMs = firstByteTick === undefined ? null : Math.round(firstByteTick - startedTick)
     return {
       id: options.newId(startedAtMs),
@@ -294,6 +311,14 @@ export class UsageRecord implements AsyncDisposable {
       created_at: Math.floor(startedAtMs / 1000),
       attempts: this.attempts,
       failed_attempts: this.failedAttempts.length === 0 ? null : JSON.stringify(this.failedAttempts),
+      cost: cost.isUnpriced ? null : Number(cost.total),
+      price_id: cost.price?.id ?? null,
+      rounds: cost.rounds,
+      cached_tokens: cost.tokens.cached,
+      cache_write_tokens: cost.tokens.cacheWrite,
+      reasoning_tokens: cost.tokens.reasoning,
+      audio_tokens: cost.tokens.audio,
+      image_tokens: cost.tokens.image,
     }
   }
 }
@@ -315,82 +340,4 @@ function countEvents(run: Uint8Array): number {
 function toTokens(usage: Usage | undefined): UsedTokens | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion } = usage ?? {}
   return isCount(prompt) && isCount(completion) ? { prompt, completion, isEstimated: false } : undefined
-}
-
-/** Maximum time between flushes; `FLUSH_AT` waiting calls trigger an earlier one. */
-const FLUSH_EVERY_MS = 1_000
-const FLUSH_AT = 500
-/** Maximum number of calls per transaction. */
-const BATCH = 1_000
-/**
- * Maximum number of calls held in memory while the database is not writable. Further calls are lost, and
- * their number is logged.
- */
-const MOST_WAITING = 100_000
-
-/** Writes calls in batches, usually within a second, independently of requests. */
-function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
-  const insertCalls = createCallWriter(db)
-  let waiting: UsageCallRow[] = []
-  let lost = 0
-  let timer: NodeJS.Timeout | undefined
-  let flushing: Promise<void> | undefined
-
-  async function write(calls: readonly UsageCallRow[]): Promise<void> {
-    await db.transaction().execute(async (trx) => {
-      await insertCalls(trx, calls)
-      for (const sums of sumByDay(calls)) await addDay(trx, sums)
-    })
-  }
-
-  async function writeAll(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH)
-      waiting = waiting.slice(BATCH)
-      try {
-        await write(batch)
-      } catch (error) {
-        waiting = [...batch, ...waiting]
-        throw error
-      }
-    }
-    if (lost > 0) log.error({ calls: lost }, 'usage records lost: too many waiting calls')
-    lost = 0
-  }
-
-  /**
-   * Writes every call recorded so far. @throws the database's error; the calls are kept and written later.
-   */
-  async function flush(): Promise<void> {
-    flushing ??= writeAll().finally(() => {
-      flushing = undefined
-    })
-    return flushing
-  }
-
-  async function flushOrRetry(): Promise<void> {
-    await flush().catch((error) => {
-      log.warn({ err: error, waiting: waiting.length }, 'could not write usage; will retry')
-      timer ??= startTimer()
-    })
-  }
-
-  function startTimer(): NodeJS.Timeout {
-    return setTimeout(() => void flushOrRetry(), FLUSH_EVERY_MS).unref()
-  }
-
-  return {
-    record(call: UsageCallRow): void {
-      if (waiting.length >= MOST_WAITING) {
-        lost += 1
-        return
-      }
-      waiting.push(call)
-      timer ??= startTimer()
-      if (waiting.length === FLUSH_AT) void flushOrRetry()
-    },
-    flush,
-  }
 }

@@ -27,7 +27,11 @@ function ceilNano(usd: Fraction): bigint {
 }
 
 const amount = fc
-  .tuple(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 0, max: 999_999_999 }), fc.integer({ min: 0, max: 9 }))
+  .tuple(
+    fc.integer({ min: 0, max: 200 }),
+    fc.integer({ min: 0, max: 999_999_999 }),
+    fc.integer({ min: 0, max: 9 }),
+  )
   .map(([int, decimals, kept]) => {
     const fraction = String(decimals).padStart(9, '0').slice(0, kept)
     return fraction === '' ? String(int) : `${int}.${fraction}`
@@ -38,9 +42,12 @@ const rateNames = [
   ...['cached_input', 'cache_write', 'cache_write_1h', 'reasoning'],
   ...['input_audio', 'output_audio', 'input_image', 'output_image'],
 ] as const
-const someRates = fc.record(Object.fromEntries(['input', 'output', ...rateNames].map((name) => [name, amount])), {
-  requiredKeys: [],
-}) as fc.Arbitrary<PriceEntry['per_million']>
+const someRates = fc.record(
+  Object.fromEntries(['input', 'output', ...rateNames].map((name) => [name, amount])),
+  {
+    requiredKeys: [],
+  },
+) as fc.Arbitrary<PriceEntry['per_million']>
 const minute = fc
   .integer({ min: 0, max: 1439 })
   .map((at) => `${String(Math.floor(at / 60)).padStart(2, '0')}:${String(at % 60).padStart(2, '0')}`)
@@ -59,15 +66,13 @@ const entries: fc.Arbitrary<PriceEntry> = fc
         .uniqueArray(fc.integer({ min: 0, max: 20_000 }), { maxLength: 3 })
         .chain((starts) =>
           fc.tuple(
-            ...starts.toSorted((a, b) => a - b).map((start) =>
-              someRates.map((per_million) => ({ input_tokens: start, per_million })),
-            ),
+            ...starts
+              .toSorted((a, b) => a - b)
+              .map((start) => someRates.map((per_million) => ({ input_tokens: start, per_million }))),
           ),
         ),
       windows: fc.array(
-        fc
-          .record({ from: minute, to: minute, per_million: someRates })
-          .filter(({ from, to }) => from !== to),
+        fc.record({ from: minute, to: minute, per_million: someRates }).filter(({ from, to }) => from !== to),
         { maxLength: 3 },
       ),
     },
@@ -89,7 +94,12 @@ interface Call {
   readonly images: number
   readonly webSearches: number
 }
-const calls: fc.Arbitrary<Call> = fc.record({ atMs: moments, tier: tiers, images: fc.nat(3), webSearches: fc.nat(3) })
+const calls: fc.Arbitrary<Call> = fc.record({
+  atMs: moments,
+  tier: tiers,
+  images: fc.nat(3),
+  webSearches: fc.nat(3),
+})
 
 const inForce = (entry: PriceEntry) => ({ id: 'a', source: 'config' as const, entry })
 
@@ -216,7 +226,12 @@ describe('the cost of a call', () => {
         const cost = costOf(inForce(entry), given, call)
         if (rates === undefined || cost === undefined) return
         const { images, webSearches } = call
-        const reserved = reservedCost(rates, { inputTokens, outputTokens: given.completion, images, webSearches })
+        const reserved = reservedCost(rates, {
+          inputTokens,
+          outputTokens: given.completion,
+          images,
+          webSearches,
+        })
         expect(reserved).toBeGreaterThanOrEqual(cost.total)
       }),
       { numRuns: 500 },

@@ -2,7 +2,13 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { costOf, noTokens, readTokens } from '../../src/prices/cost.ts'
-import { findEntries, findVendor, PriceList, readShippedPrices, SHIPPED_PRICES } from '../../src/prices/list.ts'
+import {
+  findEntries,
+  findVendor,
+  PriceList,
+  readShippedPrices,
+  SHIPPED_PRICES,
+} from '../../src/prices/list.ts'
 import { createPriceBook, type PricedProvider } from '../../src/prices/lookup.ts'
 import { renderAmount } from '../../src/prices/money.ts'
 import { reserveRates } from '../../src/prices/rates.ts'
@@ -30,8 +36,14 @@ describe('a price entry', () => {
     [{ per_million: { input: 1 }, since: '2026-02-30' }, 'since'],
     [{ per_million: { input: 1 }, since: '1 May' }, 'since'],
     [{ per_million: { input: 1 }, tiers: { flex: 0 } }, 'tiers.flex'],
-    [{ per_million: { input: 1 }, windows: [{ from: '24:00', to: '01:00', per_million: {} }] }, 'windows.0.from'],
-    [{ per_million: { input: 1 }, windows: [{ from: '01:00', to: '01:00', per_million: {} }] }, 'windows.0.to'],
+    [
+      { per_million: { input: 1 }, windows: [{ from: '24:00', to: '01:00', per_million: {} }] },
+      'windows.0.from',
+    ],
+    [
+      { per_million: { input: 1 }, windows: [{ from: '01:00', to: '01:00', per_million: {} }] },
+      'windows.0.to',
+    ],
     [
       {
         per_million: { input: 1 },

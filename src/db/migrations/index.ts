@@ -30,6 +30,7 @@ import * as indexUsageDaysByAgent from './0024_index_usage_days_by_agent.ts'
 import * as createWebhooks from './0025_create_webhooks.ts'
 import * as addArtifactBin from './0026_add_artifact_bin.ts'
 import * as createVisitorSecrets from './0027_create_visitor_secrets.ts'
+import * as addCosts from './0030_add_costs.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -59,4 +60,5 @@ export const migrations: Record<string, Migration> = {
   '0025_create_webhooks': createWebhooks,
   '0026_add_artifact_bin': addArtifactBin,
   '0027_create_visitor_secrets': createVisitorSecrets,
+  '0030_add_costs': addCosts,
 }

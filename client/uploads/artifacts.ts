@@ -124,7 +124,7 @@ async function follow(
       // Does not retry a rejected stream, because polling still updates the list.
       if (status >= 400 && status < 500) return
     }
-    // Reconnects, because the server ends long streams and connections fail.
+    // Waits before it reconnects; the server ends long streams, and connections can fail.
     await new Promise((resolve) => setTimeout(resolve, REFRESH_MS))
   }
 }

@@ -103,7 +103,7 @@ interface Scale {
   /** Horizontal center of a line, in pixels. */
   readonly xOf: (index: number) => number
   readonly yOf: (value: number) => number
-  /** Pixels between two lines. */
+  /** Horizontal distance between two adjacent days, in pixels. */
   readonly step: number
 }
 

@@ -94,8 +94,16 @@ function addKeysCommands(keys: Command): void {
       'time at which the key expires, such as 2030-01-31T12:00Z, or never',
       parseTime,
     )
-    .option('--requests-per-minute <count>', 'maximum number of requests per minute, or none', parseOwnLimit)
-    .option('--max-streams <count>', 'maximum number of concurrent streams, or none', parseOwnLimit)
+    .option(
+      '--requests-per-minute <count>',
+      "maximum number of requests per minute; none removes the key's own limit",
+      parseOwnLimit,
+    )
+    .option(
+      '--max-streams <count>',
+      "maximum number of concurrent streams; none removes the key's own limit",
+      parseOwnLimit,
+    )
     .action(async (id, options) => (await load()).update(id, options))
   withJson(keys.command('disable <id>'))
     .description('reject a parent key and the keys of its agents until it is enabled')

@@ -286,7 +286,7 @@ const widget = {
   PARLEY_WIDGET_ALLOW_PROVIDER_KEY: flag()
     .prefault('false')
     .describe(
-      'Set to true to allow pages to pass an API key for that endpoint to the widget. Every visitor to such a page can read the key.',
+      'Set to true to allow pages to give the widget an API key for another chat server. Every visitor to such a page can read the key.',
     ),
 }
 

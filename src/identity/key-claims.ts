@@ -35,8 +35,8 @@ export async function claimParentKey(
 }
 
 /**
- * Assigns the oldest live key that no user owns and no key manages to the user, in the caller's transaction.
- * Returns its id, or undefined if there is no such key.
+ * Assigns to the user the oldest live key that has neither an owner nor a managing key. Runs in the caller's
+ * transaction. Returns the key's id, or undefined if there is no such key.
  */
 export async function claimFirstKey(
   deps: AuditDeps,

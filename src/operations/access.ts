@@ -22,7 +22,7 @@ export function authenticate(call: GuardedCall): Promise<void> | void {
   const { context, auth } = call
   if (auth === undefined || auth.callers.length === 0) return
   const caller = context.deps.authenticator.find(context.metadata)
-  // Returns a cached caller without a promise, to save CPU time.
+  // Checks a cached caller without a promise, to save CPU time.
   return caller instanceof Promise
     ? caller.then((found) => acceptCaller(call, auth, found))
     : acceptCaller(call, auth, caller)

@@ -285,7 +285,10 @@ const tags = [
   { name: 'Agents', description: 'Manage agents, their versions and their keys.' },
   { name: 'Chat', description: 'Chat with models and agents, compatible with the OpenAI API.' },
   { name: 'Conversations', description: 'Read and change stored conversations.' },
-  { name: 'Artifacts', description: 'Get the status and content of uploaded artifacts.' },
+  {
+    name: 'Artifacts',
+    description: 'Reserve, read and delete uploaded artifacts, and restore them from the bin.',
+  },
   { name: 'Uploads', description: 'Upload files resumably with the tus 1.0.0 protocol.' },
   { name: 'Files', description: 'Store and download files that belong to a parent key.' },
   { name: 'Embeddings', description: 'Convert text to vectors whose distance indicates similarity.' },

@@ -193,7 +193,7 @@ async function startService(
 
 function warnWithoutFfmpeg({ converter: { programs }, log }: Deps): void {
   if (programs.ffmpeg !== undefined && programs.ffprobe !== undefined) return
-  log.warn('ffmpeg not found: videos are served unconverted (see docs/conversion.md)')
+  log.warn('ffmpeg or ffprobe not found: videos are served unconverted (see docs/conversion.md)')
 }
 
 async function closeSources({ models, backends, providers, tools }: Deps): Promise<void> {

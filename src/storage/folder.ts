@@ -1,5 +1,6 @@
 /**
- * Manages a local store's folders and files, which only this user can read and which survive power failures.
+ * Manages the folders and files of a local store. Only the server's OS user can read them, and they survive
+ * power failures.
  */
 import { mkdir, mkdtemp, opendir, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -39,7 +39,10 @@ export interface ErasureDeps extends AuditDeps {
   readonly webhooks?: EventPublisher | undefined
   /** Deletes the blobs of deleted items. */
   readonly dropDeleted: () => Promise<unknown>
-  /** Cancels running turns; undefined for a command, whose deletions make servers cancel them. */
+  /**
+   * Cancels the conversation's running turns. Undefined in a CLI command, because servers cancel the turns of
+   * a deleted conversation themselves.
+   */
   readonly cancelTurnsOf?: (conversationId: string) => Promise<void>
   readonly onErased?: () => void
 }

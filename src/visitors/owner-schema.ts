@@ -141,7 +141,8 @@ export function renderErasure(row: ErasureRow, database: 'sqlite' | 'postgres'):
   const { id, status, visitor_id, counts, started_at, finished_at, digest } = row
   const startedAt = new Date(started_at * 1000).toISOString().replace('.000Z', 'Z')
   const remains = ['audit and usage rows without text', `backups made before ${startedAt}`]
-  if (database === 'postgres') remains.push('free space in pages of PostgreSQL, and archived WAL files')
+  if (database === 'postgres')
+    remains.push('deleted rows in PostgreSQL until it reuses their space, and archived WAL files')
   return {
     ...{ id, object: 'erasure', status, visitor_id, counts: JSON.parse(counts) },
     ...{ started_at, finished_at, remains, digest },

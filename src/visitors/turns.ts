@@ -147,7 +147,7 @@ export async function cancelTurn(context: Context, id: string): Promise<VisitorT
   const turn = await findOwnTurn(context, id)
   if (turn.status === 'in_progress') {
     await conversations.cancel(turn)
-    // Waits until the end is stored, possibly by another replica.
+    // Waits until the turn's final status is stored, possibly by another replica.
     const stored = conversations.follow(turn, AFTER_THE_LAST, AbortSignal.timeout(CANCEL_WAIT_MS))
     await stored.next()
   }

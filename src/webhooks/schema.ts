@@ -57,7 +57,10 @@ export const Webhook = z
       description:
         '`owner` after a request of the owner, `gone` after the status 410, `failing` after five days of failures.',
     }),
-    failing_since: seconds.nullable().meta({ description: 'Start of the current failures, or null.' }),
+    failing_since: seconds.nullable().meta({
+      description:
+        'Time of the first failed delivery since the last successful one; null if the last delivery succeeded.',
+    }),
     previous_valid_until: seconds.nullable().meta({
       description: 'Time until which the previous secret also signs; null before the first rotation.',
     }),

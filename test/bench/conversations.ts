@@ -14,7 +14,7 @@ const CHUNKS = 400
 const NAME = 'stored turn (bare: not stored)'
 /** The maximum size of a stored turn, in KiB: twice the 2,000 bytes of its text, plus 16 KiB. */
 const STORED_KB = 20
-/** Allows 1 ms more, because a turn may wait for one commit before its first event. */
+/** The additional millisecond is for the commit that a turn may wait for before its first event. */
 const FIRST_TOKEN_GOAL = { ratio: 1.3, added: 1 }
 
 /** The column `bare` shows turns that are not stored, and `ours` shows stored turns. */

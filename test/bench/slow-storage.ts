@@ -13,7 +13,7 @@ import { createStoringAgent, microsPer, offAndOn } from './stored-turns.ts'
 
 const NAME = 'stored turns, syncs 10 ms longer (bare: not stored)'
 const LOAD = { connections: 50, streamsEach: 1, chunks: 50 }
-/** Longer than a sync, as the delay of every real model is. */
+/** Longer than a sync, as with real models. */
 const FIRST_CHUNK_MS = 50
 const PROBE_EVERY_MS = 5
 

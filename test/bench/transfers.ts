@@ -108,7 +108,7 @@ export function measureFiles(setup: BenchSetup): Promise<Row[]> {
   })
 }
 
-/** Transfers a small file first, so that the server has loaded its code before the measurement. */
+/** Transfers a small file, so that the server has loaded its code before the measurement. */
 async function prepare(server: Server, key: string): Promise<StoredFile> {
   const fileId = await putFile(server, key, MIB)
   await readFile(server, key, fileId, MIB)

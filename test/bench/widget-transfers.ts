@@ -7,7 +7,7 @@ import { type Row, toRow } from './report.ts'
 const closedGoal = { requests: 1, kilobytes: 6.5 }
 const openedGoal = { requests: 10, kilobytes: 165 }
 
-/** Measures with an empty cache and the key in the loader's address, as in the tag from the console. */
+/** Measures with an empty cache and with the key in the loader's URL, as in the console's script tag. */
 export async function measureTransfers(): Promise<Row[]> {
   const setup = await openWidgetHarness()
   try {

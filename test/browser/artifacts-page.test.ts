@@ -164,7 +164,7 @@ describe('the status page', () => {
     expect(complaints).toEqual([])
   })
 
-  test('reports that the URL is no longer valid after its key is revoked', async () => {
+  test('reports that the URL is no longer valid after the parent key is revoked', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const { page } = await openPage(browser, app.url + statusPagePath(reserved))

@@ -32,7 +32,7 @@ async function openAdmin(path: string) {
   return { app, key, id: key.slice(4, 16), ...opened }
 }
 
-test('an administrator sets a budget, views usage, revokes a key, and finds the entry in the audit log', async () => {
+test('an administrator sets a budget, views usage, revokes a key, and finds the revocation in the audit log', async () => {
   const { app, key, id, page, complaints } = await openAdmin('?tab=keys')
   await page.getByRole('button', { name: `Actions for ${ada}` }).click()
   await page.getByRole('menuitem', { name: 'Set budget…' }).click()

@@ -58,7 +58,7 @@ describe('the command palette', () => {
     expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(agent.agent_key)
   })
 
-  test('finds the documentation', async () => {
+  test('finds pages of the documentation', async () => {
     const { page } = await openWithAgent()
     await (await openPalette(page)).fill('backup')
     await page
@@ -68,8 +68,8 @@ describe('the command palette', () => {
   })
 })
 
-describe('a keyboard shortcut', () => {
-  test('focuses the search field (/)', async () => {
+describe('the keyboard shortcut', () => {
+  test('`/` focuses the search field', async () => {
     const { page } = await openWithAgent()
     await page.getByLabel('Search agents').waitFor()
     await page.keyboard.press('/')
@@ -78,7 +78,7 @@ describe('a keyboard shortcut', () => {
       .toBe('Search agents')
   })
 
-  test('shows the list of shortcuts (?)', async () => {
+  test('`?` shows the list of keyboard shortcuts', async () => {
     const { page } = await openWithAgent()
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()

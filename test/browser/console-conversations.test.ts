@@ -203,7 +203,7 @@ describe('a conversation', () => {
     expect(complaints).toEqual([])
   })
 
-  test('explains a turn, and can be rated, tagged and annotated', async () => {
+  test('shows the steps of a turn, and can be rated, tagged and annotated', async () => {
     const { app, agent_key } = await startKeeper()
     const id = await runThree(app, agent_key)
     const { page, complaints } = await openConsole(app, browser, `/conversations/${id}`, { width: 1440 })

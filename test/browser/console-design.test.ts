@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 const folder = fileURLToPath(new URL('../support/pictures', import.meta.url))
-/** Versions of Chromium smooth the edges of letters differently. */
+/** Tolerates differences between versions of Chromium, which smooth the edges of letters differently. */
 const MAX_DIFFERENT_SHARE = 0.01
 
 async function readPixels(picture: Buffer) {

@@ -95,7 +95,7 @@ test('a large photo is scaled until it fits, and keeps its proportions', async (
   expect([256, 160, 96]).toContain(width)
 })
 
-test('other files, broken images and large drawings are rejected with a reason, and change nothing', async () => {
+test('text files, broken images and large drawings are rejected, and an error explains why', async () => {
   const { form, page, complaints } = await openEmbed()
   const alert = form.getByRole('alert')
   const code = page.getByRole('region', { name: 'Code' })

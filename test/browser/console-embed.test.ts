@@ -1,4 +1,4 @@
-/** Tests an agent's embed page and model policy page in the console. */
+/** Tests an agent's embed page, model policy page and visitor secret in the console. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -87,7 +87,7 @@ describe('the embed page', () => {
     ['light', 1440],
     ['dark', 390],
   ] as const)(
-    'previews the theme, warns about low contrast, and saves it to the agent: %s, %i px',
+    'previews the theme, warns about low contrast, and saves it to the agent (%s, %i px)',
     async (colorScheme, width) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent(`${embedded}  # Kept\n`)
@@ -205,7 +205,7 @@ describe('the model policy', () => {
 })
 
 describe('the visitor secret', () => {
-  test('is created and rotated, is shown once, and its state says until when the previous one is valid', async () => {
+  test('can be created and rotated, is shown once, and the page shows until when the previous secret is valid', async () => {
     const app = await startApp()
     const { agent_id: agentId } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agentId}/embed`)

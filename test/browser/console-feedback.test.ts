@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('a view that cannot be loaded shows its request id, which can be copied', async () => {
+test('a view that cannot be loaded shows the id of the failed request, which can be copied', async () => {
   const app = await startApp()
   const { page, context } = await openConsole(app, browser)
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])

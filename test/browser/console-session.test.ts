@@ -148,7 +148,7 @@ describe('the console, once the session has ended,', () => {
   })
 })
 
-test('a signed-out visitor sees the requested page after signing in in another tab', async () => {
+test('a signed-out user sees the requested page after signing in on another tab', async () => {
   const app = await startApp()
   const { page, context } = await openWindow(app, browser)
   await page.goto(`${app.url}/console/files`)

@@ -51,7 +51,7 @@ describe('sign-in', () => {
   })
 
   test.each(['light', 'dark'] as const)(
-    'shows instructions to a signed-out visitor in the %s theme',
+    'shows instructions to a signed-out user in the %s theme',
     async (colorScheme) => {
       const app = await startApp()
       const { page } = await openWindow(app, browser, { colorScheme })
@@ -63,7 +63,7 @@ describe('sign-in', () => {
     },
   )
 
-  test('is automatic behind a trusted proxy and ignores its headers if they come from another address', async () => {
+  test('is automatic behind a trusted proxy, but not if an untrusted address sends the identity headers', async () => {
     const headers = { 'X-Email': 'ada@example.org', 'X-User-First-Name': 'Ada' }
     const trusted = await startApp(behindProxy)
     const inside = await openWindow(trusted, browser, { headers })

@@ -64,12 +64,12 @@ test('a user takes a conversation over, answers its visitor and hands it back', 
 test('a message is stored and shown once when the connection is lost while it is sent', async () => {
   const { app, id } = await startVisit()
   const { page, context } = await openConsole(app, browser)
-  // Without the stream of events, only the answer to the request can report that the message is stored.
+  // Without the stream of events, only the response to the request can report that the message is stored.
   await page.route('**/trpc/conversations.follow*', (route) => route.abort())
   await page.goto(`${app.url}/console/conversations/${id}`)
   await page.getByRole('button', { name: 'Take over', exact: true }).click()
   await page.getByText('You have been answering since').waitFor()
-  // The server receives the message, but its answer is lost.
+  // The server receives the message, but its response is lost.
   await page.route('**/trpc/conversations.sendMessage*', async (route) => {
     await context.setOffline(true)
     await route.fetch()
@@ -107,7 +107,7 @@ test('a message that the server rejects stays on the page and can be discarded',
   await page.getByText('Hello from the console.').waitFor({ state: 'detached' })
 })
 
-test('waiting conversations are counted in the navigation and the title, and reported to the desktop', async () => {
+test('waiting conversations are counted in the navigation and the title, and cause desktop notifications', async () => {
   const { app, key, one, id } = await startVisit()
   const { page, context, complaints } = await openConsole(app, browser, '/conversations?mode=waiting')
   await context.grantPermissions(['notifications'], { origin: app.url })

@@ -38,7 +38,7 @@ async function listUntranslated(code: string): Promise<Set<string>> {
   return new Set([...listTexts(en).values()].filter((text) => !own.has(text)))
 }
 
-/** Returns the texts of a page with the names of its controls; without code and the content of objects. */
+/** Returns the texts of a page and the names of its controls, except in code and editors. */
 function readTexts(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const texts: string[] = []
@@ -125,7 +125,7 @@ test.each([
     await page.goto(await makeSignInUrl(app))
     await page.waitForURL('**/console/agents')
     const found: string[] = []
-    // The user who signs in with a link has this name, which is data.
+    // This is also the name of the user who signs in with a link.
     english.delete('Administrator')
     for (const path of pagesOf(prepared)) {
       await page.goto(`${app.url}/console${path}`)

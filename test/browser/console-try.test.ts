@@ -40,7 +40,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('updates the widget while the user edits, and sends no key to its frame', async () => {
+  test('updates the widget while the user edits, and stores no agent key in its frame', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent(greeting)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}?try=true`)
@@ -182,7 +182,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('can be stopped, and reports failures with the reason and the request id', async () => {
+  test('can stop an answer, and shows why another one failed', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, { width: 1440 })
@@ -198,7 +198,7 @@ describe('the playground', () => {
     await failed.getByText(/^Failed: .*status_4xx/).waitFor()
   })
 
-  test('fills the screen on a phone', async () => {
+  test('fits on a phone screen', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`, {

@@ -53,7 +53,7 @@ test.each([
   await expect.poll(() => chartOf(page).locator('g > text').allTextContents()).toEqual(labels)
 })
 
-test('the labels of a year of days never overlap, and the last day has one, at any width', async () => {
+test('the date labels of a year never overlap and include the last day, at any width', async () => {
   const app = await startApp()
   await writeUsage(app, [{ requests: 3 }, { requests: 5, age: 300 }])
   const { page } = await openConsole(app, browser, '/usage?range=365', { width: 1440 })
@@ -105,7 +105,7 @@ test('the names of bars break between words, and only a name that does not fit o
   expect(Object.fromEntries(shown)).toEqual(names)
 })
 
-test('a narrow chart with bars for names hides values of the axis that would overlap', async () => {
+test('a narrow bar chart of agents hides axis values that would overlap', async () => {
   const app = await startApp()
   const { agent_id: agentId } = await app.createAgent()
   await writeUsage(app, [{ requests: 7_900_000, agentId }])

@@ -203,7 +203,7 @@ test('the usage page opens the calls behind a chart bar, with their attempts, an
   expect(complaints).toEqual([])
 })
 
-test('the list of calls is paginated', async () => {
+test('the list of calls has pages of 50 calls', async () => {
   const app = await startApp()
   for (let sent = 0; sent < 51; sent++) await sendChat(app, 'hi')
   const { page } = await openConsole(app, browser, '/usage?view=calls')

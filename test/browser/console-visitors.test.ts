@@ -1,4 +1,4 @@
-/** Tests the console's visitor pages. */
+/** Tests the console's visitor pages: the list, a visitor's data, the export and the erasure. */
 import { readFile } from 'node:fs/promises'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -34,7 +34,7 @@ async function visit(app: TestApp, key: string, ...messages: readonly string[]):
   return ids
 }
 
-/** Stores what an identity provider would have confirmed about a visitor. */
+/** Marks a visitor as verified, with an identity and claims. */
 async function makeVerified(app: TestApp, id: string, more: object = {}): Promise<void> {
   const db = await openConversations(app)
   const verified = {
@@ -127,7 +127,7 @@ describe('the list of visitors', () => {
     expect(await rows.first().innerText()).toContain((ids[0] as string).slice(-6))
   })
 
-  test('shows the error of a failed request with its id, and loads again', async () => {
+  test('shows an error if the request fails, and loads after “Try again”', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser, '/agents')
     let fails = true
@@ -234,7 +234,7 @@ describe('a visitor', () => {
     await expectView(page, 'visitor-long')
   })
 
-  test('that does not exist is an unknown page', async () => {
+  test('that does not exist is reported as a missing page', async () => {
     const app = await startApp()
     const { page } = await openConsole(app, browser, '/visitors/vis_unknown')
     await page.getByText('This page does not exist').waitFor()

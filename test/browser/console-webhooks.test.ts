@@ -1,4 +1,4 @@
-/** Tests the console's webhook pages. */
+/** Tests the console's webhook pages: the list, a webhook's settings, its secret and its deliveries. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
@@ -35,7 +35,7 @@ async function readSecret(page: Page): Promise<string> {
 }
 
 describe('the list of webhooks', () => {
-  test('explains webhooks if the list is empty, and its links to the documentation work', async () => {
+  test('explains webhooks if the list is empty, with links to existing pages of the documentation', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents', { width: 1440 })
     await openMenuPage(page, 'Webhooks')
@@ -88,7 +88,7 @@ describe('the list of webhooks', () => {
 })
 
 describe('a webhook', () => {
-  test('is created, shows its secret once, and delivers signed events', async () => {
+  test('can be created, shows its secret once, and delivers signed events', async () => {
     const app = await startApp(allowLoopback)
     const receiver = await startReceiver()
     const { agent_key: key } = await app.createAgent(KEEPER)
@@ -237,7 +237,7 @@ describe('a webhook', () => {
     expect(complaints).toEqual([])
   })
 
-  test('that does not exist is an unknown page for a signed-in user', async () => {
+  test('that does not exist is reported as a missing page, but only to a signed-in user', async () => {
     const app = await startApp()
     const { page } = await openWindow(app, browser)
     await page.goto(`${app.url}/console/webhooks/wh_unknown`)

@@ -1,4 +1,4 @@
-/** Tests a whole conversation in two browsers: a visitor uses the widget, and the agent's owner uses the console. */
+/** Tests a whole conversation in two browsers: a visitor's with the widget and the owner's with the console. */
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -35,7 +35,7 @@ const shows = ({ frame }: WidgetPage, text: string) =>
   frame.getByText(text, { exact: true }).first().waitFor()
 const transcript = (page: Page) => page.getByRole('list', { name: 'Transcript' })
 
-test('a visitor whose question fails reaches a person and rates the agent; the owner finds, exports and erases it', async () => {
+test('a visitor reaches a person after a failed answer, and the owner exports the conversation and erases the visitor', async () => {
   const { app, visitor, owner } = await openBoth()
   const { page } = owner
   await page.getByText('No conversations yet').waitFor()

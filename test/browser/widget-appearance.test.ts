@@ -99,7 +99,7 @@ describe('the theme of the agent', () => {
   )
 })
 
-describe('a long answer', () => {
+describe('the newest answer', () => {
   const question = `Explain it. ${'It is a long story. '.repeat(300)}`
   const topOf = (opened: Opened, selector: string) =>
     opened.frame
@@ -107,7 +107,7 @@ describe('a long answer', () => {
       .last()
       .evaluate((element) => Math.round(element.getBoundingClientRect().top))
 
-  test('grows below the pinned question, and a button jumps to its end', async () => {
+  test('grows below the pinned question if it is long, and a button jumps to its end', async () => {
     const opened = await open()
     await openWindow(opened)
     const input = opened.frame.getByRole('textbox')
@@ -136,7 +136,7 @@ describe('a long answer', () => {
     await opened.page.close()
   })
 
-  test('does not move a short question that is pinned at the top', async () => {
+  test('does not move its question, which is pinned at the top', async () => {
     const opened = await open()
     await openWindow(opened)
     const input = opened.frame.getByRole('textbox')

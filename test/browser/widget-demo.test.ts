@@ -124,11 +124,11 @@ async function tryExample(html: string): Promise<void> {
 }
 
 describe('the widget example', () => {
-  test('works in HTML', async () => {
+  test('opens from a button of a plain HTML page and calls a tool of the page', async () => {
     await tryExample(await read('examples/html/index.html'))
   })
 
-  test('works in React', async () => {
+  test('opens from a button of a React page and calls a tool of the page', async () => {
     const { output } = (await build({
       root: join(repository, 'examples/react'),
       configFile: false,

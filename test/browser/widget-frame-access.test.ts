@@ -88,7 +88,7 @@ const states: readonly [string, OpenOptions, (opened: OpenFrame) => Promise<unkn
     },
   ],
   [
-    'the question',
+    'a confirmation dialog',
     {},
     async (opened) => {
       await opened.say('hello')

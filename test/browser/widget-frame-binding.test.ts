@@ -95,7 +95,7 @@ test.each([
   await visibleText(opened.frame, 'You said: still works').waitFor()
 })
 
-test('the widget reports the `headers` option without an `endpoint` to the page', async () => {
+test('the widget reports to the page that the `headers` option requires an `endpoint`', async () => {
   const opened = await harness.open({ options: { headers: { 'X-A': 'b' } } })
   await expect
     .poll(opened.said)

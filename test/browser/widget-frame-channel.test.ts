@@ -76,7 +76,7 @@ describe('a window message', () => {
       attackers.map(({ url }) => url),
     )
     for (const frame of opened.page.frames().slice(2)) {
-      // Polls by time, because browsers draw no frames of an iframe that is out of view.
+      // Polls by time, because there are no animation frames in an iframe that is out of view.
       const hasTried = () => (globalThis as unknown as { tried?: boolean }).tried
       await frame.waitForFunction(hasTried, undefined, { polling: 50 })
       expect(await frame.evaluate(() => (globalThis as unknown as { heard: unknown[] }).heard)).toEqual([])

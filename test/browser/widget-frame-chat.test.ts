@@ -59,7 +59,7 @@ describe('an empty chat', () => {
 describe('a reply', () => {
   test('keeps the received text when it is stopped', async () => {
     const opened = await harness.open()
-    await opened.say('[[delay:80]] one two three four five six seven eight nine ten eleven twelve thirteen')
+    await opened.say('[[delay:400]] one two three four five six seven eight nine ten eleven twelve thirteen')
     await opened.frame.locator('article.reply', { hasText: 'You said: one' }).waitFor()
     await opened.frame.getByRole('button', { name: 'Stop' }).click()
     await visibleText(opened.frame, 'You stopped this answer.').waitFor()

@@ -73,7 +73,7 @@ describe.each([
   })
 })
 
-test('no questions are requested unless the definition enables them', async () => {
+test('the widget requests no suggestions unless the definition enables them', async () => {
   const opened = await openWith(helper)
   const bodies = watchChats(opened)
   await opened.say('hello')
@@ -84,7 +84,7 @@ test('no questions are requested unless the definition enables them', async () =
   expect(bodies).toHaveLength(2)
 })
 
-test('an answer stays complete if the suggestions fail', async () => {
+test('an answer stays complete if the request for suggestions fails', async () => {
   const opened = await openWith(enabled(helper))
   await opened.page.route('**/trpc/chat.stream*', (route) =>
     route.request().postData()?.includes('Suggest three') ? route.abort() : route.continue(),

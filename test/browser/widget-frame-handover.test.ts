@@ -65,7 +65,7 @@ async function readTexts(id: string): Promise<string[]> {
 }
 
 describe('a visitor who asks for a person', () => {
-  test('waits, reads the name of the person who takes over, and sees the messages of both sides once', async () => {
+  test('waits, sees the name of the person who takes over, and sees each message once', async () => {
     const { opened, id } = await openAnswer()
     await choose(opened, ASK)
     await bar(opened).getByText('Waiting for a person.').waitFor()
@@ -104,7 +104,7 @@ describe('a visitor who asks for a person', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('needs a conversation, and an agent that allows it', async () => {
+  test('can do so only after the first message, and only if the agent offers the button', async () => {
     const opened = await openVisible(harness)
     await opened.frame.getByRole('button', { name: 'More actions' }).click()
     const item = opened.frame.getByRole('menuitem', { name: ASK })
@@ -118,7 +118,7 @@ describe('a visitor who asks for a person', () => {
     expect(await other.frame.getByRole('menuitem', { name: ASK }).count()).toBe(0)
   })
 
-  test('can do so where an answer has failed', async () => {
+  test('can use the button of a failed answer', async () => {
     const { opened } = await openAnswer()
     await opened.say('[[error:500]]')
     await opened.frame.locator('.failure').getByRole('button', { name: ASK }).click()
@@ -126,7 +126,7 @@ describe('a visitor who asks for a person', () => {
     expect(await opened.frame.getByRole('button', { name: ASK }).count()).toBe(0)
   })
 
-  test('reads the message of the agent if no person answers, and the model answers again', async () => {
+  test("sees the agent's message if no person answers, and the model answers again", async () => {
     const agent = await harness.app.createAgent(
       `${keeper}  handover: { timeout: 1s, whenNobody: "Our team answers from 9 to 17." }\n`,
     )
@@ -182,7 +182,7 @@ describe('a takeover', () => {
     await announced.getByText('The assistant answers again.').waitFor()
   })
 
-  test('ends a question about a page tool, and the page tool does not run', async () => {
+  test('withdraws the question about a page tool, which then does not run', async () => {
     const tools = [
       { name: 'postMessage_remove', inputSchema: { type: 'object' }, annotations: { destructiveHint: true } },
     ]
@@ -252,8 +252,8 @@ describe('a message to a person', () => {
   })
 })
 
-describe('a message of a person', () => {
-  test('is unread while the window is closed, and the page receives no text of it', async () => {
+describe('a message from a person', () => {
+  test('is unread while the window is closed, and the page does not receive its text', async () => {
     const { opened, id } = await openAnswer()
     await own(id, 'takeover', ANA)
     await bar(opened).waitFor()
@@ -286,16 +286,19 @@ describe('a message of a person', () => {
   })
 })
 
-describe.each(['light', 'dark'] as const)('with the %s theme, axe finds no fault', (theme) => {
-  test('while the visitor waits, or talks to a person', async () => {
-    const { opened, id } = await openAnswer({ options: { theme } })
-    await choose(opened, ASK)
-    await bar(opened).waitFor()
-    await opened.say('hello?')
-    expect(await listAxeFaults(opened.frame)).toEqual([])
-    await own(id, 'takeover', ANA)
-    await writeAs(id, 'Hello, this is Ana. See https://example.org/help.')
-    await visibleText(opened.frame, 'this is Ana').waitFor()
-    expect(await listAxeFaults(opened.frame)).toEqual([])
-  })
-})
+describe.each(['light', 'dark'] as const)(
+  'in the %s theme, the frame has no accessibility violations',
+  (theme) => {
+    test('while the visitor waits for a person or talks to one', async () => {
+      const { opened, id } = await openAnswer({ options: { theme } })
+      await choose(opened, ASK)
+      await bar(opened).waitFor()
+      await opened.say('hello?')
+      expect(await listAxeFaults(opened.frame)).toEqual([])
+      await own(id, 'takeover', ANA)
+      await writeAs(id, 'Hello, this is Ana. See https://example.org/help.')
+      await visibleText(opened.frame, 'this is Ana').waitFor()
+      expect(await listAxeFaults(opened.frame)).toEqual([])
+    })
+  },
+)

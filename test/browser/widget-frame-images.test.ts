@@ -39,7 +39,7 @@ async function openAnswer(text: string, more: Parameters<FrameHarness['open']>[0
 const viewerOf = ({ frame }: OpenFrame) => frame.getByRole('dialog', { name: 'A room' })
 
 describe('an image in an answer', () => {
-  test('of a listed host is shown without a referrer, and opens larger', async () => {
+  test('from a listed host is loaded without a referrer, and can be enlarged', async () => {
     const { opened, loaded } = await openAnswer(`![A room](${LISTED})`)
     const image = opened.frame.getByRole('button', { name: 'Enlarge: A room' })
     await expect
@@ -62,11 +62,11 @@ describe('an image in an answer', () => {
   })
 
   test.each([
-    ['of another host', OTHER],
+    ['from another host', OTHER],
     ['over HTTP', 'http://images.example.org/room.png'],
     ['on another port', 'https://images.example.org:8443/room.png'],
     ['with a user name', 'https://images.example.org@tracker.example.net/room.png'],
-    ['of a subdomain', 'https://a.images.example.org/room.png'],
+    ['from a subdomain', 'https://a.images.example.org/room.png'],
   ])('%s is a link, and is not loaded', async (_, address) => {
     const { opened, loaded } = await openAnswer(`![A room](${address})`)
     await opened.frame.getByRole('link', { name: /A room/ }).waitFor()
@@ -88,7 +88,7 @@ describe('an image in an answer', () => {
     expect(await opened.frame.getByRole('button', { name: /Enlarge/ }).count()).toBe(0)
   })
 
-  test('is a link if the agent lists no hosts, and the policy of the frame blocks it', async () => {
+  test('is a link if the agent lists no hosts, and the CSP of the frame blocks it', async () => {
     const agent = await harness.app.createAgent(helper)
     const { opened, loaded } = await openAnswer(`![A room](${LISTED})`, { key: agent.agent_key })
     await opened.frame.getByRole('link', { name: /A room/ }).waitFor()

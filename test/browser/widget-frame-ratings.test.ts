@@ -30,7 +30,7 @@ async function openAnswer(options: StoredOptions = {}): Promise<OpenFrame> {
   return opened
 }
 
-/** Returns the visitors' ratings of all turns of the newest conversation, as its owner reads them. */
+/** Returns the visitors' ratings of all turns of the newest conversation, as the API returns them. */
 async function readRatings() {
   const { body } = await harness.app.call('GET', '/v1/conversations?limit=1')
   const turns = await harness.app.call('GET', `/v1/conversations/${body.data[0].id}/turns`)
@@ -91,7 +91,7 @@ describe('a finished answer', () => {
     expect((await opened.said()).filter(({ type }) => type === 'close')).toEqual([])
   })
 
-  test('that is rated as good needs no reason, and can have a comment of at most 1,000 characters', async () => {
+  test('that is rated as good offers no reasons, and accepts a comment of at most 1,000 characters', async () => {
     const opened = await openAnswer()
     await button(opened, 'Good answer').click()
     const comment = formOf(opened).getByRole('textbox')
@@ -99,7 +99,7 @@ describe('a finished answer', () => {
     expect(await formOf(opened).getByRole('radio').count()).toBe(0)
   })
 
-  test('shows why a rating could not be stored, and stores it when the visitor sends it again', async () => {
+  test('shows why a rating could not be stored, and the visitor can send the rating again', async () => {
     const opened = await openAnswer()
     await opened.page.route('**/trpc/visitor.rate*', (route) => route.abort(), { times: 1 })
     await button(opened, 'Bad answer').click()
@@ -109,7 +109,7 @@ describe('a finished answer', () => {
     await expect.poll(readRatings).toMatchObject([{ value: 'down' }])
   })
 
-  test.each(['light', 'dark'] as const)('has an accessible form with the %s theme', async (theme) => {
+  test.each(['light', 'dark'] as const)('has an accessible form in the %s theme', async (theme) => {
     const opened = await openAnswer({ options: { theme } })
     await button(opened, 'Bad answer').click()
     await formOf(opened).getByRole('radio', { name: 'Unsafe' }).check()

@@ -1,5 +1,5 @@
 /**
- * Tests conversations that the server stores, in the widget frame: answers, page tools and what the page
+ * Tests, in the widget frame, conversations that the server stores: answers, page tools and what the page
  * receives.
  */
 import { randomBytes } from 'node:crypto'
@@ -38,7 +38,7 @@ const open = (options?: StoredOptions) => openVisible(harness, options)
 const reload = (opened: OpenFrame, more?: StoredOptions) => reopen(harness, opened, more)
 
 describe('a stored conversation', () => {
-  test('is stored on the server, and the browser stores only the token and the id', async () => {
+  test('leaves only the visitor token and the conversation id in the browser', async () => {
     const opened = await open()
     expect(await stored(opened)).toEqual({})
     await opened.say('a secret word')
@@ -91,7 +91,7 @@ describe('a stored conversation', () => {
     await visibleText(other.frame, 'You said: in the first tab').waitFor()
   })
 
-  test('receives the whole answer even if the network fails for a minute during the answer', async () => {
+  test('shows the whole answer even if the network fails for a minute during the answer', async () => {
     const opened = await open()
     await opened.page.context().clock.install()
     const clocked = await reload(opened)
@@ -146,7 +146,7 @@ describe('a stored conversation', () => {
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
 
-  test('sends a message as soon as the agent has loaded if the visitor sent it earlier', async () => {
+  test('holds a message that the visitor sends before the agent has loaded, and delivers it afterwards', async () => {
     let release = () => {}
     const context = await harness.browser.newContext()
     await context.route('**/trpc/agents.me*', async (route) => {
@@ -239,7 +239,7 @@ describe('page tools in a stored conversation', () => {
     expect(await called(other)).toEqual([])
   })
 
-  test('run also if the response to the message arrives after the answer', async () => {
+  test("run even if the response to the visitor's message arrives after the tool call", async () => {
     const opened = await open({ tools })
     await opened.say('hello')
     await opened.settle()

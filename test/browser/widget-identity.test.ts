@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness?.close())
 
-/** Returns an identity that is valid for `seconds`, or has been invalid for that time. */
+/** Signs an identity that expires in `seconds`; a negative number means that it has already expired. */
 function sign(sub: string, seconds = 300): Promise<string> {
   const now = Math.floor(Date.now() / 1000)
   const iat = now - (seconds < 0 ? 3000 : 0)
@@ -61,7 +61,7 @@ const listSubjects = async () =>
   (await harness.app.call('GET', '/v1/visitors')).body.data.map(({ subject }: { subject: string }) => subject)
 
 describe('a page that identifies its user', () => {
-  test('shows the conversation of the user in another browser', async () => {
+  test('shows the conversation that the user started in another browser', async () => {
     const first = await open(await sign('ada'))
     await say(first, 'from the first browser')
     expect(await listSubjects()).toContain('ada')
@@ -72,7 +72,7 @@ describe('a page that identifies its user', () => {
     await second.page.close()
   })
 
-  test('removes the conversation of the user before setVisitor shows another one', async () => {
+  test('hides the conversation of the previous user after setVisitor or resetVisitor', async () => {
     const opened = await open(await sign('grace'))
     await say(opened, 'secret of grace')
     await run(opened, `ParleyChat.setVisitor(${JSON.stringify(await sign('alan'))})`)
@@ -89,7 +89,7 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
-  test('sends a message to the conversation of the user that is still being read', async () => {
+  test("sends a message to the new user's conversation, even before the frame has loaded it", async () => {
     const opened = await open(await sign('niklaus'))
     await say(opened, 'first')
     const { requested, release } = await holdReading(opened)
@@ -112,7 +112,7 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
-  test('provides another identity when the first one has expired', async () => {
+  test('provides a new identity when the old one has expired', async () => {
     const opened = await open(await sign('barbara', -60), [await sign('barbara')])
     await say(opened, 'after the expiry')
     expect(await run(opened, 'asked')).toBe(1)
@@ -131,7 +131,7 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
-  test('learns that an identity is invalid, and the visitor does not become anonymous', async () => {
+  test('receives an error for an invalid identity, and the visitor does not become anonymous', async () => {
     const before = (await listSubjects()).length
     const opened = await open(await signWithSecret('vsk_forged-forged-forged-forged', { sub: 'mallory' }))
     await run(opened, "ParleyChat.sendMessage('Hello.')")

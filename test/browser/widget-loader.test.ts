@@ -33,7 +33,7 @@ describe('the loader script', () => {
       'as a module',
       (script: string) => ({ head: script.replace('<script', '<script type="module" crossorigin') }),
     ],
-  ])('works when it is included %s', async (_where, place) => {
+  ])('shows the launcher when it is included %s', async (_where, place) => {
     const { head = '', body = '' } = place(harness.script()) as { head?: string; body?: string }
     const opened = await harness.open({ head: config() + head, body })
     await opened.launcher.waitFor()
@@ -41,7 +41,7 @@ describe('the loader script', () => {
     await opened.page.close()
   })
 
-  test('works when it is inserted after the page has loaded, with an integrity attribute', async () => {
+  test('shows the launcher when it is inserted after the page has loaded, with an integrity attribute', async () => {
     const opened = await harness.open({ head: config() })
     const { loader } = JSON.parse(
       await (await import('node:fs/promises')).readFile('dist/widget/manifest.json', 'utf8'),

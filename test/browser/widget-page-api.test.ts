@@ -89,7 +89,7 @@ describe('the chat window', () => {
     await opened.page.close()
   })
 
-  test('becomes a side panel and back', async () => {
+  test('can be expanded to a side panel and reduced again', async () => {
     const opened = await open()
     await opened.launcher.click()
     const box = () => opened.page.locator('parley-chat .window').boundingBox()
@@ -142,13 +142,13 @@ describe("the widget's texts in the visitor's language", () => {
     expect(await openIn('en-US')).toEqual({ placeholder: 'Type a message...', count: 0 })
   })
 
-  test('are replaced by English texts if that script cannot be loaded', async () => {
+  test('are replaced by English texts if their script cannot be loaded', async () => {
     expect(await openIn('ja-JP', true)).toEqual({ placeholder: 'Type a message...', count: 1 })
   })
 })
 
-describe('invalid options', () => {
-  test('are reported when the widget is mounted, before the frame loads', async () => {
+describe('the widget', () => {
+  test('reports invalid options when it is mounted, before the frame loads', async () => {
     const opened = await open({
       primaryColor: 'var(--brand)',
       endpoint: `${harness.app.url}/v1/chat/completions`,
@@ -181,7 +181,7 @@ describe('invalid options', () => {
     ['a missing key', { apiKey: '' }, 'missing_api_key'],
     ['a parent key', { apiKey: 'svc_0123456789' }, 'invalid_api_key'],
     ['a server that does not respond', { widgetUrl: 'http://localhost:9' }, 'frame_unreachable'],
-  ])('include %s', async (_what, options, code) => {
+  ])('reports an error for %s', async (_what, options, code) => {
     const opened = await open(options)
     expect(await opened.event('error')).toMatchObject({ code })
     expect(await run(opened, 'ParleyChat.isOpen')).toBe(false)
@@ -329,7 +329,7 @@ describe('proactive rules', () => {
   })
 })
 
-test('the debug panel lists events on localhost, without text or keys', async () => {
+test('the debug panel lists events on localhost without the text of messages', async () => {
   const opened = await open({ debug: true })
   await opened.page.getByText('Parley debug').click()
   await run(opened, "ParleyChat.sendMessage('Top secret')")

@@ -55,7 +55,7 @@ describe('the launcher', () => {
     ['en-US', { language: 'ja' }, 'チャットを開く', 'チャットを閉じる'],
     ['xx', {}, 'Open chat', 'Close chat'],
   ])(
-    "is labelled for closing while the frame loads, in the widget's language (%s, %o)",
+    "is labeled for closing while the frame loads, in the widget's language (%s, %o)",
     async (locale, options, closed, open_) => {
       const opened = await open(options, '', { locale })
       await opened.page.route('**/embed/frame*', () => {})
@@ -168,7 +168,7 @@ describe('the chat window', () => {
     await expect.poll(box).toEqual({ x: 0, y: 47, width: 390, height: 780 - 47 - 34 })
   })
 
-  test('has its button on the configured side of a right-to-left page', async () => {
+  test('has its launcher on the configured side of a right-to-left page', async () => {
     const opened = await open(
       { position: 'bottom-right' },
       '<script nonce="n">document.documentElement.dir = "rtl"</script>',
@@ -188,7 +188,7 @@ describe('the chat window', () => {
     })
   })
 
-  test('is hidden when the page is printed', async () => {
+  test('has no visible launcher when the page is printed', async () => {
     const opened = await open()
     await opened.launcher.waitFor()
     await opened.page.emulateMedia({ media: 'print' })
@@ -212,7 +212,7 @@ describe('the chat window', () => {
   })
 })
 
-test('the widget works on a page whose CSP allows only the loader script and the frame', async () => {
+test('a visitor can chat on a page whose CSP allows only the loader script and the frame', async () => {
   const policy = `default-src 'none'; script-src ${harness.app.url} 'nonce-n'; frame-src ${harness.app.url}; require-trusted-types-for 'script'; trusted-types 'none'`
   const headers = { 'Content-Security-Policy': policy }
   const opened = await harness.open({ head: config({ autoOpen: true }), body: harness.script(), headers })

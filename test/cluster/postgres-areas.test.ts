@@ -35,7 +35,7 @@ async function countLockWaits(app: TestApp): Promise<number> {
 test.each([
   ['agents', '/v1/agents'],
   ['files', '/v1/files'],
-])('a lock on %s delays only the requests that need it', async (table, path) => {
+])('a lock on the table %s delays only the requests that need the table', async (table, path) => {
   const app = await startAlone()
   const upload = await createUpload(app)
   const unlock = await lockTable(app, table)

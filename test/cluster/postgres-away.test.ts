@@ -50,7 +50,7 @@ async function openStream(app: TestApp): Promise<ReadableStreamDefaultReader<str
 }
 
 describe('during a database outage', () => {
-  test('every API returns 503 in its own error format, and routes that need no database still work', async () => {
+  test('every API returns 503 in its own error format, and routes that need no database still respond', async () => {
     const app = await startOnServer()
     const { agent_key: key } = await app.createAgent()
     const upload = await createUpload(app)
@@ -95,7 +95,7 @@ describe('during a database outage', () => {
   })
 
   test.each(['stop', 'kill'] as const)(
-    'an open stream completes, and its usage is recorded afterwards (PostgreSQL receives: %s)',
+    'an open stream completes, and its usage is recorded afterwards (PostgreSQL outage: %s)',
     async (how) => {
       const app = await startOnServer()
       const reader = await openStream(app)

@@ -37,7 +37,7 @@ test('`migrate` creates the tables, and `keys create` creates the first key, bef
   expect(await server.stop()).toMatchObject({ code: 0 })
 })
 
-test('commands work while two servers run, and the changes take effect on each server', async () => {
+test('an agent change and a key revocation by commands take effect on both running servers', async () => {
   const { env, folder, parley } = await prepareCommands()
   const [one, other] = [await startServer({ folder, env }), await startServer({ folder, env })]
   expect([one.key, other.key].filter((key) => key !== undefined)).toHaveLength(1)

@@ -29,7 +29,7 @@ const readVacuums = (url: string) =>
      and relname in ('conversations', 'turns', 'items', 'turn_events') order by relname`,
   )
 
-test('the conversations commands and doctor work with PostgreSQL', async () => {
+test('commands list, export and delete conversations on PostgreSQL, and doctor counts them', async () => {
   const { agentId, call, store, parley } = await startStoring()
   for (const input of ['One', 'Two']) expect((await store(input)).status).toBe(200)
   const [newest, oldest] = JSON.parse(await parley('conversations', 'list', '--agent', agentId, '--json'))

@@ -46,7 +46,7 @@ test("another installation's database is rejected, and no file changes", async (
   await startApp(one.env)
 })
 
-test('a new database is rejected, and gets no id, if the data directory already contains files', async () => {
+test('a new database is rejected, and gets no id, if the files belong to an installation', async () => {
   const { dataDir, env } = await makeInstallation()
   const before = await listAll(dataDir)
   const DATABASE_URL = await createTestDatabase()
@@ -106,7 +106,7 @@ test('only one of two servers with different databases can start in the same new
   expect(await markIn(dataDir)).toBe(await idIn(urls[started.indexOf(true)] as string))
 })
 
-test('a new database is rejected with a directory that contains unknown files', async () => {
+test('a new database is rejected if the data directory contains files without a marker', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const blob = randomUUID()
   await mkdir(join(dataDir, 'files'), { recursive: true })

@@ -161,7 +161,7 @@ describe('a data directory used with a PostgreSQL database', () => {
     expect(entries.filter((entry) => /^(parley\.db|\.lock)/.test(entry))).toEqual([])
   })
 
-  test('is rejected with a new database if it contains files', async () => {
+  test('is rejected if it contains files and the database is new', async () => {
     const dataDir = join(await makeFolder(), 'data')
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'parley.db'), '')

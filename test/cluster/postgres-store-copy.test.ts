@@ -128,7 +128,7 @@ async function openPostgres(databaseUrl: string) {
 }
 
 describe('parley store copy', () => {
-  test('moves rows to PostgreSQL and files to a bucket, and keys, artifacts and open uploads still work', async () => {
+  test('moves rows to PostgreSQL and files to a bucket, and keys, artifacts and open uploads can then be used', async () => {
     const s3 = await S3Server.start()
     const DATABASE_URL = await createTestDatabase('empty')
     const env = { DATABASE_URL, ...s3.environment }

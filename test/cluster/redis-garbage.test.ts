@@ -35,7 +35,7 @@ const garbage: Readonly<Record<string, string>> = {
 const cases: [moment: Moment, names: readonly string[]][] = [
   ['hello', ['another protocol', 'a push without a type', 'half a string']],
   ['info', ['another protocol', 'a push without a channel', 'half a string']],
-  // Excluded because the client has already reconnected when it sends its next command.
+  // Excludes one reply, because the client has already reconnected when it sends its next command.
   ['eval', Object.keys(garbage).filter((name) => name !== 'replies to no command')],
   ['subscribe', ['another protocol', 'null', 'an empty list', 'a push without a type', 'half a string']],
   ['ping', ['another protocol', 'a push without a channel', 'half a string']],

@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 180_000 })
 const upstream = await shareUpstream()
 
 describe.each(sharedStores)('with %s', (store) => {
-  test('one of two people takes over on either replica, the model stops, and both replicas show the same conversation', async () => {
+  test('only one of two people on different replicas can take over, the model stops, and both replicas show the same conversation', async () => {
     await upstream.clear()
     const folder = await makeFolder()
     const shared = await createReplicaSettings(store)

@@ -75,7 +75,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     await expect.poll(() => statusFor(other, key)).toBe(401)
   })
 
-  test("apply another replica's change to an agent, and reject its key after a deletion", async () => {
+  test("apply another replica's change to an agent, and reject the agent's key after its deletion", async () => {
     const {
       apps: [one, other],
     } = await startWithFixedClock()

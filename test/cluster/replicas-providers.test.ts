@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const API_KEY = 'sk-test-0123456789-abcd'
 
 test.each(sharedStores)(
-  'a provider that one replica adds, changes and deletes is used by the other, over %s',
+  'a replica uses the providers that another replica has added, changed or deleted (%s)',
   async (store) => {
     const upstream = await shareUpstream()
     await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"large"}]}}}')

@@ -250,7 +250,7 @@ test('Caddy does not send requests to a replica that fails its health check', as
   }
 })
 
-test('uploads and responses can pause for longer than nginx allows by default', async () => {
+test('nginx lets uploads and responses pause for longer than its default timeouts', async () => {
   const names = ['client_body_timeout', 'send_timeout', 'proxy_send_timeout', 'proxy_read_timeout']
   // nginx's default of 60 s, divided by 100 like the other timeouts.
   const around = names.map((name) => `${name} 600ms;`).join(' ')

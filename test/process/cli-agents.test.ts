@@ -50,9 +50,9 @@ async function applyFiles(folder: string, path = 'agents'): Promise<Record<strin
   return Object.fromEntries(files.map(({ file, id }: { file: string; id: string }) => [file, id]))
 }
 
-describe("the agents command's help", () => {
+describe('the help', () => {
   test.each(['', ' list', ' get', ' apply', ' export', ' delete'])(
-    '`agents%s` prints usage in lines of at most 80 characters',
+    'of `agents%s` has a usage line and lines of at most 80 characters',
     async (verb) => {
       const text = await parley(await makeFolder(), ...`agents${verb} --help`.split(' '))
       expect(text).toMatch(new RegExp(`^Usage: parley agents${verb} .*\\n\\n\\w`))
@@ -282,7 +282,7 @@ describe('agents delete', () => {
 })
 
 describe('a running server', () => {
-  test('serves applied agents and rejects deleted ones within seconds', async () => {
+  test('serves applied agents and rejects the keys of deleted agents within seconds', async () => {
     const folder = await makeInstallation()
     const { url, ...server } = await startServer({ folder })
     expect(server.key).toBeUndefined()

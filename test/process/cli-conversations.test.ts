@@ -30,7 +30,7 @@ async function createAgent(): Promise<string> {
   return (await call('POST', '/v1/agents', { yaml: STORING })).body.agent_id
 }
 
-/** Stores a turn; returns the ids of its response and conversation. */
+/** Stores a turn; returns the id of its response. */
 async function respond(agentId: string, input: string, more: object = {}) {
   const { status, body } = await call('POST', '/v1/responses', { model: `agent/${agentId}`, input, ...more })
   expect([status, body.status]).toEqual([200, 'completed'])
@@ -130,7 +130,7 @@ describe('conversations list', () => {
     expect(stdout).not.toContain(CANARY)
   })
 
-  test('prints an empty list before the first turn is stored, when export and prune also succeed', async () => {
+  test('prints an empty list before the first turn is stored; export and prune also succeed', async () => {
     expect(await parleyJson('list')).toEqual([])
     expect(await exportLines()).toEqual([{ object: 'export.end', turns: 0 }])
     expect(await parleyJson('prune')).toEqual({ conversations: 0, event_logs: 0, idempotency_keys: 0 })
@@ -309,7 +309,7 @@ test('conversations prune deletes expired conversations and records their number
   expect((await call('GET', `/v1/responses/${kept}`)).status).toBe(200)
 })
 
-test('conversations reindex makes messages that are missing from the search index findable again', async () => {
+test('conversations reindex adds missing messages to the search index', async () => {
   await respond(await createAgent(), CANARY)
   const db = openSqliteFile(join(folder, 'data'), 'conversations.db')
   db.exec('delete from item_texts')

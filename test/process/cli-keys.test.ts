@@ -54,7 +54,7 @@ describe('keys create', () => {
 })
 
 describe("keys create during a server's first start", () => {
-  test('creates a working key for each of three concurrent commands while the server starts', async () => {
+  test('creates a working key for each of three concurrent commands', async () => {
     const folder = await makeFolder()
     const starting = startServer({ folder })
     const create = (name: string) => runParley(['keys', 'create', '--name', name], { folder })

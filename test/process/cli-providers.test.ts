@@ -95,7 +95,7 @@ test.each([
   [['add', 'mock', '--preset', 'ollama'], "already has a provider 'mock'"],
   [['remove', 'near', '--yes'], "There is no provider 'near'."],
   [['test', 'mock'], 'runs in this server'],
-])('`providers` with %j fails with a reason', async (words, reason) => {
+])('`providers` with %j fails, and the error explains why', async (words, reason) => {
   const folder = await makeFolder()
   await (await startServer({ folder })).stop()
   const { code, stderr } = await runCommandInProcess(['providers', ...words], { folder })

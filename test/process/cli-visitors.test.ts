@@ -9,7 +9,7 @@ import { beginSession, sayAndWait } from '../support/visitors.ts'
 
 vi.setConfig({ testTimeout: 90_000 })
 
-test('commands find, export and erase a visitor, and erase again after a restore', async () => {
+test('commands can find, export and erase a visitor, and erase the visitor again after a restore', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, {

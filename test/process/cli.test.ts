@@ -40,7 +40,7 @@ describe('the command-line help', () => {
     'migrate',
     'openapi',
     'version',
-  ])('`%s --help` prints usage in lines of at most 80 characters', async (command) => {
+  ])('of `%s` has a usage line and lines of at most 80 characters', async (command) => {
     const text = await outputOf([...command.split(' '), '--help'], await makeFolder())
     expect(text).toMatch(new RegExp(`^Usage: parley ${command} .*\\n\\n\\w`))
     for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
@@ -71,7 +71,7 @@ describe('a command with invalid usage', () => {
     ['keys rotate abcdefghijkl --overlap -1', 'Must be from 0 to 2592000 seconds'],
     ['keys rotate abcdefghijkl --overlap 2592001', 'Must be from 0 to 2592000 seconds'],
     ['keys lst', "error: unknown command 'lst'\n(Did you mean list?)"],
-  ])('`%s` fails with a message and creates nothing', async (line, sentence) => {
+  ])('`%s` fails with an explanation and creates nothing', async (line, sentence) => {
     const folder = await makeFolder()
     const words = line === '' ? [] : line.split(' ')
     const { code, stdout, stderr } = await runParley(words, { folder })

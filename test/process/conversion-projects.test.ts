@@ -81,7 +81,7 @@ describe('a project archive', () => {
   })
 
   const outside: [what: string, member: Member][] = [
-    ['above', { name: '../evil' }],
+    ['above the folder', { name: '../evil' }],
     ['above the folder, halfway through', { name: 'a/../../evil' }],
     ['above the folder, with backslashes', { name: 'a\\..\\..\\evil' }],
     ['to the root', { name: '/etc/cron.d/evil' }],
@@ -131,8 +131,8 @@ describe('a project archive', () => {
     ['an empty path segment', { name: 'a//b' }, /invalid file name/],
     ['a name that is too long', { name: 'a'.repeat(256) }, /invalid file name/],
     ['two different names for one file', { name: 'a', innerName: 'b' }, /two different names/],
-    ['another checksum', { name: 'a', data: 'a', checksum: 1 }, /damaged/],
-    ['another size', { name: 'a', data: 'aaaa', sizeBytes: 3 }, /damaged/],
+    ['a false checksum', { name: 'a', data: 'a', checksum: 1 }, /damaged/],
+    ['a false size', { name: 'a', data: 'aaaa', sizeBytes: 3 }, /damaged/],
     ['an unknown compression method', { name: 'a', method: 14 }, /unsupported compression method/],
     ['a password', { name: 'a', data: 'a', flags: 0x801 }, /encrypted/],
   ]

@@ -27,7 +27,7 @@ describe('the data directory lock', () => {
     )
   })
 
-  test('rejects a server in another process until its holder is killed', async () => {
+  test('rejects a second server until its holder, a server in another process, is killed', async () => {
     const first = new OtherProcess(openScript('server', dataDir))
     expect(await first.hears()).toBe('open')
     expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toContain(

@@ -29,19 +29,22 @@ describe('a data directory with insufficient permissions', () => {
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0
   const asNobody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
 
-  test.skipIf(isRoot && !hasSetpriv)('is rejected with its path and the current user', async () => {
-    await chmod(folder, 0o755)
-    await mkdir(dataDir)
-    await chmod(dataDir, 0o555)
-    const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
-    expect(heard).toMatch(/^StartupError: The data directory \S+ is not usable by .*uid \d+.* \(EACCES\)/)
-    expect(heard).toContain(`directory ${dataDir} `)
-    if (isRoot) expect(heard).toContain('uid 65534')
-    expect(await readdir(dataDir)).toEqual([])
-  })
+  test.skipIf(isRoot && !hasSetpriv)(
+    'causes an error that contains its path and the current user',
+    async () => {
+      await chmod(folder, 0o755)
+      await mkdir(dataDir)
+      await chmod(dataDir, 0o555)
+      const heard = await new OtherProcess(openScript('server', dataDir), asNobody).hears()
+      expect(heard).toMatch(/^StartupError: The data directory \S+ is not usable by .*uid \d+.* \(EACCES\)/)
+      expect(heard).toContain(`directory ${dataDir} `)
+      if (isRoot) expect(heard).toContain('uid 65534')
+      expect(await readdir(dataDir)).toEqual([])
+    },
+  )
 
   test.skipIf(isRoot && !hasSetpriv)(
-    'is rejected with its path if it does not exist and cannot be created',
+    'causes an error that contains its path if it does not exist and cannot be created',
     async () => {
       await chmod(folder, 0o555)
       onTestFinished(() => chmod(folder, 0o700))

@@ -48,7 +48,7 @@ async function readMemory({ pid }: RunningServer): Promise<{ now: number; peak: 
 
 const stores: [what: string, start: () => Promise<Record<string, string>>][] = [
   ['the data directory', async () => ({})],
-  ['a bucket', startS3rver],
+  ['an S3 bucket', startS3rver],
 ]
 
 test.skipIf(!existsSync('/proc/self/clear_refs')).each(stores)(

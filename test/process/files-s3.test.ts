@@ -88,7 +88,7 @@ describe('an interrupted upload', () => {
     expect(Buffer.from(await content.arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('returns 503 and leaves nothing in the bucket when the server stops', async () => {
+  test('receives a 503 response and leaves nothing in the bucket when the server stops', async () => {
     const s3 = await S3Server.start()
     const env = { ...s3.environment, PARLEY_SHUTDOWN_SECONDS: '0.3' }
     const server = await startServer({ folder: await makeFolder(), env })

@@ -1,4 +1,4 @@
-/** Tests takeovers of conversations while a proxy cuts connections and after the server is killed. */
+/** Tests takeovers of conversations while a proxy cuts connections or the server is killed. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CuttingProxy } from '../support/cutting-proxy.ts'
@@ -122,9 +122,9 @@ describe('a takeover in the middle of an answer, through a proxy that cuts conne
   })
 })
 
-describe('a server that is killed during a takeover', () => {
+describe('a takeover during which the server is killed', () => {
   test.each([0, 5, 20, 60])(
-    'has taken over only if it has also cancelled the answer (killed after %i ms)',
+    'takes effect only if the answer is also cancelled (killed after %i ms)',
     async (delayMs) => {
       const { server, parentKey, visit, restart } = await startVisit()
       const { conversation, cursor, turn } = await say(visit(server.url), 'Explain. {{up:hang-after 4}}')

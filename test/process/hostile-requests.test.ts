@@ -1,5 +1,6 @@
 /**
- * Tests, with generated requests, that no request crashes the server, returns a 5xx status or uses too much CPU time or memory.
+ * Tests, with generated requests, that no request crashes the server, returns a 5xx status or uses too much
+ * CPU time or memory.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'

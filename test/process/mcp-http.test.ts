@@ -108,7 +108,7 @@ describe.each([
     expect(await resultOf(app, 'new')).toBe('new')
   })
 
-  test('fails calls after a crash and works again after its restart', async () => {
+  test('cannot be called after a crash until it is restarted', async () => {
     const server = await startMcpHttpServer(words)
     const app = await startWithMcp(harness, config(server), ['echo', 'die'])
     expect(await resultOf(app, 'die')).toBe("Error: this tool's server did not respond")
@@ -177,7 +177,7 @@ describe('a tool name', () => {
   })
 })
 
-test('a server starts although an MCP server is unreachable, and reports its tools as unavailable', async () => {
+test("a server starts even if an MCP server is unreachable, and reports the MCP server's tools as unavailable", async () => {
   const server = await startMcpHttpServer()
   await server.kill()
   const app = await startWithMcp(harness, config(server), [])

@@ -118,7 +118,7 @@ describe('a project that installs the package', () => {
   })
 })
 
-test('the installed `parley serve` serves everything that it serves in a checkout', async () => {
+test('the installed `parley serve` serves its pages, scripts, docs and examples, and converts an image', async () => {
   const main = join(installed.folder, 'node_modules/.bin/parley')
   const server = await startServer({ folder: await makeFolder(), main })
   const get = async (path: string) => {

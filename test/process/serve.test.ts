@@ -83,7 +83,7 @@ describe('.env in the working directory', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('is rejected with its path when it cannot be read', async () => {
+  test('causes an error that contains its path if it cannot be read', async () => {
     const folder = await makeFolder()
     await mkdir(join(folder, '.env'))
     const text = await errorLineOf({ folder })
@@ -102,7 +102,7 @@ describe('a data directory', () => {
   })
 
   test.skipIf(cannotBeNobody)(
-    'is rejected with its path and the current user if it is not writable',
+    'causes an error that contains its path and the current user if it is not writable',
     async () => {
       const folder = await makeFolder()
       await chmod(folder, 0o755)
@@ -112,7 +112,7 @@ describe('a data directory', () => {
     },
   )
 
-  test("is rejected with the other server's process id if it is in use", async () => {
+  test("causes an error that contains the other server's process id if it is in use", async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     expect(await errorLineOf({ folder })).toMatch(

@@ -250,7 +250,7 @@ describe('the setup', () => {
   }
 })
 
-describe('the end of a test run', () => {
+describe('the summary of a test run', () => {
   /** Runs the test files in the same way as `npm test`. */
   async function runTests(
     files: Record<string, string>,

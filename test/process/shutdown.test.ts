@@ -110,7 +110,7 @@ describe('an open stream of a stopping server', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('is also cancelled at the model provider', async () => {
+  test('is also cancelled at the model provider after the grace period', async () => {
     const { server, upstream } = await startBehindGateway(SHORT_GRACE)
     const stream = await openStream(server, 'endless {{up:hang-after 2}}')
     const request = await upstream.waitForRequest('endless')
@@ -164,7 +164,7 @@ describe('an open request that is not streamed', () => {
     expect(await server.ended).toMatchObject({ code: 0 })
   })
 
-  test('is answered with 503 after the grace period', async () => {
+  test('receives 503 after the grace period', async () => {
     const server = await startServer({ folder: await makeFolder(), env: SHORT_GRACE })
     const body = chatBody('[[hang]]', false)
     const answer = callServer(server.url, 'POST', '/v1/chat/completions', server.key, body)

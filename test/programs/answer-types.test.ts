@@ -183,7 +183,7 @@ describe('the types of the official client accept', () => {
   })
 })
 
-test('the compiler reports a field that is missing or unknown or has the wrong type', async () => {
+test('the compiler reports missing fields, unknown fields and fields of the wrong type', async () => {
   const { app, respond } = await start()
   const created = await read(app, '/v1/conversations', 'POST', {})
   const { id: _, ...missing } = created

@@ -42,15 +42,15 @@ function makeLists(place: string): [name: string, text: string][] {
   ]
 }
 
-describe('a playlist with the file extension .mp4', () => {
-  test('is rejected', async () => {
+describe('a file with the extension .mp4', () => {
+  test('is rejected if it is a playlist', async () => {
     const { convert } = await createTestConverter()
     for (const [, text] of makeLists('/etc/passwd')) {
       expect(await convert('video', text)).toEqual({ refused: NOT_A_VIDEO, left: [] })
     }
   })
 
-  test('does not cause ffmpeg to access the network or another file', async () => {
+  test('does not cause ffmpeg to access the network or another file if it is a playlist', async () => {
     const { seen, port } = await listen()
     const folder = await makeFolder()
     const [path, output] = [join(folder, 'list.mp4'), join(folder, 'out')]
@@ -85,7 +85,7 @@ describe('a playlist with the file extension .mp4', () => {
     expect(seen.connections).toBeGreaterThan(0)
   })
 
-  test('is read as a file even if its name looks like an ffmpeg URL', async () => {
+  test('is converted even if its name looks like an ffmpeg URL', async () => {
     const { folder, convert } = await createTestConverter()
     const clip = await makeVideo(join(folder, 'clip.mp4'), [...h264, '-an'])
     const source = join(folder, 'concat:a|subfile,,start,0,end,9,,:x %d.mp4')
@@ -124,7 +124,7 @@ describe('the video conversion rejects', () => {
     expect(await convert('video', '')).toEqual({ refused: 'unconvertible: The file is empty.', left: [] })
   })
 
-  test('text, an image or a web page', async () => {
+  test('text, a web page or a Matroska signature without content', async () => {
     const { convert } = await createTestConverter()
     for (const text of ['text', '<html></html>', '\x1aE\xdf\xa3'])
       expect(await convert('video', Buffer.from(text, 'latin1'))).toEqual({ refused: NOT_A_VIDEO, left: [] })

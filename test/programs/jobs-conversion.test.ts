@@ -75,7 +75,7 @@ describe('an uploaded video', () => {
     expect(await listJobs(app)).toEqual([])
   })
 
-  test('is converted when the blob store is not a local folder', async () => {
+  test('is converted even if the blob store is not a local folder', async () => {
     const root = await makeFolder()
     const { blobs, resumable } = await openResumableStore(root, 'elsewhere', false)
     const hidden = Object.assign(Object.create(blobs), { findPath: undefined })

@@ -24,18 +24,18 @@ const schema = (value: object) => ({
 const loop = { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }
 const large = { enum: Array.from({ length: 2001 }, (_, value) => value) }
 
-describe('a chat completion with an in-process model returns 400 for', () => {
+describe('a chat completion request to an in-process model returns 400 for', () => {
   test.each<[what: string, body: object, param: string]>([
     [
       'an image',
       { messages: [hello, part('image_url', { image_url: { url: 'data:,' } })] },
       'messages[1].content[0]',
     ],
-    ['sound', { messages: [part('input_audio', { input_audio: {} })] }, 'messages[0].content[0]'],
+    ['audio', { messages: [part('input_audio', { input_audio: {} })] }, 'messages[0].content[0]'],
     ['a file', { messages: [part('file', { file: {} })] }, 'messages[0].content[0]'],
     ['a function message', { messages: [{ role: 'function', name: 'f', content: '1' }] }, 'messages[0].role'],
     [
-      'a result without a call',
+      'a tool result without a call',
       { messages: [hello, { role: 'tool', tool_call_id: 'b', content: '1' }] },
       'messages[1].tool_call_id',
     ],
@@ -45,9 +45,9 @@ describe('a chat completion with an in-process model returns 400 for', () => {
       'messages[1].tool_calls[0].function.arguments',
     ],
     ['several choices', { n: 2 }, 'n'],
-    ['probabilities', { logprobs: true }, 'logprobs'],
+    ['log probabilities', { logprobs: true }, 'logprobs'],
     [
-      'a tool choice that is not offered',
+      'a tool choice that names a tool that is not offered',
       { tools: [tool({})], tool_choice: { type: 'function', function: { name: 'x' } } },
       'tool_choice',
     ],
@@ -61,7 +61,7 @@ describe('a chat completion with an in-process model returns 400 for', () => {
       { tools: [tool({})], response_format: { type: 'json_object' } },
       'response_format',
     ],
-    ['another format', { response_format: { type: 'grammar' } }, 'response_format.type'],
+    ['an unsupported response format', { response_format: { type: 'grammar' } }, 'response_format.type'],
     ['a circular schema', schema(loop), 'response_format'],
     ['a schema that is too large', schema(large), 'response_format'],
     ['a schema with a NUL', schema({ enum: ['\0'] }), 'response_format'],

@@ -98,7 +98,7 @@ describe('the AI SDK with @ai-sdk/openai', () => {
     expect((await started.app.call('GET', '/v1/conversations')).body.data).toEqual([])
   })
 
-  test('streams a chat with event ids', async () => {
+  test('can stream a stored chat', async () => {
     const { baseURL, apiKey, model } = await start()
     const result = streamText({ model: createOpenAI({ baseURL, apiKey }).chat(model), prompt: FIRST })
     expect([await result.text, await result.finishReason]).toEqual(['Hello Ada.', 'stop'])

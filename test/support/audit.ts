@@ -16,7 +16,6 @@ export async function auditRowsOf(app: TestApp, act: () => Promise<unknown>): Pr
   return (await listAuditRows(app)).slice(before.length)
 }
 
-/** Returns a parent key's public id. */
 export const publicIdOf = (key: string) => key.slice(4, 16)
 
 export async function failAuditInserts(app: TestApp): Promise<void> {

@@ -19,14 +19,14 @@ export async function listAxeFaults(page: Pick<Page, 'evaluate'>): Promise<strin
   })
 }
 
-/** Waits until the transitions have ended, because during one, colors have intermediate values. */
+/** Waits until all transitions have ended, because colors have intermediate values until then. */
 export async function waitForTransitions(page: Pick<Page, 'evaluate'>): Promise<void> {
   await page.evaluate(async () => {
     const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-    // Browsers draw nothing in frames out of view, so that their frames and transitions do not end.
+    // The timeout is for iframes that are scrolled out of view: browsers do not call this callback in them.
     const nextFrame = () =>
       Promise.race([new Promise((resolve) => requestAnimationFrame(resolve)), pause(200)])
-    // A growing answer starts new transitions all the time, so the number of rounds is limited.
+    // The number of rounds is limited, because a reply that is being streamed always starts new transitions.
     for (let round = 0; round < 5; round++) {
       // A component may start its transition in the second frame after a change.
       for (let count = 0; count < 2; count++) await nextFrame()

@@ -10,7 +10,8 @@ export interface OpenedConsole {
   readonly page: Page
   readonly context: BrowserContext
   /**
-   * The console's errors and warnings (such as CSP violations), uncaught errors, requests to other servers.
+   * The console's errors and warnings (such as CSP violations), uncaught errors, and requests to other
+   * servers.
    */
   readonly complaints: string[]
 }
@@ -68,7 +69,7 @@ export async function openConsole(
 ): Promise<OpenedConsole> {
   const opened = await openWindow(app, browser, options)
   const { text: link } = await createSignInLink(app.service.deps, serviceActor)
-  // Saves the time that the sign-in page takes to load; `signIn` uses that page.
+  // Skips the sign-in page to save time; `signIn` uses that page.
   const answer = await opened.context.request.post(`${app.url}/v1/manager/sign-in`, {
     headers: consoleHeaders,
     data: { link },

@@ -1,4 +1,4 @@
-/** Checks a console view's accessibility in both themes and on a phone, and that a phone's width suffices. */
+/** Checks that a console view is accessible in both themes and on a phone, and that it fits on a phone. */
 
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'

@@ -51,7 +51,7 @@ export class CuttingProxy {
     return this.next
   }
 
-  /** Forwards new connections to another service when the promise of its URL resolves. */
+  /** Forwards new connections to another service; they wait until the promise of its URL resolves. */
   forwardTo(url: Promise<string>): void {
     this.target = url
   }

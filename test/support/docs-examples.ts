@@ -27,7 +27,7 @@ const languages = ['sh', 'js', 'yaml', 'json'] as const
 
 const fence = /^( *)```(\S*)([^\n]*)\n(.*?)^\1```$/gms
 
-/** Lists a page's sh, js, yaml and json code blocks that are not marked with `no-run`. */
+/** Lists a page's sh, js, yaml and json code blocks that are not marked `no-run`. */
 export function listCodeBlocks(page: string): CodeBlock[] {
   const source = readFileSync(join(repository, page), 'utf8')
   return [...source.matchAll(fence)].flatMap(
@@ -39,7 +39,7 @@ export function listCodeBlocks(page: string): CodeBlock[] {
   )
 }
 
-/** Lists the lines of code blocks that no test runs although they are not marked with `no-run`. */
+/** Lists code blocks that are in an unknown language and not marked `no-run`, as `page:line language`. */
 export function listUncheckedBlocks(page: string): string[] {
   const source = readFileSync(join(repository, page), 'utf8')
   const known: readonly string[] = [...languages, 'text', '']

@@ -12,7 +12,7 @@ export function createFakeClock(startSeconds = 1_800_000_000): FakeClock {
   return {
     now: () => startSeconds * 1000 + elapsedMs,
     monotonic: () => elapsedMs,
-    // Not zero, because the loop that feeds an open stream waits again at once, and would block the process.
+    // Not zero, because loops that poll with `wait`, such as open streams, would block the process.
     wait: () => systemClock.wait(1),
     advance(seconds) {
       elapsedMs = Math.round(elapsedMs + seconds * 1000)

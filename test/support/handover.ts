@@ -34,7 +34,7 @@ export async function readMessages(harness: ChatHarness): Promise<readonly SentM
   return bodies.at(-1)?.messages ?? []
 }
 
-/** Changes or answers a conversation with the parent key, or with other credentials. */
+/** Changes a conversation's mode or adds a message to it, by default with the parent key. */
 export function change(
   app: TestApp,
   conversation: string,
@@ -50,16 +50,14 @@ export function answer(app: TestApp, conversation: string, text: string, more: o
   return change(app, conversation, 'messages', { text, client_id: randomUUID(), ...more })
 }
 
-/** The texts of a feed's messages. */
 export function textsOf(events: readonly FeedEvent[]): (string | undefined)[] {
   return events.flatMap((event) => (event.event === 'conversation.item' ? [event.data.item.text] : []))
 }
 
-/** The modes that a feed reports, in order. */
+/** Returns the modes that a feed reports, in order. */
 export function modesOf(events: readonly FeedEvent[]): string[] {
   return events.flatMap((event) => (event.event === 'conversation.mode' ? [event.data.mode] : []))
 }
 
-/** Returns a function that tests whether an event reports the mode. */
 export const isMode = (mode: string) => (event: FeedEvent) =>
   event.event === 'conversation.mode' && event.data.mode === mode

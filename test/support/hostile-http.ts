@@ -139,7 +139,7 @@ export const query = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(`?${long('a&')}`, `?${long('%')}`, `?token=${long('a.')}`) },
 )
 
-/** The placeholders in larger bodies are not replaced. */
+/** The maximum size of a body whose placeholders are replaced. */
 const MAX_FILLED_BYTES = 100_000
 
 /** Renders a request as bytes; it closes its connection unless its generated headers prevent that. */

@@ -1,4 +1,4 @@
-/** Creates the resources that generated requests name, so that these requests reach more than a lookup. */
+/** Creates the resources to which generated requests refer, so that not all of them return 404. */
 import type { Client } from '../../client/rpc/index.ts'
 import { callServer, type RunningServer } from './process.ts'
 import { asVisitor } from './visitors.ts'

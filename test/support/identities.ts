@@ -34,7 +34,7 @@ export async function startIdentityVisit(
   env: Readonly<Record<string, string>> = {},
   more: { readonly definition?: object; readonly tools?: object } = {},
 ): Promise<IdentityVisit> {
-  // Followers of a conversation would never let other work run if their waits ended at once.
+  // With the fake clock's `wait`, followers of a conversation would poll almost without a pause.
   const clock: FakeClock = { ...createFakeClock(), wait: systemClock.wait }
   const app = await startApp(
     { ...unlimited, ...env },

@@ -52,7 +52,6 @@ export function greedy(text: string, more: object = {}): Record<string, unknown>
   return { messages: [{ role: 'user', content: text }], temperature: 0, ...more }
 }
 
-/** Joins the text of a stream's chunks. */
 export function joinText(events: readonly { choices: readonly { delta: { content?: string } }[] }[]): string {
   return events.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
 }

@@ -1,4 +1,4 @@
-/** Detects log lines that contain keys, tokens, or messages to and from models; the test then fails. */
+/** Detects log lines that contain keys, tokens, or messages to or from models. */
 import diagnostics from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 
@@ -85,8 +85,8 @@ export function forbidMessagesInLog(body: string): void {
 }
 
 /**
- * Makes the log's check look for the messages and credentials in requests to this process's servers, and for
- * the messages in bodies that `fetch` sends.
+ * Adds the messages and credentials of all requests to this process's servers, and the messages in all bodies
+ * that `fetch` sends, as texts that later log lines must not contain.
  */
 export function watchMessages(): void {
   diagnostics.subscribe('http.server.request.start', (message) => {

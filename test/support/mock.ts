@@ -27,7 +27,7 @@ export interface Chunk {
   usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number }
 }
 
-/** Creates a mock provider. Its clock is fixed, and records waits instead of waiting. */
+/** Creates a mock provider with a fixed clock; it records waits instead of waiting. */
 export function createMockProvider() {
   const waitsMs: number[] = []
   let ids = 0

@@ -15,12 +15,12 @@ import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
 
-/** The user id for PostgreSQL if the tests run as root, because PostgreSQL does not start as root. */
+/** The user id for PostgreSQL if the tests run as root, because PostgreSQL refuses to run as root. */
 const NOBODY = 65_534
 
 export interface PostgresServer {
   readonly port: number
-  /** Returns the URL of a database, which may not exist. */
+  /** Returns the URL of a database, which need not exist. */
   urlOf(database: string): string
   /** Stops the server gracefully; it notifies its clients. */
   stop(): Promise<void>
@@ -169,7 +169,7 @@ async function makeBorrowable(): Promise<Borrowable> {
   })
   const url = urlOf(name)
   const client = new pg.Client({ connectionString: url })
-  // The server may stop before this worker.
+  // PostgreSQL may stop before this worker.
   client.on('error', () => {})
   await client.connect()
   return { url, client }

@@ -30,7 +30,6 @@ export interface RunOptions {
   readonly main?: string
 }
 
-/** The exit status and the output of a process. */
 export interface ProcessResult {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null

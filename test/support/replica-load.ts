@@ -1,4 +1,4 @@
-/** Sends chats, streams, uploads, status requests and new agents to replicas, and checks the responses. */
+/** Chats, streams, uploads, requests statuses and creates agents on replicas, and checks the responses. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { GREETER, readEvents } from './app.ts'
@@ -44,7 +44,7 @@ function assertStatus(status: number, wanted: number): void {
   throw status >= 500 ? new Error(message) : new WrongAnswer(message)
 }
 
-/** Starts to send requests; `known` is a ready artifact that they download. */
+/** Starts to send requests; `known` is a ready artifact whose status they request. */
 export function startLoad(target: Target, known: Uploaded): Load {
   const [outcomes, uploads, agents]: [Outcome[], Uploaded[], string[]] = [[], [], []]
   let isOver = false

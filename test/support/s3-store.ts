@@ -25,7 +25,7 @@ export interface StoreOptions {
   readonly clock?: Clock
   readonly log?: Logger
   readonly timings?: BucketTimings
-  /** Whether no other server of the installation may run; by default, true. */
+  /** True (default) if no other server of the installation can be running. */
   readonly isOnlyServer?: boolean
   /** The maximum size of a resumable blob, in bytes. */
   readonly maxBytes?: number

@@ -1,9 +1,8 @@
-/** Opens frames whose conversations the server stores, and reads what they show and store. */
+/** Opens frames whose conversations are stored on the server, and reads their messages and localStorage. */
 import type { FrameHarness, OpenFrame } from './widget-frame.ts'
 
 export type StoredOptions = Parameters<FrameHarness['open']>[0]
 
-/** Returns the contents of the frame's localStorage. */
 export const storedIn = ({ frame }: OpenFrame) => frame.evaluate(() => ({ ...localStorage }))
 
 /** Opens a frame on a page of the same site, and sends the message that the window is open. */

@@ -46,7 +46,6 @@ export async function chat(app: TestApp, way: Way, key: string, body: object): P
   }
 }
 
-/** Joins a stream's chunks. */
 export function outcomeOf({ status, text, events }: StreamedAnswer): Outcome {
   if (status !== 200) throw new Error(`${status} ${text}`)
   const choices = events.flatMap((chunk) => chunk.choices ?? [])

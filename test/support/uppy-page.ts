@@ -24,7 +24,7 @@ const entry = `
   Object.assign(window, { Uppy, Tus, createFile })
 `
 
-/** Generates a byte pattern; self-contained, because it is also serialized for the page. */
+/** Generates a byte pattern. Must not use this file's variables, because it also runs in the page. */
 export function toPattern(sizeBytes: number): Uint8Array<ArrayBuffer> {
   const words = Uint32Array.from({ length: Math.ceil(sizeBytes / 4) }, (_, place) =>
     Math.imul(place, 2_654_435_761),

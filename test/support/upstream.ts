@@ -3,9 +3,9 @@
  * prints `listening <port>`.
  *
  * Without directives, the server sends correct responses. Directives of the form `{{up:name value}}` change
- * them. The server reads directives from the last user message or from the `input` of embeddings.
- * `PUT /__script` sets directives for requests that contain none. A value may contain JSON. N is a number;
- * 0 if it is missing. T is a text.
+ * them. The server reads directives from the last user message or from the `input` of embeddings, unless
+ * `PUT /__script` has set directives for the path. A value may contain JSON. N is a number; 0 if it is
+ * missing. T is a text.
  *
  * Content of the response
  *   text T, chunks N, reasoning T   the text; N pieces of text; the reasoning
@@ -29,7 +29,7 @@
  *   hang-after N, reset-after N     after N events: sends nothing more; resets the connection
  *   cut-off N, end-after N          after N events: closes the connection; ends the response
  *                                   (all four: after half of the body if it is not a stream)
- *   drip, cut SEED                  writes one byte at a time; writes random numbers of bytes
+ *   drip, cut SEED                  writes one byte at a time; writes chunks of random sizes
  *   until-close                     marks the end of the body only by closing the connection
  *   flood BYTES                     adds events with this many bytes; waits while the client does not read
  * Conditions

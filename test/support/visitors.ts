@@ -14,13 +14,13 @@ export interface TestVisitor {
   readonly visitor: Client['visitor']
 }
 
-/** Starts a session with an agent's key: for the visitor of a token, or for a new visitor. */
+/** Starts a session for the visitor to whom `token` belongs, or for a new visitor. */
 export async function beginSession(app: TestApp, key: string, token?: string): Promise<TestVisitor> {
   const session = await asVisitor(app, key, token).session.mutate({})
   return { id: session.visitor.id, token: session.token, visitor: asVisitor(app, key, session.token) }
 }
 
-/** Returns a client with an agent key and any token. */
+/** Returns a client that sends an agent key and, if given, a visitor's token, which may be invalid. */
 export function asVisitor(app: Pick<TestApp, 'url'>, key: string, token?: string): Client['visitor'] {
   const headers = {
     Authorization: `Bearer ${key}`,
@@ -44,7 +44,7 @@ export async function say(
   return { ...sent, turn: sent.turn }
 }
 
-/** Reads the feed until an event fulfils the condition; returns all events, including this one. */
+/** Reads the feed until `isLast` returns true for an event; returns all events up to and including it. */
 export async function followUntil(
   { visitor }: Pick<TestVisitor, 'visitor'>,
   query: { readonly conversation: string; readonly cursor?: string },
@@ -78,7 +78,6 @@ export async function sayAndWait(
   return { sent, events: await followUntil(one, { conversation: conversation.id, cursor }, isEnd) }
 }
 
-/** Returns the joined text of a feed's deltas. */
 export function deltaText(events: readonly FeedEvent[]): string {
   return events
     .map((event) => (event.event === 'conversation.turn.delta' ? (event.data.text ?? '') : ''))

@@ -18,7 +18,7 @@ export interface Received {
 export interface Receiver {
   readonly url: string
   readonly received: Received[]
-  /** The status of all responses that `answerNext` does not set; 204 by default. */
+  /** The status of responses that neither `answerNext` nor `answerByPath` sets; 204 by default. */
   status: number
   /** Sets the responses to the next deliveries, in order. */
   answerNext(...answers: readonly ((response: ServerResponse) => void)[]): void

@@ -87,7 +87,7 @@ describe('a streamed response', () => {
     expect(await stream({ extra: Array(50_001).fill(0) })).toBe('protocol')
   })
 
-  test('is rejected if an event contains more than 50,000 values, even if a comment contains a quotation mark', async () => {
+  test('is rejected if an event contains more than 50,000 values, even after a comment that contains a quotation mark', async () => {
     const chunk = JSON.stringify({ choices: [{ index: 0, delta: { extra: Array(50_001).fill(0) } }] })
     const { failure } = await readClientBytes([Buffer.from(`: "\ndata: ${chunk}\n\n`)])
     expect(kindOf(failure)).toBe('protocol')

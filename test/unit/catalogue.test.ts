@@ -147,19 +147,19 @@ describe('a model id on a server with several providers', () => {
 
   test.each<[what: string, lists: Record<string, List>, listed: string[], routes: Record<string, string>]>([
     [
-      "starts like another provider's name",
+      "starts with another provider's name",
       { a: holds('meta/llama'), meta: holds('other') },
       ['meta/llama', 'other'],
       { 'meta/llama': 'a: meta/llama', 'a/meta/llama': 'a: meta/llama', 'meta/other': 'meta: other' },
     ],
     [
-      "equals another provider's model with its prefix",
+      "equals another provider's model id with that provider's prefix",
       { a: holds('meta/llama'), meta: holds('llama') },
       ['a/meta/llama', 'llama'],
       { 'meta/llama': 'meta: llama', 'a/meta/llama': 'a: meta/llama', llama: 'meta: llama' },
     ],
     [
-      'equals another model of its provider with its prefix',
+      'equals another model id of the same provider with the prefix',
       { a: holds('a/llama', 'llama') },
       ['a/a/llama', 'llama'],
       { 'a/llama': 'a: llama', 'a/a/llama': 'a: a/llama', llama: 'a: llama' },
@@ -171,7 +171,7 @@ describe('a model id on a server with several providers', () => {
       { 'a/llama': 'a: a/llama', 'a/a/llama': 'a: a/llama', llama: '-' },
     ],
     [
-      'could be a model of a provider without a list',
+      'could belong to a provider without a model list',
       { a: holds('meta/llama'), meta: fails },
       ['a/meta/llama'],
       { 'meta/llama': 'meta: llama', 'a/meta/llama': 'a: meta/llama', 'meta/x/y': 'meta: x/y' },
@@ -219,7 +219,7 @@ describe('a model id on a server with several providers', () => {
     expect(ids(catalogue)).toEqual(['a/shared', 'mine', 'b/shared'])
   })
 
-  test('is resolved within a given provider', async () => {
+  test('can be resolved within one provider', async () => {
     const catalogue = await createCatalogue([createLister('a', holds('x', 'a/x')), createLister('b', fails)])
     await catalogue.ready()
     const found = (provider: string, id: string) => {

@@ -33,7 +33,7 @@ describe.each(zones)('a link-local address with the zone "%s"', (zone) => {
     expect(clientAddressOf(requestFrom('10.0.0.1', address), [proxy])).toBe('fe80::1:2')
   })
 
-  test('is rejected as the address of a gateway or an MCP server', () => {
+  test('is rejected as the address of a model provider or an S3 endpoint', () => {
     expect(isForbiddenAddress(address)).toBe(true)
   })
 })

@@ -221,7 +221,7 @@ mpc: {}
     ])
   })
 
-  test('explains that the file does not exist or is a directory', async () => {
+  test('contains the system error code if the file does not exist or is a directory', async () => {
     const folder = await makeFolder()
     for (const [path, reason] of [
       [join(folder, 'absent.yaml'), 'ENOENT'],

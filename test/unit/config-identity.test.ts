@@ -77,7 +77,7 @@ describe('forwarded identity', () => {
   })
 })
 
-test('PARLEY_ADMIN_EMAILS is normalized', async () => {
+test('PARLEY_ADMIN_EMAILS is trimmed and converted to lower case and to Unicode NFC', async () => {
   const { config } = await parseConfig({
     ...enabled,
     PARLEY_PROXY_SECRET: secret,

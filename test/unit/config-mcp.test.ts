@@ -79,7 +79,7 @@ describe('the error for an invalid mcp section', () => {
     ['{ command: x, env: { A: 7 } }', 'mcp.a.env.A: must be a string; put it in quotes'],
     [`{ command: x, env: { A: "\${GONE}" } }`, 'mcp.a.env.A: refers to GONE, which is not set'],
     ['{ command: x, cwd: "" }', 'mcp.a.cwd: must not be empty'],
-  ])('reports the position of the error in %s', async (server, problem) => {
+  ])('names the invalid field in %s', async (server, problem) => {
     const [said, ...others] = await problemsOf(`mcp:\n  a: ${server}\n`)
     expect([said?.replace(/ \(line 2, column \d+\)\.$/, ''), others]).toEqual([`<file>: ${problem}`, []])
   })
@@ -87,7 +87,7 @@ describe('the error for an invalid mcp section', () => {
   test.each<[name: string, problem: string]>([
     ['A', NAME_RULE],
     ['a__b', 'a name must not contain __'],
-  ])('reports the position of the server name %s', async (name, problem) => {
+  ])('reports the position of the invalid server name %s', async (name, problem) => {
     expect(await problemsOf(`mcp:\n  ${name}: { command: x }\n`)).toEqual([
       `<file>: mcp.${name}: ${problem} (line 2, column 3).`,
     ])

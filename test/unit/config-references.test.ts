@@ -20,7 +20,7 @@ describe('a variable reference in the configuration file', () => {
     expect(await keyOf(written, { KEY: ' secret\n', _k2: '${KEY}' })).toBe(read)
   })
 
-  test('may be part of any string and refer to a variable with a _FILE form', async () => {
+  test('may be part of any string and refer to a variable that is set through its _FILE form', async () => {
     const env = {
       PARLEY_GATEWAY_API_KEY_FILE: await writeConfigFile('from-file\n'),
       HOST_NAME: 'a.org',
@@ -31,7 +31,7 @@ describe('a variable reference in the configuration file', () => {
     expect(await providersOf(text, env)).toEqual([gateway('a', { apiKey: 'from-file' })])
   })
 
-  test('prevents a warning that its variable is unused', async () => {
+  test('prevents the warning that the variable is ignored', async () => {
     const env = { PARLEY_FAR_KEY: 'k', PARLEY_GATEWAY_API_KEY: 'k', PARLEY_NEAR_KEY: 'k' }
     const { warnings } = await parseFile(file('${PARLEY_FAR_KEY}${PARLEY_GATEWAY_API_KEY}'), env)
     expect(warnings).toEqual([expect.stringMatching(/^PARLEY_NEAR_KEY is not a setting/)])

@@ -89,7 +89,7 @@ describe('an incomplete S3 configuration', () => {
     expect(await problemsOf({ S3_BUCKET: 'parley', ...variables })).toEqual([problem])
   })
 
-  test('is accepted if S3_BUCKET is not set, because other programs use the AWS variables', async () => {
+  test('is accepted without a warning if it contains only AWS variables, because other programs use them', async () => {
     const { config, warnings } = await parseConfig({
       AWS_ACCESS_KEY_ID: 'AKIATEST',
       AWS_REGION: 'eu-central-1',
@@ -98,7 +98,7 @@ describe('an incomplete S3 configuration', () => {
     expect(warnings).toEqual([])
   })
 
-  test('causes a warning if S3_BUCKET is not set', async () => {
+  test('causes a warning if S3_REGION is set without S3_BUCKET', async () => {
     const { warnings } = await parseConfig({ S3_REGION: 'eu-central-1' })
     expect(warnings).toEqual(['S3_REGION is ignored: it requires S3_BUCKET.'])
   })

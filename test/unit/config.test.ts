@@ -254,7 +254,7 @@ describe('DATABASE_URL', () => {
     expect(others).toEqual([])
   })
 
-  test('allows a bucket in combination with PARLEY_DATA_DIR=:memory:', async () => {
+  test('allows an S3 bucket together with PARLEY_DATA_DIR=:memory:', async () => {
     const given = {
       DATABASE_URL: 'postgres://u@db/parley',
       PARLEY_DATA_DIR: ':memory:',

@@ -1,11 +1,11 @@
-/** Tests the console's search marks, the filters of conversations and the timeline of a turn. */
+/** Tests the console's search highlights, its conversation filters and the timeline of a turn. */
 import { describe, expect, test } from 'vitest'
 import { exportAddress, listApplied, toServerFilters } from '../../client/conversations/list/filters.ts'
 import { toSteps } from '../../client/conversations/turn/timeline.ts'
 import { parseConversationsSearch } from '../../client/search.ts'
 import { splitHits } from '../../client/search-hits.ts'
 
-describe('the marks of a search', () => {
+describe('the highlighted matches', () => {
   test.each([
     ['Where is my order?', 'ORDER', ['order']],
     ['The café is closed.', 'cafe', ['café']],
@@ -22,7 +22,7 @@ describe('the marks of a search', () => {
   })
 })
 
-describe('the filters of conversations', () => {
+describe('the conversation filters', () => {
   test('omit values that the server would reject', () => {
     const search = parseConversationsSearch({
       mode: 'waiting',
@@ -38,7 +38,7 @@ describe('the filters of conversations', () => {
     })
   })
 
-  test('include the last day, and become the parameters of an export', () => {
+  test('include the last day and become the query parameters of an export', () => {
     const days = toServerFilters({ from: '2026-11-01', to: '2026-11-01' }) as { from: number; to: number }
     expect(days.to - days.from).toBe(86_400)
     expect(exportAddress({ q: 'a b', channel: 'api' })).toBe(

@@ -23,11 +23,11 @@ describe('checkPage', () => {
     ['https://example.com', 'https://*.example.com', false],
     ['https://notexample.com', 'https://*.example.com', false],
     ['http://127.0.0.1:3000/console', 'https://example.com', true],
-  ])('returns whether %s matches the allowed origin %s: %s', (address, origin, isShown) => {
+  ])('for the page %s and the allowed origin %s returns isShown: %s', (address, origin, isShown) => {
     expect(isAllowed(address, origin)).toBe(isShown)
   })
 
-  test('accepts every site if the agent does not have allowed origins', () => {
+  test('accepts every site if the agent has no allowed origins', () => {
     expect(isAllowed('https://anything.example')).toBe(true)
   })
 
@@ -84,7 +84,7 @@ describe('the embed code', () => {
   })
 })
 
-test('a past day is shown relative to today', () => {
+test('a day is shown relative to today', () => {
   const noon = Date.parse('2026-03-10T12:00:00Z')
   expect(['2026-03-10', '2026-03-09', '2026-03-01'].map((day) => renderDay(day, noon))).toEqual([
     'today',

@@ -40,7 +40,7 @@ describe.each(codes.filter((code) => code !== 'en'))('the console catalogue in %
     expect([...flatten(await load(code)).keys()]).toEqual([...flatten(english).keys()])
   })
 
-  test('has the parameters and the plural texts of the English catalogue', async () => {
+  test('has plural forms and parameters in the same texts as the English catalogue', async () => {
     const texts = flatten(await load(code))
     for (const [key, text] of flatten(english)) {
       const own = texts.get(key)
@@ -69,7 +69,7 @@ test.each([
   expect(chooseLanguage(wanted)).toEqual({ code, locale })
 })
 
-test('numbers in a text use the format and the plural form of the language', async () => {
+test('a count in a text is formatted for the language and selects its plural form', async () => {
   expect(t('common.rowsSelected', { count: 1 })).toBe('1 row selected')
   expect(t('common.rowsSelected', { count: 1200 })).toBe('1,200 rows selected')
   await setLanguage('de')
@@ -91,7 +91,7 @@ const translated = readdirSync(client, { recursive: true, encoding: 'utf8' })
   .filter((path) => /\.tsx?$/.test(path) && !path.startsWith('node_modules/'))
   .filter((path) => !outside.includes(path.split('/')[0] ?? ''))
 
-test.each(translated)('client/%s has no visible text outside of the catalogues', (path) => {
+test.each(translated)('client/%s has no visible text outside the catalogues', (path) => {
   expect(findVisibleTexts(path, readFileSync(`${client}${path}`, 'utf8'))).toEqual([])
 })
 
@@ -118,7 +118,7 @@ const visibleNames = [
   ...['about', 'action', 'all', 'alt', 'aria-label', 'description', 'heading', 'label', 'loss', 'name'],
   ...['nothingFound', 'placeholder', 'title', 'what'],
 ]
-/** A single word in lower case is an identifier. */
+/** Matches any text except a single lower-case word, which is an identifier. */
 const isSentence = /^\P{Ll}|\s/u
 const isTitle = /^\p{Lu}\w/u
 /** Elements that contain code, which is the same in all languages. */

@@ -134,13 +134,13 @@ describe('changeDefinition', () => {
   })
 })
 
-test('YAML text that is not a mapping cannot be read', () => {
+test('readDefinition returns undefined for invalid YAML, for a list, and for Markdown without front matter', () => {
   expect(readDefinition('a: [', 'yaml')).toBeUndefined()
   expect(readDefinition('- a', 'yaml')).toBeUndefined()
   expect(readDefinition('no front matter', 'markdown')).toBeUndefined()
 })
 
-test('changeDefinition changes the value at any path and nothing else', () => {
+test('editYaml changes the value at any path and nothing else', () => {
   const scalar = fc.oneof(
     fc.stringMatching(/^[ -~\n\u00e4\u6f22]{0,30}$/),
     // Adding 0 converts -0 to 0 because JSON cannot represent -0.

@@ -184,11 +184,11 @@ describe('the encoding of captions', () => {
       /save the file as UTF-8/,
     ],
     [
-      'has half a UTF-16 surrogate pair',
+      'is UTF-16 with half a surrogate pair',
       Buffer.concat([Buffer.from(`\ufeff${srt}`, 'utf16le'), Buffer.from([0x00, 0xd8])]),
       /neither UTF-8 nor UTF-16/,
     ],
-    ['belongs to a file with a NUL', Buffer.from(`${srt}\0`), /is not a text file/],
+    ['is UTF-8 with a NUL character', Buffer.from(`${srt}\0`), /is not a text file/],
   ])('is rejected if it %s', (_what, bytes, sentence) => {
     expect(convert(bytes)).toMatch(sentence)
   })

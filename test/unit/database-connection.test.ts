@@ -41,7 +41,7 @@ describe('a SQLite connection', () => {
     expect(await listIds(await openTestDatabase('server', dataDir))).toEqual(['kept'])
   })
 
-  test('creates every table in memory mode but no file', async () => {
+  test('creates every table but no file in memory mode', async () => {
     const first = await openTestDatabase('server', ':memory:')
     const second = await openTestDatabase('command', ':memory:')
     await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()
@@ -108,7 +108,7 @@ describe('a constraint violation', () => {
     expect(mapConstraintError(error)).toBe(kind)
   })
 
-  test('is not confused with another error', () => {
+  test('is not reported for other errors', () => {
     expect(mapConstraintError(new Error('other'))).toBeUndefined()
     expect(mapConstraintError(undefined)).toBeUndefined()
   })

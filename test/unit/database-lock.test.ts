@@ -22,7 +22,7 @@ describe('the data directory lock', () => {
     )
   })
 
-  test('is rejected with a remedy if its file is damaged', async () => {
+  test('prevents a start with an error that suggests deleting its file if the file is damaged', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, '.lock'), 'not a database, '.repeat(100))
     expect(await startupErrorOf(openDatabase({ dataDir, role: 'server' }))).toMatch(
@@ -31,8 +31,8 @@ describe('the data directory lock', () => {
   })
 })
 
-describe('a command that runs alongside a server', () => {
-  test("can read the server's writes, and the server can read the command's writes", async () => {
+describe('a command', () => {
+  test("and a running server can read each other's writes", async () => {
     const server = await openTestDatabase('server', dataDir)
     await server.db.insertInto('parent_keys').values(parentKey('from-server')).execute()
     const command = await openTestDatabase('command', dataDir)
@@ -41,7 +41,7 @@ describe('a command that runs alongside a server', () => {
     expect(await listIds(command)).toEqual(['from-command', 'from-server'])
   })
 
-  test('does not acquire the lock', async () => {
+  test('does not acquire the lock, so that a server can start', async () => {
     await (await openTestDatabase('server', dataDir)).close()
     await openTestDatabase('command', dataDir)
     expect(await listIds(await openTestDatabase('server', dataDir))).toEqual([])

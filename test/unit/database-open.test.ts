@@ -17,7 +17,7 @@ beforeEach(async () => {
 })
 
 describe('the first start in a data directory', () => {
-  test('creates the directory and the database with access only for the current user', async () => {
+  test('creates the directory and the database with access only for the current OS user', async () => {
     const database = await openTestDatabase('server', join(dataDir, 'deep', 'down'))
     expect(await listIds(database)).toEqual([])
     expect((await stat(join(dataDir, 'deep', 'down'))).mode & 0o777).toBe(0o700)

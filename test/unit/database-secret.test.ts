@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 
 describe("a data directory's secret", () => {
-  test('is generated only once, from 48 random bytes, and is readable only by its user', async () => {
+  test('is generated only once, from 48 random bytes, and is readable only by the current OS user', async () => {
     const secret = await loadOrCreateSecret(dataDir, randomBytes)
     expect(Buffer.from(secret, 'base64')).toHaveLength(48)
     expect(await readFile(join(dataDir, 'secret'), 'utf8')).toBe(`${secret}\n`)

@@ -23,7 +23,7 @@ async function openLocked(patienceMs?: number) {
   return { other, insert, insertInTransaction, listIds }
 }
 
-test('writing statements and transactions wait for the lock, but reads do not', async () => {
+test('write statements and transactions wait for the write lock, but reads do not', async () => {
   const { other, insert, insertInTransaction, listIds } = await openLocked()
   const writes = [insert('1'), insertInTransaction('2'), insert('3'), insertInTransaction('4')]
   expect(await listIds()).toEqual([])

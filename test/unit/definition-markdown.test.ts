@@ -41,7 +41,7 @@ const brokenMarkdown: [text: string, message: string][] = [
 ]
 
 describe('an invalid Markdown definition', () => {
-  test.each(brokenMarkdown)('is rejected with the position of the error: %j', (text, message) => {
+  test.each(brokenMarkdown)('is rejected with an error that contains the position: %j', (text, message) => {
     expectDefinitionError(definitionErrorOf(text, 'markdown'), message)
   })
 })

@@ -92,7 +92,7 @@ const validSchemas = [
 describe('an invalid input schema', () => {
   test.each(
     invalidSchemas.map(([schema, message]) => [withSchema(schema), `tools[0].inputSchema.${message}`]),
-  )('is rejected with the position of the error: %j', (text = '', message = '') => {
+  )('is rejected with an error that contains the position: %j', (text = '', message = '') => {
     expectDefinitionError(definitionErrorOf(text), message)
   })
 

@@ -48,7 +48,7 @@ describe('an invalid YAML definition', () => {
   test.each([
     ...invalidAdditions.map(([addition, message]) => [minimalDefinition + addition, message]),
     ...invalidTexts,
-  ])('is rejected with the position of the error: %j', (text = '', message = '') => {
+  ])('is rejected with an error that contains the position: %j', (text = '', message = '') => {
     expectDefinitionError(definitionErrorOf(text), message)
   })
 })

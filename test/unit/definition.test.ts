@@ -10,7 +10,7 @@ import {
 } from '../support/definition.ts'
 
 describe('reading a definition', () => {
-  test('returns every field, and each tool as it is written, as a name or an object', () => {
+  test('returns every field, with each tool as a name or an object', () => {
     expect(parseDefinition(fullDefinition, 'yaml')).toEqual({
       name: 'Guide',
       instructions: 'Be kind.\n\nUse find_room for rooms.\n',
@@ -239,7 +239,7 @@ describe('an invalid definition', () => {
   test.each([
     ...invalidAdditions.map(([addition, message]) => [minimalDefinition + addition, message]),
     ...invalidTexts,
-  ])('is rejected with the position of the error: %j', (text = '', message = '') => {
+  ])('is rejected with an error that contains the position: %j', (text = '', message = '') => {
     expectDefinitionError(definitionErrorOf(text), message)
   })
 
@@ -253,7 +253,7 @@ describe('an invalid definition', () => {
   })
 })
 
-test('a definition can list hosts of images, also with a wildcard for their subdomains', () => {
+test('a definition can list image hosts, including wildcards for subdomains', () => {
   const imageHosts = ['images.example.org', '*.Example.co.uk', 'xn--bcher-kva.example']
   const { embed } = parseDefinition(`${minimalDefinition}embed: ${JSON.stringify({ imageHosts })}`, 'yaml')
   expect(embed).toEqual({ imageHosts })

@@ -61,7 +61,7 @@ const anyList = fc
   })
 
 describe('an embedding list', () => {
-  test('is parsed identically in one chunk and in many chunks', () => {
+  test('gives the same result in many chunks as in one chunk', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, splitPositions, ({ bytes, count }, wanted, shares) => {
         expect(read(splitAt(bytes, shares), count, wanted)).toEqual(read([bytes], count, wanted))
@@ -70,7 +70,7 @@ describe('an embedding list', () => {
     )
   })
 
-  test('is parsed identically in chunks of one byte', () => {
+  test('gives the same result in chunks of one byte as in one chunk', () => {
     fc.assert(
       fc.property(anyList, anyEncoding, ({ bytes, count }, wanted) => {
         const single = Array.from(bytes, (byte) => Buffer.of(byte))

@@ -1,4 +1,7 @@
-/** Tests, with generated event streams, that EventReader returns the same data as a standard parser. */
+/**
+ * Tests, with generated event streams, that EventReader returns the same data as a standard parser, and that
+ * events forwarded without parsing need no changes.
+ */
 
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
@@ -60,7 +63,7 @@ describe('the data of an event stream', () => {
     ['an event of two lines', 'data: a\ndata: b\n\n'],
     ['an unfinished event', 'data: a\n\ndata: b\n'],
     ['a byte order mark', '\ufeffdata: a\n\ndata: \ufeffb\n\n'],
-  ])('is read correctly from a stream with %s', (_what, text) => {
+  ])('equals the output of a standard parser for a stream with %s, split at any byte', (_what, text) => {
     const bytes = Buffer.from(text)
     for (let place = 0; place <= bytes.length; place++) {
       const reads = [bytes.subarray(0, place), bytes.subarray(place)]
@@ -213,7 +216,10 @@ describe('a sequence of events that is forwarded without parsing', () => {
       `{"id":"a","object":"b","created":1,"model":"m",${choices.replace('}]', ',"token_ids":null}]')}}`,
     ],
     ['a reasoning model', `{"id":"a","model":"m",${choices.replace('"content"', '"reasoning_content"')}}`],
-    ['Python', `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`],
+    [
+      "Python's json module",
+      `{"id": "a", "created": 1, ${choices.replaceAll(':', ': ').replaceAll(',', ', ')}}`,
+    ],
   ])('may have the format of %s', (_who, json) => {
     expect(isPlain(Buffer.from(`data: ${json}\n\n`.repeat(3)))).toBe(true)
     expect(isPlain(Buffer.from(`data: ${json}\n\ndata: [DONE]\n\n`))).toBe(false)

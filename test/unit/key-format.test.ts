@@ -177,7 +177,7 @@ describe('a new id', () => {
 describe('a sealed text', () => {
   const sealer = createSealer(MASTER_KEY, randomBytes)
 
-  test('can be opened in the same context and returns the original text', () => {
+  test('is restored when it is opened in the same context', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, context) => {
         expect(sealer.open(sealer.seal(text, context), context)).toBe(text)

@@ -43,7 +43,7 @@ test('requests receive free slots in the order in which they arrive', async () =
   expect(await Promise.all([c, d])).toEqual(['c', 'd'])
 })
 
-test('a ninth waiting request is rejected with the expected wait', async () => {
+test('a ninth concurrent request is rejected with 429 and an estimate of the wait', async () => {
   const { run, end, clock } = createHarness()
   const first = run('first')
   await Promise.resolve()
@@ -71,7 +71,7 @@ test('failed work releases its slot to the next caller that is still in the queu
   expect(started).toEqual(['next0'])
 })
 
-test('a caller can leave while its work runs, but its slot stays in use until the work ends', async () => {
+test('a slot stays in use until its work ends, even if the caller has aborted the request', async () => {
   const { run, end, queue, started } = createHarness(1)
   const leaving = new AbortController()
   const left = run('left', leaving.signal)

@@ -1,4 +1,4 @@
-/** Tests how log lines are written to a file, including one on a full disk. */
+/** Tests how log lines are written to a file, even on a full disk. */
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,5 +1,6 @@
 /**
- * Tests the mock backend's default response, which echoes the last user message.
+ * Tests the mock backend's echo of the last user message, the request options that change it, and which
+ * requests are too large.
  */
 import { describe, expect, test } from 'vitest'
 import { neverAborted } from '../support/backend.ts'
@@ -94,7 +95,7 @@ describe('an echo response of the mock backend', () => {
       'unexpected formats',
       chatRequest('', { response_format: null, stream_options: null, tool_choice: { type: 'x' } }),
     ],
-  ])('is empty but valid for %s', async (_, body) => {
+  ])('echoes no text but is valid for %s', async (_, body) => {
     expect(await firstChoiceOf(body)).toMatchObject({
       message: { content: 'You said: ' },
       finish_reason: 'stop',
@@ -121,7 +122,7 @@ describe('in a request to the mock backend', () => {
     [{ max_completion_tokens: 2, max_tokens: 9 }, 'You said:', 'length'],
     [{ max_tokens: 5 }, 'You said: one two three', 'stop'],
     [{ max_tokens: 3, stop: 'said' }, 'You ', 'stop'],
-  ])('%j shortens the text to %j and finishes with %s', async (more, content, finish_reason) => {
+  ])('%j produces the text %j and the finish reason %s', async (more, content, finish_reason) => {
     expect(await firstChoiceOf(chatRequest('one two three', more))).toMatchObject({
       message: { content },
       finish_reason,

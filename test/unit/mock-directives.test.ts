@@ -26,7 +26,7 @@ describe('mock directives', () => {
     ['[[delay:1]]', ''],
     ['[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]', '[[delay:x]] [[unknown:1]] [[error:200]] [[[hang]'],
     ['[[tool:f {"a":}]] [[tool:f {"a":1]]', '[[tool:f {"a":}]] [[tool:f {"a":1]]'],
-  ])('are removed: %j becomes %j', async (source, rest) => {
+  ])('are removed from the text if they are valid: %j becomes %j', async (source, rest) => {
     expect(await textOf(chatRequest(source))).toBe(`You said: ${rest}`)
   })
 
@@ -97,7 +97,7 @@ describe('the mock directive', () => {
   )
 
   test.each([
-    ['nothing', 0, 'a b', 0],
+    ['no chunks', 0, 'a b', 0],
     ['three chunks', 3, 'a b', 3],
     ['more chunks than one read returns', 100, '[[tokens:200]]', 100],
     ['the last chunk if the response is shorter', 50, 'a b', 6],

@@ -236,7 +236,7 @@ describe('structured mock responses', () => {
         ),
       },
     ],
-  ])('are replaced by a 400 if the schema %s', async (_, schema) => {
+  ])('are replaced by a 400 error if the schema %s', async (_, schema) => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema } }
     const failure = await failureOf(
       backend.complete({ body: chatRequest('hi', { response_format }), signal: neverAborted }),

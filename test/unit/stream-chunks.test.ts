@@ -135,7 +135,7 @@ describe('a streamed tool call', () => {
     ])
   })
 
-  test('is omitted together with the field tool_calls if that field is null or an empty list', async () => {
+  test('is absent, as is the field tool_calls, if the backend sends null or an empty list', async () => {
     const sent = [null, []].map((tool_calls) => choiceOf({ content: 'a', tool_calls }))
     expect(await normalizeChoices(begin, ...sent, stop)).toEqual([
       begin,

@@ -1,4 +1,4 @@
-/** Tests which themes an agent definition accepts, and the errors of invalid ones. */
+/** Tests which themes an agent definition accepts, and the errors for invalid ones. */
 import { describe, expect, test } from 'vitest'
 import { definitionSchema, parseDefinition } from '../../src/agents/definition.ts'
 import { definitionErrorOf, expectDefinitionError, minimalDefinition } from '../support/definition.ts'

@@ -128,7 +128,7 @@ describe('a tool result', () => {
     expect(capText('x'.repeat(sizeBytes))).toBe('x'.repeat(sizeBytes))
   })
 
-  test('is truncated to at most 64 KiB, including a note that says so', () => {
+  test('is truncated to at most 64 KiB, including a note about the truncation', () => {
     const character = fc.constantFrom('a', 'é', '€', '😀', '\ud83d')
     fc.assert(
       fc.property(fc.array(character, { minLength: 1, maxLength: 20 }), (characters) => {

@@ -91,7 +91,7 @@ describe('Markdown blocks', () => {
     fc.assert(property, { numRuns: 500 })
   })
 
-  test('are small even in a long reply', () => {
+  test('contain one heading, paragraph, list or code block each, even in a long reply', () => {
     const text = '## Part\n\nText.\n\n- a\n- b\n\n```js\na\n\nb\n```\n\n'.repeat(100)
     expect(splitBlocks(text)).toHaveLength(400)
   })

@@ -12,7 +12,7 @@ function readOn(page: string, widgetUrl: string): string | undefined {
   return rejected.includes('widgetUrl') ? 'rejected' : options.widgetUrl
 }
 
-describe('an HTTP address in `widgetUrl`', () => {
+describe('an address in `widgetUrl`', () => {
   test.each([
     'http://chat.example.org',
     'http://localhost.example.org',
@@ -34,7 +34,7 @@ describe('an HTTP address in `widgetUrl`', () => {
     expect(readOn('https://www.example.org/shop', address)).toBe(new URL(address).href)
   })
 
-  test('is accepted on an HTTP page', () => {
+  test('may use HTTP on an HTTP page', () => {
     expect(readOn('http://www.example.org/', 'http://chat.example.org')).toBe('http://chat.example.org/')
   })
 })

@@ -190,7 +190,7 @@ describe('the feed', () => {
     feed.stop()
   })
 
-  test('reconnects after the last received event if no data arrives for 40 seconds', async () => {
+  test('reconnects from the last received event if no data arrives for 40 seconds', async () => {
     const feed = openFeed(async (_id, cursor, signal, onByte) => {
       cursors.push(cursor)
       onByte()

@@ -120,7 +120,7 @@ describe('a call to a page tool', () => {
     expect(textOf(await ask('tools/call', callOf('find')))).toEqual([text, isError])
   })
 
-  test('works for a tool whose own name contains the prefix', async () => {
+  test('reaches a tool whose own name contains the prefix', async () => {
     const { ask } = startServer(({ tool, sendResult }) => sendResult(tool), ['my_postMessage_tool'])
     expect(textOf(await ask('tools/call', callOf('my_postMessage_tool')))).toEqual([
       'my_postMessage_tool',

@@ -5,7 +5,7 @@ import type { HostWidget } from '../host/extras.ts'
 import { listTools } from './page-tools.ts'
 import { renderTool } from './tool-server.ts'
 
-/** The problems that were reported, by frame; each frame finds the same problems when it loads. */
+/** The problems that were reported, by frame. The frame checks again when it loads, so it finds them twice. */
 const reported = new WeakMap<object, Set<string>>()
 
 /** Reports each problem once. */

@@ -176,7 +176,7 @@ function useDescription(text: string, format: DefinitionFormat): Description | u
 }
 
 /**
- * Connects the frame of a chat, and passes changes of the definition, the tools and the color scheme to it.
+ * Connects to a chat's frame, and sends it each change to the definition, the tools and the color scheme.
  */
 function useSession({ trial, lane, subject, tools }: Omit<LaneProps, 'isOnly'>) {
   const frame = useRef<HTMLIFrameElement>(null)

@@ -136,7 +136,7 @@ export const conversations = {
   send: 'Send',
   takeOverAndSend: 'Take over and send',
   onlyOther: 'Only {name} can write until the conversation is handed back.',
-  outgoing: 'Messages being sent',
+  outgoing: 'Unsent messages',
   you: 'You',
   sending: 'Sending…',
   notSentYet: 'Not sent yet. Parley tries again when the connection is back.',

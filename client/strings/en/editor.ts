@@ -24,7 +24,7 @@ export const editor = {
   historyTurnsAbout: 'Number of newest turns that the model receives (1 to 200).',
   historyTokens: 'History in tokens',
   historyTokensAbout:
-    'Maximum number of history tokens that the model receives, estimated (500 to 1,000,000).',
+    'Maximum size of the history that the model receives, in estimated tokens (500 to 1,000,000).',
   resume: 'Resume conversations for',
   resumeAbout: 'How long after the last message the widget reopens a conversation, such as 24h.',
   rightList: 'Visitors can open their earlier conversations',

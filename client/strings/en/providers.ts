@@ -36,7 +36,7 @@ export const providers = {
   deleteNamed: 'Delete {name}',
   delete: 'Delete provider',
   deleteLoss:
-    'Agents fail if no other default model is available to them. Requests that name one of the provider’s models also fail. The provider’s API key is deleted, too.',
+    'Agents that have no other available default model stop working. Requests for the provider’s models fail. The provider’s API key is deleted.',
   deleted: 'Provider deleted',
   added: 'Provider added',
   saved: 'Provider saved',

@@ -77,8 +77,8 @@ function faultOf(error: unknown): string {
 }
 
 /**
- * Writes one file per agent. Without `isForced`, writes nothing if a file has different content or a
- * different name.
+ * Writes one file per agent, and deletes the agents' files with other names. Without `isForced`, writes
+ * nothing if it would overwrite different content or delete a file.
  */
 export async function writeAgentFiles(folder: string, agents: readonly Agent[], isForced: boolean) {
   await mkdir(folder, { recursive: true })

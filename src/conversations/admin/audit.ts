@@ -40,7 +40,10 @@ export class ReadAudit {
     this.clock = clock
   }
 
-  /** Resolves when the audit log contains a read by this actor from the last hour. */
+  /**
+   * Records the read, unless the audit log already contains a read of this conversation by this actor from
+   * the last hour.
+   */
   async record(deps: AuditDeps, actor: Actor, reading: Reading): Promise<void> {
     const key = JSON.stringify([actor.kind, actor.name, reading.conversationId])
     const nowSeconds = unixSeconds(this.clock)

@@ -47,7 +47,7 @@ function renderHandover(
   const end = entries.find(
     ({ position, entry }) => position > (start?.position ?? 0) && entry.mode === 'model',
   )
-  if (start === undefined || end === undefined) return 'No person was asked for.'
+  if (start === undefined || end === undefined) return 'The conversation was not handed over to a person.'
   return `Handed over at ${renderTime(start.entry.since)}, handed back at ${renderTime(end.entry.since)}.`
 }
 

@@ -35,7 +35,7 @@ export interface ConversationTable {
   cost_micros: number | null
   created_at: number
   last_at: number
-  /** Unique microseconds since the epoch, by which lists are ordered. */
+  /** Unique timestamp in microseconds since the epoch; lists are ordered by it. */
   position: number
   expires_at: number
 }

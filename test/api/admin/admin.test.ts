@@ -171,7 +171,7 @@ describe('listing keys', () => {
     expect(answer.text).not.toMatch(/svc_[0-9A-Za-z]{13}/)
   })
 
-  test("returns each key's last use, and the same order for any page size", async () => {
+  test("returns the time of each key's last use, and keys in the same order for any page size", async () => {
     const app = await startAdminApp({}, { clock: createFakeClock(NOW) })
     for (const _ of [1, 2, 3]) await createTenant(app)
     await app.call('GET', '/v1/keys/validate')

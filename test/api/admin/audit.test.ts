@@ -108,7 +108,7 @@ describe('the audit log records', () => {
     expect(rows).toEqual([expectedRow(app, 'file.delete', 'file', id, { purpose: 'assistants', bytes: 5 })])
   })
 
-  test('each change to a model policy and, in a separate row, to its budget', async () => {
+  test('each replacement of a model policy and, in a separate row, each change to its budget', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
@@ -146,7 +146,7 @@ describe('the audit log records', () => {
       expect(row).toMatchObject({ actor: publicIdOf(app.key), request_id: 'my-request' })
   })
 
-  test('each change that the service or the host application makes outside a request', async () => {
+  test('each change made outside a request, with the service as the actor', async () => {
     const app = await start()
     const { deps } = app.service
     const first = publicIdOf(app.key)
@@ -278,7 +278,7 @@ describe('when the audit row cannot be written', () => {
     expect(await readAffectedTables()).toEqual(before)
   })
 
-  test('the key and the file remain usable', async () => {
+  test('the keys and the file remain usable', async () => {
     const { app, agent, file } = await startWithFailingAudit()
     await revokeParentKey(app.service.deps, serviceActor, publicIdOf(app.key)).catch(() => {})
     await app.call('DELETE', `/v1/files/${file}`)

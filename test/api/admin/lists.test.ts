@@ -146,7 +146,7 @@ describe("the administrator's audit log", () => {
     for (const limit of [1, 2, 5]) expect(await listInPages(app, '/audit', limit)).toEqual(all)
   })
 
-  test('returns the rows after the one in `after`, even if new rows are added', async () => {
+  test('returns the same rows for `after` when newer rows have been added', async () => {
     const { app } = await startWithHistory()
     const { data } = (await audit(app)).body
     await createTenant(app)
@@ -229,7 +229,7 @@ describe('the usage report for all keys', () => {
     expect(await listKeys(`?key=${second}`)).toEqual([second])
   })
 
-  test('sums tokens by day, agent, model and key', async () => {
+  test('sums requests and tokens by day, agent, model or key', async () => {
     const { app, usage, agent_id, first, second, other } = await startWithUsage()
     const mine = (await app.call('GET', '/v1/usage')).body.total
     const theirs = (await app.call('GET', '/v1/usage', { key: other })).body.total

@@ -109,7 +109,7 @@ describe('reading an agent', () => {
     })
   })
 
-  test('returns its conversation settings, with default values', async () => {
+  test('returns conversation settings, with defaults for those that the definition omits', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(
       `${GREETER}conversations: {keep: 30d, toolData: names, handover: {tool: false}}\n`,
@@ -187,7 +187,7 @@ describe('stored agents', () => {
     expect((await listIds(after))[0]).toBe(newest.agent_id)
   })
 
-  test('contain no plain-text keys', async () => {
+  test('contain no agent key secret in plain text or base64', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const tables = ['agents', 'agent_versions', 'credentials', 'parent_keys', 'audit_events'] as const
@@ -220,7 +220,7 @@ describe('deleting an agent', () => {
     expect((await chat(app, other.agent_key)).status).toBe(200)
   })
 
-  test('deletes its versions and credentials', async () => {
+  test("also deletes the agent's versions and credentials", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: GREETER } })

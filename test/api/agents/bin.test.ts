@@ -84,7 +84,7 @@ describe('an agent in the bin', () => {
     expect(await listBin(app)).toEqual([])
   })
 
-  test('does not count toward the agent limit, which also applies to the bin itself', async () => {
+  test('does not count toward the agent limit, but the bin has the same limit', async () => {
     const app = await startApp({ PARLEY_MAX_AGENTS: '1' })
     const { agent_id: first } = await app.createAgent()
     await toBin(app, first)

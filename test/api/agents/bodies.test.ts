@@ -1,4 +1,4 @@
-/** Tests which formats a definition may have, and that its text is stored unchanged. */
+/** Tests the formats of definitions, that their text is stored unchanged, and their export as Markdown. */
 import { describe, expect, test } from 'vitest'
 import { FULL_DEFINITION, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
@@ -86,7 +86,7 @@ describe('the stored text of a definition', () => {
 
 describe('an agent exported as Markdown', () => {
   test.each([['every field', FULL_DEFINITION] as const, ...texts])(
-    'is identical after an import and a second export, with %s',
+    'is identical after an import and a second export, even with %s',
     async (_what, text) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent(text)

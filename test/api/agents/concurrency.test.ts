@@ -95,7 +95,7 @@ describe('the agent API during concurrent requests', () => {
     ])
   })
 
-  test('leaves no agent or key behind if an agent is deleted during a replacement', async () => {
+  test('leaves no agent, version or key behind if an agent is deleted during a replacement', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>
@@ -119,7 +119,7 @@ describe('the agent API during concurrent requests', () => {
     expect(keys.filter((_, index) => answers[index]?.status === 200)).toEqual([shown])
   })
 
-  test('applies both a key rotation and a replacement of the agent', async () => {
+  test('applies all key rotations and replacements of an agent', async () => {
     const app = await startApp(unlimited)
     const path = await createAgentPath(app)
     const answers = await atOnce((index) =>

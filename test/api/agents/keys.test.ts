@@ -1,4 +1,4 @@
-/** Tests how agent keys are rotated and which requests they allow. */
+/** Tests the rotation of agent keys, changes to their parent key, and `/v1/agents/me`. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { revokeParentKey } from '../../../src/identity/keys.ts'
@@ -149,7 +149,7 @@ describe('the parent key of an agent', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test("invalidates the agent's key when it is revoked", async () => {
+  test('when revoked, also invalidates the agent key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])

@@ -126,7 +126,7 @@ describe('the paginated agent list', () => {
     })
   })
 
-  test('starts after `after` even if `before` is also set', async () => {
+  test('starts after `after` and ends before `before` if both are set', async () => {
     const app = await startApp()
     const [, second, third, fourth, fifth] = await createAgents(app, 6)
     expect(await listIds(app, `?after=${second}&before=${fifth}`)).toEqual([third, fourth])
@@ -135,7 +135,7 @@ describe('the paginated agent list', () => {
     expect(await listIds(app, `?after=${fifth}&before=${second}`)).toEqual([])
   })
 
-  test('returns every agent when it is read in either direction', async () => {
+  test('returns every agent exactly once when it is read in either direction', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const newestFirst = await createAgents(app, 9)
     const directions = fc.record({
@@ -236,7 +236,7 @@ describe('the agent list', () => {
     expect(backwards.body).toMatchObject({ has_more: true, first_id: ids[1], last_id: ids[10] })
   })
 
-  // PostgreSQL takes longer than the default timeout to create 1,002 agents on a busy machine.
+  // PostgreSQL can take longer than the default timeout to create 1,002 agents on a busy machine.
   test('returns at most 1,000 agents per page and PARLEY_MAX_AGENTS in total', {
     timeout: 60_000,
   }, async () => {

@@ -43,7 +43,7 @@ test('every agent route for owners has a console route, and other agent routes d
 })
 
 describe.each(originals)('$http.method $http.path', (operation) => {
-  test('returns the same response on the console route, for keys and for users', async () => {
+  test('returns the same status, headers and fields on the console route, for keys and for users', async () => {
     const app = await start()
     const ask = async (place: 'path' | 'mirrored', credential: (options: CallOptions) => CallOptions) => {
       const { agent_id: id } = await app.createAgent(yaml)

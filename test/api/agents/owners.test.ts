@@ -16,7 +16,7 @@ const verbs: readonly (readonly [method: string, rest: string, options: CallOpti
 
 describe('an agent id', () => {
   test.each(verbs)(
-    'results in the same 404 from %s /v1/agents/{id}%s whether it is unknown or belongs to another tenant',
+    'of another tenant results in the same 404 from %s /v1/agents/{id}%s as an unknown id',
     async (method, rest, options) => {
       const app = await startApp()
       const other = await createTenant(app)
@@ -70,7 +70,7 @@ const ownerRoutes: readonly (readonly [method: string, path: string, options: Ca
 
 describe('an owner-only route', () => {
   test.each(ownerRoutes)(
-    "returns 401 for the agent's own key and changes nothing: %s %s",
+    'returns 401 for an agent key and changes nothing: %s %s',
     async (method, path, options) => {
       const app = await startApp()
       const { agent_id, agent_key } = await app.createAgent()
@@ -85,7 +85,7 @@ describe('an owner-only route', () => {
   )
 
   test.each(ownerRoutes)(
-    'returns 401 without a key or with an unknown key: %s %s',
+    'returns 401 without a key or with an invalid key: %s %s',
     async (method, path, options) => {
       const app = await startApp()
       const { agent_id } = await app.createAgent()

@@ -8,7 +8,7 @@ const body = { model: 'mock', messages: [{ role: 'user', content: 'Hi' }] }
 const chat = (app: TestApp, key: string, headers: Record<string, string>) =>
   app.call('POST', '/v1/chat/completions', { key, body, headers })
 
-test('an agent with embed.origins rejects requests from pages of other origins with 403', async () => {
+test('an agent with embed.origins rejects requests from other origins with 403', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent(
     `${GREETER}embed: { origins: ["https://*.shop.example"] }\n`,
@@ -30,7 +30,7 @@ test('an agent with embed.origins rejects requests from pages of other origins w
   expect(rpc.status).toBe(403)
 })
 
-test('a page of any origin can call an agent without embed.origins', async () => {
+test('a page from any origin can call an agent without embed.origins', async () => {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent(GREETER)
   expect(await chat(app, key, { Origin: 'https://anywhere.example' })).toMatchObject({ status: 200 })
@@ -46,6 +46,6 @@ test.each([
   ['https://*.a.example', 'https://b.c.a.example', true],
   ['https://*.a.example', 'https://evila.example', false],
   ['https://a.example', 'null', false],
-])('embed.origins %s allows a page of %s: %s', (listed, origin, isListed) => {
+])('embed.origins %s allows a page from %s: %s', (listed, origin, isListed) => {
   expect(matchesOrigin(listed, origin)).toBe(isListed)
 })

@@ -49,22 +49,22 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
     ['conversations.visitor.list: must be true or false', 'line 5, column 20'],
   ],
   [
-    'an unknown key of a handover',
+    'an unknown key in handover',
     `${GREETER}conversations: { keep: 30d, handover: { buttons: true } }\n`,
     ["conversations.handover: has an unknown key 'buttons'", 'line 3, column '],
   ],
   [
-    'a handover that waits too long',
+    'a handover timeout above seven days',
     `${GREETER}conversations:\n  keep: 30d\n  handover: { timeout: 8d }\n`,
     ['conversations.handover.timeout: must be at most 7 days', 'line 5, column 24'],
   ],
   [
-    'a handover with a blank text',
+    'a blank handover text',
     `${GREETER}conversations: { keep: 30d, handover: { whenNobody: " " } }\n`,
     ['conversations.handover.whenNobody: must not be blank', 'line 3, column '],
   ],
   [
-    'a tool with the name of the tool that asks for a person',
+    'a tool named request_person',
     `${GREETER}conversations: { keep: 30d, handover: {} }\ntools:\n  - name: request_person\n`,
     ['tools[0].name: must not be request_person', 'line 5, column 11'],
   ],
@@ -105,7 +105,7 @@ const invalid: readonly (readonly [what: string, text: string, names: readonly s
   ],
   ['an unknown pageTools value', `${GREETER}pageTools: none\n`, ['pageTools:', 'line 3, column 12']],
   [
-    'pageTools both restricted and blocked',
+    'pageTools that are both restricted and blocked',
     `${GREETER}pageTools: {restricted: [a], blocked: [b]}\n`,
     ['pageTools:', 'line 3, column 12'],
   ],
@@ -148,7 +148,7 @@ describe('an invalid definition', () => {
     },
   )
 
-  test('is rejected with a readable error that includes the line and column', async () => {
+  test('is rejected with an error that names the field, the allowed values and the position', async () => {
     const app = await startApp()
     const { body } = await app.call('POST', '/v1/agents', { body: { yaml: `${GREETER}temperature: 3\n` } })
     expect(body.error).toBe('temperature: must be between 0 and 2 (line 3, column 14)')
@@ -299,7 +299,7 @@ describe('the body of a definition request', () => {
     expect([status, body]).toEqual([400, { error: expect.stringContaining('JSON'), code: 'invalid_json' }])
   })
 
-  test('is required; without it, the request returns 400', async () => {
+  test('is required: a request without it returns 400', async () => {
     const app = await startApp()
     const { status, body } = await app.call('POST', '/v1/agents')
     expect([status, body.error]).toEqual([400, expect.stringContaining('yaml')])

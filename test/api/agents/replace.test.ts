@@ -8,7 +8,7 @@ const chat = (app: TestApp, key: string) =>
   app.call('POST', '/v1/chat/completions', { key, body: { messages: [{ role: 'user', content: 'hi' }] } })
 
 describe('replacing an agent', () => {
-  test('returns the new definition and does not change the id, key or creation time', async () => {
+  test('returns the new name, model, tools and version, and keeps the id, key and creation time', async () => {
     const clock = createFakeClock(1_800_000_000)
     const app = await startApp({}, { clock })
     const { agent_id, agent_key } = await app.createAgent(FULL_DEFINITION)
@@ -43,7 +43,7 @@ describe('replacing an agent', () => {
     expect(await greeting()).toBe(null)
   })
 
-  test('with an invalid definition has no effect', async () => {
+  test('with an invalid definition returns 400 and changes nothing', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const before = await app.call('GET', `/v1/agents/${agent_id}`)
@@ -53,14 +53,14 @@ describe('replacing an agent', () => {
   })
 
   test.each([
-    ['its ETag', '"2"', 200],
+    ['the current ETag', '"2"', 200],
     ['any version', '*', 200],
-    ['a list that includes its ETag', '"1", "2"', 200],
+    ['a list that includes the current ETag', '"1", "2"', 200],
     ['an earlier ETag', '"1"', 412],
     ['a later ETag', '"3"', 412],
-    ['a list without its ETag', '"1","3"', 412],
-    ['its ETag marked weak', 'W/"2"', 412],
-    ['its version number without quotes', '2', 412],
+    ['a list without the current ETag', '"1","3"', 412],
+    ['the current ETag marked weak', 'W/"2"', 412],
+    ['the current version number without quotes', '2', 412],
     ['an empty ETag', '""', 412],
   ])('with %s in If-Match (%s) returns %i', async (_what, tag, expected) => {
     const app = await startApp()

@@ -134,7 +134,7 @@ describe('the tRPC API for agents', () => {
       })
   })
 
-  test('lets an agent key read only its own agent', async () => {
+  test('accepts an agent key only for agents.me', async () => {
     const app = await startApp()
     const { agent_id, agent_key } = await app.createAgent()
     const { agents } = createTypedClient(app, agent_key)

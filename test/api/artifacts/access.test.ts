@@ -30,7 +30,7 @@ const upload = (app: TestApp, id: string, token: string, metadata = {}) =>
   })
 
 describe('an artifact reservation', () => {
-  test('returns an id, two tokens and the upload URL but does not create the artifact', async () => {
+  test('contains an id, an upload URL and an expiry time, but does not create the artifact', async () => {
     const app = await startApp({}, { clock: createFakeClock(1_800_000_000) })
     const reserved = await reserve(app)
     expect(reserved).toMatchObject({ upload_url: '/upload', expires_at: 1_800_086_400 })
@@ -55,7 +55,7 @@ describe('an artifact reservation', () => {
 })
 
 describe('an artifact token', () => {
-  test('allows its holder to upload the artifact once and to open it', async () => {
+  test('allows its holder to upload the artifact once (upload token) or to open it (view token)', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     expect((await upload(app, id, upload_token)).status).toBe(201)
@@ -84,7 +84,7 @@ describe('an artifact token', () => {
     expect((await app.call('GET', '/v1/models', { key: one.view_token })).status).toBe(401)
   })
 
-  test('also allows its holder to upload and open a related artifact', async () => {
+  test('also allows its holder to upload (upload token) or open (view token) a related artifact', async () => {
     const app = await startApp()
     const { artifact_id: id, upload_token, view_token } = await reserve(app)
     const captions = crypto.randomUUID()
@@ -125,14 +125,17 @@ describe('an artifact token', () => {
     expect(lines.join('\n')).not.toContain(view_token.slice(-20))
   })
 
-  test.each(['/artifacts/', '/upload/', '/'])('is never logged, even in the path: %s', async (before) => {
-    const { log, lines } = createLineLog()
-    const app = await startApp({}, { log })
-    const { view_token } = await reserve(app)
-    expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
-    expect(lines.join('\n')).toContain(view_token.slice(0, 12))
-    expect(lines.join('\n')).not.toContain(view_token.slice(-20))
-  })
+  test.each(['/artifacts/', '/upload/', '/'])(
+    'is never logged in full, even in the path: %s',
+    async (before) => {
+      const { log, lines } = createLineLog()
+      const app = await startApp({}, { log })
+      const { view_token } = await reserve(app)
+      expect((await app.call('GET', before + view_token)).status).toBeGreaterThanOrEqual(400)
+      expect(lines.join('\n')).toContain(view_token.slice(0, 12))
+      expect(lines.join('\n')).not.toContain(view_token.slice(-20))
+    },
+  )
 })
 
 describe('GET /artifacts/{id}', () => {
@@ -193,7 +196,7 @@ test('GET /capabilities returns the upload limits without authentication', async
   })
 })
 
-test('requests with an upload token are limited per artifact, and those with other credentials are not', async () => {
+test('requests with an upload token are rate-limited per artifact, separately from the parent key', async () => {
   const app = await startApp({ PARLEY_RATE_LIMIT_UPLOAD_TOKEN: '5' }, { clock: createFakeClock() })
   const { artifact_id: id, upload_token: key } = await reserve(app)
   const { upload_token: other, artifact_id: otherId } = await reserve(app)

@@ -106,7 +106,7 @@ describe('an upload in the bin', () => {
     })
   })
 
-  test('is listed in pages, most recently deleted first', async () => {
+  test('is listed in pages, most recently binned first', async () => {
     const clock = createFakeClock(NOW)
     const app = await startApp({}, { clock })
     const ids: string[] = []
@@ -151,7 +151,7 @@ describe('an upload in the bin', () => {
     expect(again.status).toBe(409)
   })
 
-  test('can be deleted permanently with its bytes, but not before it is in the bin', async () => {
+  test('can be deleted permanently with its bytes, after which its id can be reused', async () => {
     const dataDir = await makeFolder()
     const app = await startApp({ PARLEY_DATA_DIR: dataDir })
     const { id } = await upload(app)
@@ -195,7 +195,7 @@ describe('an upload in the bin', () => {
     expect(JSON.parse(String(rows[0]?.details))).toEqual({ kind: 'captions', bytes: CAPTIONS.length })
   })
 
-  test('of another key cannot be listed, restored or deleted', async () => {
+  test('cannot be listed, restored or deleted with another parent key', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const { id } = await upload(app)
@@ -220,7 +220,7 @@ describe('an upload in the bin', () => {
   })
 })
 
-test('an upload that is not finished cannot be moved to the bin', async () => {
+test('an unfinished upload cannot be moved to the bin', async () => {
   const app = await startApp()
   const { id } = await createUpload(app, { size: 100 })
   const { status, body } = await toBin(app, id)

@@ -36,7 +36,7 @@ describe('a console user', () => {
     expect((await app.call('GET', `/artifacts/${id}/status`, asUser(ada))).body.state).toBe('unknown')
   })
 
-  test('can upload an artifact and resume the upload from a same-origin page', async () => {
+  test('can start an upload, send a part, read its offset and cancel it from a same-origin page', async () => {
     const { app } = await startWithArtifact()
     const begun = await send(app, 'POST', '/upload', consoleHeaders, creation())
     expect(begun.status).toBe(201)
@@ -46,7 +46,7 @@ describe('a console user', () => {
     expect((await send(app, 'DELETE', location, consoleHeaders)).status).toBe(204)
   })
 
-  test("cannot detect that another user's artifact exists", async () => {
+  test("cannot read or delete another user's artifact, or reuse its id", async () => {
     const { app, id, location } = await startWithArtifact()
     expect((await app.call('GET', `/artifacts/${id}/status`, asUser(bob))).body).toEqual({
       artifactId: id,
@@ -77,7 +77,7 @@ describe('a console user', () => {
     expect(reserved.status).toBe(200)
   })
 
-  test('has only the permissions of a token if the URL contains one', async () => {
+  test('has only the permissions of the token if the URL contains one', async () => {
     const { app, id } = await startWithArtifact()
     const { artifact_id, view_token } = await reserveArtifact(app)
     const see = (path: string, options: CallOptions = {}) => app.call('GET', path, asUser(bob, options))

@@ -24,7 +24,6 @@ const sha256 = createHash('sha256').update(tenBytes).digest('hex')
 
 const sweep = (app: TestApp) => createArtifactSweeper(app.service.deps).run()
 
-/** Reserves an id and returns its tokens. */
 async function reserve(app: TestApp) {
   const { body } = await app.call('POST', '/v1/artifacts', { body: { expires_in: 30 * DAY } })
   return body as { artifact_id: string; upload_token: string; view_token: string }
@@ -84,7 +83,7 @@ describe("the reason in an unknown artifact's status", () => {
     expect((await app.call('GET', `/artifacts/${id}/status`, { key: other.upload_token })).status).toBe(403)
   })
 
-  test('disappears after the next upload with the same id', async () => {
+  test('disappears when an upload with the same id starts', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, tenBytes)
     await app.call('DELETE', `/artifacts/${id}`)
@@ -134,7 +133,7 @@ describe('the thread that computes a SHA-256', () => {
     expect(await digestFile(path, new AbortController().signal)).toBe(digest)
   })
 
-  test('reports a file that does not exist, and stops when the job is cancelled', async () => {
+  test('fails if the file does not exist or the job is cancelled', async () => {
     await expect(digestFile('/nowhere', new AbortController().signal)).rejects.toThrow('ENOENT')
     const cancelled = new AbortController()
     const digest = digestFile('/dev/zero', cancelled.signal)

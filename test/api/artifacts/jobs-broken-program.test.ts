@@ -36,7 +36,7 @@ const pipeError = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
 
 test.each<[string, (child: ChildProcess) => void, boolean]>([
   ['is killed before it reads the file', (child) => child.kill('SIGKILL'), false],
-  ['cannot print its answer', (child) => child.stdout?.destroy(pipeError), false],
+  ['cannot write its output', (child) => child.stdout?.destroy(pipeError), false],
   ['closes its error output with an error', (child) => child.stderr?.destroy(pipeError), true],
 ])(
   'a conversion whose program %s does not affect the server or other conversions',

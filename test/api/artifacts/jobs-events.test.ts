@@ -65,7 +65,7 @@ describe('the onConversionEnd handler', () => {
     ])
   })
 
-  test('receives an event for a dangerous upload, which is deleted', async () => {
+  test('receives an event when a dangerous upload is deleted', async () => {
     const bomb = makeZip([{ name: 'zeros', data: Buffer.alloc(100 * 1024 ** 2) }])
     let failure: unknown
     const { app, events, untilDelivered } = await startHost(0, async (_event, { open }) => {

@@ -107,7 +107,7 @@ describe('the onUploadComplete handler', () => {
     expect(() => hooks.recordOutcome(1)).toThrow('This delivery of the upload has already ended.')
   })
 
-  test('does not delay conversions when it is slow', async () => {
+  test('runs for at most four uploads at once and does not delay conversions', async () => {
     const { app, calls, call } = await startHost()
     for (let count = 0; count < 6; count++)
       await waitForState(app, (await createUpload(app, captions)).id, 'ready')
@@ -254,7 +254,7 @@ test('deleting an artifact aborts its onUploadComplete handler and prevents furt
   expect(new Set(calls.map(({ artifact }) => artifact.artifactId)).size).toBe(2)
 })
 
-test('uploads wait for a server with an onUploadComplete handler; a server without one logs a warning', async () => {
+test('an undelivered upload waits for a server with an onUploadComplete handler, and a server without one logs a warning', async () => {
   const { app, dataDir, call } = await startHost()
   const { id } = await uploadWhole(app, SRT, { metadata: { kind: 'captions' } })
   const { artifact } = await call(0)

@@ -49,7 +49,7 @@ describe('an uploaded zip bomb', () => {
 })
 
 describe('an upload that cannot be converted', () => {
-  test('is served unchanged as a download after three attempts', async () => {
+  test('is served unchanged as a download after PARLEY_CONVERSION_TRIES attempts', async () => {
     const { app, advance } = await startJobs({ env: { PARLEY_CONVERSION_TRIES: '3' } })
     const { id } = await createUpload(app, { size: page.length, body: page })
     for (const refusals of [1, 2]) {
@@ -112,7 +112,7 @@ describe('a server without disk space for a converted file', () => {
     expect((await readStatus(app, id)).conversion).toEqual({ result: 'converted' })
   })
 
-  test('serves the original after the conversion has failed for hours', async () => {
+  test('serves the original after the 30th failed attempt', async () => {
     const { app, advance, id } = await startWithFullDisk()
     await app.service.deps.db.updateTable('jobs').set({ failures: 29 }).execute()
     advance(600)
@@ -125,7 +125,7 @@ describe('a server without disk space for a converted file', () => {
   })
 })
 
-test('the delay before each new attempt of a job doubles, up to ten minutes', () => {
+test('the delay before each new attempt of a job doubles up to ten minutes, less a random part of up to half', () => {
   const delay = (failures: number, byte: number) => backOffSeconds(failures, () => Uint8Array.of(byte))
   expect([1, 2, 3, 4, 10, 11, 5_000].map((failures) => delay(failures, 255))).toEqual([
     1, 2, 4, 8, 512, 600, 600,

@@ -56,7 +56,7 @@ describe('the status page', () => {
     }
   })
 
-  test('returns 405 for methods other than GET and HEAD', async () => {
+  test('supports GET and HEAD, and returns 405 for POST', async () => {
     const app = await startApp()
     const path = statusPagePath(await reserveArtifact(app))
     const head = await app.call('HEAD', path, { key: null })
@@ -201,7 +201,7 @@ describe('the status page without access', () => {
     expect((await app.call('GET', statusPagePath(long), { key: null })).status).toBe(401)
   })
 
-  test('returns 429 after too many wrong tokens and reloads itself later', async () => {
+  test('returns 429 after too many requests without a token, and reloads itself no earlier than Retry-After', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '1' })
     const path = `/artifacts/${crypto.randomUUID()}/watch`
     expect((await app.call('GET', path, { key: null })).status).toBe(401)

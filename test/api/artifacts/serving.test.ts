@@ -14,7 +14,7 @@ const dispositionOf = async (app: TestApp, id: string) =>
 
 describe('a converted artifact', () => {
   test.each(['video/mp4', 'video/webm', 'image/png', 'image/jpeg', 'image/webp', 'text/vtt'])(
-    'is served inline when its type is %s',
+    'is served inline when its type is %s, unless the detected type differs',
     async (mediaType) => {
       const app = await startApp()
       const { id } = await uploadWhole(app, tenBytes)
@@ -81,7 +81,7 @@ describe('a converted artifact', () => {
 })
 
 describe('an artifact token', () => {
-  test('grants access only to directly related artifacts', async () => {
+  test('grants access only to its artifact and directly related artifacts', async () => {
     const app = await startApp()
     const [first, second] = [await reserveArtifact(app), crypto.randomUUID()]
     const upload = (artifactId: string, relatedTo: string) =>
@@ -142,7 +142,7 @@ describe('an artifact token', () => {
   })
 })
 
-test("HEAD of an artifact's status returns immediately, even if it accepts an event stream", async () => {
+test("a HEAD request for an artifact's status returns immediately, even if it accepts an event stream", async () => {
   const app = await startApp()
   const headers = ['Host: x', `Authorization: Bearer ${app.key}`, 'Accept: text/event-stream']
   const first = toRequest(`HEAD /artifacts/${crypto.randomUUID()}/status`, headers)

@@ -122,7 +122,7 @@ describe("reading an artifact's status", () => {
     expect(answer.body.bytesReceived).toBe(3)
   })
 
-  test('counts as an open stream of the client address if the request has Prefer: wait', async () => {
+  test("counts toward the stream limit of the client's address if the request has Prefer: wait", async () => {
     const app = await startApp({ PARLEY_MAX_STREAMS_ADDRESS: '1' })
     const reserved = (await app.call('POST', '/v1/artifacts', { body: {} })).body
     const { artifact_id: id, view_token: key } = reserved

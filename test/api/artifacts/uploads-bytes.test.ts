@@ -145,7 +145,7 @@ describe('the upload API', () => {
     expect((await readArtifact(app, begun.id)).toString()).toBe('rest')
   })
 
-  test('leaves an upload unchanged after an empty request, even after the last byte', async () => {
+  test('ignores an empty PATCH, even when the upload is complete', async () => {
     const { app } = await startWithDataDir()
     const begun = await createUpload(app, { size: 5, body: Buffer.from('hel') })
     const nothing = Buffer.alloc(0)

@@ -24,7 +24,7 @@ function errorOf(header: string): { message: string; param: string | undefined }
 }
 
 describe('upload metadata', () => {
-  test('is parsed into its fields', () => {
+  test('is parsed into fields, with the name trimmed and the id and checksum in lower case', () => {
     const sent = {
       artifactId: id.toUpperCase(),
       filename: '../Ferien\u202e.mp4',

@@ -81,7 +81,7 @@ describe('HEAD of an upload', () => {
 })
 
 describe('PATCH of an upload', () => {
-  test('returns 204 with the new offset until the last byte', async () => {
+  test('returns 204 with the new offset, and with the expiry time until the upload is complete', async () => {
     const app = await startApp()
     const begun = await createUpload(app, { size: 10 })
     const first = await patchUpload(app, begun, 0, hello)
@@ -125,7 +125,7 @@ describe('PATCH of an upload', () => {
     expect(await readOffset(app, begun)).toBe(0)
   })
 
-  test('can be sent as POST with X-HTTP-Method-Override', async () => {
+  test('can be sent as POST with X-HTTP-Method-Override, as can DELETE', async () => {
     const app = await startApp()
     const begun = await createUpload(app, { size: 5 })
     const headers = { 'X-HTTP-Method-Override': 'PATCH', 'Upload-Offset': '0', 'Content-Type': BODY_TYPE }
@@ -210,7 +210,7 @@ describe('an upload request', () => {
     }
   })
 
-  test('is allowed from a page of any origin', async () => {
+  test('is allowed from any origin', async () => {
     const app = await startApp()
     const origin = { Origin: 'https://shop.example' }
     const requestedHeaders = [

@@ -77,29 +77,32 @@ describe('an upload that three clients send concurrently', () => {
 })
 
 describe('an upload that is deleted while a client sends it', () => {
-  test.each([1, 2, 3])('is removed, and its id can be used again immediately (seed %i)', async (seed) => {
-    const app = await startApp()
-    const random = createRandom(seed)
-    const bytes = randomBytes(2 * MIB)
-    const begun = await createUpload(app, { size: bytes.length })
-    const sending = patchUpload(app, begun, 0, toBody(bytes, false))
-    const removed = Array.from({ length: 3 }, async () => {
-      for (let remaining = random() * 8; remaining > 0; remaining--) await headUpload(app, begun)
-      return (await callUpload(app, 'DELETE', begun.location)).status
-    })
-    const statuses = await Promise.all(removed)
-    expect(statuses.filter((status) => status === 204)).toHaveLength(1)
-    expect(statuses.filter((status) => status === 404)).toHaveLength(2)
-    expect([204, 404]).toContain((await sending).status)
-    expect((await headUpload(app, begun)).status).toBe(404)
-    expect(await readStatus(app, begun.id)).toEqual({
-      artifactId: begun.id,
-      state: 'unknown',
-      reason: 'deleted',
-    })
-    const again = await createUpload(app, { size: 5, metadata: { artifactId: begun.id } })
-    expect((await patchUpload(app, again, 0, Buffer.from('hello'))).status).toBe(204)
-    await waitForState(app, begun.id, 'ready')
-    expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
-  })
+  test.each([1, 2, 3])(
+    'is deleted once, and its id can be used again immediately (seed %i)',
+    async (seed) => {
+      const app = await startApp()
+      const random = createRandom(seed)
+      const bytes = randomBytes(2 * MIB)
+      const begun = await createUpload(app, { size: bytes.length })
+      const sending = patchUpload(app, begun, 0, toBody(bytes, false))
+      const removed = Array.from({ length: 3 }, async () => {
+        for (let remaining = random() * 8; remaining > 0; remaining--) await headUpload(app, begun)
+        return (await callUpload(app, 'DELETE', begun.location)).status
+      })
+      const statuses = await Promise.all(removed)
+      expect(statuses.filter((status) => status === 204)).toHaveLength(1)
+      expect(statuses.filter((status) => status === 404)).toHaveLength(2)
+      expect([204, 404]).toContain((await sending).status)
+      expect((await headUpload(app, begun)).status).toBe(404)
+      expect(await readStatus(app, begun.id)).toEqual({
+        artifactId: begun.id,
+        state: 'unknown',
+        reason: 'deleted',
+      })
+      const again = await createUpload(app, { size: 5, metadata: { artifactId: begun.id } })
+      expect((await patchUpload(app, again, 0, Buffer.from('hello'))).status).toBe(204)
+      await waitForState(app, begun.id, 'ready')
+      expect((await readArtifact(app, begun.id)).toString()).toBe('hello')
+    },
+  )
 })

@@ -96,7 +96,7 @@ describe('an artifact in a bucket', () => {
 })
 
 describe('an unfinished upload in a bucket', () => {
-  test('is deleted with its database row when it expires, but not before', async () => {
+  test('is deleted from the bucket when it expires, but not before', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const begun = await createUpload(app, { size: 40 * MIB, body: randomBytes(9 * MIB) })
     await expect.poll(() => listResumable(server).trailingParts).toHaveLength(1)
@@ -110,7 +110,7 @@ describe('an unfinished upload in a bucket', () => {
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
   })
 
-  test('is deleted later if the bucket is unavailable, and so are leftover parts of a finished upload', async () => {
+  test('is deleted by the sweeper if the bucket rejected the deletion, as are leftover parts of a finished upload', async () => {
     const { app, server, clock, sweep } = await startScripted()
     const bytes = randomBytes(9 * MIB)
     const ready = await uploadWhole(app, bytes)

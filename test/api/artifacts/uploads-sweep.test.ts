@@ -184,7 +184,7 @@ test('the sweeper deletes nothing when it finds more than 100 orphans', async ()
   expect(await listArtifactBytes(dataDir)).toEqual(before)
 })
 
-test('the sweeper deletes an original that a crash left next to its converted file', async () => {
+test('the sweeper deletes an acknowledged original that a crash left next to its converted file', async () => {
   const { app, clock, dataDir, sweep } = await startWithClock()
   const srt = Buffer.from('1\n00:00:01,000 --> 00:00:02,000\nHi\n')
   // Sets the conversion's result directly because a conversion times out on the fake clock.

@@ -68,7 +68,7 @@ describe('a backup of a running server', () => {
     expect(await maintain(again)).toMatchObject({ conversations: 0 })
   })
 
-  test('contains the images in their items, unless it omits conversations', async () => {
+  test('contains the images in conversations, unless it omits conversations', async () => {
     const app = await start()
     const url = `data:image/png;base64,${randomBytes(40_000).toString('base64')}`
     const content = [{ type: 'input_image', image_url: url, detail: 'auto' }]

@@ -144,7 +144,7 @@ test('tar and sha256sum can read a backup archive', async () => {
   }
 })
 
-test('the backup knows every column that refers to stored bytes', async () => {
+test('the database has no blob column that backups do not know', async () => {
   const { db } = await openTestDatabase('server', ':memory:')
   const tables = await db.introspection.getTables()
   const named = tables.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`))
@@ -223,7 +223,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
 })
 
 describe('an installation with a bucket', () => {
-  test('can be backed up and restored into another bucket', async () => {
+  test('can be backed up and restored into another bucket, without unfinished uploads', async () => {
     const [from, to] = [await S3Server.start(), await S3Server.start()]
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...from.environment })
     const contents = await createContents(app)

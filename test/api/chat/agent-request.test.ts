@@ -18,7 +18,7 @@ instructions: |
 
 `
 
-/** Sends a request to an agent with this definition and returns the body that the backend received. */
+/** Sends a request to an agent; returns the response and the body that the backend received. */
 async function ask(yaml: string, request: object) {
   const app = await harness.start()
   const { agent_key } = await app.createAgent(yaml)

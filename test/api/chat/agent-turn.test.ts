@@ -135,7 +135,7 @@ describe('a call to a tool that the agent does not have', () => {
   )
 
   test.each([true, false])(
-    'is removed without another model call if there are several choices (stream: %s)',
+    'is removed from the response without another model call if there are several choices (stream: %s)',
     async (stream) => {
       const { app, key } = await startAgent()
       const script = '{{up:tool drop {}}}{{up:tool search {"q":2}}}'

@@ -24,7 +24,7 @@ describe("a model's circuit breaker", () => {
     return { ...agent, clock }
   }
 
-  test('opens after ten failed calls, and the fallback then answers without delay', async () => {
+  test('opens after ten failed calls, after which calls go directly to the fallback', async () => {
     const { ask } = await startFailing()
     const answer = await ask('hello')
     expect(routingHeadersOf(answer)).toEqual(['gateway', '1', 'true'])
@@ -110,7 +110,7 @@ describe("a model's circuit breaker", () => {
     expect((await app.call('POST', path, { body: chatRequest('hello') })).status).toBe(200)
   })
 
-  test('opens after streams fail midway', async () => {
+  test('opens after ten streams fail midway', async () => {
     const { ask } = await startFailing(0)
     await repeat(10, () => ask('hello you {{up:reset-after 1}}', { stream: true }))
     expect(await modelOf(ask('hello'))).toBe('up-small')

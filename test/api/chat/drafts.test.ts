@@ -47,7 +47,7 @@ describe('a draft', () => {
     expect([body.definition.tools, body.version]).toEqual([[], 1])
   })
 
-  test("follows its agent's model policy", async () => {
+  test("runs with a model that its agent's model policy allows", async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     const policy = { allowed_models: [{ provider: 'mock', model: 'mock' }] }
@@ -61,7 +61,7 @@ describe('a draft', () => {
     expect(textOf(chunks)).toBe('You said: hi')
   })
 
-  test('runs with another model that the model policy allows', async () => {
+  test('runs with another model only if the model policy allows it', async () => {
     const { app, id } = await startAgent({ allowed_models: [defaultModel], fallback_models: [] })
     const ask = (model: string) =>
       runDraft(app, {

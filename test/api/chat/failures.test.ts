@@ -84,7 +84,7 @@ describe.each(kinds)('%s', (_kind, stream) => {
     [409, 'conflict'],
     [413, 'too_large'],
     [415, 'unsupported_media_type'],
-  ])('returns a %i from the backend to the caller', async (status, code) => {
+  ])("fails with %i and the backend's message if the backend returns that status", async (status, code) => {
     const app = await harness.start()
     const script = `{{up:status ${status}}}{{up:body {"error":{"message":"No."}}}}`
     const answer = await app.call('POST', path, { body: chatRequest(script, { stream }) })
@@ -182,7 +182,7 @@ function recordPauses(pauses: number[]) {
   }
 }
 
-test('the pause before each retry is random, with a maximum that doubles each time', async () => {
+test('the pause before each retry is random, with a maximum that doubles up to a limit', async () => {
   const pauses: number[] = []
   const env = { PARLEY_BACKEND_ATTEMPTS: '7' }
   const clock = recordPauses(pauses)

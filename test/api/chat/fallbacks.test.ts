@@ -143,14 +143,14 @@ describe.each([
     expect(await askedModels()).toEqual(['up-chat', 'up-small'])
   })
 
-  test('fails without calling the fallback if the request is invalid', async () => {
+  test('is an error, without a call to the fallback, if the request is invalid', async () => {
     const { ask } = await startAgent()
     const answer = await ask(`hello ${onlyForModel('{{up:status 400}}{{up:message too long}}')}`, { stream })
     expect(answer).toMatchObject({ status: 400, body: { error: { message: 'too long' } } })
     expect(await askedModels()).toEqual(['up-chat'])
   })
 
-  test("fails with the last model's error if all models fail", async () => {
+  test("is the last model's error if all models fail", async () => {
     const { ask } = await startAgent({}, noRetries)
     const answer = await ask('hello {{up:status 503}}', { stream })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })
@@ -215,7 +215,7 @@ describe("a policy's token limit", () => {
   })
 })
 
-test("an agent's call is rejected once its budget is spent", async () => {
+test("a call to an agent returns 429 once the agent's budget is spent", async () => {
   const { ask, app } = await startAgent({ budget: { day: 1_000 } })
   // The provider ignores its token limit.
   expect((await ask('{{up:chunks 2000}}')).status).toBe(200)

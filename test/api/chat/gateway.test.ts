@@ -162,7 +162,7 @@ describe('a response from the backend is returned', () => {
 
   test.each([
     ['no usage', undefined, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
-    ['null', null, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
+    ['null as usage', null, { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
     [
       'no total',
       { prompt_tokens: 3, completion_tokens: 4, cost: 1 },

@@ -49,7 +49,7 @@ describe('a failing stream', () => {
     expect(events.at(-1).error.code).toBe('stream_interrupted')
   })
 
-  test('ends when it reaches the maximum duration', async () => {
+  test('ends with an error when it reaches the maximum duration', async () => {
     const app = await harness.start({ PARLEY_STREAM_MAX_SECONDS: '0.3' })
     const { events, isDone } = await app.stream(chatRequest('{{up:chunks 500}}{{up:delay 10}}'))
     expect(events.at(-1).error.code).toBe('backend_timeout')
@@ -61,7 +61,7 @@ describe('a failing stream', () => {
     ['an incomplete line', '{{up:half-line}}'],
     ['no event at all', '{{up:end-after}}'],
     ['an error frame', '{{up:error-frame}}'],
-  ])('returns 502 if it starts with %s', async (_what, script) => {
+  ])('causes a 502 response if it starts with %s', async (_what, script) => {
     const app = await harness.start()
     const answer = await app.call('POST', path, { body: chatRequest(script, { stream: true }) })
     expect(answer).toMatchObject({ status: 502, body: { error: { code: 'backend_error' } } })

@@ -28,7 +28,7 @@ describe('the model that answers', () => {
     ['the one in the request', { model: 'up-small' }, 'up-small'],
     ['the one in the request, with its provider prefix', { model: 'gateway/up-small' }, 'up-small'],
     ["the backend's first chat model if the request names none", {}, 'up-chat'],
-    ["the backend's first chat model if it is null", { model: null }, 'up-chat'],
+    ["the backend's first chat model if the request sets `model` to null", { model: null }, 'up-chat'],
   ])('is %s', async (_which, request, model) => {
     const app = await harness.start()
     const { body } = await app.call('POST', path, {
@@ -45,7 +45,7 @@ describe('the model that answers', () => {
   })
 
   test.each([
-    ["the agent's", 'up-small', {}, 'up-small'],
+    ["the agent's model", 'up-small', {}, 'up-small'],
     ["the default if the agent's is unknown", 'gone', {}, 'up-chat'],
     ['the default if the agent has none', undefined, {}, 'up-chat'],
     ['the one in the request', 'up-small', { model: 'up-chat' }, 'up-chat'],

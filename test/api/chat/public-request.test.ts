@@ -37,12 +37,12 @@ describe('a request with an agent key', () => {
     ['a web search', /^web_search_options$/, { web_search_options: {} }],
     ['more than 8 choices', /^n$/, { n: 9 }],
     [
-      'a part that the chat API does not define',
+      'a content part that the chat API does not define',
       /^messages\[0\]\.content\[0\]\.type$/,
       { messages: [{ role: 'user', content: [{ type: 'web_page', url: 'http://evil.example' }] }] },
     ],
     [
-      'a call of an MCP tool',
+      'a call to an MCP tool',
       /^messages\[0\]\.tool_calls\[0\]\.type$/,
       {
         messages: [
@@ -51,7 +51,7 @@ describe('a request with an agent key', () => {
       },
     ],
     [
-      'a format that the chat API does not define',
+      'a response format that the chat API does not define',
       /^response_format\.type$/,
       { response_format: { type: 'grammar' } },
     ],
@@ -83,7 +83,7 @@ describe('a request with an agent key', () => {
     ['schemas of more than 64 KiB', 'tools', withSchema({ description: 'a'.repeat(65_536) })],
     ['schemas of more than 2,000 values', 'tools', withSchema({ enum: Array(2_000).fill(1) })],
     [
-      'a remote reference in the schema of the answer',
+      'a remote reference in the response schema',
       'response_format.json_schema.schema.items.$ref',
       {
         response_format: {
@@ -149,7 +149,7 @@ describe('a request with an agent key', () => {
   })
 })
 
-test('a request with a parent key is sent to the provider with unknown nested fields', async () => {
+test('unknown nested fields in a request with a parent key are sent to the provider', async () => {
   const app = await harness.start()
   const request = {
     messages: [

@@ -1,4 +1,4 @@
-/** Tests the official OpenAI client, configured only with a base URL and a key. */
+/** Tests the chat API with the official OpenAI client, configured only with a base URL and a key. */
 import OpenAI from 'openai'
 import { zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +17,7 @@ function ask(content: string) {
 const startMock = () => startApp({}, { clock: createFakeClock() })
 
 describe('a completion', () => {
-  test('includes its request id', async () => {
+  test('is returned with its text, usage and request id', async () => {
     const completion = await (await startMock()).openai().chat.completions.create(ask('hello'))
     expect(completion.choices).toMatchObject([
       { index: 0, message: { role: 'assistant', content: 'You said: hello' }, finish_reason: 'stop' },
@@ -26,7 +26,7 @@ describe('a completion', () => {
     expect(completion._request_id).toMatch(/^[\w-]{36}$/)
   })
 
-  test('is parsed into the schema in the request', async () => {
+  test('is parsed with the schema in the request', async () => {
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const response_format = zodResponseFormat(Person, 'person')
     const client = (await startMock()).openai()

@@ -69,8 +69,8 @@ describe("a stream's usage", () => {
 
   test.each([
     ['a backend that reports it', 'a b c', 5],
-    ['a backend that does not', 'a b c {{up:usage never}}', 0],
-  ])('is in the last chunk, without choices, with %s', async (_who, text, completion_tokens) => {
+    ['a backend that does not report it', 'a b c {{up:usage never}}', 0],
+  ])('is in the last chunk, which has no choices (%s)', async (_who, text, completion_tokens) => {
     const app = await harness.start()
     const { events } = await app.stream(chatRequest(text, { stream_options: { include_usage: true } }))
     expect(usages(events)).toEqual([events.at(-1)])

@@ -15,7 +15,7 @@ describe('an agent definition in the console', () => {
     ['name: A\ninstructions: B\ntools:\n  - name: a b\n', { path: 'tools[0].name', line: 4, column: 11 }],
     ['name: [\n', { path: null, line: 2, column: 1 }],
     ['', { path: null, line: 1, column: 1 }],
-  ])('is validated while it is edited: %j', async (yaml, problem) => {
+  ])('can be checked without being saved: %j', async (yaml, problem) => {
     const app = await startApp()
     const answer = await createTypedClient(app).agents.check.mutate({ yaml })
     if (problem === null) return expect(answer).toEqual({ problem: null })

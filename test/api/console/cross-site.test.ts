@@ -105,7 +105,7 @@ describe('the cross-site check of a request that changes data', () => {
     expect((await callProcedure(app, 'agents.create', { yaml }, typed)).status).toBe(200)
   })
 
-  test('charges rejected requests to the rate limit', async () => {
+  test('counts rejected requests toward the rate limit', async () => {
     const app = await startApp({ ...behindProxy, PARLEY_RATE_LIMIT_PARENT: '2' })
     const forged = from({ ...scripted, 'Sec-Fetch-Site': 'cross-site' }, { yaml })
     const statuses = []

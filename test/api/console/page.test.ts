@@ -22,7 +22,7 @@ test('every console URL returns the HTML page with a new nonce', async () => {
   expect(new Set(nonces).size).toBe(3)
 })
 
-test('requests with other methods, content types or paths do not return the HTML page', async () => {
+test('POST requests, requests for JSON and requests for other paths do not return the HTML page', async () => {
   const app = await startApp()
   const status = async (path: string, init: RequestInit = {}) => (await fetch(app.url + path, init)).status
   expect(await status('/console/agents', { headers: { Accept: 'application/json' } })).toBe(404)
@@ -79,7 +79,7 @@ const routes: Readonly<Record<string, readonly string[]>> = {
   '/_design': ['DesignPage'],
 }
 
-test('a first visit to any console page in any language loads at most 350 KB of JavaScript', async () => {
+test('a first visit to any console page in any language loads at most 350 KiB of compressed JavaScript', async () => {
   const { main, first, files }: { main: string; first: string; files: BuiltFile[] } = JSON.parse(
     await readFile(new URL('../../../dist/console/manifest.json', import.meta.url), 'utf8'),
   )

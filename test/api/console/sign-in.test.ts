@@ -94,7 +94,7 @@ describe('a one-time sign-in link', () => {
   })
 
   test.each([[{}], [{ link: 7 }], [{ link: 'x'.repeat(201) }], [{ link: 'unknown' }]])(
-    'is rejected with the body %j',
+    'is rejected if the request body is %j',
     async (body) => {
       const app = await startApp()
       const answer = await app.call('POST', '/v1/manager/sign-in', {
@@ -218,7 +218,7 @@ describe('a console session', () => {
     expect(body.keys).toEqual([expect.objectContaining({ is_automatic: true, is_active: true })])
   })
 
-  test('appears in the audit log', async () => {
+  test('is recorded in the audit log without its cookie', async () => {
     const { app, cookie } = await startSession()
     const { body } = await app.call('GET', '/v1/manager/admin/audit', withSession(cookie))
     const seen = body.data.map(({ action, actor_kind, actor }: Record<string, string>) => [

@@ -59,7 +59,7 @@ describe('a conversation', () => {
     expect(failure.message).toContain('at most 20')
   })
 
-  test('cannot be read with an agent key, and an unknown id returns 404', async () => {
+  test('cannot be read with an agent key (403) or with an unknown id (404)', async () => {
     const app = await startApp()
     const { owner, visitor } = await createKeeper(app)
     const { id } = await owner.conversations.create()

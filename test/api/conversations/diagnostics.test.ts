@@ -64,7 +64,7 @@ describe('the diagnostics of a turn', () => {
     })
   })
 
-  test('name a model that the policy does not allow', async () => {
+  test('name a model that was skipped because the policy does not allow it', async () => {
     const { app, id, ask } = await startAgent(
       {
         default_model: null,

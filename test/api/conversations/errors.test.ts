@@ -34,7 +34,7 @@ describe('above PARLEY_CONVERSATIONS_MAX_BYTES', () => {
 describe('while a response runs', () => {
   const running = { background: true, input: HANGING }
 
-  test('a response that continues it returns 409 response_in_progress with Retry-After', async () => {
+  test('a request to continue from it returns 409 response_in_progress with Retry-After', async () => {
     const { visitor, owner } = await start()
     const { id } = await visitor.responses.create(running)
     const client = visitor.withOptions({ maxRetries: 0 })
@@ -48,7 +48,7 @@ describe('while a response runs', () => {
     await owner.responses.cancel(id)
   })
 
-  test('another response in its conversation returns 409 conversation_locked with Retry-After', async () => {
+  test('another request in its conversation returns 409 conversation_locked with Retry-After', async () => {
     const { owner, model } = await start()
     const { id: conversation } = await owner.conversations.create()
     const { id } = await owner.responses.create({ model, conversation, ...running })
@@ -62,7 +62,7 @@ describe('while a response runs', () => {
   })
 })
 
-describe('a full conversation', () => {
+describe('adding to a full conversation', () => {
   async function fill(column: 'turns' | 'items', count: number) {
     const { app, owner, model } = await start()
     const { id: conversation } = await owner.conversations.create()
@@ -86,12 +86,15 @@ describe('a full conversation', () => {
   test.each([
     ['turns', 1_000],
     ['items', 10_000],
-  ] as const)('returns 409 conversation_full for a response above the limit of %s', async (column, count) => {
-    const { owner, model, conversation, id } = await fill(column, count)
-    await expectFull(owner.responses.create({ model, input: 'b', conversation }))
-    await expectFull(owner.responses.create({ model, input: 'b', previous_response_id: id }))
-    expect(await harness.listChats()).toHaveLength(1)
-  })
+  ] as const)(
+    'returns 409 conversation_full for a new response at the limit of %s',
+    async (column, count) => {
+      const { owner, model, conversation, id } = await fill(column, count)
+      await expectFull(owner.responses.create({ model, input: 'b', conversation }))
+      await expectFull(owner.responses.create({ model, input: 'b', previous_response_id: id }))
+      expect(await harness.listChats()).toHaveLength(1)
+    },
+  )
 
   test('returns 409 conversation_full for items above the limit and stores none of them', async () => {
     const { owner, conversation } = await fill('items', 9_999)
@@ -102,7 +105,7 @@ describe('a full conversation', () => {
   })
 })
 
-test('an item above 2 MiB returns 413 with the item and the limit', async () => {
+test('a request with an item above 2 MiB returns 413 with the position of the item and the limit', async () => {
   const { owner } = await start({ PARLEY_MAX_BODY_BYTES: String(16 * MIB) })
   const { id } = await owner.conversations.create()
   const content = Array.from({ length: 3 }, () => ({

@@ -71,7 +71,7 @@ const completion = (fields: object) =>
 
 const wholeCases: readonly Case[] = [
   ['redirects', '{{up:redirect http://127.0.0.1:9/}}', 'answer', byStatus(307)],
-  ['asks for a payment', '{{up:status 402}}', 'answer', byStatus(402)],
+  ['requires payment', '{{up:status 402}}', 'answer', byStatus(402)],
   ['returns an unusual status', '{{up:status 418}}', 'answer', byStatus(418)],
   ['does not know the model', '{{up:status 404}}{{up:message no such model}}', 'answer', byStatus(404)],
   [
@@ -88,7 +88,7 @@ const wholeCases: readonly Case[] = [
   ['sends headers that are too large', `{{up:header X-Long: ${'y'.repeat(40_000)}}}`, 'answer', protocol],
   ['sends an answer that is too long', '{{up:until-close}}{{up:flood 40000000}}', 'client', protocol],
   ['does not respond', '{{up:hang}}', 'client', timeout],
-  ['stops within its answer', '{{up:hang-after}}', 'client', timeout],
+  ['stalls within its answer', '{{up:hang-after}}', 'client', timeout],
   ['closes the connection within its answer', '{{up:cut-off}}', 'script', unreachable],
   ['resets the connection within its answer', '{{up:reset-after}}', 'script', unreachable],
 ]
@@ -131,11 +131,11 @@ describe.each([
     })
 })
 
-describe('the diagnostics name a provider that is not reached', () => {
+describe('the diagnostics report the provider as unreachable', () => {
   test.each([
-    ['because its name does not exist', async () => 'http://provider.invalid/v1'],
-    ['because nothing listens at its port', async () => `http://127.0.0.1:${await findFreePort()}/v1`],
-    ['because it does not speak TLS', async () => harness.upstream.url.replace('http:', 'https:')],
+    ['if its host name does not resolve', async () => 'http://provider.invalid/v1'],
+    ['if nothing listens on its port', async () => `http://127.0.0.1:${await findFreePort()}/v1`],
+    ['if it does not speak TLS', async () => harness.upstream.url.replace('http:', 'https:')],
   ])('%s', async (_, url) => {
     const { app, ask } = await start({ PARLEY_GATEWAY_URL: await url() }, {}, `${STORING}model: up-chat\n`)
     expect((await ask('Hello')).status).toBe(503)
@@ -148,11 +148,11 @@ describe('the diagnostics name a provider that is not reached', () => {
   })
 })
 
-describe('the diagnostics name the reason of an answer that the model did not complete', () => {
+describe('a turn names the reason why its answer is incomplete', () => {
   test.each([
     ['content_filter', 'content_filter'],
     ['length', 'max_output_tokens'],
-  ])('with the finish reason %s', async (finish, reason) => {
+  ])('if the finish reason is %s', async (finish, reason) => {
     const { app, ask } = await start()
     const message = { role: 'assistant', content: 'Hm' }
     const body = completion({ choices: [{ index: 0, message, finish_reason: finish }] })
@@ -165,7 +165,7 @@ describe('the diagnostics name the reason of an answer that the model did not co
 })
 
 describe('the diagnostics list each attempt', () => {
-  test('of a request that is repeated', async () => {
+  test('of a request that is retried', async () => {
     const { app, ask } = await start({ PARLEY_BACKEND_ATTEMPTS: '2' })
     expect((await ask('{{up:first 1}}{{up:status 500}}')).status).toBe(200)
     expect((await readLast(app)).diagnostics.attempts).toMatchObject([
@@ -189,7 +189,7 @@ describe('the diagnostics list each attempt', () => {
     expect(await readLog()).toEqual(['answer', 'answer'])
   })
 
-  test('without a model whose circuit breaker is open', async () => {
+  test('but not a model whose circuit breaker is open', async () => {
     const { app, ask } = await startAgent({}, { ...quick, PARLEY_BREAKER_CALLS: '1' }, undefined, STORING)
     await ask(onlyForModel('{{up:reset}}'))
     expect((await readLast(app)).diagnostics.attempts).toMatchObject([unreachable, { model: 'up-small' }])

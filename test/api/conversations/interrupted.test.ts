@@ -10,7 +10,6 @@ import { tool, toolCallResponse } from '../../support/tools.ts'
 const harness = await startChatHarness()
 const BROKEN = 'a b c {{up:usage never}}'
 
-/** Returns the messages of the last request to the model. */
 async function lastMessages() {
   const body = (await harness.listChats()).at(-1)?.body as { messages: { role: string; content: string }[] }
   return body.messages

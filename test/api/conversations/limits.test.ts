@@ -1,4 +1,4 @@
-/** Tests the limits of stored conversations: bytes per page, items, and storage. */
+/** Tests the limits on page size, items and storage of conversations. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { collect, failureOf } from '../../support/conversations.ts'

@@ -38,7 +38,7 @@ const rejectionOf = async (app: TestApp, query: string) => {
   return { status, message: body.error?.message }
 }
 
-describe('filters of the list', () => {
+describe('filters of the list of conversations', () => {
   test('select conversations by agent, time, channel, mode, visitor and tokens, and can be combined', async () => {
     const { app, clock, id, key, find, store } = await start()
     const first = await store('Hello there')
@@ -153,7 +153,7 @@ describe('filters of the list', () => {
   })
 })
 
-describe('a search', () => {
+describe('a search in conversations', () => {
   test('finds the text of users and of the model, but not tool results or reasoning', async () => {
     const { find, store } = await start(
       'name: A\ninstructions: B.\ntools: [weather]\nconversations: { keep: 30d }\n',
@@ -229,7 +229,7 @@ describe('a search', () => {
     expect(await find({ q: 'wombat' })).toEqual([])
   })
 
-  test('finds no conversation of another tenant, and other requests for it return 404', async () => {
+  test('finds no conversation of another tenant, and other requests for such a conversation return 404', async () => {
     const { app, store } = await start()
     const id = await store('Wombat')
     await changeManager(app, { can_manage_keys: true })

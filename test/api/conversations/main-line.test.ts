@@ -1,7 +1,4 @@
-/**
- * Tests which stored turns the model receives with a new turn: those of a conversation's main line, or of a
- * chain.
- */
+/** Tests which stored turns the model receives with a new turn of a conversation or a chain. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
@@ -24,7 +21,7 @@ async function lastTexts(): Promise<string[]> {
 
 const say = (text: string) => `{{up:text ${text}!}} ${text}`
 
-describe('a conversation', () => {
+describe('the history of a conversation', () => {
   test('does not include branches that start with previous_response_id', async () => {
     const { app, owner, model } = await start()
     const { id } = await owner.conversations.create()
@@ -162,7 +159,7 @@ describe('the input of a stored turn', () => {
   const part = (text: string) => ({ type: 'text', text })
   const large = (count: number) => Array.from({ length: count }, () => part('x'.repeat(MIB)))
 
-  test('above 4 MiB returns 413 with the field and the limit', async () => {
+  test('is rejected with 413 if it exceeds 4 MiB, with an error that names the field and the limit', async () => {
     const { app, owner, model } = await start(env)
     const messages = Array.from({ length: 8 }, () => ({
       role: 'user' as const,
@@ -177,7 +174,7 @@ describe('the input of a stored turn', () => {
     expect((await sendChat(app, '', { more: { model, messages, store: false } })).status).toBe(200)
   })
 
-  test('with an item above 2 MiB returns 413 with the item and the limit', async () => {
+  test('is rejected with 413 if an item exceeds 2 MiB, with an error that names the item and the limit', async () => {
     const { app, model } = await start(env)
     const messages = [
       { role: 'assistant', content: 'a' },

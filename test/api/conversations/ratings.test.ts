@@ -169,7 +169,7 @@ describe('a visitor', () => {
     expect(body.conversations.rate).toBe(false)
   })
 
-  test('can rate a response by its id without a token for 24 hours', async () => {
+  test('can rate a response by its id without a token for 24 hours after its creation', async () => {
     const { app, clock, key, rate } = await start()
     const { body: response } = await app.call('POST', '/v1/responses', { key, body: { input: 'Hello' } })
     expect((await rate(response.id, { value: 'up' }, { key })).body.source).toBe('visitor')

@@ -87,7 +87,7 @@ describe('reading the items of a conversation', () => {
 
 describe('a request that returns text of a conversation', () => {
   async function startRated() {
-    // The feed does not wait with a fake clock.
+    // Uses the system clock, because the feed would poll every millisecond with the fake clock.
     const app = await harness.start(allowLoopback, { clock: systemClock })
     const { agent_id: id } = await app.createAgent(STORING)
     const receiver = await startReceiver()
@@ -144,7 +144,7 @@ describe('a request that returns text of a conversation', () => {
     expect(JSON.stringify(await listAuditRows(rated.app))).not.toContain(CANARY)
   })
 
-  test('is recorded: a request to repeat a delivery, if the webhook includes text', async () => {
+  test('is recorded if it repeats a delivery of a webhook that includes text', async () => {
     const { app, withText, withoutText, conversation } = await startRated()
     for (const [webhook, reads] of [
       [withoutText, []],

@@ -41,7 +41,7 @@ describe('a stored response', () => {
     }
   })
 
-  test('counts as an open stream of the client address while it is streamed again', async () => {
+  test("counts toward the stream limit of the client's address while it is streamed again", async () => {
     const { visitor } = await start({ PARLEY_MAX_STREAMS_ADDRESS: '2' })
     const running = await visitor.responses.create({ input: '{{up:hang-after 2}}', stream: true })
     const events = running[Symbol.asyncIterator]()
@@ -101,7 +101,7 @@ describe('a stored response', () => {
 })
 
 describe('previous_response_id', () => {
-  test('sends earlier input and output before the new input, but not earlier instructions', async () => {
+  test('adds earlier input and output, but not earlier instructions, before the new input', async () => {
     const { visitor } = await start()
     const one = await visitor.responses.create({ input: '{{up:text One.}} a', instructions: 'Be brief.' })
     for (const text of ['b', 'c']) {
@@ -224,8 +224,8 @@ describe('a background response', () => {
   })
 })
 
-describe('a conversation that responses use', () => {
-  test('is sent before the input, belongs to its first agent, and allows one turn at a time', async () => {
+describe('a conversation in the Responses API', () => {
+  test('precedes the input, belongs to its first agent, and allows one turn at a time', async () => {
     const { app, owner, model } = await start()
     const { id } = await owner.conversations.create()
     const one = await owner.responses.create({ input: '{{up:text One.}}', model, conversation: id })

@@ -159,7 +159,7 @@ test("maintenance moves an agent's conversations to the agent's current tenant",
   expect((await app.call('GET', '/v1/conversations')).body.data).toHaveLength(1)
 })
 
-test('stored conversations count toward the storage quota until they are deleted', async () => {
+test('stored conversations count toward PARLEY_CONVERSATIONS_MAX_BYTES until they are deleted', async () => {
   const app = await harness.start({ PARLEY_CONVERSATIONS_MAX_BYTES: '1000' })
   const { agent_id: id } = await app.createAgent(STORING)
   const conversation = await storeChat(app, id, 'x'.repeat(2000))

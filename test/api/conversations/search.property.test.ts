@@ -38,7 +38,7 @@ const sentences = [
   'ฉันต้องการยกเลิกการจองห้องพักที่กรุงเทพ',
   'Ο ΟΔΟΣ και ο οδός είναι στην Αθήνα',
   'Ёлка стоит в холле гостиницы, а йогурт — на кухне',
-  // Characters outside of the basic plane, ligatures and long words
+  // Characters outside the Basic Multilingual Plane, ligatures and long words
   `𝒜 ﬁne 🏨 day in 𠮷野家 with ${'x'.repeat(100)} and ${'x'.repeat(70)}y`,
 ]
 

@@ -51,7 +51,7 @@ test('a server whose conversation store is down still answers and reports degrad
   expect((await scrape(app.url)).sum('parley_conversation_store_up')).toBe(1)
 })
 
-test('a turn over the quota is counted as unstored, and the store is still reported as up', async () => {
+test('a turn above PARLEY_CONVERSATIONS_MAX_BYTES is counted as unstored, and the store is still reported as up', async () => {
   const clock = createFakeClock()
   const app = await harness.start({ PARLEY_CONVERSATIONS_MAX_BYTES: '1000' }, { clock })
   const { agent_id: id } = await app.createAgent(STORING)

@@ -29,7 +29,7 @@ function answerBriefly(stream: boolean): Promise<void> {
   return harness.answerWith([chunk])
 }
 
-/** Makes the model stream a call of the page tool, with its arguments in three parts. */
+/** Makes the model stream a call to the page tool, with its arguments in three parts. */
 function callPageTool(): Promise<void> {
   const [first, said, call, ...rest] = toolCallResponse('streamed', [{ name: PAGE_TOOL, args }]) as [
     object,
@@ -105,7 +105,7 @@ describe('an agent with `toolData: names`', () => {
     for (const text of [SENT, RETURNED]) expect(await findText(app, folder, text)).toEqual([])
   })
 
-  test('replays the same events with the same numbers but with empty arguments', async () => {
+  test('replays events with the same types and numbers, and returns the call with empty arguments', async () => {
     const { visitor } = await start()
     const { live, response } = await streamCall(visitor)
     const replayed = await collect(await visitor.responses.retrieve(response.id, { stream: true }))

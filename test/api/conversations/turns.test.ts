@@ -14,7 +14,7 @@ async function startKeeper() {
 }
 
 describe('a turn', () => {
-  test('has its status, model, tokens, times and diagnostics', async () => {
+  test('contains its status, model, tokens, times and diagnostics', async () => {
     const { app, agent_id, agent_key } = await startKeeper()
     const { turn, conversation, responseId } = await runTurn(app, agent_key, 'Hello')
     const { status, body, text } = await app.call('GET', `/v1/turns/${turn}`)

@@ -72,7 +72,7 @@ describe('the embedding model', () => {
     ['the one in the request', { model }],
     ['the one in the request, with its provider prefix', { model: `mock/${model}` }],
     ["the backend's first embedding model if the request names none", {}],
-    ["the backend's first embedding model if it is null", { model: null }],
+    ["the backend's first embedding model if the request sets `model` to null", { model: null }],
   ])('is %s', async (_which, named) => {
     const { status, body } = await embed(await startApp(), { input: 'a', ...named })
     expect([status, body.model]).toEqual([200, model])

@@ -20,7 +20,6 @@ function answerWith(body: unknown): Promise<void> {
   return harness.upstream.script(path, `{{up:body ${text}}}`)
 }
 
-/** Sends a request directly to the backend and returns the response body. */
 async function readDirectly(body: object): Promise<string> {
   return (await fetch(harness.upstream.origin + path, { method: 'POST', body: JSON.stringify(body) })).text()
 }

@@ -220,7 +220,7 @@ describe('a file download', () => {
     expect((await download(app, file.id)).status).toBe(404)
   })
 
-  test('can be read by a page of another origin that sends the key', async () => {
+  test('can be read by a page from another origin that sends the key', async () => {
     const app = await startApp()
     const { body: file } = await upload(app)
     const answer = await download(app, file.id, { headers: { Origin: 'https://example.org' } })

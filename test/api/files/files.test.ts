@@ -236,7 +236,7 @@ describe('an agent key', () => {
   })
 })
 
-describe('the RPC procedures for files', () => {
+describe('the tRPC procedures for files', () => {
   const ask = async (app: TestApp, method: string, procedure: string, input?: object) => {
     const query =
       method === 'GET' ? `?input=${encodeURIComponent(JSON.stringify({ json: input ?? {} }))}` : ''

@@ -218,7 +218,7 @@ describe('the form parser', () => {
     ['with a leading Windows path', 'C:\\fakepath\\a.txt', 'a.txt'],
     ['that names a folder', '..', 'unnamed'],
     ['that is empty', '', 'unnamed'],
-  ])('decodes a file name %s correctly', async (_what, sent, kept) => {
+  ])('decodes a file name %s', async (_what, sent, kept) => {
     const app = await startApp()
     const { status, body } = await upload(app, [filePart('x', sent), purpose])
     expect([status, body.filename]).toEqual([200, kept])
@@ -261,11 +261,19 @@ describe('the form parser', () => {
   })
 
   test.each([
-    ['the file name', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
+    ['a file name that is not valid UTF-8', filePart('x', Buffer.from('a\xe9.txt', 'latin1')), 'file'],
     ['a file name with a lone surrogate', filePart('x', Buffer.from('\xed\xa0\x80', 'latin1')), 'file'],
-    ['the field value', { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') }, 'purpose'],
-    ['the field name', { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' }, null],
-  ] as const)('rejects a form if %s is not valid UTF-8', async (_what, part, param) => {
+    [
+      'a field value that is not valid UTF-8',
+      { disposition: 'name="purpose"', body: Buffer.from('a\xff', 'latin1') },
+      'purpose',
+    ],
+    [
+      'a field name that is not valid UTF-8',
+      { disposition: Buffer.from('name="a\xff"', 'latin1'), body: 'x' },
+      null,
+    ],
+  ] as const)('rejects a form with %s', async (_what, part, param) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [part, filePart(), purpose])
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_value', param])
@@ -277,7 +285,7 @@ describe('the form parser', () => {
     ['a line feed', 'a\nb.txt'],
     ['a carriage return', 'a\rb.txt'],
     ['a CRLF and another header', 'a\r\nX-Evil: 1\r\n\r\nb.txt'],
-  ])('never stores the line breaks in a file name that contains %s', async (_what, name) => {
+  ])('never stores a line break from a file name with %s', async (_what, name) => {
     const { app, dataDir } = await startWithDataDir()
     const { status, body } = await upload(app, [filePart('x', name), purpose])
     if (status === 200) expect(body.filename).not.toMatch(/[\r\n]/)

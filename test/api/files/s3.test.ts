@@ -14,8 +14,8 @@ const HOUR = 3600
 
 describe('an interrupted upload', () => {
   test.each([
-    ['the client resets it', (connection: RawConnection) => connection.reset()],
-    ['the client ends it early', (connection: RawConnection) => connection.endSending()],
+    ['the client resets the connection', (connection: RawConnection) => connection.reset()],
+    ['the client half-closes the connection', (connection: RawConnection) => connection.endSending()],
   ])('leaves nothing in the bucket if %s', async (_why, disconnect) => {
     const server = await S3Server.start()
     const app = await startAppOnDisk(server.environment)

@@ -109,7 +109,7 @@ describe("a JSON body's media type", () => {
     })
   })
 
-  test('is required, or the request returns 415', async () => {
+  test('is required: a request without it returns 415', async () => {
     const app = await startApp()
     const body = new Blob([hello])
     const headers = { Authorization: `Bearer ${app.key}` }

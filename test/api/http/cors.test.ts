@@ -1,4 +1,4 @@
-/** Tests that pages of any origin can call the public API, but not the console or RPC routes. */
+/** Tests that pages from any origin can call the public API, but not the console or tRPC routes. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { exchange, toRequest } from '../../support/raw-connection.ts'
@@ -99,7 +99,7 @@ describe('a preflight response under /v1', () => {
     expect(listed(headers, 'access-control-allow-headers')).toEqual(['authorization', 'content-type'])
   })
 
-  test('is not charged to the limits on requests and failed authentications', async () => {
+  test('does not count toward the limits on requests and failed authentications', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_AUTH_FAILURES: '1', PARLEY_RATE_LIMIT_PARENT: '1' })
     for (let count = 0; count < 3; count++) {
       expect((await preflight(app, '/v1/models', 'GET', 'authorization')).status).toBe(204)

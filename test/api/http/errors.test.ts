@@ -69,7 +69,7 @@ interface Setup {
 type Call = (setup: Setup) => Promise<Answer>
 const say = (content: string) => ({ model: 'mock', messages: [{ role: 'user', content }] })
 
-/** For each error reason, a request to every API that can return it. */
+/** Requests that cause each error, by reason and API. */
 const triggers: Readonly<
   Record<string, Partial<Record<'agent' | 'chat' | 'rpc', Call>> & { env?: Record<string, string> }>
 > = {
@@ -227,7 +227,7 @@ test('an internal error has the same message in every API, and the log contains 
   expect(line.err.message).toMatch(/agents/)
 })
 
-test('the log does not contain keys from URLs', async () => {
+test('the log does not contain complete keys from URLs', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_key: agentKey } = await app.createAgent()

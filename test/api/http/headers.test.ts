@@ -75,7 +75,7 @@ describe('an API key', () => {
   })
 
   test.each(['GET /v1/models', 'GET /v1/agents', 'GET /trpc/models.list', 'GET /artifacts', 'GET /metrics'])(
-    'is rejected with 400 by %s if it is sent twice',
+    'is rejected with 400 by %s if the request has two Authorization headers',
     async (line) => {
       const app = await startApp()
       const keys = [app.key, 'svc_junk']

@@ -108,7 +108,7 @@ describe("an agent key's body limit", () => {
   const fill = (start: string, end: string, bytes: number) =>
     start + 'a'.repeat(bytes - start.length - end.length) + end
   const chatOf = (bytes: number) => fill('{"messages":[{"role":"user","content":"', '"}]}', bytes)
-  /** Returns an RPC call that is rejected with 403 because the key belongs to another agent. */
+  /** Returns a tRPC call that is rejected with 403 because the key belongs to another agent. */
   const callOf = (bytes: number) =>
     fill('{"json":{"model":"agent/other","messages":[{"role":"user","content":"', '"}]}}', bytes)
   const limits: [string, Record<string, string>, number][] = [
@@ -149,7 +149,7 @@ describe("an agent key's body limit", () => {
   })
 })
 
-test('the limit on JSON values in a body also applies to RPC calls', async () => {
+test('the limit on JSON values in a body also applies to tRPC calls', async () => {
   const app = await startApp()
   const { agent_key: agentKey } = await app.createAgent()
   for (const key of [app.key, agentKey]) {

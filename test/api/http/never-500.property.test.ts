@@ -92,7 +92,7 @@ const unlimited = {
   PARLEY_RATE_LIMIT_AGENT_ADDRESS: '0',
 }
 
-test('a REST operation does not return a 5xx status for any input', async () => {
+test('a REST operation does not return a 5xx status for any generated input', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp(unlimited, { log })
   const { agent_key: agentKey, agent_id: agentId } = await app.createAgent()
@@ -139,7 +139,7 @@ test('a REST operation does not return a 5xx status for any input', async () => 
   )
 }, 60_000)
 
-test('an RPC procedure does not return a 5xx status for any input', async () => {
+test('a tRPC procedure does not return a 5xx status for any generated input', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp(unlimited, { log })
   const name = fc.constantFrom(

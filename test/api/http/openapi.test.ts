@@ -88,7 +88,7 @@ describe('the OpenAPI document', () => {
   })
 })
 
-test('each operation id in the OpenAPI document is an RPC procedure name, optionally with the prefix manager-', () => {
+test('each operation id in the OpenAPI document is a tRPC procedure name, optionally with the prefix manager-', () => {
   const ids = operations.map(({ http }) => find(http.path, http.method).operationId)
   expect(new Set(ids).size).toBe(ids.length)
   const names = listOperations()

@@ -47,7 +47,7 @@ describe('a number in a query string', () => {
   })
 
   test.each(['abc', '-1', '1e400', '1.5', '', ' 1', '0x10', 'NaN', '9'.repeat(30)])(
-    'is rejected with its field and its bounds if it is %j',
+    'is rejected with an error that names the field and its bounds if it is %j',
     async (value) => {
       const call = await start()
       for (const one of numbers)
@@ -58,7 +58,7 @@ describe('a number in a query string', () => {
     },
   )
 
-  test('is rejected with the bound that it exceeds', async () => {
+  test('is rejected with an error that names the bound if it exceeds one', async () => {
     const call = await start()
     for (const { path, name, minimum = 0, maximum = 0 } of numbers) {
       if (maximum < Number.MAX_SAFE_INTEGER)

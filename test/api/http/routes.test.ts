@@ -62,7 +62,7 @@ describe.each(paths)('the route %s', (path) => {
   })
 })
 
-test('HEAD returns the same headers as GET but no body', async () => {
+test('HEAD returns the Content-Length and Content-Type of GET but no body', async () => {
   const app = await startApp()
   for (const path of ['/v1/models', '/v1/agents', '/v1/keys/validate', '/healthz', '/openapi.json']) {
     const [head, get] = [await app.call('HEAD', path), await app.call('GET', path)]

@@ -1,4 +1,4 @@
-/** Tests the RPC API with the typed client and with hand-written calls. */
+/** Tests the tRPC API with the typed client and with hand-written calls. */
 import { TRPCClientError } from '@trpc/client'
 import { describe, expect, test } from 'vitest'
 import { listOperations } from '../../../src/server/api.ts'
@@ -78,7 +78,7 @@ describe('the typed client', () => {
   })
 })
 
-test('every operation has an RPC procedure unless it is REST-only', async () => {
+test('every operation has a tRPC procedure unless it is REST-only', async () => {
   const app = await startApp()
   for (const { name, operation } of listOperations()) {
     const { status, body } = await callProcedure(app, name)
@@ -96,7 +96,7 @@ test('every operation has an RPC procedure unless it is REST-only', async () => 
   }
 })
 
-describe('a batch of RPC calls', () => {
+describe('a batch of tRPC calls', () => {
   const batch = (count: number) => {
     const paths = Array.from({ length: count }, () => 'keys.validate').join(',')
     const input = Object.fromEntries(Array.from({ length: count }, (_, index) => [index, { json: {} }]))
@@ -137,7 +137,7 @@ describe('a batch of RPC calls', () => {
   })
 })
 
-describe('a malformed RPC call', () => {
+describe('a malformed tRPC call', () => {
   const raw: [name: string, method: string, path: string, body: unknown, status: number][] = [
     ['returns 405 for POST to a query', 'POST', 'models.list', {}, 405],
     ['returns 405 for GET to a mutation', 'GET', 'agents.create', undefined, 405],
@@ -220,7 +220,7 @@ describe('a malformed RPC call', () => {
   })
 })
 
-test('an RPC response that violates its schema is replaced by an internal error without details', async () => {
+test('a tRPC response that violates its schema is replaced by an internal error without details', async () => {
   const { log, lines } = createLineLog()
   const app = await startApp({}, { log })
   const { agent_id: id } = await app.createAgent()

@@ -52,7 +52,7 @@ describe('a body over the size limit', () => {
     expect((await app.call('POST', CHAT, { body: `${body} `, headers: json })).status).toBe(413)
   })
 
-  test('returns an error even if the client sends the whole body before it reads', async () => {
+  test('results in an error response even if the client sends all of it before reading', async () => {
     const app = await startApp(env)
     for (const [key, status] of [
       [app.key, 413],
@@ -102,7 +102,7 @@ describe('before authentication', () => {
   })
 })
 
-describe('a slow body', () => {
+describe('a request with a slow body', () => {
   const targets = [
     [CHAT, /"code":"request_timeout"/],
     ['/v1/agents', /"code":"request_timeout"/],
@@ -116,7 +116,7 @@ describe('a slow body', () => {
     expect(await connection.receives(code)).toMatch(/^HTTP\/1.1 408 /)
   })
 
-  test('returns 408 after the total timeout even if it arrives without a pause', async () => {
+  test('returns 408 after the total timeout even if the body arrives without a pause', async () => {
     const app = await startApp({ PARLEY_BODY_SECONDS: '0.1' })
     const connection = await RawConnection.open(app)
     connection.send(toRequest('POST /v1/agents', [...headersOf(app.key), 'Content-Length: 100000'], '{'))
@@ -151,7 +151,7 @@ function headersOf(key: string): string[] {
   return ['Host: x', `Authorization: Bearer ${key}`, 'Content-Type: application/json']
 }
 
-test('a body that arrives in tiny chunks is rejected', async () => {
+test('a body that arrives in thousands of tiny chunks is rejected', async () => {
   const app = await startApp()
   const form = 'Content-Type: multipart/form-data; boundary=x'
   const rest = [CHAT, 'Content-Type: application/json', '{"a":'] as const

@@ -1,4 +1,4 @@
-/** Tests RPC inputs that the official client encodes with superjson, and hostile variants of them. */
+/** Tests tRPC inputs that the official client encodes with superjson, and hostile variants of them. */
 import { createTRPCClient, httpBatchLink, httpBatchStreamLink, splitLink } from '@trpc/client'
 import superjson from 'superjson'
 import { describe, expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { createTypedClient } from '../../support/rpc.ts'
 
 const harness = await startChatHarness()
 
-describe('an RPC input with costly superjson metadata', () => {
+describe('a tRPC input with costly superjson metadata', () => {
   /** Returns lists that each refer to the next one twice, so they expand to 2 ** levels values. */
   function graphBomb(levels: number) {
     const json: Record<string, unknown> = { link: 'x' }

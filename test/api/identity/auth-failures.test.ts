@@ -84,7 +84,7 @@ describe('failed authentications', () => {
     expect(good?.status).toBe(404)
   })
 
-  test('are also limited in the RPC API', async () => {
+  test('are also limited in the tRPC API', async () => {
     const { app } = await start(2)
     await callProcedure(app, 'models.list', {}, { key: unknown })
     await callProcedure(app, 'agents.create', { yaml: 'x' }, { key: null })

@@ -32,34 +32,31 @@ describe('the key of a request', () => {
     })
   })
 
-  test('is required, or the request returns 401 missing_api_key', async () => {
+  test('is required: a request without one returns 401 missing_api_key', async () => {
     const answer = await validate(await startApp(), null)
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
     expect(answer.body.error).toMatchObject({ type: 'authentication_error', code: 'missing_api_key' })
   })
 
   test.each<[string, (key: string) => string]>([
-    ['that is not a key', () => 'nonsense'],
-    ['with the last character changed', (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')],
+    ['not a key', () => 'nonsense'],
+    ['a key with its last character changed', (key) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')],
     [
-      'with a changed character in the secret',
+      'a key with a changed character in its secret',
       (key) => key.replace(/.(?=.{20}$)/, (c) => (c === '0' ? '1' : '0')),
     ],
-    ['without the last character of a key', (key) => key.slice(0, -1)],
-    ['with the format of a key that does not exist', () => mintKey('parent', randomBytes).text],
+    ['a key without its last character', (key) => key.slice(0, -1)],
+    ['a well-formed key that does not exist', () => mintKey('parent', randomBytes).text],
     [
-      'with the same public id and another secret',
+      'a key with the same public id and another secret',
       (key) => mintKey('parent', randomBytes, parseKey(key)?.publicId).text,
     ],
-    ['of the scoped kind with a valid layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
-    ['of the scoped kind with the rest of a valid key', (key) => forgeKey('svc_scoped_', key.slice(4, -6))],
-    [
-      'of the agent kind with the rest of a valid parent key',
-      (key) => forgeKey('agnt_key-', key.slice(4, -6)),
-    ],
-    ['of two keys', (key) => `${key},${key}`],
-    ['with a key in lower case', (key) => key.toLowerCase()],
-  ])('is rejected with 401 invalid_api_key if it is a string %s', async (_what, corrupt) => {
+    ['a scoped key with a valid layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],
+    ['a scoped key with the rest of a valid key', (key) => forgeKey('svc_scoped_', key.slice(4, -6))],
+    ['an agent key with the rest of a valid parent key', (key) => forgeKey('agnt_key-', key.slice(4, -6))],
+    ['two keys', (key) => `${key},${key}`],
+    ['a key in lower case', (key) => key.toLowerCase()],
+  ])('is rejected with 401 invalid_api_key if it is %s', async (_what, corrupt) => {
     const app = await startApp()
     const answer = await validate(app, corrupt(app.key))
     expect(answer.status).toBe(401)
@@ -127,7 +124,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, second, third, fourth)).toEqual([401, 401, 200])
   })
 
-  test('with the old secret during the overlap invalidates the intermediate secret', async () => {
+  test('with the old secret during the overlap also invalidates the intermediate secret', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOW) })
     const { key: second } = (await rotate(app, { body: { overlap_seconds: 60 } })).body
     const { key: third } = (await rotate(app)).body
@@ -169,7 +166,7 @@ describe('rotating a parent key', () => {
     expect(await statusesOf(app, key, app.key)).toEqual([200, 200])
   })
 
-  test('works the same over RPC and REST', async () => {
+  test('also works over tRPC', async () => {
     const app = await startApp()
     const { key } = await createTypedClient(app).keys.rotate.mutate({})
     expect(await statusesOf(app, app.key, key)).toEqual([401, 200])

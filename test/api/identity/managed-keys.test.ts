@@ -1,4 +1,4 @@
-/** Tests `/v1/keys`: which keys a key may manage, and how. */
+/** Tests how keys are managed over `/v1/keys`, and which keys a key may manage. */
 import { describe, expect, test } from 'vitest'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { claimFirstKey } from '../../../src/identity/key-claims.ts'
@@ -21,7 +21,7 @@ import {
 import { callProcedure, createTypedClient } from '../../support/rpc.ts'
 
 describe('creating a parent key with a parent key', () => {
-  test("returns a key of a new tenant with the key's metadata, and only this answer contains the secret", async () => {
+  test("returns a key of a new tenant with the key's metadata, and only this response contains the secret", async () => {
     const { app } = await startWithManager()
     const answer = await app.call('POST', '/v1/keys', { body: { name: ' Shop ' } })
     const { key, ...rest } = answer.body
@@ -130,7 +130,7 @@ describe('listing parent keys', () => {
   })
 
   test.each(['limit=0', 'limit=101', 'limit=x', 'after=none', 'state=active'])(
-    'rejects %s',
+    'rejects the query %s',
     async (query) => {
       const { app } = await startWithManager()
       expect((await app.call('GET', `/v1/keys?${query}`)).status).toBe(400)

@@ -49,7 +49,7 @@ describe('a large body', () => {
     ['a definition of 100 KiB', 7, '/v1/agents', padded(100 * 1024), 'application/yaml'],
     ['a definition of 100 KiB in JSON', 7, '/v1/agents', { yaml: padded(100 * 1024) }],
   ])(
-    'counts by its size and its values: %s as %i',
+    'counts as several requests, depending on its size and number of values: %s as %i',
     async (_what, requests, path, body, type = 'application/json') => {
       const { app } = await start({})
       const answer = await app.call('POST', path, { body, headers: { 'Content-Type': type } })
@@ -58,7 +58,7 @@ describe('a large body', () => {
     },
   )
 
-  test('is charged equally over RPC, including all calls in a batch', async () => {
+  test('counts the same over tRPC, including the whole body of a batch', async () => {
     const { app } = await start({})
     const large = await callProcedure(app, 'agents.check', { yaml: padded(100 * 1024) })
     expect([large.status, left(large)]).toEqual([200, 600 - 7])
@@ -67,7 +67,7 @@ describe('a large body', () => {
     expect([batch.status, left(await app.call('GET', '/v1/models'))]).toEqual([200, 600 - 7 - 7 - 1])
   })
 
-  test('is charged by its size if it is an agent draft', async () => {
+  test('counts by its size if it is an agent draft', async () => {
     const { app } = await start({})
     const trial = { draft: { yaml: padded(100 * 1024) } }
     const messages = [{ role: 'user' as const, content: 'hello' }]
@@ -114,7 +114,7 @@ describe("a parent key's request limit", () => {
     ['PATCH', '/v1/models', undefined, 405],
   ]
 
-  test('is charged for every request, regardless of the response status', async () => {
+  test('counts every request, regardless of the response status', async () => {
     const { app, now } = await start({ PARLEY_RATE_LIMIT_PARENT: '50' })
     for (const [index, [method, path, body, status]] of requests.entries()) {
       const answer = await app.call(method, path, { body })
@@ -179,7 +179,7 @@ describe("a parent key's request limit", () => {
     }
   })
 
-  test('is shared with the RPC API, where each call in a batch is charged', async () => {
+  test('is shared with the tRPC API, where each call in a batch counts', async () => {
     const { app } = await start({ PARLEY_RATE_LIMIT_PARENT: '5' })
     const single = await callProcedure(app, 'models.list')
     expect(limitsOf(single)).toEqual(['5', '4', expect.any(String)])
@@ -209,7 +209,7 @@ describe("an agent key's request limits", () => {
     expect(await ask('192.0.2.1')).toEqual([200, '3', '1'])
     expect(await ask('192.0.2.1')).toEqual([200, '3', '0'])
     expect(await ask('192.0.2.1')).toEqual([429, '3', '0'])
-    // The rejected request was not charged to the agent's limit.
+    // The rejected request did not count toward the agent's limit.
     expect(await ask('192.0.2.2')).toEqual([200, '5', '1'])
     expect(await ask('192.0.2.2')).toEqual([200, '5', '0'])
     expect(await ask('192.0.2.3')).toEqual([429, '5', '0'])

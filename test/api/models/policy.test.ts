@@ -141,7 +141,7 @@ describe('a stored policy', () => {
     expect((await app.call('GET', path)).body).toMatchObject(defaults)
   })
 
-  test('can be read and written over RPC', async () => {
+  test('can be read and written over tRPC', async () => {
     const { app, id } = await startAgent()
     const { agents } = createTypedClient(app)
     const written = await agents.replaceModelPolicy.mutate({ agent_id: id, default_model: small })

@@ -49,7 +49,7 @@ async function listAuthorizations(upstream: Upstream, path: string): Promise<unk
 }
 
 describe('a provider that an administrator adds', () => {
-  test('answers immediately with its own key, and is preferred to the mock as the default', async () => {
+  test('answers immediately with its own key, and replaces the mock as the default', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large', 'small')
     const app = await startAdminApp()
@@ -94,7 +94,7 @@ describe('a provider that an administrator adds', () => {
     expect(metrics).toMatch(/parley_backend_errors_total\{provider="near",reason="[^"]+"\} [1-9]/)
   })
 
-  test('is stored encrypted, and survives a restart', async () => {
+  test('is stored with an encrypted API key, and survives a restart and a change of the server secret', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large')
     const env = {
@@ -164,7 +164,7 @@ describe('a provider that an administrator adds', () => {
 })
 
 describe('the list of providers', () => {
-  test('contains those of the environment as read-only entries without their keys', async () => {
+  test('contains providers from the environment as read-only entries without their keys', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large')
     const app = await startAdminApp({
@@ -208,7 +208,7 @@ describe('the list of providers', () => {
     })
   })
 
-  test('marks a stored provider as unused if the environment has one with its name', async () => {
+  test('marks a stored provider as unused if the environment has one with the same name', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large')
     const env = {

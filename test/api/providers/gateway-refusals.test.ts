@@ -7,7 +7,7 @@ const { gateway, findWhoEnded } = await startGatewayHarness()
 
 describe.each(ways)('an error response (%s)', (_way, call) => {
   test.each([400, 409, 413, 415, 422])(
-    "includes the provider's message for callers with status %i",
+    "with status %i includes the provider's message for callers",
     async (status) => {
       const body =
         '{"error":{"message":"too many tokens","type":"x","code":"context_length","param":"messages"}}'
@@ -21,7 +21,7 @@ describe.each(ways)('an error response (%s)', (_way, call) => {
   )
 
   test.each([401, 402, 403, 404, 408, 429, 500, 502, 503, 529])(
-    "hides the provider's message from callers with status %i",
+    "with status %i hides the provider's message from callers",
     async (status) => {
       const failure = await failureOf(call(gateway(), `{{up:status ${status}}}{{up:message secret detail}}`))
       expect(failure).toMatchObject({ kind: 'status', status, said: undefined })

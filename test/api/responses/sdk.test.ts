@@ -25,7 +25,7 @@ describe('responses.create', () => {
     expect(response._request_id).toMatch(/^[\w-]{36}$/)
   })
 
-  test('parses the text into the schema in the request', async () => {
+  test('parses the text with the schema in the request', async () => {
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const client = (await startApp()).openai()
     const text = { format: zodTextFormat(Person, 'person') }
@@ -85,7 +85,7 @@ describe('responses.stream', () => {
     })
   })
 
-  test('parses text and arguments into the schemas in the request', async () => {
+  test('parses text and arguments with the schemas in the request', async () => {
     const client = (await startApp()).openai()
     const Person = z.object({ name: z.string(), age: z.int().min(0) })
     const text = { format: zodTextFormat(Person, 'person') }

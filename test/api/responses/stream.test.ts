@@ -210,8 +210,8 @@ test('a client that does not read a streamed response applies backpressure to th
   expect(received.slice(received.lastIndexOf('event: '))).toMatch(/^event: response.completed\n/)
 })
 
-describe('a streamed response that the client abandons', () => {
-  test('aborts the backend request and is included in usage', async () => {
+describe('an open streamed response', () => {
+  test('aborts the backend request and is included in usage if the client abandons it', async () => {
     const app = await harness.start()
     const { first, leave } = await hold(app, 'x {{up:hang-after 3}}')
     await first
@@ -223,7 +223,7 @@ describe('a streamed response that the client abandons', () => {
     expect(usage.completion_tokens).toBeGreaterThan(0)
   })
 
-  test('uses a stream slot of its key while it is open', async () => {
+  test('uses a stream slot of its key', async () => {
     const app = await harness.start({ PARLEY_MAX_STREAMS_PARENT: '1' })
     const { first } = await hold(app, 'x {{up:hang-after 3}}')
     await first

@@ -1,6 +1,6 @@
 /**
- * Tests the files of resumable uploads in the local store, also while a writer without the lease still
- * writes.
+ * Tests the files of resumable uploads in the local store, including while a writer without the lease
+ * still writes.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'

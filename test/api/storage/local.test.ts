@@ -37,7 +37,7 @@ async function openStore(space: Space = plenty): Promise<{ blobs: Blobs; root: s
 }
 
 describe('a local store', () => {
-  test('is readable only by its user', async () => {
+  test("is readable only by the server's OS user", async () => {
     const { blobs, root } = await openStore()
     const blob = await blobs.stage(chunksOf('secret'))
     const modeOf = async (...path: string[]) => (await stat(join(root, ...path))).mode & 0o777

@@ -134,7 +134,7 @@ describe('a permanent S3 failure', () => {
     expect(server.listBlobs()).toEqual([])
   })
 
-  test('is not reported if it affects an abort, whose parts are deleted later', async () => {
+  test('is not reported if it affects an abort, after which the sweeper deletes the parts', async () => {
     const server = await S3Server.start()
     const clock = createFakeClock()
     server.now = () => clock.now()

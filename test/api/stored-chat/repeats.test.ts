@@ -46,7 +46,7 @@ describe('a repeated request with the same idempotency key', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('counts as an open stream of the client address', async () => {
+  test("counts toward the stream limit of the client's address", async () => {
     const { app, key } = await startStoring({ PARLEY_MAX_STREAMS_ADDRESS: '2' })
     const text = '{{up:chunks 5}}{{up:hang-after 2}}'
     const options = { key, headers: KEY }

@@ -17,7 +17,6 @@ async function startStoring(env: Readonly<Record<string, string>> = {}, conversa
   return { app, key, clock }
 }
 
-/** Returns the status and the code of a failed request. */
 function codeOf({ status, body }: Answer): [status: number, code: string] {
   return [status, body.error.code]
 }

@@ -101,7 +101,7 @@ describe('the response of /metrics after traffic', () => {
       1,
     ],
     [
-      'RPC calls',
+      'tRPC calls',
       'parley_http_request_duration_seconds_count',
       { operation: 'keys.validate', method: 'GET' },
       1,

@@ -112,7 +112,7 @@ describe('a caller of server tools', () => {
     })
   })
 
-  test("can use the agent's tools over RPC", async () => {
+  test("can use the agent's tools over tRPC", async () => {
     const app = await startApp({}, { tools: { weather } })
     const { agent_key } = await app.createAgent(agentWith(['weather']))
     const chunks = await createTypedClient(app, agent_key).chat.stream.mutate({
@@ -144,7 +144,7 @@ describe('a caller of server tools', () => {
   })
 })
 
-test('a tool handler receives the ids of the agent, its owner and the request, and no visitor of a plain chat', async () => {
+test('a tool handler receives the ids of the agent, its owner and the request, and null as the visitor of a plain chat', async () => {
   const seen: unknown[] = []
   const whoami = tool((_args, { signal, ...who }) => void seen.push({ ...who, isLive: !signal.aborted }))
   const app = await startApp({}, { tools: { whoami } })

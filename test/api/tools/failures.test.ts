@@ -53,7 +53,7 @@ describe.each(ways)('a failing tool call (%s)', (way) => {
         throw new Error('secret-host.internal refused')
       },
     ],
-    ['rejects', async () => Promise.reject(new Error('secret-host.internal refused'))],
+    ['returns a rejected promise', async () => Promise.reject(new Error('secret-host.internal refused'))],
     [
       'throws undefined',
       () => {

@@ -145,7 +145,7 @@ test('each tool round has its own grant, so the turn ends with 429 when the budg
   expect(await readCounter(app)).toEqual({ used: provider.charged, reserved: 0 })
 })
 
-test('images and tool definitions count toward the input tokens of a budget', async () => {
+test('images and tool definitions count toward the input tokens that a call reserves from its budget', async () => {
   const { app, provider } = await startMetered(4_000, () => ({}))
   const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(20_000)}` } }
   const withImage = { ...MODEL, messages: [{ role: 'user', content: [image] }] }

@@ -1,4 +1,4 @@
-/** Tests the list of individual calls: its content, filters, pages and limits. */
+/** Tests the content, filters, pages and access rules of the list of calls. */
 import { describe, expect, test } from 'vitest'
 import { root, startAdminApp } from '../../support/admin.ts'
 import { createTenant } from '../../support/agents.ts'
@@ -142,7 +142,7 @@ describe('GET /v1/usage/calls', () => {
     expect(idsOf(await listCalls(app, '?model=other'))).toEqual([])
   })
 
-  test('filters calls by inclusive days or seconds', async () => {
+  test('filters calls by a range of days or seconds that includes both ends', async () => {
     const app = await startApp()
     await insertCalls(app, 4)
     const secondsOf = async (query: string) =>
@@ -158,7 +158,7 @@ describe('GET /v1/usage/calls', () => {
     ['from=yesterday', 'from: must be a date (YYYY-MM-DD, in UTC) or Unix seconds'],
     ['after=nothing', 'after: must be the id of a call'],
     ['limit=101', 'limit: must be at most 100'],
-  ])('rejects %s', async (query, message) => {
+  ])('rejects the query %s', async (query, message) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage/calls?${query}`)
     expect([status, body.error.message]).toEqual([400, message])

@@ -67,7 +67,7 @@ describe('a successful embeddings call', () => {
     expect(await countBy(app, 'model')).toEqual([['mock-embedding', 1]])
   })
 
-  test('is recorded in the same way over RPC', async () => {
+  test('is recorded in the same way over tRPC', async () => {
     const app = await startApp()
     await callProcedure(app, 'embeddings.create', { input, dimensions: 2 })
     expect(await readCalls(app)).toMatchObject([{ ...counted, model: 'mock-embedding' }])

@@ -98,7 +98,7 @@ describe('a successful call', () => {
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('is recorded with the tokens of all model calls in the turn', async () => {
+  test('is recorded with the same tokens, streamed or not, if its turn has several model calls', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const content = 'look [[tool:forbidden {}]]'
@@ -293,7 +293,7 @@ describe('GET /v1/usage', () => {
     ['from=2027-01-16&to=2027-01-15', 'from'],
     ['from=2025-01-01&to=2027-01-15', 'from'],
     ['group_by=hour', 'group_by'],
-  ])('rejects %s with an error that names the field', async (query, param) => {
+  ])('rejects the query %s with an error that names the field', async (query, param) => {
     const app = await startApp()
     const { status, body } = await app.call('GET', `/v1/usage?${query}`)
     expect({ status, param: body.error.param }).toEqual({ status: 400, param })
@@ -315,7 +315,7 @@ describe('GET /v1/usage', () => {
     expect((await totalUsage(app)).requests).toBe(1)
   })
 
-  test('rejects agent keys', async () => {
+  test('returns 403 for an agent key', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     const { status, body } = await app.call('GET', '/v1/usage', { key: agent_key })
@@ -330,7 +330,7 @@ describe('GET /v1/usage', () => {
     expect(await countBy(app, 'agent')).toEqual([[agent_id, 1]])
   })
 
-  test('returns the same data as the RPC procedure', async () => {
+  test('returns the same data as the tRPC procedure', async () => {
     const app = await startApp()
     await sendChat(app, 'hi')
     const headers = { Authorization: `Bearer ${app.key}` }

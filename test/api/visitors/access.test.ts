@@ -264,7 +264,7 @@ describe('a visitor whose conversations cannot be stored', () => {
 })
 
 describe('a page', () => {
-  test("cannot act for a visitor unless the agent lists the page's origin", async () => {
+  test("cannot act for a visitor if the agent's embed.origins do not include its origin", async () => {
     const app = await startApp()
     const yaml = JSON.stringify({
       ...JSON.parse(storingAgent()),

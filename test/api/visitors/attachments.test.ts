@@ -197,10 +197,10 @@ describe("a visitor's attachments", () => {
   })
 
   test.each([
-    ['an agent without attachments', undefined, [image(png())], 400, 'attachments[0]'],
-    ['too many attachments', { maxCount: 1 }, [image(png()), image(png())], 400, 'attachments[1]'],
-    ['an attachment above the limit', { maxBytes: 1024 }, [image(png(1025))], 413, 'attachments[0]'],
-  ])('are rejected: %s', async (_, rules, attachments, httpStatus, param) => {
+    ['the agent allows no attachments', undefined, [image(png())], 400, 'attachments[0]'],
+    ['there are too many', { maxCount: 1 }, [image(png()), image(png())], 400, 'attachments[1]'],
+    ['one exceeds the size limit', { maxBytes: 1024 }, [image(png(1025))], 413, 'attachments[0]'],
+  ])('are rejected if %s', async (_, rules, attachments, httpStatus, param) => {
     const { app, key } = await startAgent(rules)
     const one = await beginSession(app, key)
     await expect(send(one, attachments)).rejects.toMatchObject({ data: { httpStatus, param } })

@@ -1,4 +1,4 @@
-/** Tests that an erasure leaves no byte of a visitor's data in the data directory, the database and the bucket. */
+/** Tests that an erasure removes a visitor's data from the data directory, the database and the bucket. */
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
@@ -113,7 +113,7 @@ async function storeCanaries(app: TestApp, key: string): Promise<string> {
   return found.parley.visitor.id
 }
 
-/** Counts a visitor's rows by SQL, in the form of the receipt. */
+/** Returns the counts that the receipt must contain, computed with SQL. */
 async function countRows(app: TestApp, visitorId: string) {
   const db = await openConversations(app)
   const conversations = await db
@@ -142,7 +142,7 @@ test.each([
   ['the data directory', false],
   ['the data directory and a bucket', true],
 ])(
-  'an erasure removes each canary from the database and %s, and counts what it deletes',
+  "an erasure removes all of a visitor's data from the database and %s, and counts what it deletes",
   async (_, hasBucket) => {
     const server = hasBucket ? await S3Server.start() : undefined
     const { app, dataDir, key } = await start(server?.environment ?? {})

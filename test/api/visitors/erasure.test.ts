@@ -22,7 +22,8 @@ async function startVisit(env: Readonly<Record<string, string>> = {}) {
 }
 
 /**
- * Sends a message and waits for the end of its turn, without the feed, which does not wait with a fake clock.
+ * Sends a message and polls until its turn has ended, because the feed would poll every millisecond with the
+ * fake clock.
  */
 async function talk(one: TestVisitor, text: string, more: Parameters<typeof say>[2] = {}) {
   const sent = await say(one, text, more)
@@ -66,7 +67,7 @@ describe('the owner of an agent', () => {
     expect((await app.call('GET', `/v1/visitors/${one.id}`)).body).toEqual(body.data[1])
   })
 
-  test('lists the visitors of one agent, and rejects an unknown visitor as the start of a page', async () => {
+  test('lists the visitors of one agent, and receives 400 for an unknown visitor in `after`', async () => {
     const { app, agentId, one } = await startVisit()
     await talk(one, 'Hello.')
     const other = await app.createAgent(storingAgent())
@@ -96,7 +97,7 @@ describe('the owner of an agent', () => {
     expect(await subjectsOf(other.agent_id)).toEqual([])
   })
 
-  test("can export a visitor as the console user with the agent's parent key; other users cannot", async () => {
+  test('can export a visitor in the console, unlike other console users', async () => {
     const app = await startApp(behindProxy)
     await claimKey(app, 'ada@example.org', app.key)
     const { agent_key: key } = await app.createAgent(storingAgent())
@@ -150,7 +151,7 @@ describe('the owner of an agent', () => {
 })
 
 describe('an erasure', () => {
-  test('deletes everything of one visitor, and the receipt states how much', async () => {
+  test('deletes all data of one visitor, and its receipt states how much it deleted', async () => {
     const { app, key, one } = await startVisit(allowLoopback)
     const receiver = await startReceiver()
     const events = ['conversation.created', 'conversation.deleted', 'visitor.erased']
@@ -237,7 +238,7 @@ describe('an erasure', () => {
     expect(await db.selectFrom('turns').select('id').execute()).toEqual([])
   })
 
-  test('is continued after the process that began it was killed', async () => {
+  test('resumes after the process that started it is killed', async () => {
     const { app, clock, one } = await startVisit()
     await talk(one, 'Hello.')
     const { id } = await erase(app, one.id)

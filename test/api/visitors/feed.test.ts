@@ -72,7 +72,7 @@ describe('a feed that is interrupted at random events', () => {
 })
 
 describe('a conversation that is opened', () => {
-  test("contains the changes of who answers, each with the item before it, and the visitor's ratings", async () => {
+  test("contains each change of who answers, with the item before it, and the visitor's ratings", async () => {
     const { app, one, key } = await startVisit()
     const { sent } = await sayAndWait(one, 'Hello.')
     const { id } = sent.conversation
@@ -110,7 +110,7 @@ describe('a conversation that is opened', () => {
 })
 
 describe('the cursor of a conversation', () => {
-  test('is returned when the conversation is opened, and the feed replays the running answer from there', async () => {
+  test('is returned when the conversation is opened, and a feed from it contains the whole running answer', async () => {
     const { one } = await startVisit()
     const { conversation } = await say(one, 'Hello. {{up:chunks 8}}{{up:delay 5}}')
     const opened = await one.visitor.open.query({ conversation: conversation.id })

@@ -31,7 +31,7 @@ const rejection = (mode: string, assignee: string | null = null) => ({
 })
 
 describe('a conversation that is handed over', () => {
-  test('goes from the model to waiting, to a person and back, and both sides read each message once', async () => {
+  test('goes from the model to waiting, to a person and back, and the visitor receives each message once', async () => {
     const { app, id, one, write } = await startConversation(harness)
     const requested = await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     expect(requested.conversation.mode).toBe('waiting')
@@ -56,7 +56,7 @@ describe('a conversation that is handed over', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('informs the model afterwards what people wrote and how long they answered', async () => {
+  test('informs the model afterwards of what people wrote and when the handover began and ended', async () => {
     const { app, id, one, write } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id })
     await write('Where is my order?')
@@ -113,7 +113,7 @@ describe('a conversation that is handed over', () => {
     expect(owned.data[0].parley).toMatchObject({ author: 'person', name: 'Ana' })
   })
 
-  test('accepts no request for the model', async () => {
+  test('rejects requests to the model', async () => {
     const { app, agent, id, one, write } = await startConversation(harness)
     const first = (await one.visitor.open.query({ conversation: id })).turn?.id as string
     await change(app, id, 'takeover', { name: 'Ana' })
@@ -182,7 +182,7 @@ describe('a takeover in the middle of an answer', () => {
     expect(row).toMatchObject({ status: 'cancelled', error_code: null })
   })
 
-  test('lets only one of two people take over', async () => {
+  test('succeeds for only one of three people', async () => {
     const { app, one } = await startVisit(harness)
     const { conversation, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
     await followUntil(one, { conversation: conversation.id, cursor }, (_, { length }) => length === 2)
@@ -199,7 +199,7 @@ describe('a takeover in the middle of an answer', () => {
 })
 
 describe('a message to a person', () => {
-  test('is stored once for each client id, and another text is rejected with 422', async () => {
+  test('is stored once for each client id, and another text with the same id is rejected with 422', async () => {
     const { app, id, one, write } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id })
     const client_id = randomUUID()
@@ -230,13 +230,13 @@ describe('a message to a person', () => {
     ['a text that contains U+0000', { text: 'a\0b' }, 'text'],
     ['a text that contains half of a surrogate pair', { text: '\ud800' }, 'text'],
     ['a name that contains a line break', { name: 'Ana\nBo' }, 'name'],
-  ])('is rejected with 400 with %s', async (_, more, param) => {
+  ])('is rejected with 400 if it has %s', async (_, more, param) => {
     const { app, id } = await startConversation(harness)
     const { status, body } = await answer(app, id, 'Hello.', more)
     expect([status, body.error.param]).toEqual([400, param])
   })
 
-  test('of a visitor has at most 8,000 characters, and is rejected over REST while the model answers', async () => {
+  test('from a visitor is rejected above 8,000 characters, and over REST also in the mode `model`', async () => {
     const { app, key, id, one, write } = await startConversation(harness)
     const headers = { 'X-Parley-Visitor': one.token }
     const message = { text: 'Hello.', client_id: randomUUID() }
@@ -253,8 +253,8 @@ describe('a message to a person', () => {
   })
 })
 
-describe('a change that does not fit the mode', () => {
-  test('is rejected with the mode and the person, but visitors do not receive the person', async () => {
+describe('a change of mode', () => {
+  test('is rejected if it does not fit the mode, with an error that names the mode and, except to visitors, the person', async () => {
     const { app, id, one } = await startConversation(harness)
     expect((await change(app, id, 'handback')).body.error).toMatchObject({ mode: 'model', assignee: null })
     await change(app, id, 'takeover', { name: 'Ana' })
@@ -266,7 +266,7 @@ describe('a change that does not fit the mode', () => {
     )
   })
 
-  test('is rejected for conversations of other tenants and visitors', async () => {
+  test("is rejected with 404 for another visitor's conversation and for an unknown conversation", async () => {
     const { app, key, id } = await startConversation(harness)
     const other = await beginSession(app, key)
     await expect(other.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject({

@@ -33,7 +33,7 @@ async function failureOf(visit: Pick<IdentityVisit, 'app' | 'key'>, identityToke
 }
 
 describe('the exchange of an identity', () => {
-  test('returns a token of at most one hour for the subject', async () => {
+  test('returns a token for the subject that is valid for at most one hour', async () => {
     const visit = await startIdentityVisit()
     const one = await identify(visit, await signIdentity(visit))
     expect(one).toMatchObject({ id: expect.stringMatching(/^vis_\w{24}$/), kind: 'verified' })
@@ -140,9 +140,9 @@ describe('the exchange of an identity', () => {
   })
 })
 
-describe('rejected as invalid: an identity', () => {
+describe('an identity', () => {
   const cases: Record<string, (visit: IdentityVisit) => Promise<string>> = {
-    'without text': async () => '',
+    'that is empty': async () => '',
     'that is not a JWT': async () => 'a.b.c',
     'that another secret signed': (visit) =>
       signWithSecret('vsk_forged-forged-forged-forged-forged', claimsOf(visit)),
@@ -187,7 +187,7 @@ describe('rejected as invalid: an identity', () => {
       (await createKeyPair('RS256')).sign(claimsOf(visit)),
   }
 
-  test.for(Object.entries(cases))('%s', async ([, forge]) => {
+  test.for(Object.entries(cases))('%s is rejected with 401 identity_invalid', async ([, forge]) => {
     const visit = await startIdentityVisit({ claims: ['plan'] })
     const failure = await failureOf(visit, await forge(visit))
     expect(failure).toMatchObject({ status: 401, code: 'identity_invalid' })
@@ -206,7 +206,7 @@ describe('an expired identity', () => {
     expect(await failureOf(visit, jwt)).toMatchObject({ status: 401, code: 'identity_expired' })
   })
 
-  test('ends the token without a fallback to an anonymous visitor', async () => {
+  test('makes the token invalid, and a new identity returns the same visitor', async () => {
     const visit = await startIdentityVisit()
     const one = await identify(visit, await signIdentity(visit))
     visit.clock.advance(331)
@@ -223,7 +223,7 @@ describe('an expired identity', () => {
 })
 
 describe('an agent that requires an identity', () => {
-  test('rejects calls of anonymous visitors and of clients without a visitor', async () => {
+  test('rejects calls from anonymous visitors and from clients without a visitor', async () => {
     const visit = await startIdentityVisit()
     const { app, key, agentId } = visit
     const anonymous = await beginSession(app, key)
@@ -249,7 +249,7 @@ describe('an agent that requires an identity', () => {
 })
 
 describe('a visitor secret', () => {
-  test('is shown once, and its state remains readable', async () => {
+  test('is returned only when it is created, but its times remain readable', async () => {
     const visit = await startIdentityVisit()
     const path = `/v1/agents/${visit.agentId}/visitor-secret`
     expect(visit.secret).toMatch(/^vsk_[\w-]{43}$/)
@@ -302,17 +302,20 @@ describe('a visitor secret', () => {
 })
 
 describe('a key set', () => {
-  test.for(['RS256', 'PS256', 'ES256', 'EdDSA'])('in the definition verifies %s', async (alg) => {
-    const pair = await createKeyPair(alg)
-    const { kid: _kid, alg: _alg, ...bare } = pair.jwk
-    const jwt = { issuer: ISSUER, audience: 'shop-chat', jwks: { keys: [{ ...bare, kid: pair.jwk.kid }] } }
-    const visit = await startIdentityVisit({ jwt })
-    expect(await identify(visit, await pair.sign(claimsOf(visit)))).toMatchObject({ kind: 'verified' })
-    const forged = await (await createKeyPair(alg)).sign(claimsOf(visit), { kid: pair.jwk.kid })
-    expect(await failureOf(visit, forged)).toMatchObject({ status: 401, code: 'identity_invalid' })
-  })
+  test.for(['RS256', 'PS256', 'ES256', 'EdDSA'])(
+    'in the definition verifies identities signed with %s',
+    async (alg) => {
+      const pair = await createKeyPair(alg)
+      const { kid: _kid, alg: _alg, ...bare } = pair.jwk
+      const jwt = { issuer: ISSUER, audience: 'shop-chat', jwks: { keys: [{ ...bare, kid: pair.jwk.kid }] } }
+      const visit = await startIdentityVisit({ jwt })
+      expect(await identify(visit, await pair.sign(claimsOf(visit)))).toMatchObject({ kind: 'verified' })
+      const forged = await (await createKeyPair(alg)).sign(claimsOf(visit), { kid: pair.jwk.kid })
+      expect(await failureOf(visit, forged)).toMatchObject({ status: 401, code: 'identity_invalid' })
+    },
+  )
 
-  test('rejects tokens that use its public key or the visitor secret as a secret', async () => {
+  test('rejects identities that are signed with its public key or the visitor secret as a shared secret', async () => {
     const { publicKey } = await import('jose').then((jose) =>
       jose.generateKeyPair('RS256', { extractable: true }),
     )
@@ -349,11 +352,11 @@ describe('a key set', () => {
   })
 
   test.for([
-    ['an address that is not allowed', {}, {}],
-    ['a redirect', { status: 302 }, allowLoopback],
-    ['a response that is not a key set', { text: '[]' }, allowLoopback],
-    ['more than 64 KiB', { text: `{"keys":[]${' '.repeat(65_536)}}` }, allowLoopback],
-  ] as const)('at a URL is unavailable with %s', async ([, answer, env]) => {
+    ['the address is not allowed', {}, {}],
+    ['the server redirects', { status: 302 }, allowLoopback],
+    ['the response is not a key set', { text: '[]' }, allowLoopback],
+    ['the response exceeds 64 KiB', { text: `{"keys":[]${' '.repeat(65_536)}}` }, allowLoopback],
+  ] as const)('at a URL is reported as unavailable if %s', async ([, answer, env]) => {
     const pair = await createKeyPair('ES256')
     const served = Object.assign(await serveKeySet([pair.jwk]), answer)
     const jwt = { issuer: ISSUER, audience: 'shop-chat', jwksUrl: served.url }
@@ -363,7 +366,7 @@ describe('a key set', () => {
   })
 })
 
-describe('a definition', () => {
+describe('an agent definition', () => {
   test.for([
     [{ identity: 'maybe' }, 'visitors.identity'],
     [{ identty: 'required' }, "visitors: has an unknown key 'identty'"],
@@ -380,18 +383,21 @@ describe('a definition', () => {
     ],
     [{ claims: ['plan', 'plan'] }, 'visitors.claims: must not repeat a claim'],
     [{ claims: 'plan' }, 'visitors.claims: must be a list'],
-  ] as const)('with %j is rejected, and the error names %s', async ([visitors, named]) => {
-    const app = await startApp()
-    const definition = { ...JSON.parse(storingAgent()), visitors }
-    const headers = { 'Content-Type': 'application/yaml' }
-    const answer = await app.call('POST', '/v1/agents', { headers, body: JSON.stringify(definition) })
-    expect(answer.status).toBe(400)
-    expect(answer.text).toContain(JSON.stringify(named).slice(1, -1))
-  })
+  ] as const)(
+    'with the visitors settings %j is rejected with an error that names %s',
+    async ([visitors, named]) => {
+      const app = await startApp()
+      const definition = { ...JSON.parse(storingAgent()), visitors }
+      const headers = { 'Content-Type': 'application/yaml' }
+      const answer = await app.call('POST', '/v1/agents', { headers, body: JSON.stringify(definition) })
+      expect(answer.status).toBe(400)
+      expect(answer.text).toContain(JSON.stringify(named).slice(1, -1))
+    },
+  )
 })
 
 describe('after the server secret is changed', () => {
-  test('a visitor secret remains valid, also when the old server secret is no longer listed', async () => {
+  test('a visitor secret remains valid, even when the old server secret is no longer listed', async () => {
     const dataDir = join(await makeFolder(), 'data')
     const [first, second] = ['first', 'second'].map((name) => `the ${name} secret, `.repeat(3).trim())
     const env = (newest = '', former = '') => ({

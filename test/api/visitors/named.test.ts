@@ -1,4 +1,4 @@
-/** Tests the visitors that parent keys name, and what tools learn about visitors. */
+/** Tests visitors that are named with a parent key, and the visitor data that tools receive. */
 import { describe, expect, test } from 'vitest'
 import type { HostTool } from '../../../src/server/service.ts'
 import { createTenant } from '../../support/agents.ts'
@@ -44,7 +44,7 @@ async function startWithTool(visitors: object = {}, more: object = {}) {
 
 const callTool = (args: object = {}) => `[[tool:whoami ${JSON.stringify(args)}]]`
 
-/** Sends a chat completion with the parent key. */
+/** Sends a chat completion request with the parent key. */
 function ask(
   { app, agentId }: Pick<IdentityVisit, 'app' | 'agentId'>,
   content: string,
@@ -84,7 +84,7 @@ describe('a tool', () => {
     ])
   })
 
-  test('receives the identity also if the agent stores nothing', async () => {
+  test('receives the identity even if the agent stores nothing', async () => {
     const visit = await startWithTool({}, { conversations: null })
     const one = await identify(visit, await signIdentity(visit))
     const body = { messages: [{ role: 'user', content: callTool() }] }
@@ -94,7 +94,7 @@ describe('a tool', () => {
     expect((await visit.app.call('GET', '/v1/visitors')).body.data).toEqual([])
   })
 
-  test('sees only the subject of its visitor in interleaved calls of 100 visitors', {
+  test("receives the calling visitor's subject, even in interleaved calls by 100 visitors", {
     timeout: 120_000,
   }, async () => {
     const visit = await startWithTool()
@@ -155,14 +155,14 @@ describe('a parent key', () => {
     })
   })
 
-  test('names no visitor with a value that is too long or contains control characters', async () => {
+  test('does not name a visitor with a value that is empty, too long or contains control characters', async () => {
     const visit = await startWithTool()
     for (const user of ['', 'x'.repeat(256), 'a\nb'])
       expect((await ask(visit, 'Hello.', { user })).status).toBe(200)
     expect((await visit.app.call('GET', '/v1/visitors')).body.data).toEqual([])
   })
 
-  test('creates tokens with which a front end reads the conversations of the visitor, and starts new ones', async () => {
+  test("creates tokens with which a front end can read the visitor's conversations and start new ones", async () => {
     const visit = await startWithTool({ identity: 'required' })
     const { app, key, clock } = visit
     await ask(visit, 'Written by the server.', { safety_identifier: 'u7' })
@@ -188,7 +188,7 @@ describe('a parent key', () => {
     })
   })
 
-  test('creates tokens for all its agents, but not for those of other keys', async () => {
+  test('creates tokens for all its agents, but not for agents of other keys', async () => {
     const visit = await startWithTool()
     const { app, key } = visit
     const { body } = await app.call('POST', '/v1/visitors/tokens', { body: { subject: 'u7' } })
@@ -208,13 +208,13 @@ describe('a parent key', () => {
     [{ subject: 'u', expires_in: 3601 }, 'expires_in'],
     [{ subject: 'u', expires_in: 0 }, 'expires_in'],
     [{ subject: 'u', phone: '1' }, 'phone'],
-  ] as const)('cannot create a token with %j, and the error names %s', async ([body, named]) => {
+  ] as const)('cannot create a token with %j and receives an error that names %s', async ([body, named]) => {
     const { app } = await startIdentityVisit()
     const answer = await app.call('POST', '/v1/visitors/tokens', { body })
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(named)])
   })
 
-  test('continues only conversations and responses of the same visitor', async () => {
+  test("cannot continue a named visitor's conversation or response for another visitor", async () => {
     const visit = await startWithTool()
     const { app, agentId } = visit
     const respond = (body: object) =>

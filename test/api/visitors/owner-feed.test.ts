@@ -1,4 +1,4 @@
-/** Tests that owners follow conversations with the typed client. */
+/** Tests how owners follow conversations with the typed client. */
 import { describe, expect, test } from 'vitest'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { change, startConversation } from '../../support/handover.ts'

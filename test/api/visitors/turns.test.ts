@@ -199,7 +199,7 @@ describe('a call to a page tool', () => {
     await expect(wrong).rejects.toMatchObject({ data: { httpStatus: 400, param: 'results[0].call_id' } })
   })
 
-  test('has an unknown outcome if the visitor writes before the page answers', async () => {
+  test('has an unknown outcome if the visitor writes before the page returns the result', async () => {
     const { one, sent, callId } = await startCall()
     await sayAndWait(one, 'Never mind.', { conversation: sent.conversation.id })
     const messages = (await listMessages()).at(-1)

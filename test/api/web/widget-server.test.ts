@@ -89,7 +89,7 @@ test("a page with Cross-Origin-Embedder-Policy can embed the widget's frame", as
   })
 })
 
-test('the frame may load images only from the hosts that the agent lists', async () => {
+test("the widget's frame may load remote images only from the hosts that the agent lists", async () => {
   const app = await startApp()
   const readFrame = async (more: string) => {
     const { agent_key: key } = await app.createAgent(`name: A\ninstructions: B\n${more}`)

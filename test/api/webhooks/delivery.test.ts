@@ -1,7 +1,4 @@
-/**
- * Tests how events are delivered to webhooks: how they are signed, when they are repeated, and when
- * deliveries end.
- */
+/** Tests how deliveries to webhooks are signed and repeated, and when a webhook is disabled. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { storeChat } from '../../support/conversations.ts'
@@ -122,7 +119,7 @@ describe('a delivery', () => {
     expect(await waitForNext(app, clock, receiver, 200)).toBe(120)
   })
 
-  test('fails if the receiver answers with a redirect, which is not followed', async () => {
+  test('does not succeed if the receiver answers with a redirect, which is not followed', async () => {
     const { app, receiver, webhook, agentId } = await startWithWebhook()
     const other = await startReceiver()
     receiver.answerNext(withStatus(307, { Location: other.url }))
@@ -205,7 +202,7 @@ describe('a webhook', () => {
     expect(() => verify(webhook.secret, after)).toThrow('No matching signature')
   })
 
-  test('receives each test event only once, and the request returns the result', async () => {
+  test('receives a test event only once even if it fails, and the test request returns the result', async () => {
     const { app, receiver, webhook } = await startWithWebhook()
     receiver.answerNext(withStatus(500))
     const failed = await app.call('POST', `/v1/webhooks/${webhook.id}/test`)

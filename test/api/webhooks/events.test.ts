@@ -97,7 +97,7 @@ describe('an event', () => {
     ])
   })
 
-  test('is sent to the webhooks of its agent and to those without an agent', async () => {
+  test('is sent to the webhooks of its agent and to webhooks without an agent', async () => {
     const { app, receiver, agentId } = await startWithWebhook()
     const { agent_id: otherId } = await app.createAgent(storingAgent())
     const other = await startReceiver()

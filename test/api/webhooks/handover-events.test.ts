@@ -90,7 +90,7 @@ describe('a handover', () => {
     expect(JSON.stringify(sent)).not.toContain('canary')
   })
 
-  test('sends both events of a message that takes the conversation over', async () => {
+  test('sends two events if a person takes over by sending a message', async () => {
     const setup = await startWithWebhook()
     const sent = await deliveredBy(setup, () => answer(setup.app, setup.id, 'Hello.'))
     expect(sent.map(({ type }) => type).sort()).toEqual(['conversation.message', 'conversation.taken_over'])

@@ -1,4 +1,4 @@
-/** Tests who can create, read and change webhooks, and which URLs are accepted. */
+/** Tests which callers can create, read and change webhooks, and which URLs are accepted. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'

@@ -98,11 +98,7 @@ export function toConfig(
     defaultModel: settings.PARLEY_DEFAULT_MODEL,
     defaultEmbeddingModel: settings.PARLEY_DEFAULT_EMBEDDING_MODEL,
     mcp,
-    prices: {
-      configured: prices,
-      /** An absolute path; undefined for the shipped list. */
-      file: settings.PARLEY_PRICES === undefined ? undefined : resolve(settings.PARLEY_PRICES),
-    },
+    prices: toPricesConfig(settings, prices),
     hooks: settings.PARLEY_HOOKS === undefined ? undefined : resolve(settings.PARLEY_HOOKS),
     usageRetentionDays: settings.PARLEY_USAGE_RETENTION_DAYS,
     conversations: toConversationsConfig(settings),
@@ -152,6 +148,14 @@ export function toConfig(
     },
     timings: toTimings(settings),
   } as const
+}
+
+function toPricesConfig({ PARLEY_PRICES: file }: Settings, configured: ConfiguredPrices) {
+  return {
+    configured,
+    /** An absolute path; undefined for the shipped list. */
+    file: file === undefined ? undefined : resolve(file),
+  }
 }
 
 function toServerConfig(settings: Settings) {

@@ -133,7 +133,9 @@ function listNameFaults(section: string, value: unknown, findProblem: (name: str
 
 function listPricedFaults(value: unknown): Fault[] {
   return Object.keys(isJsonObject(value) ? value : {}).flatMap((name): Fault[] =>
-    /^[^/]+\/./.test(name) ? [] : [{ path: ['prices', name], problem: 'must be a provider and a model, such as far/my-model' }],
+    /^[^/]+\/./.test(name)
+      ? []
+      : [{ path: ['prices', name], problem: 'must be a provider and a model, such as far/my-model' }],
   )
 }
 

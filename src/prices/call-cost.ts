@@ -2,6 +2,7 @@
 import { isJsonObject, listObjects } from '../lib/formats/json.ts'
 import { costOf, noTokens, readTokens, type TokenCounts } from './cost.ts'
 import type { PriceBook } from './lookup.ts'
+import { NANO_PER_USD } from './money.ts'
 import type { PriceInForce } from './rates.ts'
 
 /** The largest cost that the database stores exactly, in nano-dollars. */
@@ -98,4 +99,42 @@ function countSearches(usage: unknown): number {
 function countImages(request: { messages?: unknown }): number {
   const parts = listObjects(request.messages).flatMap(({ content }) => listObjects(content))
   return parts.filter(({ type }) => type === 'image_url').length
+}
+
+/** Converts nano-dollars for JSON numbers, metrics and traces. */
+export function toUsd(nano: bigint): number {
+  return Number(nano) / Number(NANO_PER_USD)
+}
+
+/** Returns a usage object with the cost in US dollars. */
+export function addCost<U extends object>(
+  usage: U,
+  { total, input, output, other }: CallCost,
+): U & ShownCost {
+  return {
+    ...usage,
+    cost: toUsd(total),
+    cost_details: { input: toUsd(input), output: toUsd(output), other: toUsd(other) },
+  }
+}
+
+/** Costs in US dollars, as in the usage of a response. */
+interface ShownCost {
+  readonly cost: number
+  readonly cost_details: { readonly input: number; readonly output: number; readonly other: number }
+}
+
+/** Returns the fields that `addCost` adds, if a usage object has them. */
+export function pickCost(usage: Partial<ShownCost> | object): Partial<ShownCost> {
+  const { cost, cost_details } = usage as Partial<ShownCost>
+  return typeof cost === 'number' && isJsonObject(cost_details) ? { cost, cost_details } : {}
+}
+
+/** Matches the fields in which providers such as OpenRouter report costs. */
+const costField = /cost/i
+
+/** Returns a usage object without the costs that a provider reports; undefined if it has none. */
+export function hideCost<U extends object>(usage: U): U | undefined {
+  if (!Object.keys(usage).some((name) => costField.test(name))) return undefined
+  return Object.fromEntries(Object.entries(usage).filter(([name]) => !costField.test(name))) as U
 }

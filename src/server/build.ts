@@ -117,8 +117,7 @@ export async function createDeps(
       createUsageTracker({ config, db: dbFor('calls'), clock, random, log, metrics, prices }),
     ),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
-    onUploadComplete: hooks.onUploadComplete,
-    ...{ converter, fileBlobs, webhooks },
+    ...{ onUploadComplete: hooks.onUploadComplete, converter, fileBlobs, webhooks },
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
     ...createConversations(
       { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs, agents, webhooks },

@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { within } from '../lib/timeout.ts'
-import { CallCost } from '../prices/call-cost.ts'
+import { CallCost, toUsd } from '../prices/call-cost.ts'
 import type { PriceBook } from '../prices/lookup.ts'
 import type { PriceInForce } from '../prices/rates.ts'
 import type { Usage } from '../providers/chat-api.ts'
@@ -14,10 +14,9 @@ import type { FailedCall } from '../providers/failures.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
 import { createBudgetEnforcer, type Reservation } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
-import { estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from './grants.ts'
-import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { createUsageRecorder } from './recorder.ts'
+import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import type { UsageCallRow } from './store.ts'
 import type { Promptlike } from './token-bounds.ts'
 
@@ -286,7 +285,7 @@ export class UsageRecord implements AsyncDisposable {
       firstByteMs: firstByteTick === undefined ? undefined : firstByteTick - startedTick,
       inputTokens: this.promptTokens,
       outputTokens: this.completionTokens,
-      costUsd: Number(this.cost.total) / 1e9,
+      costUsd: toUsd(this.cost.total),
       isUnpriced: this.cost.isUnpriced,
     })
   }
@@ -340,4 +339,34 @@ function countEvents(run: Uint8Array): number {
 function toTokens(usage: Usage | undefined): UsedTokens | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion } = usage ?? {}
   return isCount(prompt) && isCount(completion) ? { prompt, completion, isEstimated: false } : undefined
+}
+
+const CHARACTERS_PER_TOKEN = 4
+
+function estimateTokens(characters: number): number {
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN)
+}
+
+/** Estimates the tokens in the inputs, or in the conversation and its tools; images and audio count as 0. */
+function estimatePromptTokens(prompt: Promptlike): number {
+  if (!('messages' in prompt)) return estimateInputTokens(prompt)
+  const { messages, tools } = prompt
+  const characters = messages.reduce((sum, message) => sum + charactersOf(message), 0)
+  return estimateTokens(characters + (tools?.length ? JSON.stringify(tools).length : 0))
+}
+
+function estimateInputTokens({ input }: Extract<Promptlike, { input: unknown }>): number {
+  if (typeof input === 'string') return estimateTokens(input.length)
+  return input.reduce<number>((sum, item) => {
+    if (typeof item === 'number') return sum + 1
+    return sum + (typeof item === 'string' ? estimateTokens(item.length) : item.length)
+  }, 0)
+}
+
+function charactersOf(message: { content?: unknown; tool_calls?: unknown }): number {
+  const { content, tool_calls: calls } = message
+  const called = Array.isArray(calls) ? JSON.stringify(calls).length : 0
+  if (typeof content === 'string') return content.length + called
+  if (!Array.isArray(content)) return called
+  return content.reduce((sum, part) => sum + (typeof part?.text === 'string' ? part.text.length : 0), called)
 }

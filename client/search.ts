@@ -188,6 +188,8 @@ export interface ConversationFilters {
 export interface ConversationsSearch extends ConversationFilters {
   /** Id of the turn that the page explains; the last one by default. */
   readonly turn?: string | undefined
+  /** Id of the message that the page scrolls to and marks, because a search has found it. */
+  readonly item?: string | undefined
 }
 
 const MAX_FILTER_LENGTH = 200
@@ -211,6 +213,7 @@ export function parseConversationsSearch(raw: RawSearch): ConversationsSearch {
     version: Number.isSafeInteger(version) && version > 0 ? version : undefined,
     visitor: text(raw.visitor),
     turn: text(raw.turn),
+    item: text(raw.item),
   })
 }
 

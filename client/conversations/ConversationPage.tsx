@@ -53,8 +53,9 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
   const [tab, setTab] = useState<SideTab>('why')
   useTitle(titleOf(conversation))
   useConversationKeys(handover, search)
-  const { turns } = transcript
-  const selected = turns?.find(({ id }) => id === search.turn) ?? turns?.at(-1)
+  const { turns, loaded } = transcript
+  const turnId = search.turn ?? loaded.find(({ id }) => id === search.item)?.parley?.turn_id
+  const selected = turns?.find(({ id }) => id === turnId) ?? turns?.at(-1)
   const select = (id: string) => {
     void navigate({
       to: '/conversations/$conversationId',
@@ -73,6 +74,7 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
         <ModeBanner conversation={conversation} handover={handover} isConnected={transcript.isConnected} />
         <TranscriptView
           transcript={transcript}
+          match={search.item === undefined ? undefined : { itemId: search.item, query: search.q ?? '' }}
           outgoing={outgoing}
           selectedId={selected?.id}
           onSelect={select}

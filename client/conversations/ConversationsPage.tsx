@@ -26,7 +26,8 @@ export function ConversationsPage() {
       ...(openId === undefined
         ? { to: '/conversations' as const }
         : { to: '/conversations/$conversationId' as const, params: { conversationId: openId } }),
-      search: { ...search, ...changes },
+      // The marked message belongs to the previous filters.
+      search: { ...search, item: undefined, ...changes },
       replace: 'q' in changes,
     })
   const clear = () =>

@@ -1,6 +1,6 @@
 /** Previews the widget at its actual size and position on a page, at desktop or phone width. */
 
-import { Alert, Group, SegmentedControl, Stack, TextInput, Title } from '@mantine/core'
+import { Group, SegmentedControl, Stack, TextInput, Title } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { MockNotice } from '../first-run/MockNotice.tsx'
@@ -8,6 +8,7 @@ import { t } from '../strings/language.ts'
 import type { PageOptions } from './appearance.ts'
 import type { Options } from './embed-code.ts'
 import { toUrl } from './origins.ts'
+import { isPageShown, PageNotice, usePageCheck } from './PageNotice.tsx'
 
 interface PreviewProps {
   readonly agentKey: string
@@ -28,6 +29,8 @@ export function Preview({ agentKey, version, options, page }: PreviewProps) {
   const [settled] = useDebouncedValue(address.trim(), PAUSE_MS)
   const pageUrl = settled === '' ? undefined : toUrl(settled)
   const isBlocked = pageUrl?.protocol === 'http:' && window.location.protocol === 'https:'
+  const allowedUrl = isBlocked ? undefined : pageUrl
+  const checked = usePageCheck(allowedUrl)
   return (
     <Stack gap="sm" component="section" className="panel preview" p="md" aria-label={t('embed.preview')}>
       <Group justify="space-between">
@@ -52,18 +55,14 @@ export function Preview({ agentKey, version, options, page }: PreviewProps) {
         error={findAddressProblem(settled, pageUrl, isBlocked)}
         onChange={(event) => setAddress(event.currentTarget.value)}
       />
-      {pageUrl === undefined || isBlocked ? null : (
-        <Alert p="xs" color="gray">
-          {t('embed.mayRefuse')}
-        </Alert>
-      )}
+      <PageNotice url={allowedUrl} checked={checked} onSample={() => setAddress('')} />
       <Stage
         key={version}
         agentKey={agentKey}
         options={options}
         page={page}
         device={device}
-        pageUrl={pageUrl === undefined || isBlocked ? null : pageUrl.href}
+        pageUrl={allowedUrl !== undefined && isPageShown(checked) ? allowedUrl.href : null}
       />
     </Stack>
   )

@@ -1,12 +1,13 @@
 /**
- * Edits the widget's appearance: the fields of `embed.theme`, the texts, and the options that only a page can
- * set.
+ * Edits the widget's appearance: the fields of `embed.theme`, the texts, the image hosts, and the options that
+ * only a page can set.
  */
 import { Accordion, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput } from '@mantine/core'
 import { type ReactNode, useId } from 'react'
 import {
   ChoiceField,
   FormProvider,
+  LinesField,
   LongTextField,
   NumberField,
   TextField,
@@ -45,6 +46,7 @@ const sections = {
   launcher: pathsOf(launcherFields),
   window: pathsOf(windowFields),
   text: ['embed.title', 'embed.greeting'],
+  images: ['embed.imageHosts'],
 } as const
 
 export function ThemeForm({ draft, check, page, onPageChange }: ThemeFormProps) {
@@ -67,6 +69,14 @@ export function ThemeForm({ draft, check, page, onPageChange }: ThemeFormProps) 
         <Section name="text" check={check}>
           <TextFields page={page} onPageChange={onPageChange} />
         </Section>
+        <Section name="images" check={check}>
+          <LinesField
+            path={['embed', 'imageHosts']}
+            label={t('embed.imageHosts')}
+            about={t('embed.imageHostsAbout')}
+            placeholder="images.example.com"
+          />
+        </Section>
       </Accordion>
     </FormProvider>
   )
@@ -81,13 +91,15 @@ interface SectionProps {
 /** A closed section shows the number of its errors. */
 function Section({ name, check, children }: SectionProps) {
   const paths: readonly string[] = sections[name]
-  const count = check.problems.filter(({ path }) => path !== null && paths.includes(path)).length
+  const count = check.problems.filter(({ path }) =>
+    paths.includes(path?.replace(/\[\d+\]$/, '') ?? ''),
+  ).length
   return (
     <Accordion.Item value={name}>
       <Accordion.Control>
-        {t(`embed.${name}`)}
+        {t(`embed.${name}`)}{' '}
         {count === 0 ? null : (
-          <Text span size="sm" c="var(--mantine-color-error)" ms="xs">
+          <Text span size="sm" c="var(--mantine-color-error)">
             {t('embed.errors', { count })}
           </Text>
         )}

@@ -167,6 +167,6 @@ export const conversations = {
   PARLEY_WEBHOOK_ALLOW: egressTargetList()
     .optional()
     .describe(
-      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks and for the key sets that verify visitors (jwksUrl). URLs of these hosts may use http and any port.',
+      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks, for the key sets that verify visitors (jwksUrl) and for the page check of the console. URLs of these hosts may use http and any port.',
     ),
 }

@@ -24,7 +24,9 @@ import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations
 import { moveUsage } from '../usage/usage.ts'
 import { moveWebhooks } from '../webhooks/webhooks.ts'
 import type { Dependencies } from './dependencies.ts'
+import { checkPageFraming } from './page-check.ts'
 import {
+  CheckedPage,
   type Claim,
   ClaimPreview,
   KeyChoice,
@@ -36,6 +38,7 @@ import {
   type Moved,
   OwnKeyRevoked,
   OwnKeyRotation,
+  PageToCheck,
   renderKey,
   renderUser,
   SignedIn,
@@ -231,6 +234,13 @@ export const managerOperations = {
       await chooseKey(deps, userOf(caller).id, input.parent_key_id)
       return readMe(deps, { ...caller, tenantId: input.parent_key_id })
     },
+  }),
+
+  checkPage: mutation({
+    input: PageToCheck,
+    output: CheckedPage,
+    run: ({ context: { deps }, input: { url, parent_origin: parentOrigin } }) =>
+      checkPageFraming({ url, parentOrigin, allow: deps.config.webhooks.allow }),
   }),
 
   createKey: mutation({

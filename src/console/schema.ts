@@ -66,6 +66,28 @@ export const SignedIn = z.strictObject({ signed_in: z.literal(true) }).meta({ id
 
 export const SignedOut = z.strictObject({ signed_out: z.literal(true) }).meta({ id: 'SignedOut' })
 
+const MAX_URL = 2_000
+
+export const PageToCheck = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: 'must be a URL that starts with https:// or http://' })
+    .max(MAX_URL),
+  parent_origin: z
+    .url({ protocol: /^https?$/, error: 'must be an origin such as https://console.example.com' })
+    .max(MAX_URL)
+    .meta({ description: 'The origin of the page that contains the frame.' }),
+})
+
+export const CheckedPage = z.strictObject({
+  result: z.enum(['shown', 'refused', 'failed', 'unreachable', 'unchecked']).meta({
+    description:
+      '`refused` if the headers forbid the frame, `failed` for an HTTP error, `unchecked` if the server must not request the page.',
+  }),
+  rule: z.string().nullable().meta({ description: 'The header that forbids the frame.' }),
+  status: z.int().nullable().meta({ description: 'HTTP status of the page; null without a response.' }),
+})
+export type CheckedPage = z.infer<typeof CheckedPage>
+
 export const KeyChoice = z
   .strictObject({ parent_key_id: reference().meta({ description: "Id of one of the user's keys." }) })
   .meta({ id: 'KeyChoice' })

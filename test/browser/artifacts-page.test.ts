@@ -203,7 +203,7 @@ describe('the status page', () => {
     for (const page of pages) expect(await page.locator('#away').isVisible()).toBe(false)
   })
 
-  test('reloads itself to show progress and the result when JavaScript is disabled', async () => {
+  test('reloads itself to show the result when JavaScript is disabled', async () => {
     const app = await startApp()
     const reserved = await reserveArtifact(app)
     const metadata = { artifactId: reserved.artifact_id, kind: 'thumbnail' }

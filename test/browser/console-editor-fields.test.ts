@@ -110,3 +110,28 @@ test('a feature stays on, with an empty mapping in the YAML, when its last setti
   })
   expect(await switchOf(page, 'Visitors can attach files to their messages').isChecked()).toBe(true)
 })
+
+test('the field for image hosts writes to the definition, names each host with an error, and is listed with the errors', async () => {
+  const app = await startApp()
+  const { agent_id: id } = await app.createAgent()
+  const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })
+  const hosts = page.getByRole('textbox', { name: 'Image hosts' })
+  await hosts.fill('images.example.com\nimages.example.com/a\nlocalhost')
+  await errorOf(page, 'images.example.com/a: must be a host name').waitFor()
+  const errors = page.getByRole('region', { name: 'Errors' })
+  await errors
+    .getByRole('button', { name: /^Image hosts: / })
+    .first()
+    .click()
+  expect(await hosts.evaluate((field) => field === document.activeElement)).toBe(true)
+  await hosts.fill(Array.from({ length: 21 }, (_, index) => `i${index}.example.com`).join('\n'))
+  await errorOf(page, 'must have at most 20 hosts').waitFor()
+  await hosts.fill('images.example.com\n*.example.net')
+  await expect.poll(() => page.getByRole('button', { name: 'Save' }).isEnabled()).toBe(true)
+  expect((await save(app, page, id, 2)).embed).toEqual({
+    imageHosts: ['images.example.com', '*.example.net'],
+  })
+  await hosts.fill('')
+  expect((await save(app, page, id, 3)).embed?.imageHosts).toBeUndefined()
+  expect(complaints).toEqual([])
+})

@@ -117,7 +117,7 @@ describe('the list of errors', () => {
 })
 
 describe('the list of sections', () => {
-  test('marks the section on the screen, and is not shown on phones', async () => {
+  test('marks the visible section, and is not shown on phones', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`, { width: 1440 })

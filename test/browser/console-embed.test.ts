@@ -1,10 +1,13 @@
 /** Tests an agent's embed page, model policy page and visitor secret in the console. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { parse } from 'yaml'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser, saveScreenshot } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
+import { startPages } from '../support/page-server.ts'
+import { allowLoopback } from '../support/webhook-receiver.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
@@ -160,6 +163,66 @@ describe('the embed page', () => {
     await address.fill('')
     await previewOf(page).locator('.hero').waitFor()
     expect(complaints.filter((line) => !line.includes('frame-ancestors'))).toEqual([])
+  })
+
+  test('reports that a page forbids frames or cannot be reached, and offers the sample page', async () => {
+    const pages = await startPages((request, response) => {
+      if (request.url === '/gone') return void request.socket.destroy()
+      if (request.url === '/forbids') response.setHeader('X-Frame-Options', 'DENY')
+      response.setHeader('Content-Type', 'text/html')
+      response.writeHead(request.url === '/missing' ? 404 : 200).end('<p>Our shop</p>')
+    })
+    const { host } = new URL(pages)
+    const app = await startApp(allowLoopback)
+    const { agent_id } = await app.createAgent(embedded)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, { width: 1440 })
+    const address = page.getByRole('textbox', { name: 'Page behind the widget' })
+    const notice = page.getByRole('region', { name: 'Preview' }).getByRole('status')
+    const shop = previewOf(page).locator('.page > iframe')
+    await address.fill(`${pages}/shop`)
+    await shop.contentFrame().getByText('Our shop').waitFor()
+    expect(await notice.innerText()).toBe('')
+
+    await address.fill(`${pages}/forbids`)
+    await notice.getByText(`${host} does not allow other sites to show it (X-Frame-Options: DENY).`).waitFor()
+    await previewOf(page).locator('.hero').waitFor()
+    expect(await shop.count()).toBe(0)
+    await saveScreenshot(page, 'embed-forbids-frames')
+    expect(await listAxeFaults(page)).toEqual([])
+    await notice.getByRole('button', { name: 'Use the sample page' }).click()
+    expect(await address.inputValue()).toBe('')
+    await expect.poll(() => notice.innerText()).toBe('')
+
+    await address.fill(`${pages}/gone`)
+    await notice.getByText(`${host} cannot be reached.`).waitFor()
+    await previewOf(page).locator('.hero').waitFor()
+    await address.fill(`${pages}/missing`)
+    await notice.getByText(`${host} answered with status 404`).waitFor()
+    await shop.contentFrame().getByText('Our shop').waitFor()
+    expect(complaints.filter((line) => !line.includes(pages) && !line.includes('404'))).toEqual([])
+  })
+
+  test('saves the hosts of images to the agent, and names the host with an error', async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(embedded)
+    const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, { width: 1440 })
+    const form = page.getByRole('region', { name: 'Appearance' })
+    await form.getByRole('button', { name: 'Images' }).click()
+    const hosts = form.getByRole('textbox', { name: 'Image hosts' })
+    await hosts.fill('images.example.com\nhttps://cdn.example.com')
+    await form.getByText('https://cdn.example.com: must be a host name such as images.example.org').waitFor()
+    await form.getByRole('button', { name: 'Images 1 error' }).waitFor()
+    const save = form.getByRole('button', { name: 'Save to the agent' })
+    expect(await save.isDisabled()).toBe(true)
+    await hosts.fill('images.example.com\n*.example.net\n')
+    await expect.poll(() => save.isEnabled()).toBe(true)
+    await saveScreenshot(page, 'embed-image-hosts')
+    expect(await listAxeFaults(page)).toEqual([])
+    await save.click()
+    await form.getByText('Saved as version 2').waitFor()
+    const { body } = await app.call('GET', `/v1/agents/${agent_id}`)
+    expect(parse(body.yaml).embed.imageHosts).toEqual(['images.example.com', '*.example.net'])
+    expect(complaints).toEqual([])
   })
 
   test('reports whether visitors see the widget at a given page URL', async () => {

@@ -128,7 +128,7 @@ describe('the console pages', () => {
   })
 })
 
-test('the selected theme is applied before the first paint', async () => {
+test('the selected theme is applied before the main script has loaded', async () => {
   const app = await startApp()
   const { page } = await openConsole(app, browser)
   await page.getByRole('button', { name: 'Theme: System' }).click()

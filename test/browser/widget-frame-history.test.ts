@@ -68,7 +68,7 @@ describe('a conversation', () => {
     expect(await stored(last)).toEqual({})
   })
 
-  test('is kept in memory when the browser blocks storage', async () => {
+  test('is kept only in memory when the browser blocks storage', async () => {
     const opened = await harness.open()
     await opened.say('in memory')
     await visibleText(opened.frame, 'You said: in memory').waitFor()

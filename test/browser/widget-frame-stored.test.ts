@@ -187,7 +187,7 @@ describe('a stored conversation', () => {
     await expect.poll(() => textsOf(reloaded)).toEqual([greeting, long, answer])
   })
 
-  test('shows a model failure and sends the message again when the user retries', async () => {
+  test('shows a model failure, and the message is sent again when the visitor retries', async () => {
     const opened = await open()
     await opened.say('[[error:500]]')
     await opened.frame.getByText('not available right now').first().waitFor()

@@ -121,7 +121,7 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
-  test('asks the user to sign in again if it provides no identity within ten seconds', async () => {
+  test('shows a request to sign in again if it provides no identity within ten seconds', async () => {
     const opened = await open(undefined, [])
     await run(opened, "ParleyChat.sendMessage('Hello.')")
     const notice = opened.frame.locator('main, footer').getByText('Your sign-in has expired. Sign in again.')

@@ -82,7 +82,7 @@ describe('the launcher', () => {
     await expect.poll(() => opened.launcher.getAttribute('aria-expanded')).toBe('false')
   })
 
-  test("can be replaced by the page's own button, which regains focus", async () => {
+  test("can be replaced by the page's own button, which regains focus when Escape closes the window", async () => {
     const opened = await open(
       { defaultUI: false },
       '<button class="own" onclick="ParleyChat.open()">Help</button>',

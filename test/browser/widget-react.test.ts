@@ -155,7 +155,7 @@ test("the hook's sendMessage sends a message on the visitor's behalf", async () 
   expect(opened.complaints).toEqual([])
 })
 
-test('the hook starts a new conversation', async () => {
+test("the hook's newConversation starts a new conversation", async () => {
   const opened = await openPage()
   await show(opened, '{ autoOpen: true }')
   await opened.event('opened')

@@ -42,7 +42,7 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     }
   })
 
-  test('charge each of 300 concurrent requests exactly once', async () => {
+  test('charge each accepted request exactly once, even if 300 requests are concurrent', async () => {
     const apps = await startReplicas(await createReplicaSettings(store))
     const limiters = apps.map(({ service }) => service.deps.shared.limiter)
     const quota = { key: 'crowded', limit: 100 }

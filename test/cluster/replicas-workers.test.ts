@@ -139,7 +139,7 @@ test('a second signal stops all workers immediately', async () => {
   await cut
 })
 
-test("each log line includes the worker's number", async () => {
+test("the log lines of a worker include the worker's number", async () => {
   const { running } = await startWorkers(2, { LOG_LEVEL: 'warn', PATH: '/nowhere' })
   expect(running.stderr).toMatch(/"worker":1,.*ffmpeg/)
   expect(running.stderr).toMatch(/"worker":2,.*ffmpeg/)

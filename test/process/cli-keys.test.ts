@@ -208,7 +208,7 @@ describe('a running server', () => {
 })
 
 describe('a key rotated with an overlap', () => {
-  test('is valid alongside the previous key until the printed time', async () => {
+  test('is valid at the same time as the previous key, whose end of validity is printed', async () => {
     const folder = await makeFolder()
     const key = await createKey(folder)
     const before = Math.floor(Date.now() / 1000)

@@ -91,7 +91,7 @@ describe('migrate', () => {
     expect(await outputOf(['migrate'], folder)).toBe(said)
   })
 
-  test('changes nothing while a server runs, and the server continues to work', async () => {
+  test('changes nothing while a server runs, and the server stays ready', async () => {
     const folder = await makeFolder()
     const server = await startServer({ folder })
     const text = await outputOf(['migrate', '--json'], folder)

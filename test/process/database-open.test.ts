@@ -24,13 +24,13 @@ beforeEach(async () => {
   dataDir = join(folder, 'data')
 })
 
-describe('a data directory with insufficient permissions', () => {
+describe('an unusable data directory', () => {
   const isRoot = process.getuid?.() === 0
   const hasSetpriv = spawnSync('setpriv', ['--version']).status === 0
   const asNobody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
 
   test.skipIf(isRoot && !hasSetpriv)(
-    'causes an error that contains its path and the current user',
+    'causes an error that contains its path and the current user if it is not writable',
     async () => {
       await chmod(folder, 0o755)
       await mkdir(dataDir)

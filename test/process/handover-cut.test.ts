@@ -82,7 +82,7 @@ const messagesOf = (events: readonly FeedEvent[], author: string) =>
   )
 
 describe('a takeover in the middle of an answer, through a proxy that cuts connections', () => {
-  test('shows 50 messages of both sides once and in order, and calls no model until the conversation is handed back', async () => {
+  test('delivers 50 messages from each side once and in order, and calls no model before the visitor writes after the handback', async () => {
     const { server, parentKey, visit } = await startVisit()
     const proxy = await CuttingProxy.open(server.url)
     onTestFinished(() => proxy.close())

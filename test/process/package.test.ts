@@ -98,7 +98,7 @@ describe('a project that installs the package', () => {
     expect(await installed.run('node', 'library.mjs')).toBe('The tool answered: Welcome, Ada!\n')
   })
 
-  test('can render the chat component with its own React', async () => {
+  test('can render the chat component to HTML with its own React', async () => {
     await installed.write('page.mjs', renderedPage)
     expect(await installed.run('node', 'page.mjs')).toMatch(
       /^<main><output>\{.*"isReady":false.*\}<\/output><\/main>$/,

@@ -41,7 +41,7 @@ describe('a SQLite connection', () => {
     expect(await listIds(await openTestDatabase('server', dataDir))).toEqual(['kept'])
   })
 
-  test('creates every table but no file in memory mode', async () => {
+  test('shares no data with other connections and creates no file in memory mode', async () => {
     const first = await openTestDatabase('server', ':memory:')
     const second = await openTestDatabase('command', ':memory:')
     await first.db.insertInto('parent_keys').values(parentKey('mine')).execute()

@@ -92,7 +92,7 @@ describe('invalid YAML', () => {
     expect(definitionErrorOf(text).message.slice(0, message.length)).toBe(message)
   })
 
-  test('does not change Error.stackTraceLimit for other code', () => {
+  test('does not change Error.stackTraceLimit', () => {
     const before = Error.stackTraceLimit
     Error.stackTraceLimit = before + 1
     definitionErrorOf('a: b: c')

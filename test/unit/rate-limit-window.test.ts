@@ -101,7 +101,7 @@ describe('the rate limiter', () => {
     )
   })
 
-  test('returns a wait of at most 60 seconds, even if the clock returns fractions of milliseconds', () => {
+  test('returns exactly 60 seconds at the start of a window, even if the clock returns fractions of milliseconds', () => {
     let nowMs = 0
     const limiter = createMemoryRateLimiter({ now: () => nowMs, monotonic: () => nowMs })
     for (nowMs = 0; nowMs < 50_000; nowMs += 97.3) {

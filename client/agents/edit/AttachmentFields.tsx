@@ -21,7 +21,7 @@ export function AttachmentFields() {
       {isOn ? (
         <>
           <TypesField />
-          <SimpleGrid cols={{ base: 1, xs: 2 }}>
+          <SimpleGrid cols={{ base: 1, xs: 2 }} className="field-pairs">
             <NumberField
               path={['attachments', 'maxCount']}
               label={t('editor.attachCount')}

@@ -51,7 +51,7 @@ function StoredFields() {
         about={t('editor.deleteAfterAbout', { days: maxDays })}
         isRequired
       />
-      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+      <SimpleGrid cols={{ base: 1, xs: 2 }} className="field-pairs">
         <ChoiceField
           path={['conversations', 'onDisconnect']}
           label={t('editor.ifDisconnects')}

@@ -28,7 +28,7 @@ export function DefinitionForm({ draft, check }: DefinitionFormProps) {
         )}
         <Basics />
         <Section name="behavior">
-          <SimpleGrid cols={{ base: 1, xs: 2 }}>
+          <SimpleGrid cols={{ base: 1, xs: 2 }} className="field-pairs">
             <TextField
               path={['behavior', 'tone']}
               label={t('editor.tone')}
@@ -74,7 +74,7 @@ function Basics() {
   return (
     <Section name="basics">
       <TextField path={['name']} label={t('editor.name')} isRequired />
-      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+      <SimpleGrid cols={{ base: 1, xs: 2 }} className="field-pairs">
         <ModelField />
         <NumberField
           path={['temperature']}
@@ -129,6 +129,12 @@ function ChatWindow() {
         label={t('embed.origins')}
         about={t('editor.originsAbout')}
         placeholder="https://www.example.com"
+      />
+      <LinesField
+        path={['embed', 'imageHosts']}
+        label={t('embed.imageHosts')}
+        about={t('embed.imageHostsAbout')}
+        placeholder="images.example.com"
       />
     </Section>
   )

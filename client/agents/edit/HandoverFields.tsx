@@ -29,7 +29,7 @@ export function HandoverFields() {
             about={t('editor.handoverToolAbout')}
           />
           <PermissionSwitch path={[...path, 'showName']} label={t('editor.handoverName')} />
-          <SimpleGrid cols={{ base: 1, xs: 2 }}>
+          <SimpleGrid cols={{ base: 1, xs: 2 }} className="field-pairs">
             <TextField
               path={[...path, 'timeout']}
               label={t('editor.handoverTimeout')}

@@ -19,6 +19,7 @@ const labels: Readonly<Record<string, PlainKey>> = {
   'embed.greeting': 'editor.greeting',
   'embed.starters': 'editor.starters',
   'embed.origins': 'embed.origins',
+  'embed.imageHosts': 'embed.imageHosts',
   'conversations.keep': 'editor.deleteAfter',
 }
 

@@ -2,7 +2,7 @@
 import { NativeSelect, NumberInput, Textarea, TextInput } from '@mantine/core'
 import { createContext, useContext, useState } from 'react'
 import { type Path, valueAt } from '../object-paths.ts'
-import { describeProblem } from './list-problems.ts'
+import { describeProblem, type Problem } from './list-problems.ts'
 import type { Check, Draft } from './use-editor.ts'
 
 interface FormState {
@@ -40,12 +40,19 @@ export function useField(path: Path): Field {
   return {
     value,
     text: typeof value === 'string' ? value : '',
-    error: problem === undefined ? undefined : describeProblem(problem),
+    error: problem === undefined ? undefined : nameItem(problem, value) + describeProblem(problem),
     isDisabled: !draft.isReadable,
     attributes: { 'data-path': rendered },
     report: (message) => check.reportField(rendered, message),
     set: (next) => draft.change(path, next),
   }
+}
+
+/** Returns the text of the list item that has the error, because a field shows all items of its list. */
+function nameItem({ path }: Problem, list: unknown): string {
+  const index = /\[(\d+)\]$/.exec(path ?? '')?.[1]
+  const item: unknown = index !== undefined && Array.isArray(list) ? list[Number(index)] : undefined
+  return typeof item === 'string' && item !== '' ? `${item}: ` : ''
 }
 
 /** Renders a path in the server's notation, such as `tools[0].name`. */

@@ -8,6 +8,12 @@ export type Problem = NonNullable<Outputs['agents']['check']['problem']>
 
 const MAX_CHECKS = 12
 
+/** Valid items of the lists that do not accept every text. */
+const validItems: Readonly<Record<string, string>> = {
+  origins: 'https://example.com',
+  imageHosts: 'images.example.com',
+}
+
 /**
  * Checks the text, then repeatedly repairs the value that has the error and checks the result. Only the first
  * problem has a line and a column. Returns an empty list for a valid definition.
@@ -59,7 +65,6 @@ function repair(whole: unknown, path: Path): unknown {
   if (root === 'name' || root === 'instructions') return withValue(whole, path, 'Valid')
   if (root === 'conversations' && second === 'keep') return withValue(whole, path, '30d')
   if (root === 'conversations' && second === 'notice') return withValue(whole, [root, second], undefined)
-  if (typeof path.at(-1) === 'number')
-    return withValue(whole, path, second === 'origins' ? 'https://example.com' : 'Valid')
+  if (typeof path.at(-1) === 'number') return withValue(whole, path, validItems[String(second)] ?? 'Valid')
   return withValue(whole, root === 'pageTools' ? [root] : path, undefined)
 }

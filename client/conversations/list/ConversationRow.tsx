@@ -30,7 +30,7 @@ export function ConversationRow({ conversation, search, agentIds, isOpen, childr
       <Link
         to="/conversations/$conversationId"
         params={{ conversationId: id }}
-        search={filtersOf(search)}
+        search={{ ...filtersOf(search), ...(match !== undefined && { item: match.item_id }) }}
         className="desk-row-link"
         aria-current={isOpen ? 'true' : undefined}
         data-row

@@ -32,7 +32,11 @@ export function exportAddress(filters: ConversationFilters): string {
 }
 
 /** Separates the filters from the parameters that select what the page shows. */
-export function filtersOf({ turn: _, ...filters }: ConversationsSearch): ConversationFilters {
+export function filtersOf({
+  turn: _turn,
+  item: _item,
+  ...filters
+}: ConversationsSearch): ConversationFilters {
   return filters
 }
 

@@ -11,11 +11,13 @@ import { attachmentsOf, prettify, textOf } from './entries.ts'
 interface ItemProps {
   readonly item: Item
   readonly result: Item | undefined
+  /** Whether a search has found the message. */
+  readonly isMatch: boolean
 }
 
-export function ItemView({ item, result }: ItemProps) {
+export function ItemView({ item, result, isMatch }: ItemProps) {
   if (item.parley?.mode !== undefined) return <ModeChange item={item} />
-  if (item.type === 'message') return <Message item={item} />
+  if (item.type === 'message') return <Message item={item} isMatch={isMatch} />
   if (item.type === 'function_call') {
     const name = String(item.name)
     return (
@@ -80,14 +82,22 @@ const speakers: Readonly<Record<string, string>> = {
 }
 
 /** Shows a visitor's text as plain text, and an answer as Markdown. */
-function Message({ item }: Pick<ItemProps, 'item'>) {
+function Message({ item, isMatch }: Pick<ItemProps, 'item' | 'isMatch'>) {
   const author = item.parley?.author ?? 'model'
   const role = String(item.role)
   const speaker = author === 'page' ? t('conversations.clientRole', { role }) : (speakers[author] ?? author)
   const text = textOf(item.content)
   const attachments = attachmentsOf(item.content)
   return (
-    <article className="transcript-message" data-author={author}>
+    <article
+      className="transcript-message"
+      data-author={author}
+      data-item={item.id}
+      data-match={isMatch || undefined}
+      // The page moves the focus to the message, so that screen readers continue there.
+      tabIndex={isMatch ? -1 : undefined}
+    >
+      {isMatch ? <p className="transcript-match">{t('conversations.searchHit')}</p> : null}
       <MessageHead name={item.parley?.name ?? speaker} seconds={item.parley?.created_at} />
       {text === '' && attachments.length === 0 ? <em>{t('conversations.noText')}</em> : null}
       {text === '' ? null : author === 'model' ? (

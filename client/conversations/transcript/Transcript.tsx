@@ -15,12 +15,14 @@ interface TranscriptProps {
   /** Whether all items are loaded. */
   readonly isWhole: boolean
   readonly live: LiveAnswer | undefined
+  /** Id of the message that a search has found. */
+  readonly matchId: string | undefined
   readonly selectedId: string | undefined
   /** Explains a turn. */
   readonly onSelect: (turnId: string) => void
 }
 
-export function Transcript({ items, turns, isWhole, live, selectedId, onSelect }: TranscriptProps) {
+export function Transcript({ items, turns, isWhole, live, matchId, selectedId, onSelect }: TranscriptProps) {
   const results = findResults(items)
   const entries = toEntries(items, turns, isWhole)
   if (entries.length === 0)
@@ -43,7 +45,12 @@ export function Transcript({ items, turns, isWhole, live, selectedId, onSelect }
           {own
             .filter((item) => !isShownWithCall(item, items))
             .map((item) => (
-              <ItemView key={item.id} item={item} result={results.get(String(item.call_id))} />
+              <ItemView
+                key={item.id}
+                item={item}
+                result={results.get(String(item.call_id))}
+                isMatch={item.id === matchId}
+              />
             ))}
           {turn === undefined ? null : (
             <TurnEnd

@@ -1,25 +1,29 @@
 /** Shows the transcript in a scrolling area that stays at the newest message. */
-import { Button } from '@mantine/core'
+import { Button, Text } from '@mantine/core'
 import { type RefObject, useEffect, useLayoutEffect, useRef } from 'react'
 import { Failed, Loading } from '../../components/QueryStates.tsx'
 import { t } from '../../strings/language.ts'
 import { OutgoingMessages } from '../answer/OutgoingMessages.tsx'
 import type { Outgoing } from '../answer/outbox.ts'
 import { Transcript } from './Transcript.tsx'
+import { type Match, useMatch } from './use-match.ts'
 import type { TranscriptData } from './use-transcript.ts'
 
 interface TranscriptViewProps {
   readonly transcript: TranscriptData
+  /** The message that a search has found. */
+  readonly match: Match | undefined
   readonly selectedId: string | undefined
   readonly onSelect: (turnId: string) => void
   /** The messages that are not stored yet. */
   readonly outgoing: readonly Outgoing[]
 }
 
-export function TranscriptView({ transcript, outgoing, selectedId, onSelect }: TranscriptViewProps) {
+export function TranscriptView({ transcript, match, outgoing, selectedId, onSelect }: TranscriptViewProps) {
   const { items, loaded, turns, turnsError, live } = transcript
   const scroller = useRef<HTMLDivElement>(null)
-  const keepPlace = useScrollPlace(scroller)
+  const { keepPlace, notePlace } = useScrollPlace(scroller)
+  const isFinding = useMatch({ scroller, match, transcript, notePlace })
   const error = items.error ?? turnsError
   if (items.data === undefined || turns === undefined)
     return (
@@ -41,7 +45,14 @@ export function TranscriptView({ transcript, outgoing, selectedId, onSelect }: T
       {items.isFetchNextPageError ? (
         <Failed error={items.error} title={t('common.moreMessagesFailed')} retry={loadEarlier} />
       ) : null}
-      {items.hasNextPage && !items.isFetchNextPageError ? (
+      <div role="status">
+        {isFinding ? (
+          <Text size="sm" c="dimmed" ta="center" mb="md">
+            {t('conversations.findingMatch')}
+          </Text>
+        ) : null}
+      </div>
+      {items.hasNextPage && !isFinding && !items.isFetchNextPageError ? (
         <Button
           variant="default"
           mx="auto"
@@ -58,6 +69,7 @@ export function TranscriptView({ transcript, outgoing, selectedId, onSelect }: T
         turns={turns}
         isWhole={!items.hasNextPage}
         live={live}
+        matchId={match?.itemId}
         selectedId={selectedId}
         onSelect={onSelect}
       />
@@ -69,22 +81,26 @@ export function TranscriptView({ transcript, outgoing, selectedId, onSelect }: T
 /** Distance from its end in pixels within which the area counts as scrolled to the end. */
 const NEAR_END = 80
 
-/**
- * Scrolls to the end when content is added while the end is visible. After the returned function was called,
- * keeps the visible messages in place instead, because earlier ones are added above them.
- */
-function useScrollPlace(scroller: RefObject<HTMLElement | null>): () => void {
+interface ScrollPlace {
+  /** Keeps the visible messages in place at the next change, because earlier ones are added above them. */
+  readonly keepPlace: () => void
+  /** Reads the position at once; the browser reports it only later. */
+  readonly notePlace: () => void
+}
+
+/** Scrolls to the end when content is added while the end is visible. */
+function useScrollPlace(scroller: RefObject<HTMLElement | null>): ScrollPlace {
   const fromEnd = useRef(0)
   const isKept = useRef(false)
   const height = useRef(0)
+  const notePlace = () => {
+    const element = scroller.current
+    if (element !== null) fromEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight
+  }
   useEffect(() => {
     const element = scroller.current
-    if (element === null) return
-    const note = () => {
-      fromEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight
-    }
-    element.addEventListener('scroll', note, { passive: true })
-    return () => element.removeEventListener('scroll', note)
+    element?.addEventListener('scroll', notePlace, { passive: true })
+    return () => element?.removeEventListener('scroll', notePlace)
   })
   useLayoutEffect(() => {
     const element = scroller.current
@@ -94,7 +110,8 @@ function useScrollPlace(scroller: RefObject<HTMLElement | null>): () => void {
     else if (fromEnd.current < NEAR_END) element.scrollTop = element.scrollHeight
     isKept.current = false
   })
-  return () => {
+  const keepPlace = () => {
     isKept.current = true
   }
+  return { keepPlace, notePlace }
 }

@@ -39,6 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'لا يخزّن الوكلاء شيئًا افتراضيًا. لتخزين محادثات وكيل، عدّله وفعّل {field}، أو أضف {code} إلى تعريفه.',
   storeConversations: 'تخزين المحادثات',
   noMessages: 'لا تحتوي هذه المحادثة على رسائل.',
+  searchHit: 'نتيجة البحث',
+  findingMatch: 'جارٍ تحميل الرسالة التي عُثر عليها…',
   transcript: 'نص المحادثة',
   turn: 'الدور {number}',
   tokensSum: '{input} + {output} رمز',

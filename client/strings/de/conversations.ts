@@ -40,6 +40,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Agenten speichern standardmäßig nichts. Um die Unterhaltungen eines Agenten zu speichern, bearbeiten Sie ihn und aktivieren Sie {field}, oder ergänzen Sie {code} in seiner Definition.',
   storeConversations: 'Unterhaltungen speichern',
   noMessages: 'Diese Unterhaltung enthält keine Nachrichten.',
+  searchHit: 'Suchtreffer',
+  findingMatch: 'Die gefundene Nachricht wird geladen …',
   transcript: 'Verlauf',
   turn: 'Durchgang {number}',
   tokensSum: '{input} + {output} Token',

@@ -27,6 +27,17 @@ export const embed: AreaTranslation<typeof english> = {
   pageBehindHelp: 'Leer lassen, um eine Beispielseite zu sehen.',
   mayRefuse:
     'Bleibt die Seite leer oder zeigt sie einen Fehler, erlaubt sie anderen Websites nicht, sie anzuzeigen. Das Widget funktioniert dort trotzdem. Leeren Sie das Feld, um die Beispielseite zu sehen.',
+  checkingPage: 'Prüft, ob die Seite angezeigt werden kann …',
+  pageRefused:
+    '{host} erlaubt anderen Websites nicht, die Seite anzuzeigen ({rule}). Das Widget funktioniert dort trotzdem. Die Vorschau zeigt die Beispielseite.',
+  pageUnreachable: '{host} ist nicht erreichbar. Prüfen Sie die URL. Die Vorschau zeigt die Beispielseite.',
+  pageFailed:
+    '{host} hat mit Status {status} geantwortet. Die Vorschau zeigt möglicherweise eine Fehlerseite.',
+  useSample: 'Beispielseite verwenden',
+  imageHosts: 'Bild-Hosts',
+  imageHostsAbout:
+    'Hosts, deren Bilder in Antworten erscheinen, einer pro Zeile, zum Beispiel images.example.com oder *.example.com. Andere Bilder sind Links. Nur vertrauenswürdige Hosts eintragen: Jeder erfährt die Netzwerkadresse des Besuchers.',
+  images: 'Bilder',
   enterUrl: 'Geben Sie eine Seiten-URL ein, zum Beispiel https://www.example.com',
   enterHttps: 'Geben Sie eine https://-URL ein. Browser zeigen keine http://-Seiten in https://-Seiten an.',
   previewFrame: 'Vorschau des Widgets auf einer Seite',

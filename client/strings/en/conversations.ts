@@ -37,6 +37,8 @@ export const conversations = {
     'Agents store nothing by default. To store the conversations of an agent, edit it and turn on {field}, or add {code} to its definition.',
   storeConversations: 'Store conversations',
   noMessages: 'This conversation has no messages.',
+  searchHit: 'Search result',
+  findingMatch: 'Loading the message that was found…',
   transcript: 'Transcript',
   turn: 'Turn {number}',
   tokensSum: '{input} + {output} tokens',

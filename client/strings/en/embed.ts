@@ -24,6 +24,16 @@ export const embed = {
   pageBehindHelp: 'Leave this empty to see a sample page.',
   mayRefuse:
     'If the page stays empty or shows an error, it does not allow other sites to show it. The widget still works on it. Clear the field to see the sample page.',
+  checkingPage: 'Checking whether the page can be shown…',
+  pageRefused:
+    '{host} does not allow other sites to show it ({rule}). The widget still works there. The preview shows the sample page.',
+  pageUnreachable: '{host} cannot be reached. Check the URL. The preview shows the sample page.',
+  pageFailed: '{host} answered with status {status}, so the preview may show an error page.',
+  useSample: 'Use the sample page',
+  imageHosts: 'Image hosts',
+  imageHostsAbout:
+    'Hosts whose images answers show, one per line, such as images.example.com or *.example.com. Other images are links. List only hosts that you trust: each learns the visitor’s network address.',
+  images: 'Images',
   enterUrl: 'Enter a page URL, such as https://www.example.com',
   enterHttps: 'Enter an https:// URL. Browsers do not show http:// pages inside https:// pages.',
   previewFrame: 'Preview of the widget on a page',

@@ -40,6 +40,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Los agentes no guardan nada de forma predeterminada. Para guardar las conversaciones de un agente, edítelo y active {field}, o añada {code} a su definición.',
   storeConversations: 'Guardar conversaciones',
   noMessages: 'Esta conversación no tiene mensajes.',
+  searchHit: 'Resultado de la búsqueda',
+  findingMatch: 'Cargando el mensaje encontrado…',
   transcript: 'Transcripción',
   turn: 'Turno {number}',
   tokensSum: '{input} + {output} tokens',

@@ -27,6 +27,17 @@ export const embed: AreaTranslation<typeof english> = {
   pageBehindHelp: 'Déjelo vacío para ver una página de ejemplo.',
   mayRefuse:
     'Si la página queda vacía o muestra un error, no permite que otros sitios la muestren. El widget funciona igualmente en ella. Vacíe el campo para ver la página de ejemplo.',
+  checkingPage: 'Comprobando si se puede mostrar la página…',
+  pageRefused:
+    '{host} no permite que otros sitios muestren la página ({rule}). El widget funciona igualmente en ella. La vista previa muestra la página de ejemplo.',
+  pageUnreachable:
+    'No se puede acceder a {host}. Compruebe la URL. La vista previa muestra la página de ejemplo.',
+  pageFailed: '{host} respondió con el estado {status}; la vista previa puede mostrar una página de error.',
+  useSample: 'Usar la página de ejemplo',
+  imageHosts: 'Servidores de imágenes',
+  imageHostsAbout:
+    'Servidores cuyas imágenes muestran las respuestas, uno por línea, como images.example.com o *.example.com. Las demás imágenes son enlaces. Incluya solo servidores de confianza: cada uno conoce la dirección de red del visitante.',
+  images: 'Imágenes',
   enterUrl: 'Introduzca la URL de una página, como https://www.example.com',
   enterHttps:
     'Introduzca una URL https://. Los navegadores no muestran páginas http:// dentro de páginas https://.',

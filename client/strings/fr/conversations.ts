@@ -40,6 +40,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Par défaut, les agents n’enregistrent rien. Pour enregistrer les conversations d’un agent, modifiez-le et activez {field}, ou ajoutez {code} à sa définition.',
   storeConversations: 'Enregistrer les conversations',
   noMessages: 'Cette conversation ne contient aucun message.',
+  searchHit: 'Résultat de la recherche',
+  findingMatch: 'Chargement du message trouvé…',
   transcript: 'Transcription',
   turn: 'Tour {number}',
   tokensSum: '{input} + {output} jetons',

@@ -27,6 +27,16 @@ export const embed: AreaTranslation<typeof english> = {
   pageBehindHelp: 'Laissez vide pour voir une page d’exemple.',
   mayRefuse:
     'Si la page reste vide ou affiche une erreur, elle n’autorise pas d’autres sites à l’afficher. Le widget y fonctionne quand même. Videz le champ pour voir la page d’exemple.',
+  checkingPage: 'Vérification de l’affichage de la page…',
+  pageRefused:
+    '{host} n’autorise pas d’autres sites à afficher la page ({rule}). Le widget y fonctionne quand même. L’aperçu montre la page d’exemple.',
+  pageUnreachable: '{host} est inaccessible. Vérifiez l’URL. L’aperçu montre la page d’exemple.',
+  pageFailed: '{host} a répondu avec le statut {status} ; l’aperçu peut montrer une page d’erreur.',
+  useSample: 'Utiliser la page d’exemple',
+  imageHosts: 'Hôtes d’images',
+  imageHostsAbout:
+    'Hôtes dont les réponses affichent les images, un par ligne, par exemple images.example.com ou *.example.com. Les autres images sont des liens. N’indiquez que des hôtes de confiance : chacun apprend l’adresse réseau du visiteur.',
+  images: 'Images',
   enterUrl: 'Saisissez l’URL d’une page, par exemple https://www.example.com',
   enterHttps:
     'Saisissez une URL https://. Les navigateurs n’affichent pas de pages http:// dans des pages https://.',

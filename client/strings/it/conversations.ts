@@ -40,6 +40,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Per impostazione predefinita gli agenti non conservano nulla. Per conservare le conversazioni di un agente, lo modifichi e attivi {field}, oppure aggiunga {code} alla sua definizione.',
   storeConversations: 'Conserva conversazioni',
   noMessages: 'Questa conversazione non contiene messaggi.',
+  searchHit: 'Risultato della ricerca',
+  findingMatch: 'Caricamento del messaggio trovato…',
   transcript: 'Trascrizione',
   turn: 'Turno {number}',
   tokensSum: '{input} + {output} token',

@@ -27,6 +27,16 @@ export const embed: AreaTranslation<typeof english> = {
   pageBehindHelp: 'Lascia vuoto per vedere una pagina di esempio.',
   mayRefuse:
     'Se la pagina resta vuota o mostra un errore, non consente ad altri siti di mostrarla. Il widget funziona comunque. Svuota il campo per vedere la pagina di esempio.',
+  checkingPage: 'Verifica se la pagina può essere mostrata…',
+  pageRefused:
+    '{host} non consente ad altri siti di mostrare la pagina ({rule}). Il widget funziona comunque. L’anteprima mostra la pagina di esempio.',
+  pageUnreachable: '{host} non è raggiungibile. Controlla l’URL. L’anteprima mostra la pagina di esempio.',
+  pageFailed: '{host} ha risposto con lo stato {status}; l’anteprima può mostrare una pagina di errore.',
+  useSample: 'Usa la pagina di esempio',
+  imageHosts: 'Host delle immagini',
+  imageHostsAbout:
+    'Host di cui le risposte mostrano le immagini, uno per riga, come images.example.com o *.example.com. Le altre immagini sono link. Elenca solo host affidabili: ognuno conosce l’indirizzo di rete del visitatore.',
+  images: 'Immagini',
   enterUrl: 'Inserisci l’URL di una pagina, ad esempio https://www.example.com',
   enterHttps: 'Inserisci un URL https://. I browser non mostrano pagine http:// dentro pagine https://.',
   previewFrame: 'Anteprima del widget in una pagina',

@@ -40,6 +40,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'エージェントは既定では何も保存しません。エージェントの会話を保存するには、編集して{field}をオンにするか、定義に {code} を追加してください。',
   storeConversations: '会話を保存',
   noMessages: 'この会話にはメッセージがありません。',
+  searchHit: '検索結果',
+  findingMatch: '見つかったメッセージを読み込んでいます…',
   transcript: '会話の記録',
   turn: 'ターン {number}',
   tokensSum: '{input} + {output} トークン',

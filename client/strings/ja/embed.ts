@@ -27,6 +27,18 @@ export const embed: AreaTranslation<typeof english> = {
   pageBehindHelp: '空欄の場合、サンプルページが表示されます。',
   mayRefuse:
     'ページが空のまま、またはエラーになる場合、そのページは他のサイトでの表示を許可していません。ウィジェットはそのページでも動作します。欄を空にするとサンプルページが表示されます。',
+  checkingPage: 'ページを表示できるか確認しています…',
+  pageRefused:
+    '{host} は他のサイトでの表示を許可していません ({rule})。ウィジェットはそのページでも動作します。プレビューにはサンプルページを表示しています。',
+  pageUnreachable:
+    '{host} に接続できません。URL を確認してください。プレビューにはサンプルページを表示しています。',
+  pageFailed:
+    '{host} がステータス {status} を返しました。プレビューにエラーページが表示されることがあります。',
+  useSample: 'サンプルページを使う',
+  imageHosts: '画像のホスト',
+  imageHostsAbout:
+    '回答に画像を表示するホストを 1 行に 1 つ入力します。例: images.example.com、*.example.com。その他の画像はリンクになります。各ホストは訪問者のネットワークアドレスを知るため、信頼できるホストだけを入力してください。',
+  images: '画像',
   enterUrl: 'ページの URL を入力してください。例: https://www.example.com',
   enterHttps:
     'https:// の URL を入力してください。ブラウザーは https:// のページ内に http:// のページを表示しません。',

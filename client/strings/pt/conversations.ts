@@ -40,6 +40,8 @@ export const conversations: AreaTranslation<typeof english> = {
     'Por padrão, os agentes não armazenam nada. Para armazenar as conversas de um agente, edite-o e ative {field}, ou adicione {code} à definição dele.',
   storeConversations: 'Armazenar conversas',
   noMessages: 'Esta conversa não tem mensagens.',
+  searchHit: 'Resultado da pesquisa',
+  findingMatch: 'Carregando a mensagem encontrada…',
   transcript: 'Transcrição',
   turn: 'Turno {number}',
   tokensSum: '{input} + {output} tokens',

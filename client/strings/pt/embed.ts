@@ -27,6 +27,17 @@ export const embed: AreaTranslation<typeof english> = {
   pageBehindHelp: 'Deixe vazio para ver uma página de exemplo.',
   mayRefuse:
     'Se a página ficar vazia ou mostrar um erro, ela não permite que outros sites a exibam. O widget funciona nela mesmo assim. Limpe o campo para ver a página de exemplo.',
+  checkingPage: 'Verificando se a página pode ser exibida…',
+  pageRefused:
+    '{host} não permite que outros sites exibam a página ({rule}). O widget funciona nela mesmo assim. A pré-visualização mostra a página de exemplo.',
+  pageUnreachable:
+    'Não é possível acessar {host}. Verifique a URL. A pré-visualização mostra a página de exemplo.',
+  pageFailed: '{host} respondeu com o status {status}; a pré-visualização pode mostrar uma página de erro.',
+  useSample: 'Usar a página de exemplo',
+  imageHosts: 'Hosts de imagens',
+  imageHostsAbout:
+    'Hosts cujas imagens as respostas mostram, um por linha, como images.example.com ou *.example.com. As outras imagens são links. Liste apenas hosts confiáveis: cada um conhece o endereço de rede do visitante.',
+  images: 'Imagens',
   enterUrl: 'Insira a URL de uma página, como https://www.example.com',
   enterHttps: 'Insira uma URL https://. Navegadores não exibem páginas http:// dentro de páginas https://.',
   previewFrame: 'Prévia do widget em uma página',

@@ -39,6 +39,8 @@ export const conversations: AreaTranslation<typeof english> = {
     '智能体默认不存储任何内容。要存储某个智能体的对话，请编辑该智能体并开启{field}，或在其定义中添加 {code}。',
   storeConversations: '存储对话',
   noMessages: '此对话没有消息。',
+  searchHit: '搜索结果',
+  findingMatch: '正在加载找到的消息…',
   transcript: '对话记录',
   turn: '第 {number} 轮',
   tokensSum: '{input} + {output} 个令牌',

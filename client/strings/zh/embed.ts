@@ -26,6 +26,15 @@ export const embed: AreaTranslation<typeof english> = {
   pageBehindHelp: '留空可查看示例页面。',
   mayRefuse:
     '如果页面为空或显示错误，说明它不允许其他网站显示它。小组件在该页面上仍可正常工作。清空此字段可查看示例页面。',
+  checkingPage: '正在检查该页面能否显示…',
+  pageRefused: '{host} 不允许其他网站显示它（{rule}）。小组件在该页面上仍可正常工作。预览显示示例页面。',
+  pageUnreachable: '无法访问 {host}。请检查 URL。预览显示示例页面。',
+  pageFailed: '{host} 返回了状态 {status}，预览可能显示错误页面。',
+  useSample: '使用示例页面',
+  imageHosts: '图片主机',
+  imageHostsAbout:
+    '回答中会显示其图片的主机，每行一个，例如 images.example.com 或 *.example.com。其他图片显示为链接。每个主机都会得知访客的网络地址，因此只列出您信任的主机。',
+  images: '图片',
   enterUrl: '请输入页面 URL，例如 https://www.example.com',
   enterHttps: '请输入 https:// URL。浏览器不会在 https:// 页面中显示 http:// 页面。',
   previewFrame: '小组件在页面上的预览',

@@ -126,7 +126,7 @@ describe('the audit log records', () => {
     expect(await put({ max_output_tokens: -1 })).toEqual([])
   })
 
-  test('each change made over tRPC', async () => {
+  test('changes made over tRPC', async () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const { id } = (await upload(app)).body

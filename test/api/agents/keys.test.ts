@@ -97,7 +97,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 200, 200])
   })
 
-  test('updates the key and its hint in every response that contains the agent', async () => {
+  test('updates the key or its hint when the agent is listed, read and replaced', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('GET', '/v1/agents')

@@ -237,7 +237,7 @@ describe('the agent list', () => {
   })
 
   // PostgreSQL can take longer than the default timeout to create 1,002 agents on a busy machine.
-  test('returns at most 1,000 agents per page and PARLEY_MAX_AGENTS in total', {
+  test('contains at most 1,000 agents per page and at most PARLEY_MAX_AGENTS in total', {
     timeout: 60_000,
   }, async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0', PARLEY_MAX_AGENTS: '1002' })

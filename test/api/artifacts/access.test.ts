@@ -139,7 +139,7 @@ describe('an artifact token', () => {
 })
 
 describe('GET /artifacts/{id}', () => {
-  test('serves an unconverted artifact unchanged as a download', async () => {
+  test('serves an unconverted artifact as a download with its media type', async () => {
     const app = await startApp()
     const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'video' } })
     const { status, headers } = await app.call('GET', `/artifacts/${id}`)

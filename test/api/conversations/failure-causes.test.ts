@@ -204,7 +204,7 @@ describe('the diagnostics list each attempt', () => {
     expect(await readLog()).toEqual(['answer'])
   })
 
-  test('if the model fails after a tool', async () => {
+  test('if the model fails after a tool call', async () => {
     const { app, ask } = await start(
       {},
       { tools: { weather: tool(() => 'Sunny') } },

@@ -195,7 +195,7 @@ describe('a file download', () => {
     expect(await head.text()).toBe('')
   })
 
-  test('does not affect other downloads if the client aborts it', async () => {
+  test('does not prevent later downloads if the client aborts it', async () => {
     const app = await startApp()
     const { body: file } = await upload(app, [filePart(Buffer.alloc(20_000_000, bytes)), purpose])
     const connection = await RawConnection.open(app)

@@ -33,7 +33,7 @@ describe('the typed client', () => {
     expect(await client.models.get.query({ model_id: `agent/${id}` })).toMatchObject({ id: `agent/${id}` })
   })
 
-  test('with an agent key can call the procedures that the key allows', async () => {
+  test('with an agent key can call agents.me but not keys.rotate or agents.list', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key: key } = await app.createAgent()
     const client = createTypedClient(app, key)

@@ -53,7 +53,7 @@ describe('the agent list', () => {
     expect(await listAgents(app, 'sort=name&order=desc')).toEqual(sorted.toReversed())
   })
 
-  test('can be sorted by the time of the last change, without losing items across pages', async () => {
+  test('contains every agent across pages if it is sorted by the time of the last change', async () => {
     const app = await startWithAgents()
     const all = await app.call('GET', '/v1/agents?sort=updated&order=asc')
     expect(all.body.data).toHaveLength(named.length)

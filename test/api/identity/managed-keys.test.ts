@@ -242,7 +242,7 @@ describe('a managed key', () => {
     expect([await statusOf(app, key), await statusOf(app, body.key)]).toEqual([401, 200])
   })
 
-  test('remains valid after its manager is revoked but can no longer be managed', async () => {
+  test('remains valid after its manager is revoked but cannot be managed by another key', async () => {
     const { app } = await startWithManager()
     const { id, key } = await createKey(app)
     const { deps } = app.service
@@ -279,7 +279,7 @@ test('a key that another key created is not assigned to the local administrator 
 })
 
 describe('the tRPC API', () => {
-  test('manages keys like the REST API', async () => {
+  test('can create, list, change, disable, enable, rotate and revoke keys', async () => {
     const { app } = await startWithManager()
     const { keys } = createTypedClient(app)
     const { id, key } = await keys.create.mutate({ name: 'typed', requests_per_minute: 7 })

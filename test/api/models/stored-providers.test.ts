@@ -196,7 +196,7 @@ describe('the list of providers', () => {
     expect((await testOnly(app, { name: 'gateway' })).body).toMatchObject({ ok: true, model_count: 1 })
   })
 
-  test('shows why a provider does not answer', async () => {
+  test("explains in a provider's entry why the provider does not answer", async () => {
     const upstream = await shareUpstream()
     const app = await startAdminApp()
     await upstream.script('/v1/models', '{{up:status 401}}')

@@ -111,7 +111,7 @@ describe('a local store', () => {
     expect(await read(again, blob.name)).toBe('whole')
   })
 
-  test('prevents startup with a clear error if its folder cannot be created', async () => {
+  test('fails to open with a StartupError if its folder cannot be created', async () => {
     const folder = await makeFolder()
     await writeFile(join(folder, 'file'), '')
     await expect(openLocalBlobs(join(folder, 'file', 'files'))).rejects.toThrow(StartupError)

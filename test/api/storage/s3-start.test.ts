@@ -25,7 +25,7 @@ async function startupError(server: S3Server, options?: StoreOptions): Promise<s
   return error.message
 }
 
-describe('startup fails with a clear message for', () => {
+describe('startup fails with a specific error for', () => {
   test.each([
     [404, 'NoSuchBucket', /^The bucket test-bucket at http\S+ does not exist; .*S3_BUCKET/],
     [

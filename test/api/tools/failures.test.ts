@@ -127,7 +127,7 @@ test.each<[value: unknown, text: string]>([
   ).toBe(text)
 })
 
-test('tool arguments that are not a JSON object are replaced by {} in the next model request', async () => {
+test('tool arguments that are not valid JSON are replaced by {} in the next model request', async () => {
   await resultOf(
     'whole',
     tool(() => 1),

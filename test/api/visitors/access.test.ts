@@ -191,7 +191,7 @@ test("an agent key without a visitor token cannot use the ids of a visitor's tur
 })
 
 describe("the agent's settings", () => {
-  test('determine whether visitors can list and delete conversations', async () => {
+  test('can prevent visitors from listing and deleting conversations', async () => {
     const { app, key, one } = await startVisit({ visitor: { list: false, delete: false } })
     const { conversation } = await say(one, 'Hello.')
     const deleting = one.visitor.delete.mutate({ conversation: conversation.id })
@@ -301,7 +301,7 @@ describe("a visitor's data", () => {
     expect(await visitors()).toEqual([])
   })
 
-  test('is stored with every turn, so messages are rejected while the store fails', async () => {
+  test('must be stored: a message is rejected with 503 while the store fails', async () => {
     const { app, one } = await startVisit()
     const db = await openConversations(app)
     await sql`alter table turns rename to lost_turns`.execute(db)

@@ -269,7 +269,7 @@ describe('an erasure', () => {
 })
 
 describe('a visitor secret', () => {
-  test('is deleted with its agent', async () => {
+  test('can neither be read nor used for another agent after its agent is deleted', async () => {
     const visit = await startIdentityVisit()
     const { app, agentId, secret } = visit
     expect((await app.call('DELETE', `/v1/agents/${agentId}`)).status).toBe(200)

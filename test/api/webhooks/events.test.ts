@@ -123,7 +123,7 @@ describe('deleting a conversation', () => {
   })
 })
 
-test('`conversation.rated` is sent for each rating, without the comment', async () => {
+test('`conversation.rated` is sent when a turn is rated, without the comment', async () => {
   const { app, receiver, agentId } = await startWithWebhook({ events: ['conversation.rated'] })
   const id = await storeChat(app, agentId, 'Hello')
   const { body: turns } = await app.call('GET', `/v1/conversations/${id}/turns`)

@@ -47,7 +47,7 @@ describe('webhooks', () => {
     expect(JSON.stringify(rows)).not.toContain('secret-path')
   })
 
-  test('of another parent key return 404 and do not receive the events of this key', async () => {
+  test('return 404 to other parent keys and receive only the events of the parent key that created them', async () => {
     const app = await startApp(allowLoopback)
     const receiver = await startReceiver()
     const { id } = await createWebhook(app, { url: receiver.url, events })

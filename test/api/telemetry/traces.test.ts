@@ -34,11 +34,11 @@ const asked = {
 
 const prices = `
 prices:
-  gateway/up-model: [{ per_million: { input: 1, output: 2 } }]
+  gateway/up-chat: [{ per_million: { input: 1, output: 2 } }]
 `
 /** A completion whose usage has all details. */
 const detailed = {
-  ...{ id: 'chatcmpl-9', object: 'chat.completion', created: 1, model: 'up-model' },
+  ...{ id: 'chatcmpl-9', object: 'chat.completion', created: 1, model: 'up-chat' },
   choices: [{ index: 0, message: { role: 'assistant', content: 'a lot' }, finish_reason: 'stop' }],
   usage: {
     ...{ prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 },

@@ -265,14 +265,14 @@ class TurnRun {
   reportCost(reports: TurnReports | undefined): void {
     const { context, loop, turn, usage } = this
     if (usage === undefined) return
-    if (usage.cost.isPriced)
-      context.metadata.instrumentation.span?.set({ 'parley.cost.usd': toUsd(usage.cost.total) })
+    const { isPriced } = usage.cost
+    if (isPriced) context.metadata.instrumentation.span?.set({ 'parley.cost.usd': toUsd(usage.cost.total) })
     const mayShow = context.caller.kind === 'parent' && reports === undefined
     if (loop.usage !== undefined) {
-      const shown = mayShow && usage.cost.isPriced ? addCost(loop.usage, usage.cost) : hideCost(loop.usage)
-      if (shown !== undefined) loop.replaceUsage(shown)
+      const changed = mayShow ? isPriced && addCost(loop.usage, usage.cost) : hideCost(loop.usage)
+      if (changed) loop.replaceUsage(changed)
     }
-    if (mayShow && !turn.isStream && usage.cost.isPriced)
+    if (mayShow && !turn.isStream && isPriced)
       context.setHeader('X-Parley-Cost', renderFixedAmount(usage.cost.total))
   }
 

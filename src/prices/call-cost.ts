@@ -127,7 +127,9 @@ interface ShownCost {
 /** Returns the fields that `addCost` adds, if a usage object has them. */
 export function pickCost(usage: Partial<ShownCost> | object): Partial<ShownCost> {
   const { cost, cost_details } = usage as Partial<ShownCost>
-  return typeof cost === 'number' && isJsonObject(cost_details) ? { cost, cost_details } : {}
+  // A provider's own details have other fields.
+  const isOwn = typeof cost === 'number' && typeof cost_details?.other === 'number'
+  return isOwn ? { cost, cost_details } : {}
 }
 
 /** Matches the fields in which providers such as OpenRouter report costs. */

@@ -121,6 +121,32 @@ describe('the cost of a call', () => {
   })
 })
 
+describe('GET /v1/prices', () => {
+  test('returns the price in force and its source', async () => {
+    const clock = createFakeClock(NOON)
+    const app = await startPriced({ usage }, clock)
+    const read = async (id: string) => (await app.call('GET', `/v1/prices?model=${id}`)).body
+    expect(await read('gateway/metered')).toEqual({
+      ...{ object: 'price', provider: 'gateway', model: 'metered', priced: true, source: 'config' },
+      price_id: expect.stringMatching(/^[0-9a-f]{64}$/),
+      entry: { per_million: { input: '1', output: '1' } },
+      at: NOON,
+    })
+    clock.advance(1)
+    expect(await read('metered')).toMatchObject({ entry: { per_call: '0.0001', tiers: { flex: '0.5' } } })
+    const nothing = { source: null, price_id: null, entry: null }
+    expect(await read('spare')).toMatchObject({ priced: false, ...nothing })
+  })
+
+  test('rejects agent keys and unknown models', async () => {
+    const app = await startPriced()
+    const { agent_key } = await app.createAgent()
+    const path = '/v1/prices?model=metered'
+    expect((await app.call('GET', path, { key: agent_key })).status).toBe(403)
+    expect((await app.call('GET', '/v1/prices?model=gateway/nothing')).status).toBe(404)
+  })
+})
+
 describe('an agent key', () => {
   test.each([
     ['complete', {}],

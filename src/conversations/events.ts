@@ -57,10 +57,11 @@ export async function* toChatStream(
     if (text !== '') yield text
   }
   const { number } = numbering
+  const stored = number === 0 ? 'no event of the turn was stored' : `the last stored event is ${number - 1}`
   if (number <= after)
     throw new ServiceError(
       'conflict',
-      `Last-Event-ID: this event was not stored; the last stored event is ${number - 1}. Read the turn again.`,
+      `Last-Event-ID: this event was not stored; ${stored}. Read the turn again.`,
       {
         code: 'event_not_kept',
         ...(capability !== undefined && number > 0 && { lastEventId: `${capability}.${number - 1}` }),

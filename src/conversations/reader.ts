@@ -3,6 +3,7 @@ import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { ModeState } from './handover/errors.ts'
+import { listOpenCalls } from './handover/open-calls.ts'
 import type { ItemData } from './inline-data/item-data.ts'
 import { findItem, type ItemRow, listItemsOfTurns } from './item-store.ts'
 import { findConversation, findLastTurn, findTurn, type TurnKey, type TurnRow } from './store.ts'
@@ -69,6 +70,12 @@ export class ConversationReader {
   async listTurnItems(turnId: string): Promise<ItemRow[]> {
     const { read } = await this.deps.storage.open()
     return this.deps.data.restore(await listItemsOfTurns(read, [turnId]))
+  }
+
+  /** Returns the ids of the turn's page tool calls that have no result. */
+  async listOpenCalls(turn: TurnRow): Promise<string[]> {
+    const { read } = await this.deps.storage.open()
+    return listOpenCalls(read, turn)
   }
 
   /**

@@ -32,6 +32,7 @@ export {
   type VisitorKey,
 } from './feed/rows.ts'
 export { assertSameText } from './handover/errors.ts'
+export { UNKNOWN_OUTCOME } from './handover/open-calls.ts'
 export {
   ClientId,
   type HandoverInput,

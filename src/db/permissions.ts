@@ -9,22 +9,22 @@ const OTHERS_ENTER = 0o011
 const OTHERS_USE = 0o077
 
 /** Returns a sentence for each permission that is too broad, including the command that fixes it. */
-export async function listLoosePermissions(dataDir: string): Promise<string[]> {
+export async function listPermissionProblems(dataDir: string): Promise<string[]> {
   if (dataDir === ':memory:') return []
-  const problems = [await findLooseDirectory(dataDir)]
+  const problems = [await findDirectoryProblem(dataDir)]
   if (((await readMode(dataDir)) & OTHERS_ENTER) !== 0)
-    for (const name of [SECRET_NAME, databaseName]) problems.push(await findLooseFile(join(dataDir, name)))
+    for (const name of [SECRET_NAME, databaseName]) problems.push(await findFileProblem(join(dataDir, name)))
   return problems.filter((problem) => problem !== undefined)
 }
 
 /** Returns a problem, or undefined if only the owner can write to the directory. */
-export async function findLooseDirectory(path: string): Promise<string | undefined> {
+export async function findDirectoryProblem(path: string): Promise<string | undefined> {
   if (((await readMode(path)) & OTHERS_WRITE) === 0) return undefined
   return `other users of this machine can write to ${path}; run \`chmod 700\` on it`
 }
 
 /** Returns a problem, or undefined if only the owner can use the file or it does not exist. */
-export async function findLooseFile(path: string): Promise<string | undefined> {
+export async function findFileProblem(path: string): Promise<string | undefined> {
   const mode = await readMode(path)
   if ((mode & OTHERS_USE) === 0) return undefined
   return `${path} can be read by other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`

@@ -77,13 +77,42 @@ function toMessages(history: readonly InputItem[], input: ResponsesRequest['inpu
   if (input == null) throw new ServiceError('invalid_value', 'input: is required', { param: 'input' })
   const messages: ChatMessage[] = []
   const calledIds = new Set<string>()
-  // Skips results without a call, because the history may begin after the call.
-  for (const item of history) addItem(messages, calledIds, item)
-  const items = typeof input === 'string' ? [{ role: 'user' as const, content: input }] : input
-  for (const [index, item] of items.entries()) if (!addItem(messages, calledIds, item)) throw orphan(index)
+  const items: readonly InputItem[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+  for (const item of moveOutputsToCalls([...history, ...items])) {
+    const isAdded = addItem(messages, calledIds, item)
+    // The history may contain results without a call, because it may begin after the call.
+    if (!isAdded && items.includes(item)) throw orphan(items.indexOf(item))
+  }
   if (messages.length === 0)
     throw new ServiceError('invalid_value', 'input: must contain at least one message', { param: 'input' })
   return messages
+}
+
+/**
+ * Moves outputs to their calls if messages of other authors are between them, because providers reject such
+ * requests. A conversation contains such messages if a person answered it while the client ran its functions.
+ */
+function moveOutputsToCalls(items: readonly InputItem[]): readonly InputItem[] {
+  const calls = new Map<string, number>()
+  const moved = new Map<number, InputItem[]>()
+  let lastMessage = -1
+  const kept = items.map((item, index) => {
+    if (item.type === 'function_call') calls.set(item.call_id, index)
+    else if ('role' in item && item.role !== 'assistant') lastMessage = index
+    const call = item.type === 'function_call_output' ? calls.get(item.call_id) : undefined
+    if (call === undefined || call > lastMessage) return [item]
+    const end = findEndOfCalls(items, call)
+    moved.set(end, [...(moved.get(end) ?? []), item])
+    return []
+  })
+  return moved.size === 0 ? items : kept.flatMap((item, index) => [...item, ...(moved.get(index) ?? [])])
+}
+
+/** Returns the index of the last of the consecutive calls and outputs that begin at `index`. */
+function findEndOfCalls(items: readonly InputItem[], index: number): number {
+  let end = index
+  while (items[end + 1]?.type === 'function_call' || items[end + 1]?.type === 'function_call_output') end += 1
+  return end
 }
 
 /** Returns false, and adds nothing, for an output without a call. */

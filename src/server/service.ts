@@ -12,7 +12,7 @@ import { recordExpiry } from '../conversations/conversations.ts'
 import type { OpenedDatabase } from '../db/database.ts'
 import { getInstallationId, lockInstallation } from '../db/installation.ts'
 import { openDatabase } from '../db/open.ts'
-import { listLoosePermissions } from '../db/permissions.ts'
+import { listPermissionProblems } from '../db/permissions.ts'
 import { createFileSweeper } from '../files/files.ts'
 import { createDrain, listen, urlOf } from '../http/server.ts'
 import { serviceActor } from '../identity/audit.ts'
@@ -63,7 +63,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   let deps: Deps | undefined
   try {
     deps = await createDeps({ ...options, log }, opened, hooks)
-    for (const problem of await listLoosePermissions(config.dataDir)) log.warn(problem)
+    for (const problem of await listPermissionProblems(config.dataDir)) log.warn(problem)
     return await startService(deps, opened, options.collectFromWorkers)
   } catch (error) {
     // Releases everything already started, because the process could not exit otherwise.

@@ -4,7 +4,7 @@ import { withoutAssignee } from '../conversations/conversations.ts'
 import type { ItemRow } from '../conversations/item-store.ts'
 import { type ConversationRow, MAX_MESSAGE } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { assertAttachments, toMessageItem } from './attachments.ts'
+import { assertAttachments, toMessageItem } from './messages.ts'
 import type { SendInput, VisitorConversation } from './schema.ts'
 import {
   type Context,

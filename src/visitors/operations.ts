@@ -3,10 +3,10 @@ import { z } from 'zod'
 import type { Waiting } from '../conversations/visible.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
-import { readAttachment } from './attachments.ts'
 import type { Dependencies } from './dependencies.ts'
 import { findCursor, followOwn, followOwned, streamEvents, streamWaiting } from './follow.ts'
 import { requestPerson } from './handover.ts'
+import { readAttachment } from './messages.ts'
 import { rateOwn } from './ratings.ts'
 import {
   AttachmentQuery,

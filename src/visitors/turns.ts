@@ -3,17 +3,19 @@ import { runTurn } from '../chat/chat.ts'
 import { prepareTurn } from '../chat/prepare-turn.ts'
 import { findEarlier, startOrJoin, withRequestPerson } from '../chat/stored-chat.ts'
 import {
+  ConversationChanged,
   conversationLocked,
   digestOf,
   type RunModel,
   type TurnPlan,
   type TurnRow,
+  wrongMode,
 } from '../conversations/conversations.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { continuationItem, toInputItems } from '../conversations/items.ts'
-import type { History, StoredItem } from '../conversations/reader.ts'
 import {
   assertSameText,
+  type ConversationRow,
   findClientItem,
   findClientItemOfTurn,
   findLastPosition,
@@ -22,14 +24,19 @@ import {
   toShownTurn,
   toStartedTurn,
   toVisitorItem,
+  UNKNOWN_OUTCOME,
 } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { logFailure } from '../operations/errors.ts'
-import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
-import { toChatRequest } from '../responses/request.ts'
-import type { InputItem } from '../responses/schema.ts'
-import { assertAttachments, extraBytesOf, toMessageItem } from './attachments.ts'
 import { type SentMessage, sendToPerson } from './handover.ts'
+import {
+  assertAttachments,
+  extraBytesOf,
+  type PageFields,
+  readHistory,
+  toMessageItem,
+  toRequest,
+} from './messages.ts'
 import type {
   ContinueInput,
   SendInput,
@@ -51,33 +58,44 @@ import {
 /** A log entry number that no turn reaches; the largest value that the PostgreSQL column can store. */
 const AFTER_THE_LAST = 2_147_483_647
 const CANCEL_WAIT_MS = 2_000
-/**
- * Maximum number of attempts to send a message whose conversation is handed over or back at the same time.
- */
+/** Maximum number of attempts to start a turn in a conversation that other requests are changing. */
 const MAX_TRIES = 5
-
-const UNKNOWN_OUTCOME = 'The outcome is unknown, because the page that ran this tool has not reported it.'
 
 /** Sends a message; starts a new conversation if `conversation` is absent. @throws ServiceError */
 export async function send(context: Context, input: SendInput): Promise<SendResult> {
   const { client_id: clientId, text, attachments, conversation: conversationId } = input
   const content = attachments === undefined ? text : JSON.stringify([text, attachments])
-  for (let tries = 1; ; tries++) {
+  const attempt = async () => {
     const repeated = await findRepeated(context, { clientId, conversationId, content, text })
     if (repeated.turn !== undefined) return renderSent(context, repeated.turn)
     if (repeated.message !== undefined) return renderMessage(context, repeated.message)
+    const conversation =
+      conversationId === undefined
+        ? undefined
+        : (await findOwnConversation(context, conversationId)).conversation
+    if (conversation === undefined || conversation.mode === 'model')
+      return sendToModel(context, input, { conversation, idempotency: repeated.idempotency })
+    return renderMessage(context, await sendToPerson(context, { ...input, conversation: conversation.id }))
+  }
+  // A message can be sent in each mode, so one that meets a change of the mode is sent again.
+  return retry(attempt, (error) => isChanged(error) || (error as ServiceError).code === 'wrong_mode')
+}
+
+/** Whether the conversation has changed since the request read it. */
+function isChanged(error: unknown): boolean {
+  return error instanceof ConversationChanged
+}
+
+/** Repeats `attempt` while it fails with an error for which `isRetryable` is true. @throws ServiceError */
+async function retry<Result>(
+  attempt: () => Promise<Result>,
+  isRetryable: (error: unknown) => boolean = isChanged,
+): Promise<Result> {
+  for (let tries = 1; ; tries++) {
     try {
-      const conversation = conversationId && (await findOwnConversation(context, conversationId)).conversation
-      return conversation && conversation.mode !== 'model'
-        ? await renderMessage(
-            context,
-            await sendToPerson(context, { ...input, conversation: conversation.id }),
-          )
-        : await sendToModel(context, input, repeated.idempotency)
+      return await attempt()
     } catch (error) {
-      // The conversation was handed over or back at the same time.
-      const isRaced = error instanceof ServiceError && error.code === 'wrong_mode'
-      if (!isRaced || tries === MAX_TRIES) throw error
+      if (!isRetryable(error) || tries === MAX_TRIES) throw error
     }
   }
 }
@@ -85,60 +103,65 @@ export async function send(context: Context, input: SendInput): Promise<SendResu
 async function sendToModel(
   context: Context,
   input: SendInput,
-  idempotency: TurnPlan['idempotency'],
+  { conversation, idempotency }: Pick<Start, 'conversation' | 'idempotency'>,
 ): Promise<SendResult> {
-  const { conversation: conversationId } = input
   const { agent } = await requireStoring(context)
   assertAttachments(context, agent, input)
-  const last = conversationId === undefined ? undefined : await findLast(context, conversationId)
+  const last = conversation && (await findLast(context, conversation.id))
   const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input)]
   const turn = await start(context, {
-    ...{ last, page: input, items, kind: 'model', idempotency },
+    ...{ conversation, page: input, items, kind: 'model', idempotency },
     extraBytes: extraBytesOf(agent, input),
   })
   return renderSent(context, turn)
 }
 
 /** Continues an interrupted answer. @throws ServiceError */
-export async function continueTurn(context: Context, input: ContinueInput): Promise<StartedResult> {
-  const last = await findLatest(context, input.turn)
-  if (last.status === 'in_progress') throw conversationLocked()
-  if (last.status !== 'incomplete' && last.status !== 'cancelled')
-    throw new ServiceError('invalid_value', 'turn: must be incomplete or cancelled', {
-      param: 'turn',
-      code: 'not_continuable',
-    })
-  const outputs = await missingOutputs(context, last, new Set())
-  const items = [...outputs, continuationItem(context.deps.random)]
-  const plan = { last, page: input, items, kind: 'continuation', idempotency: undefined } as const
-  return renderStarted(context, await start(context, plan))
+export function continueTurn(context: Context, input: ContinueInput): Promise<StartedResult> {
+  return retry(async () => {
+    const { conversation, last } = await findLatest(context, input.turn)
+    if (last.status === 'in_progress') throw conversationLocked()
+    if (last.status !== 'incomplete' && last.status !== 'cancelled')
+      throw new ServiceError('invalid_value', 'turn: must be incomplete or cancelled', {
+        param: 'turn',
+        code: 'not_continuable',
+      })
+    const outputs = await missingOutputs(context, last, new Set())
+    const items = [...outputs, continuationItem(context.deps.random)]
+    const plan = { conversation, page: input, items, kind: 'continuation', idempotency: undefined } as const
+    return renderStarted(context, await start(context, plan))
+  })
 }
 
 /** Starts the next turn with the results of page tools. @throws ServiceError */
-export async function sendToolResults(context: Context, input: ToolResultsInput): Promise<StartedResult> {
+export function sendToolResults(context: Context, input: ToolResultsInput): Promise<StartedResult> {
   const { client_id: clientId, results } = input
-  const calling = await findOwnTurn(context, input.turn)
   const content = JSON.stringify(results)
-  const conversationId = calling.conversation_id
-  const repeated = await findRepeated(context, { clientId, conversationId, content })
-  if (repeated.turn !== undefined) return renderStarted(context, repeated.turn)
-  const last = await findLatest(context, input.turn)
-  const pending = await listPendingCalls(context, last)
+  return retry(async () => {
+    const calling = await findOwnTurn(context, input.turn)
+    const conversationId = calling.conversation_id
+    const { idempotency, turn } = await findRepeated(context, { clientId, conversationId, content })
+    if (turn !== undefined) return renderStarted(context, turn)
+    const { conversation, last } = await findLatest(context, input.turn)
+    // Checked before the calls, because a handover gives each of them a result.
+    if (conversation.mode !== 'model') throw wrongMode({ mode: conversation.mode, assignee: null })
+    const pending = await context.deps.conversations.reader.listOpenCalls(last)
+    assertOpen(results, pending)
+    const given = toOutputs(context, results, 'page')
+    const missing = await missingOutputs(context, last, new Set(results.map(({ call_id: id }) => id)))
+    const [first, ...others] = given
+    const items = [{ ...(first as NewItem), clientId }, ...others, ...missing]
+    const plan = { conversation, page: input, items, kind: 'model', idempotency } as const
+    return renderStarted(context, await start(context, plan))
+  })
+}
+
+/** @throws ServiceError if a result belongs to a call that is not in `pending` */
+function assertOpen(results: ToolResultsInput['results'], pending: readonly string[]): void {
   const unknown = results.findIndex(({ call_id: id }) => !pending.includes(id))
-  if (unknown >= 0)
-    throw new ServiceError(
-      'invalid_value',
-      `results[${unknown}].call_id: must be an unanswered call of the turn`,
-      {
-        param: `results[${unknown}].call_id`,
-      },
-    )
-  const given = toOutputs(context, results, 'page')
-  const missing = await missingOutputs(context, last, new Set(results.map(({ call_id: id }) => id)))
-  const [first, ...others] = given
-  const items = [{ ...(first as NewItem), clientId }, ...others, ...missing]
-  const plan = { last, page: input, items, kind: 'model', idempotency: repeated.idempotency } as const
-  return renderStarted(context, await start(context, plan))
+  if (unknown < 0) return
+  const param = `results[${unknown}].call_id`
+  throw new ServiceError('invalid_value', `${param}: must be an unanswered call of the turn`, { param })
 }
 
 /** Stops a turn. @throws ServiceError */
@@ -154,17 +177,14 @@ export async function cancelTurn(context: Context, id: string): Promise<VisitorT
   return toShownTurn(await findOwnTurn(context, id))
 }
 
-interface Page {
-  readonly context?: string | undefined
-  readonly tools?: readonly ChatTool[] | undefined
-  readonly model?: string | undefined
-}
-
 interface Start {
-  /** The last turn of the conversation; undefined for a new conversation. */
-  readonly last: TurnRow | undefined
+  /**
+   * The conversation before its last turn, its open calls and its history were read, so that the turn starts
+   * only if they are still current; undefined for a new conversation.
+   */
+  readonly conversation: ConversationRow | undefined
   /** The page's fields, which apply to this turn only. */
-  readonly page: Page
+  readonly page: PageFields
   readonly items: readonly NewItem[]
   readonly kind: TurnPlan['kind']
   readonly idempotency: TurnPlan['idempotency']
@@ -174,10 +194,10 @@ interface Start {
 /** Returns the row of the started turn. @throws ServiceError */
 async function start(context: Context, given: Start): Promise<TurnRow> {
   const { deps, caller, metadata } = context
-  const { last, page, items, kind, idempotency, extraBytes = 0 } = given
+  const { conversation, page, items, kind, idempotency, extraBytes = 0 } = given
   const { agent, storing } = await requireStoring(context)
   const visitor = requireCallVisitor(context)
-  const history = await readHistory(context, last, agent.definition.conversations?.history)
+  const history = await readHistory(context, conversation?.id, agent.definition.conversations?.history)
   const asked = await prepareTurn(context, toRequest(page, history.items, items))
   const turn = { ...withRequestPerson(asked), history }
   const plan: TurnPlan = {
@@ -185,11 +205,11 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
     tenantId: caller.tenantId,
     agentId: caller.agentId,
     agentVersion: agent.row.version,
-    conversationId: last?.conversation_id,
+    conversationId: conversation?.id,
+    revision: conversation?.revision,
     previous: undefined,
     visitor,
     isFeedTurn: true,
-    number: (last?.number ?? 0) + 1,
     inputField: { name: 'input', first: 0 },
     responseId: undefined,
     idempotency,
@@ -206,10 +226,15 @@ async function start(context: Context, given: Start): Promise<TurnRow> {
     },
   }
   const run: RunModel = (signal, reports) => runTurn(context, turn, signal, reports)
-  const started = await startOrJoin(context, plan, run, 'client_id').catch((error) =>
-    joinWinner(context, idempotency, error),
-  )
-  return 'read' in started ? findOwnTurn(context, started.id) : started
+  const started = await startOrJoin(context, plan, run, 'client_id')
+    .catch((error) => joinWinner(context, idempotency, error))
+    .catch((error) => {
+      turn.endSpan(error)
+      throw error
+    })
+  if ('read' in started) return findOwnTurn(context, started.id)
+  turn.endSpan(undefined)
+  return started
 }
 
 /**
@@ -229,42 +254,13 @@ async function joinWinner(
   return winner
 }
 
-async function readHistory(
-  { deps }: Context,
-  last: TurnRow | undefined,
-  limits: { readonly turns: number; readonly tokens: number } | undefined,
-): Promise<History> {
-  if (last === undefined || limits === undefined) return { items: [], leftOut: 0 }
-  return deps.conversations.reader.readVisitorHistory(last.conversation_id, limits)
-}
-
-/** Builds the request for the model from the history, the page's fields and the new items. */
-function toRequest(page: Page, history: readonly StoredItem[], items: readonly NewItem[]): ChatRequest {
-  const added = items.map(({ body }) => body)
-  // Omits results whose calls are no longer in the history.
-  const { messages } = toChatRequest({ input: [] }, [...history, ...added] as unknown as InputItem[])
-  return {
-    ...(page.model !== undefined && { model: page.model }),
-    ...(page.tools !== undefined && page.tools.length > 0 && { tools: [...page.tools] }),
-    messages: withContext(messages, page.context),
-    stream: true,
-  }
-}
-
-/** Adds the page's text before the visitor's newest message. A later step marks the text as untrusted. */
-function withContext(messages: readonly ChatMessage[], context: string | undefined): ChatMessage[] {
-  if (context === undefined || context === '') return [...messages]
-  const newest = messages.findLastIndex(({ role }) => role === 'user')
-  return messages.toSpliced(Math.max(0, newest), 0, { role: 'system', content: context })
-}
-
 /** Returns outputs for the last turn's page tool calls that are not in `answered`. */
 async function missingOutputs(
   context: Context,
   last: TurnRow | undefined,
   answered: ReadonlySet<string>,
 ): Promise<NewItem[]> {
-  const pending = last === undefined ? [] : await listPendingCalls(context, last)
+  const pending = last === undefined ? [] : await context.deps.conversations.reader.listOpenCalls(last)
   const missing = pending.filter((id) => !answered.has(id))
   return toOutputs(
     context,
@@ -282,27 +278,24 @@ function toOutputs(
   return toInputItems(sent, deps.random).map((item) => ({ ...item, author, isForVisitor: true }))
 }
 
-/** Returns the ids of the page tool calls that the model has written completely in this turn. */
-async function listPendingCalls({ deps }: Context, turn: TurnRow): Promise<string[]> {
-  const items = await deps.conversations.reader.listTurnItems(turn.id)
-  return items
-    .filter((item) => item.type === 'function_call' && item.author === 'model' && item.for_visitor === 1)
-    .filter(({ status }) => status === 'completed')
-    .map(({ body }) => JSON.parse(body).call_id)
-}
-
 async function findLast(context: Context, conversationId: string): Promise<TurnRow | undefined> {
-  await findOwnConversation(context, conversationId)
   const last = await context.deps.conversations.reader.findLastTurn(conversationId)
   if (last?.status === 'in_progress') throw conversationLocked()
   return last
 }
 
-/** Returns the turn if it is the last one of its conversation. @throws ServiceError */
-async function findLatest(context: Context, id: string): Promise<TurnRow> {
+/**
+ * Returns the turn if it is the last one of its conversation, and the conversation before the turn was read.
+ * @throws ServiceError
+ */
+async function findLatest(
+  context: Context,
+  id: string,
+): Promise<{ readonly conversation: ConversationRow; readonly last: TurnRow }> {
   const turn = await findOwnTurn(context, id)
+  const { conversation } = await findOwnConversation(context, turn.conversation_id)
   const last = await context.deps.conversations.reader.findLastTurn(turn.conversation_id)
-  if (last?.id === id) return turn
+  if (last?.id === id) return { conversation, last }
   throw new ServiceError('conflict', 'turn: a later turn of the conversation exists', {
     param: 'turn',
     code: 'turn_not_last',

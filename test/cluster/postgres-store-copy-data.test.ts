@@ -1,18 +1,21 @@
 /**
- * Tests that `parley store copy` and `store orphans` include agents in the bin, stored providers and items'
- * images.
+ * Tests that `parley store copy` includes agents in the bin, stored providers, visitor secrets and items'
+ * images, and that `store orphans` deletes none of their data.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../src/lib/clock.ts'
 import { GREETER } from '../support/app.ts'
 import { runCommandInProcess } from '../support/command.ts'
 import { STORING } from '../support/conversations.ts'
+import { identifyingAgent, signIdentity } from '../support/identities.ts'
 import { createTestDatabase } from '../support/postgres.ts'
 import { callServer, makeFolder, runParley, startServer } from '../support/process.ts'
 import { S3Server } from '../support/s3-server.ts'
 import { shareUpstream, type Upstream } from '../support/start-upstream.ts'
+import { asVisitor } from '../support/visitors.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -121,4 +124,31 @@ describe("agents in the bin, stored providers and items' data", () => {
     }
     await expectContents({ folder }, contents)
   })
+})
+
+test('an identity that is signed with a copied visitor secret belongs to the same visitor', async () => {
+  const folder = await makeFolder()
+  const before = await startServer({ folder })
+  const call = (path: string, body: object) =>
+    callServer(before.url, 'POST', path, before.key as string, body)
+  const { body: agent } = await call('/v1/agents', { yaml: identifyingAgent() })
+  const { agent_id: id, agent_key: key } = agent
+  const previous = (await call(`/v1/agents/${id}/visitor-secret`, {})).body.secret
+  const rotated = await call(`/v1/agents/${id}/visitor-secret`, { overlap_seconds: 3600 })
+  const visit = async (url: string, secret: string) => {
+    const jwt = await signIdentity({ clock: systemClock, secret })
+    const { visitor } = await asVisitor({ url }, key).session.mutate({ identity_token: jwt })
+    return visitor
+  }
+  const visitor = await visit(before.url, rotated.body.secret)
+  expect(visitor.kind).toBe('verified')
+  await before.stop()
+  const env = { DATABASE_URL: await createTestDatabase('empty') }
+  const copied = await runParley(['store', 'copy', '--json'], { folder, env })
+  expect(copied.code, copied.stderr).toBe(0)
+  expect(JSON.parse(copied.stdout).tables).toMatchObject({ visitor_secrets: 1 })
+  const after = await startServer({ folder, env })
+  expect(await visit(after.url, rotated.body.secret)).toEqual(visitor)
+  expect(await visit(after.url, previous)).toEqual(visitor)
+  await after.stop()
 })

@@ -6,7 +6,7 @@ const api = [
   'artifacts/{access,bin,console,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
-  'conversations/{conversations,deletion,diagnostics,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
+  'conversations/{conversations,deletion,diagnostics,handover-calls,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',
@@ -27,6 +27,6 @@ const api = [
 /** The test files of the project `api-postgres`. */
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
-  'test/process/{uploads-s3,usage-budgets}.test.ts',
+  'test/process/{uploads-s3,usage-budgets,visitors-isolated}.test.ts',
   'test/programs/jobs-{conversion,refused}.test.ts',
 ]

@@ -3,7 +3,7 @@ import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/open.ts'
-import { listLoosePermissions } from '../../src/db/permissions.ts'
+import { listPermissionProblems } from '../../src/db/permissions.ts'
 import { startApp } from '../support/app.ts'
 import { makeFolder } from '../support/process.ts'
 
@@ -17,8 +17,8 @@ test('the permission check accepts a new data directory and memory mode', async 
   const dataDir = join(await makeFolder(), 'data')
   const app = await startApp({ PARLEY_DATA_DIR: dataDir })
   await app.createAgent()
-  expect(await listLoosePermissions(dataDir)).toEqual([])
-  expect(await listLoosePermissions(':memory:')).toEqual([])
+  expect(await listPermissionProblems(dataDir)).toEqual([])
+  expect(await listPermissionProblems(':memory:')).toEqual([])
 })
 
 test.each([0o770, 0o707, 0o777])(
@@ -26,7 +26,7 @@ test.each([0o770, 0o707, 0o777])(
   async (mode) => {
     const dataDir = await createDataDirectory()
     await chmod(dataDir, mode)
-    expect(await listLoosePermissions(dataDir)).toEqual([
+    expect(await listPermissionProblems(dataDir)).toEqual([
       `other users of this machine can write to ${dataDir}; run \`chmod 700\` on it`,
     ])
   },
@@ -36,9 +36,9 @@ test('the permission check reports a readable file if other users can access its
   const dataDir = await createDataDirectory()
   const path = join(dataDir, 'parley.db')
   await chmod(path, 0o644)
-  expect(await listLoosePermissions(dataDir)).toEqual([])
+  expect(await listPermissionProblems(dataDir)).toEqual([])
   await chmod(dataDir, 0o755)
-  expect(await listLoosePermissions(dataDir)).toEqual([
+  expect(await listPermissionProblems(dataDir)).toEqual([
     `${path} can be read by other users (mode 644); run \`chmod 600\` on it`,
   ])
 })

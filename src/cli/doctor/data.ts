@@ -17,7 +17,7 @@ import {
 import type { Database } from '../../db/database.ts'
 import { acquireLock, isLockTaken, lockName } from '../../db/lock.ts'
 import { listPendingMigrations, migrations } from '../../db/migrate.ts'
-import { findLooseDirectory, findLooseFile } from '../../db/permissions.ts'
+import { findDirectoryProblem, findFileProblem } from '../../db/permissions.ts'
 import { assertSound, damaged, openSqlite, toKysely } from '../../db/sqlite.ts'
 import { StartupError } from '../../lib/errors.ts'
 import { hasProviderKeyOfOtherSecret } from '../../models/sealed-provider-keys.ts'
@@ -41,7 +41,7 @@ export async function checkDataDirectory({
   } catch (error) {
     return fail(check, reasonOf(error))
   }
-  const problem = await findLooseDirectory(dataDir)
+  const problem = await findDirectoryProblem(dataDir)
   return problem === undefined ? ok(check, dataDir) : warn(check, problem)
 }
 
@@ -168,7 +168,7 @@ export async function checkSecret(config: Config, db: Database | undefined): Pro
   }
   const found = db === undefined ? 'exists' : 'decrypts the stored agent keys'
   if (secret !== undefined) return ok(check, `PARLEY_SECRET ${found}${describeFormer(config)}`)
-  const problem = await findLooseFile(path)
+  const problem = await findFileProblem(path)
   return problem === undefined ? ok(check, `${path} ${found}${describeFormer(config)}`) : warn(check, problem)
 }
 

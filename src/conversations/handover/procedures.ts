@@ -23,6 +23,7 @@ import type { LogSegment } from '../turns/log.ts'
 import { countEntries, decodeSegment, encodeSegment, toRun } from '../turns/segments.ts'
 import { MAX_ITEMS } from '../turns/statements.ts'
 import type { Mode } from './mode-items.ts'
+import { renderOutcomes } from './open-calls.ts'
 
 const file = import.meta.url
 
@@ -116,9 +117,10 @@ export const changeMode: Procedure<ModeChange, Outcome> = {
       }))
       .where('id', '=', conversationId)
       .execute()
+    const added = withOutcomes(items, await renderOutcomes(trx, row))
     const place = { conversationId, turnId: null, nowSeconds }
-    const count = await insertItems(trx, place, { items, data: [] })
-    await indexItemsFrom(trx, conversationId, count - items.length + 1)
+    const count = await insertItems(trx, place, { items: added, data: [] })
+    await indexItemsFrom(trx, conversationId, count - added.length + 1)
     const conversation = (await lockConversation(trx, change)) as ConversationRow
     const { mode, revision } = conversation
     await insertDeliveries(trx, change.deliveries, { mode, revision })
@@ -167,14 +169,24 @@ export const storeMessage: Procedure<MessageChange, Outcome> = {
       .where('id', '=', conversationId)
       .execute()
     if (visitor !== undefined) await recordVisitor(trx, tenantId, visitor, nowSeconds)
+    // A turn that was running when the conversation was handed over may have called tools of the page since.
+    const outcomes = await renderOutcomes(trx, row)
     const place = { conversationId, turnId: null, nowSeconds }
-    const count = await insertItems(trx, place, { items: [item], data })
+    const count = await insertItems(trx, place, { items: [...outcomes, item], data })
     await indexItemsFrom(trx, conversationId, count)
     const conversation = (await lockConversation(trx, change)) as ConversationRow
     const { mode, revision } = conversation
     await insertDeliveries(trx, change.deliveries, { mode, revision })
     return { status: 'done', conversation, cancelled: [] }
   },
+}
+
+/**
+ * Adds the outputs of open calls directly after the item of the change, so that pages end their tools first;
+ * before it if the model reads the item.
+ */
+function withOutcomes(items: readonly EncodedItem[], outcomes: readonly EncodedItem[]): EncodedItem[] {
+  return items.toSpliced(items[0]?.isForModel === false ? 1 : 0, 0, ...outcomes)
 }
 
 /** Returns the conversation, which no other transaction changes until this one ends. */

@@ -39,8 +39,8 @@ export interface TurnPlan {
    */
   readonly conversationId: string | undefined
   /**
-   * The revision of the conversation from which the history was read; undefined if the turn has no stored
-   * history.
+   * The revision of the conversation from which the history and the input were built; undefined if the turn
+   * has no stored history.
    */
   readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
@@ -51,8 +51,6 @@ export interface TurnPlan {
    * its conversation.
    */
   readonly isFeedTurn?: boolean
-  /** The number that the turn must have, because its input was built from the turns before it. */
-  readonly number?: number
   readonly responseId: string | undefined
   readonly idempotency: { readonly digest: string; readonly requestDigest: string } | undefined
   readonly isStream: boolean
@@ -144,7 +142,6 @@ async function storeRows(
       items: items.length,
       bytes: sumBytes(items),
       revision: plan.revision ?? null,
-      turnsBefore: plan.number === undefined ? null : plan.number - 1,
     },
     tenantId,
     turn: toTurnRow(plan, as),

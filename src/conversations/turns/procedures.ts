@@ -92,7 +92,7 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
 async function explain(
   trx: ConversationDb,
   tenantId: string,
-  { conversationId, revision, turnsBefore, items }: Claim,
+  { conversationId, revision, items }: Claim,
   locks: boolean,
 ): Promise<Rejection> {
   const conversation = await findConversation(trx, tenantId, conversationId)
@@ -102,7 +102,6 @@ async function explain(
   const isFree = conversation.busy_turn === null
   if (locks && !isFree) return 'locked'
   if (revision !== null && conversation.revision !== revision) return isFree ? 'changed' : 'locked'
-  if (turnsBefore !== null && conversation.turns !== turnsBefore) return 'locked'
   const isFull = conversation.turns >= MAX_TURNS || conversation.items + items > MAX_ITEMS
   // With PostgreSQL, the turn that held the lock may have ended since.
   return isFull ? 'full' : 'locked'

@@ -19,8 +19,6 @@ export interface Claim {
   readonly bytes: number
   /** The revision of the conversation from which the turn's history was read; null to accept any revision. */
   readonly revision: number | null
-  /** The number of turns that the conversation must have; null to accept any number. */
-  readonly turnsBefore: number | null
 }
 
 function prepareClaim(locks: boolean) {
@@ -42,7 +40,6 @@ function prepareClaim(locks: boolean) {
       }))
       .where('id', '=', param('conversationId'))
       .where('turns', '<', MAX_TURNS)
-      .where('turns', '=', sql<number>`coalesce(${param('turnsBefore')}, turns)`)
       .where('revision', '=', sql<number>`coalesce(${param('revision')}, revision)`)
       .where((eb) => eb(eb('items', '+', param('items')), '<=', MAX_ITEMS))
       .where('mode', '=', 'model')
@@ -53,8 +50,7 @@ function prepareClaim(locks: boolean) {
 
 /**
  * Counts a turn and its input in a conversation, and returns its new numbers of turns and items. Updates
- * nothing if the conversation is full or deleted, the model does not answer it, or its revision or number of
- * turns differs.
+ * nothing if the conversation is full or deleted, the model does not answer it, or its revision differs.
  */
 export const claimTurn = prepareClaim(false)
 

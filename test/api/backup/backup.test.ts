@@ -5,16 +5,19 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/open.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
 import { asAdmin, root } from '../../support/admin.ts'
 import { type CallOptions, openApp, startApp, type TestApp } from '../../support/app.ts'
 import { backUp, readEntries, readUnpacked, restoreArchive } from '../../support/backup.ts'
 import { behindProxy } from '../../support/console.ts'
 import { openSqliteFile, openTestDatabase, startupErrorOf } from '../../support/database.ts'
 import { download, filePart, purpose, upload } from '../../support/files.ts'
+import { createSecret, identify, identifyingAgent, signIdentity } from '../../support/identities.ts'
 import { makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { shareUpstream } from '../../support/start-upstream.ts'
 import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
+import { asVisitor, sayAndWait } from '../../support/visitors.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -128,6 +131,27 @@ test("a backup contains the agents in the bin, and the console's providers with 
   await expect.poll(listModels).toContain('large')
   const requests = (await upstream.listRequests()).slice(requestsBefore)
   expect(requests[0]?.headers.authorization).toBe(`Bearer ${provider.api_key}`)
+})
+
+test("a backup contains the agents' visitor secrets, so that visitors return as the same visitors", async () => {
+  const app = await openApp({ PARLEY_DATA_DIR: dataDir })
+  const { agent_key: key, agent_id: agentId } = await app.createAgent(identifyingAgent())
+  const previous = await createSecret(app, agentId)
+  const newest = await createSecret(app, agentId, { overlap_seconds: 3600 })
+  const sign = (secret: string) => signIdentity({ clock: systemClock, secret })
+  const one = await identify({ app, key }, await sign(newest))
+  await sayAndWait(one, 'Before the backup.')
+  await backUp(dataDir, archivePath())
+  await app.close()
+  await restoreArchive(archivePath(), target)
+  const restored = await start(target, app)
+  const visits = [{ id: one.id, visitor: asVisitor(restored, key, one.token) }]
+  for (const secret of [newest, previous])
+    visits.push(await identify({ app: restored, key }, await sign(secret)))
+  for (const { id, visitor } of visits) {
+    expect(id).toBe(one.id)
+    expect(await visitor.conversations.query({})).toMatchObject({ data: [{ title: 'Before the backup.' }] })
+  }
 })
 
 test('tar and sha256sum can read a backup archive', async () => {

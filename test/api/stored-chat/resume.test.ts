@@ -4,7 +4,14 @@ import { createTenant } from '../../support/agents.ts'
 import { type Answer, readEvents } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { openStream, resume, sendChat, splitStream, storingAgent } from '../../support/stored-chats.ts'
+import {
+  listTurns,
+  openStream,
+  resume,
+  sendChat,
+  splitStream,
+  storingAgent,
+} from '../../support/stored-chats.ts'
 
 const harness = await startChatHarness()
 const DONE = 'data: [DONE]\n\n'
@@ -198,6 +205,22 @@ describe('a request with Last-Event-ID', () => {
     expect(codeOf(answer)).toEqual([409, 'event_not_kept'])
     expect(answer.body.error.message).toContain(`the last stored event is ${ids.length - 1}`)
     expect(answer.body.error.last_event_id).toBe(ids.at(-1))
+  })
+
+  test('returns 409 event_not_kept without a last event id if no event of the stream was stored', async () => {
+    const { app, key } = await startStoring()
+    const sending = sendChat(app, '{{up:hang}}', { key })
+    await expect.poll(async () => (await listTurns(app)).length).toBe(1)
+    const [{ id: turnId = '' } = {}] = await listTurns(app)
+    await app.call('POST', `/v1/turns/${turnId}/cancel`)
+    await sending
+    const id = idOf(app.service.deps.conversations.capabilityOf(turnId), 0)
+    const answer = await resume(app, key, id)
+    expect(codeOf(answer)).toEqual([409, 'event_not_kept'])
+    expect(answer.body.error.message).toBe(
+      'Last-Event-ID: this event was not stored; no event of the turn was stored. Read the turn again.',
+    )
+    expect(answer.body.error).not.toHaveProperty('last_event_id')
   })
 
   test('returns 404 stream_not_found if the stream ended more than PARLEY_REPLAY_HOURS ago', async () => {

@@ -1,14 +1,18 @@
-/** Checks the attachments of visitors' messages, and returns stored ones. */
+/** Builds visitors' messages and the requests with them to the model, and checks and returns attachments. */
 import type { z } from 'zod'
 import type { Agent } from '../agents/cache.ts'
 import { attachmentBytesOf } from '../agents/definition-parts.ts'
 import { assertParts } from '../chat/prepare-turn.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { toChatItems } from '../conversations/items.ts'
+import type { History, StoredItem } from '../conversations/reader.ts'
 import { findVisibleItem } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { chooseRoutes } from '../models/policy.ts'
+import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
+import { toChatRequest } from '../responses/request.ts'
+import type { InputItem } from '../responses/schema.ts'
 import type { AttachmentQuery, AttachmentResult, SendInput } from './schema.ts'
 import { type Context, findOwnConversation } from './visitors.ts'
 
@@ -46,6 +50,47 @@ export function extraBytesOf(
   { attachments = [] }: Pick<SendInput, 'attachments'>,
 ): number {
   return attachments.length === 0 ? 0 : attachmentBytesOf(definition.attachments)
+}
+
+/** The page's fields, which apply to one turn only. */
+export interface PageFields {
+  readonly context?: string | undefined
+  readonly tools?: readonly ChatTool[] | undefined
+  readonly model?: string | undefined
+}
+
+/** Returns the stored items that the turn sends to the model. */
+export async function readHistory(
+  { deps }: Context,
+  conversationId: string | undefined,
+  limits: { readonly turns: number; readonly tokens: number } | undefined,
+): Promise<History> {
+  if (conversationId === undefined || limits === undefined) return { items: [], leftOut: 0 }
+  return deps.conversations.reader.readVisitorHistory(conversationId, limits)
+}
+
+/** Builds the request for the model from the history, the page's fields and the new items. */
+export function toRequest(
+  page: PageFields,
+  history: readonly StoredItem[],
+  items: readonly NewItem[],
+): ChatRequest {
+  const added = items.map(({ body }) => body)
+  // Omits results whose calls are no longer in the history.
+  const { messages } = toChatRequest({ input: [] }, [...history, ...added] as unknown as InputItem[])
+  return {
+    ...(page.model !== undefined && { model: page.model }),
+    ...(page.tools !== undefined && page.tools.length > 0 && { tools: [...page.tools] }),
+    messages: withContext(messages, page.context),
+    stream: true,
+  }
+}
+
+/** Adds the page's text before the visitor's newest message. A later step marks the text as untrusted. */
+function withContext(messages: readonly ChatMessage[], context: string | undefined): ChatMessage[] {
+  if (context === undefined || context === '') return [...messages]
+  const newest = messages.findLastIndex(({ role }) => role === 'user')
+  return messages.toSpliced(Math.max(0, newest), 0, { role: 'system', content: context })
 }
 
 /** Returns one attachment of the visitor's own conversation. @throws ServiceError `not_found` */

@@ -26,7 +26,7 @@ interface FollowedStream<Event> {
 export async function followStream<Event>(followed: FollowedStream<Event>): Promise<void> {
   const { signal, onConnection } = followed
   for (let failures = 0; !signal.aborted; failures++) {
-    // A connection that was opened before the browser was offline may never report its end.
+    // A connection that was opened before the browser went offline may never report its end.
     const reopening = new AbortController()
     const reopen = () => reopening.abort()
     window.addEventListener('online', reopen, { once: true })
@@ -40,7 +40,7 @@ export async function followStream<Event>(followed: FollowedStream<Event>): Prom
     } catch (thrown) {
       const { status } = toFailure(thrown)
       if (rejections.includes(status)) return onConnection?.(false)
-      // The user has to sign in again first.
+      // Retries rarely, because the user must sign in again first.
       if (status === 401) failures = FAILURES_TO_LONGEST
     } finally {
       window.removeEventListener('online', reopen)

@@ -11,7 +11,7 @@ import { agentNamesQuery, agentPageQuery } from './queries.ts'
 const SEARCH_PAUSE_MS = 150
 
 interface AgentSelectProps {
-  /** Visible label of a form's field; a filter has none. */
+  /** Visible label; undefined for a filter. */
   readonly label?: string
   readonly description?: string
   readonly error?: string | undefined

@@ -30,7 +30,7 @@ export function Markdown({ text }: { readonly text: string }) {
   )
 }
 
-/** Shows a block as plain text if it exceeds the limits of the parser. */
+/** Renders one block, as plain text if it exceeds the limits of the parser. */
 function Block({ text }: { readonly text: string }) {
   const tree = useMemo(() => parseBlock(text), [text])
   const definitions = useMemo(() => listDefinitions(tree), [tree])

@@ -116,7 +116,10 @@ interface BadCountProps {
   readonly onClose: () => void
 }
 
-/** Links to the conversations with these ratings. A day has no link, because the list filters by creation. */
+/**
+ * Links to the conversations with these ratings. A day has no link, because the list filters by creation
+ * date.
+ */
 function BadCount({ sums: { day, agent_id: agent, agent_version: version, down }, onClose }: BadCountProps) {
   if (day !== undefined || agent == null || down === 0) return renderNumber(down)
   const search = { agent, rating: 'down' as const, ...(version == null ? {} : { version }) }

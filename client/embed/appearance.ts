@@ -29,8 +29,8 @@ const defaults: Options = {
 }
 
 /**
- * Returns the options that make the widget look as `definition` says, whichever version of the agent is
- * saved.
+ * Returns the options that make the widget look as `definition` says, regardless of the agent's saved
+ * version.
  */
 export function readOptions(definition: Definition): Options {
   const { colorScheme, ...theme } = (valueAt(definition, ['embed', 'theme']) ?? {}) as Record<string, unknown>

@@ -39,7 +39,7 @@ export function prefetchFirstRun(): void {
   void queryClient.prefetchQuery(hasCallsQuery)
 }
 
-/** Makes the checklist and the agents' last days of use reload after a call. */
+/** Makes the checklist and each agent's last day of use reload after a call. */
 export function reportCall(): void {
   void queryClient.invalidateQueries({ queryKey: hasCallsQuery.queryKey })
   void queryClient.invalidateQueries({ queryKey: ['agents', 'last-days'] })

@@ -1,6 +1,6 @@
 /**
  * Holds the state of the command palette and the list of shortcuts, which other parts of the page can open,
- * also before the palette's script has loaded.
+ * even before the palette's script has loaded.
  */
 import { useHotkeys } from '@mantine/hooks'
 import { createSpotlight } from '@mantine/spotlight'

@@ -55,7 +55,7 @@ const byNames = {
 } as const
 
 interface ChartsProps extends Pick<ShownUsage, 'by' | 'lines'> {
-  /** Lists the calls of a bar. */
+  /** Lists the calls that a bar counts. */
   readonly onPick: (line: Line) => void
 }
 

@@ -75,7 +75,7 @@ function UsageSums(props: UsageViewProps) {
 
 interface UsageContentProps {
   readonly usage: ShownUsage
-  /** Lists the calls of a line. */
+  /** Lists the calls whose sums the line contains. */
   readonly onPick: (line: Line) => void
 }
 

@@ -100,7 +100,7 @@ function VerticalBars(props: ChartPanelProps) {
 }
 
 interface Scale {
-  /** Horizontal center of a line, in pixels. */
+  /** Returns the horizontal center of the day at `index`, in pixels. */
   readonly xOf: (index: number) => number
   readonly yOf: (value: number) => number
   /** Horizontal distance between two adjacent days, in pixels. */
@@ -378,7 +378,7 @@ function maxOf({ lines, series }: ChartPanelProps, isStacked: boolean): number {
   return lines.reduce((max, line) => Math.max(max, ofLine(line)), 0)
 }
 
-/** Connects the measured values; lines without a measurement are gaps. */
+/** Connects the measured values; days without a measurement are gaps. */
 function toPath(lines: readonly Line[], read: Series['read'], xOf: Scale['xOf'], yOf: Scale['yOf']): string {
   let isAfterGap = true
   return lines

@@ -3,7 +3,7 @@ import type { Key } from '../strings/catalogue.ts'
 import { t } from '../strings/language.ts'
 import type { EventType } from './queries.ts'
 
-/** All event types, in the order of a conversation. */
+/** All event types, in the order in which they occur in a conversation. */
 export const eventTypes = [
   'conversation.created',
   'conversation.waiting',

@@ -1,5 +1,6 @@
 /** Creates, replaces, restores and deletes a tenant's agents, and rotates their keys. */
 
+import { deleteBudgetsOfAgent, moveBudgets } from '../budgets/budget-store.ts'
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, listTargetsWith, recordAudit } from '../identity/audit.ts'
 import { moveAgentKeys } from '../identity/key-claims.ts'
@@ -173,6 +174,7 @@ export async function deleteWhere(
       .returningAll()
       .executeTakeFirst()
     if (row === undefined) return false
+    await deleteBudgetsOfAgent(trx, id)
     const target = { kind: 'agent', id } as const
     const details = { name: row.name, version: row.version }
     await recordAudit({ ...deps, db: trx }, actor, { action: 'agent.delete', target, tenantId, details })
@@ -247,8 +249,8 @@ export async function getRow(
 }
 
 /**
- * Stores the definition as the next version, and `row` as an earlier one. Returns undefined if `row` is no
- * longer current.
+ * Stores the definition as the next version and `row` as an earlier one, and deletes versions beyond the
+ * limit. Returns undefined if `row` is no longer current.
  */
 async function writeVersion(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
@@ -303,8 +305,8 @@ export function toVersion({ id, version, name, source, format, updated_at }: Age
 }
 
 /**
- * Moves all agents, with their versions and keys, to another tenant and returns their number. Requires a
- * transaction.
+ * Moves all of a tenant's agents, with their versions and keys, to another tenant and returns their number.
+ * Requires a transaction.
  */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await trx
@@ -313,6 +315,7 @@ export async function moveAgents(trx: Database, fromTenantId: string, toTenantId
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
   await moveAgentKeys(trx, fromTenantId, toTenantId)
+  await moveBudgets(trx, fromTenantId, toTenantId)
   return Number(moved.numUpdatedRows)
 }
 
@@ -347,8 +350,8 @@ export async function listRetention(
 }
 
 /**
- * Returns undefined for an invalid definition, which an earlier version may have accepted, so that the
- * deletion of expired data continues.
+ * Returns undefined if the agent stores no conversations, or if its definition is invalid. An earlier release
+ * may have accepted it, and one such agent must not stop the deletion of expired data.
  */
 function findKeepSeconds(source: string, format: DefinitionFormat): number | undefined {
   try {

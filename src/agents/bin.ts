@@ -1,4 +1,4 @@
-/** Moves agents to the bin and back, and deletes them 30 days later. */
+/** Moves agents to the bin and back, and deletes agents that have been in the bin for 30 days. */
 import { sql } from 'kysely'
 import type { Database } from '../db/database.ts'
 import { type Actor, recordAudit, serviceActor } from '../identity/audit.ts'

@@ -80,8 +80,8 @@ const MAX_HANDOVER_DAYS = 7
 const MAX_UNAVAILABLE_TEXT = 500
 
 /**
- * Rules for reaching a person. Without them, visitors and the model cannot ask for one, but an owner can
- * still take over a conversation.
+ * Rules for handovers to a person. Without them, visitors and the model cannot ask for a person, but an owner
+ * can still take over a conversation.
  */
 const Handover = mappingOf(
   z.strictObject(
@@ -289,10 +289,10 @@ export function renderAttachments(
 /** The storage settings in the format that the widget reads. */
 export const StorageView = z.strictObject({
   stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
-  keep_days: z
-    .int()
-    .nullable()
-    .meta({ description: 'Number of days for which a conversation is stored after its last activity.' }),
+  keep_days: z.int().nullable().meta({
+    description:
+      'Number of days for which a conversation is stored after its last activity; null if conversations are not stored.',
+  }),
   notice: z
     .strictObject({ text: z.string(), url: z.string().nullable() })
     .nullable()

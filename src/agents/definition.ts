@@ -372,8 +372,8 @@ function valueEndOf({ key, value }: Entry): number {
 }
 
 /**
- * Preserves comments that are indented at most as far as the key; deeper ones could join a preceding block
- * scalar.
+ * Removes an entry from a block mapping. Preserves the comments after its value that are indented at most as
+ * far as its key; more deeply indented comments could become part of a preceding block scalar.
  */
 function blockCut({ text, bodyStart, bodyEnd }: YamlMapping, entry: Entry, after: Entry | undefined): Cut {
   const start = Math.max(lineStartOf(text, entry), bodyStart)

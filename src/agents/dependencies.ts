@@ -1,5 +1,6 @@
 /** Declares the services that the agents module depends on. */
 import type { Logger } from 'pino'
+import type { BudgetEnforcer } from '../budgets/enforcer.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { KeyDirectory } from '../identity/authenticate.ts'
@@ -22,6 +23,7 @@ export interface Dependencies {
   readonly models: ModelCatalogue
   readonly tools: Toolbox
   readonly usage: UsageTracker
+  readonly budgets: BudgetEnforcer
   /** Deletes the data that other modules stored for a deleted agent. */
   readonly onAgentDeleted: (tenantId: string, agentId: string) => Promise<void>
 }

@@ -115,7 +115,7 @@ export interface VersionPage {
   readonly versions: readonly AuthoredVersion[]
   /** The agent's current version number. */
   readonly current: number
-  /** Undefined if the request set no position and the page contains all versions. */
+  /** Undefined if the request has no `before` and the page contains all versions. */
   readonly hasMore: boolean | undefined
 }
 

@@ -203,7 +203,7 @@ export const agentsOperations = {
       description: 'The agent keeps its id, its versions and its key, which works again.',
       failures: {
         404: 'The agent is not in the bin.',
-        413: 'The key already has the maximum number of agents (`agent_quota_exceeded`).',
+        413: 'The parent key already has the maximum number of agents (`agent_quota_exceeded`).',
       },
     },
     input: AgentReference,

@@ -5,8 +5,8 @@ import type { AgentCaller } from '../operations/operation.ts'
 import type { AgentDirectory } from './cache.ts'
 
 /**
- * Rejects pages whose origin the agent's list does not contain; an empty list allows all origins. Programs
- * other than browsers can omit `Origin`.
+ * Rejects an agent key's call from a page whose origin is not in `embed.origins`; an empty list allows all
+ * origins. This restricts only browsers, because other programs can omit `Origin`.
  * @throws ServiceError `insufficient_permissions`
  */
 export function checkPageOrigin(

@@ -55,7 +55,7 @@ const line = (max: number) =>
     .regex(/^\P{Cc}*$/u, 'must not contain control characters')
     .optional()
 
-/** Each field except `colorScheme` is also an option of the page, which overrides it (docs/widget.md). */
+/** The page's widget options override these fields, except `colorScheme` (docs/widget.md). */
 const themeFields = {
   colorScheme: oneOf(['light', 'dark', 'auto']).meta({
     description: 'Color scheme; `auto` uses the system setting.',
@@ -68,7 +68,7 @@ const themeFields = {
     description: 'Color of a `solid` or `gradient` header; default: the accent color.',
   }),
   launcherIcon: oneOf(['chat', 'question', 'sparkles', 'wave', 'avatar']).meta({
-    description: 'Icon of the button.',
+    description: 'Icon of the button that opens the chat.',
   }),
   launcherLabel: line(MAX_LABEL).meta({ description: 'Text next to the icon of the button.' }),
   teaser: line(MAX_TEASER).meta({
@@ -78,7 +78,9 @@ const themeFields = {
   font: oneOf(['inter', 'system', 'rounded', 'serif', 'mono']).meta({ description: 'Typeface of the chat.' }),
   radius: wholeNumber(0, 24).meta({ description: 'Corner radius of the window, in pixels.' }),
   density: oneOf(['comfortable', 'compact']).meta({ description: 'Size of text and spacing.' }),
-  position: oneOf(['bottom-right', 'bottom-left']).meta({ description: 'Corner of the button.' }),
+  position: oneOf(['bottom-right', 'bottom-left']).meta({
+    description: 'Corner of the page for the button and the window.',
+  }),
   width: wholeNumber(280, 800).meta({ description: 'Width of the window, in pixels.' }),
   height: wholeNumber(320, 1200).meta({ description: 'Maximum height of the window, in pixels.' }),
 }

@@ -10,7 +10,7 @@ const MAX_KEYS = 20
 const MAX_CLAIMS = 20
 const MAX_CLAIM_NAME = 100
 const MAX_NAME = 500
-/** Curves and key types of the algorithms that a key set may use: RS256, PS256, ES256 and EdDSA. */
+/** Allowed curves by key type, for ES256 and EdDSA. RSA keys (RS256 and PS256) have no curve. */
 const curves: Readonly<Record<string, readonly string[]>> = { EC: ['P-256'], OKP: ['Ed25519'] }
 const MIN_RSA_BITS = 2048
 
@@ -24,7 +24,8 @@ const name = Text.refine((text) => text.trim() !== '', 'must not be blank').refi
 )
 
 /**
- * The address is checked again when the keys are read, because the operator decides which hosts are allowed.
+ * The server checks the URL again when it fetches the keys, because the operator decides which hosts are
+ * allowed.
  */
 const KeySetUrl = z
   .string({ error: orMissing('must be a URL') })
@@ -72,8 +73,8 @@ const KeySet = mappingOf(
 )
 
 /**
- * The claims that a JWT must contain, and the keys that verify it. Without keys, the agent's visitor secret
- * verifies it.
+ * The required issuer and audience of visitors' JWTs, and the keys that verify them. Without keys, the
+ * agent's visitor secret verifies them.
  */
 const Jwt = mappingOf(
   z

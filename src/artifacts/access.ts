@@ -29,7 +29,8 @@ export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject
 }
 
 /**
- * `found` is undefined if there is no artifact with this id. @throws ServiceError `insufficient_permissions`
+ * Rejects a token that was issued for a different artifact. `found` is undefined if no artifact has this id.
+ * @throws ServiceError `insufficient_permissions`
  */
 export function assertAccess(caller: ArtifactCaller, id: string, found: Subject | undefined): void {
   if (!grantsAccess(caller, found ?? { id, related_to: null })) throw wrongArtifact()

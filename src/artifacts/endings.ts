@@ -7,7 +7,7 @@ import type { ArtifactRow } from './store.ts'
 
 export type Ending = Selectable<ArtifactEndingTable>
 
-/** Call this in the transaction that deletes the artifacts. `now` is in Unix seconds. */
+/** Records why artifacts are deleted. Call it in the transaction that deletes them; `now` is in Unix seconds. */
 export async function recordEndings(
   trx: Database,
   artifacts: readonly Pick<ArtifactRow, 'id' | 'parent_key_id' | 'related_to'>[],
@@ -41,7 +41,7 @@ export async function findEnding(db: Database, tenantId: string, id: string): Pr
     .executeTakeFirst()
 }
 
-/** Deletes up to `limit` endings whose artifacts no valid token can refer to. */
+/** Deletes up to `limit` endings that are older than the longest validity of a token. */
 export async function deleteOldEndings(db: Database, now: number, limit: number): Promise<void> {
   await db
     .deleteFrom('artifact_endings')

@@ -1,4 +1,4 @@
-/** Lists a tenant's artifacts in every state. */
+/** Lists a tenant's artifacts. */
 import { sql } from 'kysely'
 import { z } from 'zod'
 import { unixSeconds } from '../lib/clock.ts'

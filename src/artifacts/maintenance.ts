@@ -105,7 +105,7 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Creates the sweeper, which also retries failed completions and empties the bin. */
+/** Creates the sweeper, which also retries failed completions and deletes old artifacts from the bin. */
 export function createArtifactSweeper(deps: CompletionDeps & AuditDeps): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
@@ -189,7 +189,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Returns the blobs that are still needed. An original is needed until it is converted and acknowledged. */
+/** Returns those of `blobs` that are still needed: an original until it is converted and acknowledged. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')

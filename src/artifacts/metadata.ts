@@ -208,5 +208,5 @@ export function toEndedConversion(
 /** Called at least once for each complete upload, and retried until it succeeds. */
 export type OnUploadComplete = (artifact: CompletedUpload, hooks: UploadHooks) => unknown
 
-/** Called at least once for each conversion that has ended or failed, and retried until it succeeds. */
+/** Called at least once for each conversion with a final result, and retried until it succeeds. */
 export type OnConversionEnd = (conversion: EndedConversion, hooks: UploadHooks) => unknown

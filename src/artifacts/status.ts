@@ -24,8 +24,8 @@ const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
 /**
- * Returns `unknown` if the tenant has no such artifact, or if it is in the bin. With an upload token, only
- * the reason for `unknown` can be read. @throws ServiceError `insufficient_permissions`
+ * Returns `unknown` if the tenant has no such artifact, or if it is in the bin. An upload token may read only
+ * why an artifact is `unknown`. @throws ServiceError `insufficient_permissions`
  */
 export async function readStatus(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
@@ -45,7 +45,10 @@ export async function readStatus(
   return isOver ? renderUnknown(id, 'expired') : renderStatus(id, row, now)
 }
 
-/** @throws ServiceError `rate_limit_exceeded`, because a waiting request counts as a stream. */
+/**
+ * Returns the status after its next change, or after `waitMs` at the latest.
+ * @throws ServiceError `rate_limit_exceeded`, because a waiting request counts as a stream.
+ */
 async function awaitStatus(
   { context, signal }: Call<Dependencies, ArtifactCaller, ArtifactStatusQuery>,
   id: string,

@@ -80,7 +80,7 @@ export type ArtifactViewRow = Pick<ArtifactRow, (typeof viewColumns)[number]>
 
 const viewQueries = new WeakMap<Database, CompiledQuery<ArtifactViewRow>>()
 
-/** Finds the columns that a status needs. Caches the compiled query, because status requests are frequent. */
+/** Reads the columns that a status needs. Caches the compiled query, because status requests are frequent. */
 export async function findViewRow(
   db: Database,
   tenantId: string,
@@ -279,7 +279,8 @@ export async function releaseOriginal(db: Database, { blob }: Upload): Promise<b
 }
 
 /**
- * Deletes an artifact only if it is in the bin, or only if it is not. Returns false if it was not deleted.
+ * Deletes an artifact from the bin if `isBinned` is true; otherwise, only outside the bin. Returns false if it
+ * was not deleted.
  */
 export async function removeArtifact(
   db: Database,
@@ -297,8 +298,8 @@ export async function removeArtifact(
 }
 
 /**
- * Moves all artifacts, active uploads and reserved ids to another tenant and returns their number. Their
- * tokens stay bound to the previous key.
+ * Moves all of a tenant's artifacts, active uploads and reserved ids to another tenant and returns their
+ * number. Their tokens stay bound to the previous tenant's key.
  */
 export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db

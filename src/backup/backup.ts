@@ -110,7 +110,7 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     )
 }
 
-/** Allows one backup at a time, so that it can safely delete an interrupted backup's files. */
+/** Locks out other backups, and deletes the files of an interrupted one. */
 async function lockFolder(dataDir: string) {
   const folder = join(dataDir, BACKUP_FOLDER)
   await makeFolder(folder)
@@ -150,7 +150,7 @@ async function writeArchive(
   return toReport(manifest)
 }
 
-/** First writes the blobs that cannot be pinned, because the server may delete them at any time. */
+/** Lists the archive's entries. Blobs that cannot be pinned come first, before the server deletes them. */
 async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void): AsyncGenerator<Entry> {
   const { database, source, config, head, records } = job
   yield toEntry(HEAD, renderJson(head))

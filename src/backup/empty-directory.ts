@@ -18,7 +18,10 @@ const movedBefore = ['files', 'artifacts', CONVERSATIONS]
 
 interface ClaimedDirectory {
   readonly folder: string
-  /** Deletes the restored files, unless the database has already been moved into place. */
+  /**
+   * Deletes the restored files, unless the database has already been moved into place. Deletes the directory
+   * if the restore created it.
+   */
   giveUp(): Promise<void>
   release(): void
 }

@@ -2,6 +2,7 @@
 
 import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
+import { addressGroup } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
 import { addCost, hideCost, toUsd } from '../prices/call-cost.ts'
 import { renderFixedAmount } from '../prices/money.ts'
@@ -29,8 +30,8 @@ type Context = CallContext<Caller, Dependencies>
 type Pieces = AsyncGenerator<Uint8Array, void, void>
 
 /**
- * Answers a chat request. The model of an unstored stream is called only when the client reads the first
- * event.
+ * Answers a chat request. For a stream that is not stored, calls the model only when the client reads the
+ * first event.
  * @throws ServiceError as `prepareTurn` does.
  */
 export async function chat(
@@ -146,6 +147,16 @@ export async function* runTurn(
   }
 }
 
+/**
+ * Names the visitor whose budget a turn uses. Counts an anonymous visitor by the group of its address, because
+ * visitors can drop anonymous tokens.
+ */
+async function nameVisitor({ metadata }: Context, { findVisitor }: Turn): Promise<string> {
+  const visitor = await findVisitor()
+  if (visitor !== undefined && visitor.kind !== 'anonymous') return visitor.id
+  return `address ${addressGroup(metadata.clientAddress)}`
+}
+
 class TurnRun {
   readonly attempts: Attempts
   readonly loop: ToolLoop
@@ -157,6 +168,7 @@ class TurnRun {
   names: ModelAnswer['names']
   private readonly context: Context
   private readonly turn: Turn
+  private readonly conversationId: string | undefined
   private releaseStreams: Release | undefined
   private deadline: Deadline | undefined
   private usage: UsageRecord | undefined
@@ -165,6 +177,7 @@ class TurnRun {
   constructor(context: Context, turn: Turn, reports: TurnReports | undefined) {
     this.context = context
     this.turn = turn
+    this.conversationId = reports?.conversationId
     const diagnostics = reports && new TurnDiagnostics(context.deps.clock, turn)
     this.diagnostics = diagnostics
     this.attempts = new Attempts(
@@ -193,6 +206,8 @@ class TurnRun {
       requestId: metadata.requestId,
       tenantId: caller.tenantId,
       agentId,
+      findVisitor: agentId === undefined ? undefined : () => nameVisitor(this.context, this.turn),
+      conversationId: this.conversationId,
       provider: backend.name,
       model,
       isStreamed: isStream,
@@ -210,7 +225,7 @@ class TurnRun {
     this.answer = await attempts.run(deadline, async (route, span, signal) => {
       const { backend, model } = route
       usage.calling(backend.name, model, loop.request)
-      const granted = await usage.reserve(loop.request)
+      const granted = await usage.reserve(loop.request, signal)
       if (signal.aborted) {
         usage.failCall('unused')
         throw signal.reason
@@ -256,6 +271,7 @@ class TurnRun {
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))
+    if (this.usage?.isLimited) context.setHeader('X-Parley-Budget', 'limited')
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Declares the services that the chat module depends on. */
 import type { Logger } from 'pino'
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { BudgetEnforcer } from '../budgets/enforcer.ts'
 import type { Config } from '../config/config.ts'
 import type { Conversations } from '../conversations/conversations.ts'
 import type { VisitorTokens } from '../identity/visitor-tokens.ts'
@@ -25,6 +26,7 @@ export interface Dependencies {
   readonly shared: Replicas
   readonly tools: Toolbox
   readonly usage: UsageTracker
+  readonly budgets: BudgetEnforcer
   readonly conversations: Conversations
   readonly visitorTokens: VisitorTokens
 }

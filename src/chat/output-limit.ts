@@ -8,7 +8,10 @@ export function capOutput(request: ChatRequest, most: number | null): ChatReques
   return most === null ? request : limitOutput(request, most, 'max_tokens')
 }
 
-/** Caps the token limits of a request to a provider; `most` undefined means no cap. */
+/**
+ * Caps the token limits of a request to a provider. A request without one gets the limit that the provider
+ * accepts. If `most` is undefined, returns the request unchanged.
+ */
 export function limitForProvider(
   request: ChatRequest,
   most: number | undefined,

@@ -151,7 +151,7 @@ function createTurn(
 
 function ignore(): void {}
 
-/** An agent without `attachments` forwards parts unchecked. @throws ServiceError */
+/** Checks the attachments if the agent has rules for them; otherwise forwards them. @throws ServiceError */
 function withCheckedAttachments(
   { models }: Dependencies,
   { definition: { attachments: rules } }: TurnAgent,
@@ -247,6 +247,7 @@ interface Persona {
 const personas = new WeakMap<TurnAgent, Persona>()
 
 /**
+ * Adds the agent's instructions, temperature and tools to a request.
  * @throws ServiceError `invalid_value` for fields that would bypass the agent's tools, and for `n` above 1
  * with server-side tools.
  */
@@ -289,7 +290,7 @@ function toAgentRequest(
   }
 }
 
-/** Most requests have no such field, and copying an object without some fields is slow. */
+/** Removes the tool fields. Does not copy a request without them, because copying is slow. */
 function withoutToolFields(request: ChatRequest): ChatRequest {
   const { tools, tool_choice: choice, parallel_tool_calls: parallel } = request
   if (tools === undefined && choice === undefined && parallel === undefined) return request

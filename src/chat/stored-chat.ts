@@ -75,7 +75,10 @@ interface StoredChat {
   ) => AsyncGenerator<Uint8Array, void, void>
 }
 
-/** @throws ServiceError */
+/**
+ * Answers a request with a new stored turn, or with the turn of an earlier request with the same idempotency
+ * key. @throws ServiceError
+ */
 export async function chatStored(
   context: Context,
   { turn, request, storing, run }: StoredChat,
@@ -162,7 +165,7 @@ export async function resumeChat(context: Context, client: AbortSignal): Promise
 /** Counts a resumed stream without delaying it; a failure must not end the stream. */
 export function noteResume({ deps, metadata }: Context, turn: TurnRow): void {
   countResume(deps.conversations, turn.id).catch((error) =>
-    deps.log.warn({ err: error, requestId: metadata.requestId }, 'could not count a resumed stream'),
+    deps.log.warn({ err: error, requestId: metadata.requestId }, 'failed to count a resumed stream'),
   )
 }
 

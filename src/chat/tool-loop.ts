@@ -209,7 +209,10 @@ function nameOf(call: ToolCall): string {
   return call.function?.name ?? ''
 }
 
-/** Lets the tools of a stored turn run only while no person answers its conversation. */
+/**
+ * Lets the tools of a stored turn run only while no person answers its conversation, and connects
+ * `request_person` to the turn.
+ */
 export function watchTools(
   tools: TurnTools | undefined,
   reports: TurnReports | undefined,

@@ -88,7 +88,7 @@ function addKeysCommands(keys: Command): void {
     .description('change the name, permission, expiry or limits of a parent key')
     .option('--name <name>', 'new name of the key', parseName)
     .option('--manage-keys', 'let the key create other keys through the API and manage them')
-    .option('--no-manage-keys', 'withdraw this permission')
+    .option('--no-manage-keys', 'do not let the key create and manage other keys')
     .option(
       '--expires <time>',
       'time at which the key expires, such as 2030-01-31T12:00Z, or never',
@@ -144,7 +144,10 @@ function addAgentsCommands(agents: Command): void {
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
     .description('write the stored definition of each agent to a file')
-    .option('--force', 'replace files with different content')
+    .option(
+      '--force',
+      "overwrite files with different content, and delete the agents' files with other names",
+    )
     .addHelpText('after', fileNamingHelp)
     .action(async (folder, options) => (await load()).exportTo(folder, options))
   add('delete <id>')
@@ -165,8 +168,8 @@ environment variable PARLEY_KEY. The process list can reveal --key to others.`
 
 const fileNamingHelp = `
 Each file is named after the agent's name and id, such as
-guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. If an existing file has different
-content or a different name, nothing is written without --force.`
+guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. Without --force, nothing is written if a
+file of an agent has different content, or another name with the agent's id.`
 
 function addProvidersCommands(providers: Command): void {
   const load = () => import('./commands/providers.ts')
@@ -301,7 +304,7 @@ function addDataCommands(program: Command): void {
   const store = program.command('store').description('copy rows to PostgreSQL, and repair stored files')
   withJson(store.command('copy'))
     .description(
-      'copy the rows of the data directory to the empty PostgreSQL database in DATABASE_URL, and verify the copy',
+      'copy the rows of the data directory to the empty PostgreSQL database in DATABASE_URL, and the files to S3_BUCKET if it is set',
     )
     .action(async ({ json }) => (await import('./commands/store.ts')).storeCopy(json))
   withJson(store.command('adopt'))

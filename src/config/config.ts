@@ -127,6 +127,7 @@ export function toConfig(
       storageQuotaBytes: settings.PARLEY_STORAGE_QUOTA_BYTES,
       backendAttempts: settings.PARLEY_BACKEND_ATTEMPTS,
     },
+    budgets: toBudgetsConfig(settings),
     conversion: {
       wallMs: toMs(settings.PARLEY_CONVERSION_SECONDS),
       memoryBytes: settings.PARLEY_CONVERSION_MEMORY_BYTES,
@@ -169,6 +170,14 @@ function toServerConfig(settings: Settings) {
   }
 }
 
+function toBudgetsConfig(settings: Settings) {
+  return {
+    minOutputTokens: settings.PARLEY_BUDGET_MIN_OUTPUT_TOKENS,
+    waitMs: toMs(settings.PARLEY_BUDGET_WAIT_SECONDS),
+    timeZone: settings.PARLEY_BUDGET_TIMEZONE,
+  } as const
+}
+
 function toTimings(settings: Settings) {
   return {
     backendConnectMs: toMs(settings.PARLEY_BACKEND_CONNECT_SECONDS),
@@ -204,7 +213,7 @@ function toForwardedAuthConfig(settings: Settings) {
     lastName: settings.PARLEY_HEADER_LAST_NAME,
     groups: settings.PARLEY_HEADER_GROUPS,
   } as const
-  /** Undefined to trust a proxy by its IP address alone. */
+  // Without a secret, the server trusts a proxy by its IP address alone.
   return { proxySecret: settings.PARLEY_PROXY_SECRET, headers } as const
 }
 

@@ -1,5 +1,5 @@
 /** Defines the settings for limits, uploads, timeouts and conversations. */
-import { egressTargetList, flag, integer, oneOf, seconds } from './values.ts'
+import { egressTargetList, flag, integer, oneOf, seconds, timeZone } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)
 const TEBIBYTE = 1024 ** 4
@@ -37,7 +37,7 @@ export const limits = {
   PARLEY_MAX_BODY_BYTES_AGENT: integer(1024, 268_435_456)
     .prefault('2097152')
     .describe(
-      'Maximum body size of a request with an agent key, in bytes. PARLEY_MAX_BODY_BYTES applies too. Raise it if visitors send large attachments.',
+      'Maximum body size of a request with an agent key, in bytes. PARLEY_MAX_BODY_BYTES applies too. Raise this limit if visitors send large attachments.',
     ),
   PARLEY_MAX_FILE_BYTES: integer(1, TEBIBYTE).prefault('2147483648').describe('Maximum file size, in bytes.'),
   PARLEY_MAX_UPLOAD_BYTES: integer(1, TEBIBYTE)
@@ -46,9 +46,20 @@ export const limits = {
   PARLEY_MAX_AGENTS: limit().prefault('1000').describe('Maximum number of agents per parent key.'),
   PARLEY_BUDGET_OUTPUT_TOKENS: integer(16, 1_000_000)
     .prefault('4096')
+    .describe('Maximum number of tokens in an answer under a budget, if the request sets no limit.'),
+  PARLEY_BUDGET_MIN_OUTPUT_TOKENS: integer(1, 1_000_000)
+    .prefault('256')
     .describe(
-      'Maximum number of tokens in an answer under a token budget, if the request sets no limit. A request that asks for more gets at most this number or a quarter of the remaining budget, whichever is larger.',
+      'Minimum number of tokens in an answer under a budget. If the budget has fewer left, the call is rejected, unless it asks for fewer.',
     ),
+  PARLEY_BUDGET_WAIT_SECONDS: integer(0, 60)
+    .prefault('5')
+    .describe(
+      'Maximum time for which a call waits while other calls have reserved the rest of a budget, in seconds.',
+    ),
+  PARLEY_BUDGET_TIMEZONE: timeZone()
+    .prefault('UTC')
+    .describe('Time zone in which the days, weeks and months of budgets begin.'),
   PARLEY_STORAGE_QUOTA_BYTES: integer(0, 1024 * TEBIBYTE)
     .prefault('53687091200')
     .describe('Maximum total size of the files and artifacts of one parent key, in bytes.'),

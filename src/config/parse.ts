@@ -81,7 +81,7 @@ function dropBlanks(variables: Readonly<Variables>): Variables {
   return Object.fromEntries(trimmed.filter(([, text]) => text !== ''))
 }
 
-/** Reads secrets from the files in their `_FILE` variables. Returns the problems found. */
+/** Adds the secrets in the files that `_FILE` variables name to `given`. Returns the problems found. */
 async function readSecretFiles(given: Variables): Promise<string[]> {
   const problems: string[] = []
   for (const name of secretNames) {

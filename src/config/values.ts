@@ -52,6 +52,19 @@ export const integer = (from: number, to: number) =>
 export const seconds = () =>
   number('a number of seconds from 0.001 to 86400, such as 15 or 0.5', /^\d+(\.\d{1,9})?$/, 0.001, 86_400)
 
+export const timeZone = () =>
+  value('an IANA time zone, such as UTC or Europe/Berlin', (text) =>
+    /^[A-Za-z]/.test(text) && isTimeZone(text) ? text : undefined,
+  )
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
 export const fraction = () => number('a number from 0 to 1, such as 0.1', /^\d(\.\d{1,12})?$/, 0, 1)
 
 /** Accepts a URL and removes its trailing slashes; `finish` may change or reject it. */

@@ -1,6 +1,13 @@
 /** Defines the API operations that only administrators may call. */
 import { z } from 'zod'
 import { countAgents } from '../agents/agents.ts'
+import {
+  listOperatorBudgets,
+  renderBudget as renderSpending,
+  replaceOperatorBudgets,
+} from '../budgets/budgets.ts'
+import { OperatorBudgetList, OperatorBudgetsBody } from '../budgets/schema.ts'
+import { type BudgetState, getBudget, readBudgets, setBudget } from '../budgets/token-budgets.ts'
 import { type Actor, actorOf, listAuditEvents } from '../identity/audit.ts'
 import { KeyRevoked } from '../identity/key-schema.ts'
 import {
@@ -13,7 +20,6 @@ import {
 import { listUsers, readEmails } from '../identity/users.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { operationsOf } from '../operations/operation.ts'
-import { type BudgetState, getBudget, readBudgets, setBudget } from '../usage/budgets.ts'
 import { exportCalls, readCalls } from '../usage/calls.ts'
 import { renderExport } from '../usage/operations.ts'
 import { UsageCallList, UsageCallQuery, UsageExportQuery } from '../usage/schema.ts'
@@ -30,6 +36,7 @@ import {
   BudgetBody,
   BudgetReplacement,
   KeyBudget,
+  KeyReference,
   KeyRevocation,
   KeyRevocationInput,
   renderBudget,
@@ -89,6 +96,15 @@ async function setKeyBudget(
   const owner = { kind: 'parent', tenantId: id } as const
   await setBudget(deps, actor, owner, { ...(day != null && { day }), ...(month != null && { month }) })
   return getBudget(deps, owner)
+}
+
+async function readOperatorBudgets(
+  deps: Dependencies,
+  id: string,
+): Promise<z.output<typeof OperatorBudgetList>> {
+  await getLiveKey(deps, id)
+  const rows = await listOperatorBudgets(deps.db, id)
+  return { object: 'list', data: await Promise.all(rows.map((row) => renderSpending(deps, row))) }
 }
 
 const SECONDS_IN_DAY = 86_400
@@ -182,6 +198,32 @@ export const adminOperations = {
     run: async ({ context, input: { key_id: id, ...body } }) => {
       const budget = await setKeyBudget(context.deps, actorOf(context), id, body)
       return { id, budget: renderBudget(budget) }
+    },
+  }),
+
+  budgets: query({
+    http: { method: 'GET', path: '/v1/manager/admin/keys/{key_id}/budgets' },
+    docs: { summary: 'List the budgets that administrators have set on a parent key', failures: notFound },
+    input: KeyReference,
+    output: OperatorBudgetList,
+    run: ({ context: { deps }, input }) => readOperatorBudgets(deps, input.key_id),
+  }),
+
+  setBudgets: mutation({
+    http: { method: 'PUT', path: '/v1/manager/admin/keys/{key_id}/budgets' },
+    request: { bodySchema: OperatorBudgetsBody },
+    docs: {
+      summary: 'Replace the budgets that administrators have set on a parent key',
+      description: "The key's owner sees these budgets, but cannot change them.",
+      failures: notFound,
+    },
+    input: OperatorBudgetsBody.extend(KeyReference.shape),
+    output: OperatorBudgetList,
+    run: async ({ context, input: { key_id: id, ...body } }) => {
+      const { deps } = context
+      await getLiveKey(deps, id)
+      await replaceOperatorBudgets(deps, actorOf(context), id, body)
+      return readOperatorBudgets(deps, id)
     },
   }),
 }

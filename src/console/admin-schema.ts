@@ -1,11 +1,11 @@
 /** Defines the request and response schemas of the administrator operations. */
 import { z } from 'zod'
 import { renderParentKey } from '../agents/schema.ts'
+import type { BudgetState } from '../budgets/token-budgets.ts'
 import { type AuditRow, auditActions } from '../identity/audit.ts'
 import type { ParentKeyRow } from '../identity/keys.ts'
 import type { UserRow } from '../identity/users.ts'
 import { label, reference, searchText } from '../lib/schema-bounds.ts'
-import type { BudgetState } from '../usage/budgets.ts'
 import { Moment, UsageEntry, UsageList, UsageQuery } from '../usage/schema.ts'
 
 const seconds = z.int().meta({ description: 'Unix seconds.' })
@@ -193,11 +193,13 @@ const AuditEvent = z
       'user',
       'provider',
       'webhook',
+      'budget',
       'visitor',
     ]),
     target_id: z.string(),
     tenant: keyId.nullable().meta({
-      description: 'The target if it is a parent key, otherwise the parent key that owns the target.',
+      description:
+        'The target if it is a parent key, otherwise the parent key that owns the target; null for other targets.',
     }),
     request_id: z.string().nullable(),
     client_address: z.string().nullable(),

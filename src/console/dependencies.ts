@@ -1,5 +1,6 @@
 /** Declares the services that the console module depends on. */
 import type { AgentDirectory } from '../agents/cache.ts'
+import type { BudgetEnforcer } from '../budgets/enforcer.ts'
 import type { Config } from '../config/config.ts'
 import type { Conversations } from '../conversations/conversations.ts'
 import type { Database } from '../db/database.ts'
@@ -21,6 +22,7 @@ export interface Dependencies {
   readonly users: UserDirectory
   readonly agents: AgentDirectory
   readonly usage: UsageTracker
+  readonly budgets: BudgetEnforcer
   readonly metrics: Metrics
   readonly shared: Replicas
   readonly conversations: Conversations

@@ -72,7 +72,7 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
 }
 
 /**
- * Makes a parent key the user's active key, moves everything that the user's automatic key owns to it, and
+ * Makes a parent key the user's active key. Moves everything from the user's automatic key to the new key, and
  * revokes the automatic key.
  */
 export async function claimKey(

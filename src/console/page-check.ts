@@ -1,4 +1,4 @@
-/** Checks whether a page can be shown in a frame of the console, with the rules for outgoing requests. */
+/** Checks whether browsers can show a page in a frame of the console. */
 import { EgressClient, type EgressResponse, type EgressTarget, findUrlProblem } from '../http/egress.ts'
 import { findFramingRefusal } from '../http/framing.ts'
 import { ADDRESS_NOT_PUBLIC } from '../lib/net.ts'
@@ -22,8 +22,8 @@ const unchecked: CheckedPage = { result: 'unchecked', rule: null, status: null }
 const unreachable: CheckedPage = { result: 'unreachable', rule: null, status: null }
 
 /**
- * Requests a page and follows its redirects. A page that the server must not request, such as one in a private
- * network, is `unchecked`.
+ * Requests a page, follows its redirects and checks whether its headers allow the frame. Returns `unchecked`
+ * for a page that the server must not request, such as one in a private network.
  */
 export async function checkPageFraming({ url, parentOrigin, allow }: Check): Promise<CheckedPage> {
   const client = new EgressClient({ allow })
@@ -46,7 +46,7 @@ export async function checkPageFraming({ url, parentOrigin, allow }: Check): Pro
   }
 }
 
-/** Reads only the headers: many servers answer HEAD with other headers than GET. */
+/** Sends GET and reads only the headers, because many servers answer HEAD with different headers. */
 function request(client: EgressClient, page: URL): Promise<EgressResponse> {
   const headers = { accept: 'text/html', 'user-agent': 'Parley-Page-Check' }
   return client.send(page.href, { method: 'GET', headers, timeoutMs: TIMEOUT_MS, maxBytes: 0 })

@@ -1,6 +1,6 @@
 /** Reads and writes the items of conversations. */
-import type { Selectable } from 'kysely'
-import { type ConversationDb, type ItemTable, insertRow } from '../db/open.ts'
+import type { ExpressionBuilder, Selectable } from 'kysely'
+import { type ConversationDb, type ConversationTables, type ItemTable, insertRow } from '../db/open.ts'
 import { type DataPlace, markDeletedData, type NewData, toDataRow } from './inline-data/data-rows.ts'
 import type { PageOptions } from './store.ts'
 
@@ -267,14 +267,30 @@ export function textOf(items: readonly TitledItem[]): string {
     : String(content ?? '')
 }
 
-/** Derives the title again, because it may contain text of an item that was deleted. */
+/**
+ * Returns the condition that an item of a conversation does not belong to a replaced turn. With
+ * `withVersions`, also includes the earlier versions of answers.
+ */
+export function isCurrentItem(db: ConversationDb, conversationId: string, withVersions = false) {
+  const replaced = db
+    .selectFrom('turns')
+    .select('turns.id')
+    .where('turns.conversation_id', '=', conversationId)
+    .where('turns.replaced', 'is not', null)
+    .$if(withVersions, (query) => query.where('turns.replaced', '!=', 'regenerated'))
+  return (eb: ExpressionBuilder<ConversationTables, 'items'>) =>
+    eb.or([eb('items.turn_id', 'is', null), eb('items.turn_id', 'not in', replaced)])
+}
+
+/** Derives the title again, because it may contain text of an item that was deleted or replaced. */
 export async function updateTitle(db: ConversationDb, conversationId: string): Promise<void> {
   const first = await db
     .selectFrom('items')
     .select(['role', 'author', 'body'])
-    .where('conversation_id', '=', conversationId)
+    .where('items.conversation_id', '=', conversationId)
     .where('role', '=', 'user')
     .where('author', '!=', 'service')
+    .where(isCurrentItem(db, conversationId))
     .orderBy('position')
     .limit(1)
     .executeTakeFirst()

@@ -146,6 +146,6 @@ export function isOutput({ author, type, for_visitor }: StoredRow): boolean {
 
 /** Renders an item as OpenAI's API lists it. */
 export function toListedItem({ body }: Pick<StoredRow, 'body'>): ListedItem {
-  const { handover: _handover, ...item } = JSON.parse(body)
+  const { handover: _handover, replacement: _replacement, ...item } = JSON.parse(body)
   return item
 }

@@ -61,6 +61,12 @@ export class ConversationReader {
     return findLastTurn(read, conversationId)
   }
 
+  /** Returns the last turn that was not replaced. */
+  async findCurrentTurn(conversationId: string): Promise<TurnRow | undefined> {
+    const { read } = await this.deps.storage.open()
+    return findLastTurn(read, conversationId, true)
+  }
+
   async findItem(tenantId: string, id: string) {
     const opened = await this.deps.storage.find()
     const item = opened && (await findItem(opened.read, tenantId, id))
@@ -94,10 +100,17 @@ export class ConversationReader {
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 
-  /** Returns the items of a visitor's conversation that the next turn sends to the model. */
-  async readVisitorHistory(conversationId: string, limits: HistoryLimits): Promise<History> {
+  /**
+   * Returns the items of a visitor's conversation that the next turn sends to the model. Omits the turns
+   * `replaced`, which that turn replaces.
+   */
+  async readVisitorHistory(
+    conversationId: string,
+    limits: HistoryLimits,
+    replaced: readonly string[] = [],
+  ): Promise<History> {
     const { read } = await this.deps.storage.open()
-    const history = await readVisitorConversation(read, conversationId, limits)
+    const history = await readVisitorConversation(read, conversationId, limits, replaced)
     return { ...history, items: await this.deps.data.restoreItems(history.items) }
   }
 

@@ -27,6 +27,7 @@ import {
   updateTitle,
 } from './item-store.ts'
 import { type SentItem, toInputItems, toListedItem } from './items.ts'
+import { findReplacement } from './replacement/replacement-items.ts'
 import type { ConversationObject, ItemList, ListedItem } from './schema.ts'
 import { indexItemsFrom } from './search/index-rows.ts'
 import {
@@ -309,10 +310,12 @@ export function wrongAfter(): ServiceError {
 export function toOwnedItem(row: ItemRow): ListedItem {
   const { turn_id, author, author_name: name, created_at } = row
   const entry = findModeEntry(row)
+  const replacement = findReplacement(row)
   const parley = {
     ...{ turn_id, author, created_at },
     ...(author === 'person' && { name }),
     ...(entry !== undefined && { mode: entry.mode, assignee: entry.assignee, reason: entry.reason }),
+    ...(replacement !== undefined && { replacement: { ...replacement, turns: [...replacement.turns] } }),
   }
   return { ...toListedItem(row), parley }
 }

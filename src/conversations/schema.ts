@@ -6,6 +6,9 @@ import { Rating } from './ratings/schema.ts'
 const MAX_ITEMS = 20
 const MAX_METADATA = 16
 
+/** The visitor's action that replaced turns. */
+export const Replacing = z.enum(['edited', 'regenerated', 'removed'])
+
 const ItemDetails = z.strictObject({
   turn_id: z.string().nullable().meta({ description: 'Null for an item that was added outside of a turn.' }),
   author: z.enum(['visitor', 'model', 'person', 'page', 'tool', 'service']),
@@ -29,6 +32,13 @@ const ItemDetails = z.strictObject({
     .nullable()
     .optional()
     .meta({ description: 'Why a person was asked for; only with `mode`.' }),
+  replacement: z
+    .strictObject({
+      how: Replacing,
+      turns: z.array(z.string()).meta({ description: 'Ids of the replaced turns, oldest first.' }),
+    })
+    .optional()
+    .meta({ description: 'Present only if the item records that the visitor replaced turns.' }),
 })
 
 /** An item in the format of OpenAI's API; unknown fields are passed through. */
@@ -199,6 +209,16 @@ const turnFields = {
   conversation_id: z.string(),
   number: z.int().meta({ description: 'Position in the conversation, from 1.' }),
   previous_id: z.string().nullable().meta({ description: 'Id of the turn that this one follows.' }),
+  replaced: z
+    .strictObject({
+      how: Replacing,
+      by: z.string().nullable().meta({ description: 'Id of the turn that replaced this one.' }),
+    })
+    .nullable()
+    .meta({
+      description:
+        'Set if the visitor edited or removed the message, or requested another answer; models no longer receive the turn.',
+    }),
   agent_id: z.string().nullable(),
   agent_version: z.int().nullable(),
   kind: z.enum(['model', 'person', 'continuation']),

@@ -192,11 +192,17 @@ export async function takeOver(
   return taken.numUpdatedRows > 0n
 }
 
-export function findLastTurn(db: ConversationDb, conversationId: string): Promise<TurnRow | undefined> {
+/** With `isCurrent`, skips the turns that were replaced. */
+export function findLastTurn(
+  db: ConversationDb,
+  conversationId: string,
+  isCurrent = false,
+): Promise<TurnRow | undefined> {
   return db
     .selectFrom('turns')
     .selectAll()
     .where('conversation_id', '=', conversationId)
+    .$if(isCurrent, (query) => query.where('replaced', 'is', null))
     .orderBy('number', 'desc')
     .limit(1)
     .executeTakeFirst()
@@ -231,6 +237,12 @@ export async function deleteTurn(
     .set({ previous_id })
     .where('conversation_id', '=', conversation_id)
     .where('previous_id', '=', id)
+    .execute()
+  await db
+    .updateTable('turns')
+    .set({ replaced: 'removed', replaced_by: null })
+    .where('conversation_id', '=', conversation_id)
+    .where('replaced_by', '=', id)
     .execute()
   const { bytes } = await db
     .selectFrom('items')

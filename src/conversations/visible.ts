@@ -9,6 +9,7 @@ export {
   nameVisitor,
 } from './feed/identified-visitors.ts'
 export {
+  isAttachment,
   isForVisitor,
   type ShownItem,
   toShownItem,
@@ -27,6 +28,7 @@ export {
   findVisitorConversation,
   listModeChanges,
   listNewestVisible,
+  listVersions,
   listVisibleItems,
   listVisitorConversations,
   type VisitorKey,
@@ -45,5 +47,9 @@ export {
 export { followWaiting } from './handover/waiting.ts'
 export { findRatedTurn, listOwnRatings, rateTurn, unrateTurn } from './ratings/ratings.ts'
 export { type NewRating, Rating, RatingDeleted, ratingFields } from './ratings/schema.ts'
+export { findReplacedTurns, type Replacement } from './replacement/exchanges.ts'
+export { removeExchange } from './replacement/removal.ts'
+export { type Replacing, toReplacementItem } from './replacement/replacement-items.ts'
 export { recordRead } from './requests.ts'
+export { Replacing as ReplacingSchema } from './schema.ts'
 export type { ConversationRow, TurnRow } from './store.ts'

@@ -25,7 +25,9 @@ export interface MemberPlace {
   readonly hasDescriptor: boolean
 }
 
-/** @throws ConversionRejection `unconvertible` */
+/**
+ * Checks that a member's local header matches its directory entry. @throws ConversionRejection `unconvertible`
+ */
 export function assertSameHeaders(entry: Entry, header: LocalFileHeader): void {
   const sizes = readSizes(header)
   const hasDescriptor = (header.generalPurposeBitFlag & HAS_DESCRIPTOR) !== 0

@@ -167,6 +167,7 @@ const MAX_JSON_MEBIBYTES = 64
 const MAX_JSON_DEPTH = 64
 
 /**
+ * Checks a project, which must be a ZIP archive or a JSON file.
  * @throws ConversionRejection `dangerous` for ZIP bombs, links and names that point outside the folder;
  * otherwise `unconvertible`.
  */

@@ -246,7 +246,7 @@ function neutralise(line: string): string {
   return toCueText(line, (tag) => (spans.test(tag) || moment.test(tag) ? tag : undefined))
 }
 
-/** Accepts missing numbers, empty lines in cue text, and cues in any order. Drops cues without text. */
+/** Parses SubRip leniently: cues may lack numbers, contain empty lines and come in any order. */
 function parseSubrip(text: string): Cue[] {
   const lines = toLines(text)
   const starts = lines.flatMap((line, index) =>
@@ -260,7 +260,10 @@ function parseSubrip(text: string): Cue[] {
   return cues.filter((cue) => cue.lines.length > 0)
 }
 
-/** Cue text may also contain an arrow, but not directly after a time. */
+/**
+ * Returns whether a line with an arrow starts a cue; cue text may also contain arrows.
+ * @throws ConversionRejection `unconvertible` for an arrow after an invalid time.
+ */
 function isTiming(line: string, index: number): boolean {
   if (parseTiming(line) !== undefined) return true
   if (/^\s*-?\d+:[\d\s:.,]*-->/.test(line)) throw unconvertible(`Line ${index + 1}: the times are invalid.`)

@@ -144,9 +144,10 @@ function isSame(copy: unknown, value: unknown): boolean {
 
 function different({ name, key }: TableShape, row: Row = {}, column?: string): StartupError {
   const which = key.map((one) => `${one} ${JSON.stringify(row[one])}`).join(', ')
-  const what = column === undefined ? 'exists in only one database' : `has a different ${column}`
+  const what =
+    column === undefined ? 'exists in only one database' : `has a different ${column} in PostgreSQL`
   return new StartupError(
-    `The row of ${name} with ${which} ${what} in PostgreSQL. Nothing was copied, and the PostgreSQL database is unchanged.`,
+    `The row of ${name} with ${which} ${what}. Nothing was copied, and the PostgreSQL database is unchanged.`,
   )
 }
 

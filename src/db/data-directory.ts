@@ -16,7 +16,10 @@ const harmless = /^(secret|\.secret-[0-9a-f]+|\.lock|\.lock-journal|lost\+found)
 
 const databaseFile = /^parley\.db(-wal|-shm|-journal)?$/
 
-/** @throws StartupError if the directory is not writable, or contains other files but no database. */
+/**
+ * Creates the data directory if it is missing.
+ * @throws StartupError if it is not writable, or contains other files but no database.
+ */
 export async function prepareDataDirectory(dataDir: string): Promise<void> {
   await makeDataDirectory(dataDir)
   // Lists the directory only once, because another server may create the database between two listings.
@@ -107,7 +110,7 @@ export async function hasSecret(dataDir: string): Promise<boolean> {
   )
 }
 
-/** @throws StartupError if there is no database or this user may not read it. */
+/** @throws StartupError if there is no database, or the process has no access to it. */
 export async function assertDatabaseExists(dataDir: string): Promise<void> {
   // Treats an empty file as a missing database, because a crash while creating a database can leave one.
   if (((await findDatabaseSize(dataDir)) ?? 0) > 0) return

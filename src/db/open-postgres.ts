@@ -24,7 +24,7 @@ import {
 } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
-/** With SQLite, stored conversations have a separate file. */
+/** Includes the migrations of stored conversations, which have a separate database only with SQLite. */
 const migrations = { ...mainMigrations, ...conversationMigrations }
 
 /** PostgreSQL 14, in the format of `server_version_num`. */

@@ -3,15 +3,23 @@ import type { Generated } from 'kysely'
 import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
 import type {
   BudgetCounterTable,
+  BudgetEntryTable,
+  BudgetEventTable,
   BudgetReservationTable,
   BudgetTable,
-  PriceSnapshotTable,
-  UsageCallTable,
-  UsageDayTable,
-} from './tables/usage.ts'
+  ModelMeterTable,
+} from './tables/budgets.ts'
+import type { PriceSnapshotTable, UsageCallTable, UsageDayTable } from './tables/usage.ts'
 
 export type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
-export type { BudgetReservationTable, BudgetTable, UsageCallTable, UsageDayTable } from './tables/usage.ts'
+export type {
+  BudgetCounterTable,
+  BudgetEntryTable,
+  BudgetEventTable,
+  BudgetReservationTable,
+  BudgetTable,
+} from './tables/budgets.ts'
+export type { UsageCallTable, UsageDayTable } from './tables/usage.ts'
 
 export interface ParentKeyTable {
   /** The key's public part, 12 base62 characters. It identifies the tenant. */
@@ -143,6 +151,7 @@ export interface AuditEventTable {
     | 'provider'
     | 'webhook'
     | 'visitor'
+    | 'budget'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */
@@ -170,7 +179,7 @@ export interface VisitorSecretTable {
   agent_id: string
   /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
   secret_sealed: string
-  /** The secret before the last rotation, which is also valid until `previous_until`. */
+  /** The secret before the last rotation, which stays valid until `previous_until`. */
   previous_sealed: string | null
   previous_until: number | null
   created_at: number
@@ -239,6 +248,9 @@ export interface Tables {
   budgets: BudgetTable
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
+  budget_entries: BudgetEntryTable
+  budget_events: BudgetEventTable
+  model_meters: ModelMeterTable
   files: FileTable
   artifacts: ArtifactTable
   artifact_endings: ArtifactEndingTable
@@ -271,9 +283,12 @@ export const tableOwners = {
   usage_calls: 'usage',
   usage_days: 'usage',
   price_snapshots: 'usage',
-  budgets: 'usage',
-  budget_counters: 'usage',
-  budget_reservations: 'usage',
+  budgets: 'budgets',
+  budget_counters: 'budgets',
+  budget_reservations: 'budgets',
+  budget_entries: 'budgets',
+  budget_events: 'budgets',
+  model_meters: 'budgets',
   files: 'files',
   providers: 'models',
   webhooks: 'webhooks',

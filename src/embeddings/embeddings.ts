@@ -67,7 +67,7 @@ async function embed(
   try {
     return await attempts.run(deadline, async ({ backend, model }, span, signal) => {
       usage.calling(backend.name, model, { input: request.input })
-      await usage.reserve({ input: request.input })
+      await usage.reserve({ input: request.input }, signal)
       const list = await ask({ ...request, model }, { backend, signal, span }).catch((thrown) => {
         usage.failCall(toFailedCall(thrown, false))
         if (thrown instanceof BackendFailure)

@@ -1,4 +1,4 @@
-/** Streams a multipart form's body through its parser into storage, and fails forms that stall. */
+/** Streams a multipart form's body through its parser into storage, and rejects forms that stall. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -105,9 +105,9 @@ export function feed(
       request.off('data', onData).resume()
       parser.destroy()
     }
-    // Reads past the last boundary, where a pipe would stop, because the body may continue after it.
+    // A pipe would stop at the last boundary, but the rest of the body must be read as well.
     function onData(chunk: Buffer): void {
-      // Ignores bytes after the last boundary, or after another listener has settled the form.
+      // Discards bytes after the last boundary, or after another listener has settled the form.
       if (isSettled || isParsed) return
       isParsing = true
       request.pause()
@@ -147,7 +147,7 @@ export function feed(
   })
 }
 
-/** Fails a body that is too large, incomplete or idle; the returned function stops the checks. */
+/** Rejects a body that is too large, incomplete or idle; the returned function stops the checks. */
 function watchBody(
   request: IncomingMessage,
   storing: Storing,

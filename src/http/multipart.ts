@@ -26,8 +26,8 @@ const MAX_BOUNDARY_LENGTH = 250
 const MAX_OVERHEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + MAX_HEADER_BYTES)
 
 /**
- * Receives a form accepted by `assertAcceptable`. Callers must discard it after use; a committed file is not
- * deleted.
+ * Receives a form that `assertAcceptable` has accepted. Call `discard` after use; it deletes the file unless it
+ * was committed.
  */
 export async function receiveUpload(request: IncomingMessage, options: UploadOptions) {
   const parser = await createParser(request)

@@ -181,7 +181,7 @@ export async function readBody(
 
 function takeBody(request: IncomingMessage): Buffer {
   const bytes = (request.read() as Buffer | null) ?? EMPTY
-  // Node sets this just after the last byte.
+  // Node would set this shortly afterwards.
   request.complete = true
   return bytes
 }
@@ -229,7 +229,10 @@ export function hasNoBody({ headers }: Pick<IncomingMessage, 'headers'>): boolea
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
 }
 
-/** `outline` is the body's outline if the caller has already computed it. */
+/**
+ * Parses a JSON body. `outline` is the body's outline if the caller has already computed it.
+ * @throws ServiceError `invalid_value` for invalid UTF-8 or JSON, and for JSON that exceeds the limits.
+ */
 export function parseJson(bytes: Buffer, mostValues = MAX_JSON_VALUES, outline?: JsonOutline): unknown {
   assertUtf8(bytes)
   const text = bytes.toString('utf8')

@@ -42,6 +42,8 @@ const exposedHeaders = [
   'X-Parley-Provider',
   'X-Parley-Attempts',
   'X-Parley-Fallback',
+  'X-Parley-Budget',
+  'X-Should-Retry',
   'X-Parley-Stored',
   'X-Parley-Turn',
   'X-Parley-Conversation',
@@ -137,8 +139,8 @@ export function isStillSending(request: IncomingMessage): boolean {
 }
 
 /**
- * Ends with a lingering close, because an immediate close would reset the connection before the client has
- * read the response.
+ * Writes the response, but ends it only after the request's body, because closing the connection earlier could
+ * reset it before the client has read the response.
  */
 export function endAfterBody(
   request: IncomingMessage,
@@ -152,8 +154,8 @@ export function endAfterBody(
 }
 
 /**
- * Reads and discards the rest of the request for at most a second, or until that costs too much CPU time.
- * Calls `onStop` when it stops reading.
+ * Reads and discards the rest of the request, up to 16 MiB. Calls `onStop` when it stops reading, and
+ * `onTimeout` if the request has not ended after a second.
  */
 export function discardBody(
   request: IncomingMessage,

@@ -27,8 +27,8 @@ interface EventWriting {
 }
 
 /**
- * Throws a failure that occurs before the headers are sent, so that it can set the status. Writes a later
- * failure as events instead of calling `end`.
+ * Writes events and heartbeats until the events end, and then `end`. Throws a failure that occurs before the
+ * headers are sent, so that it can set the status. Writes a later failure as an event instead of `end`.
  */
 export async function writeEvents(response: ServerResponse, writing: EventWriting): Promise<void> {
   const { events } = writing

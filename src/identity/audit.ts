@@ -35,6 +35,11 @@ export const auditActions = [
   'conversation.take_over',
   'conversation.hand_back',
   'budget.set',
+  'budget.create',
+  'budget.update',
+  'budget.delete',
+  'budget.grant',
+  'budget.adjust',
   'policy.set',
   'provider.create',
   'provider.update',
@@ -63,9 +68,10 @@ export interface AuditEvent {
       | 'provider'
       | 'webhook'
       | 'visitor'
+      | 'budget'
     readonly id: string
   }
-  /** Public id of the parent key that is or owns the target; null if no key does. */
+  /** Public id of the parent key that is the target or owns it; null without such a key. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>

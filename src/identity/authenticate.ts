@@ -119,7 +119,7 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   }
 }
 
-/** Rejects scoped keys, which are reserved and do not exist yet. */
+/** Returns false for scoped keys too, because they are reserved and not in use yet. */
 function isWellFormed(key: string): boolean {
   const kind = parseKey(key)?.kind
   return kind === 'parent' || kind === 'agent'

@@ -66,8 +66,8 @@ export async function findParentKey(db: Database, id: string): Promise<ParentKey
 }
 
 /**
- * Locks the key until the transaction ends, and returns it. Every transaction that adds to the key's tenant
- * acquires this lock.
+ * Locks the key until the transaction ends, and returns it. Every transaction that adds data to the key's
+ * tenant acquires this lock.
  */
 export async function lockParentKey(trx: Database, id: string): Promise<ParentKeyRow | undefined> {
   return trx

@@ -57,8 +57,8 @@ export async function insertFirstKey(
 }
 
 /**
- * Registers the key from `PARLEY_PARENT_KEY`, unless it was already registered, even if it has since been
- * rotated or revoked.
+ * Registers the key from `PARLEY_PARENT_KEY`. Has no effect if the key was registered before, even if it has
+ * since been rotated or revoked.
  */
 export async function registerParentKey(deps: KeyDeps, text: string): Promise<void> {
   const parsed = parseKey(text)

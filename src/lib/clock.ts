@@ -32,8 +32,9 @@ const CLOCK_JUMP_MS = 60_000
 const TRUST_JUMP_AFTER_MS = 24 * 3_600_000
 
 /**
- * Returns a function that returns a time in Unix milliseconds; data that expired before it may be deleted.
- * The time is never ahead of the wall clock, and follows a forward jump of the wall clock only after a day.
+ * Returns a function that returns a time in Unix milliseconds. Data that expired before this time may be
+ * deleted. The time is never ahead of the wall clock, and follows a forward jump of the wall clock only after
+ * a day.
  */
 export function createDeletionTime(
   clock: Pick<Clock, 'now' | 'monotonic'>,

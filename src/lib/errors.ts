@@ -45,6 +45,8 @@ interface ErrorDetails {
   code?: string
   /** Whole seconds after which the same request may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number
+  /** Whether official clients should retry the request; sent as `X-Should-Retry`. */
+  shouldRetry?: boolean
   /** The id of the last stored event of the stream. */
   lastEventId?: string
   /** The conversation's mode, and the person who answers if the client may know it; sent in the error. */

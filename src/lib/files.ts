@@ -4,8 +4,9 @@ import { link, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
- * Writes a file unless it exists, and returns its contents. Only one of several concurrent writers succeeds.
- * On file systems with hard links, readers never see a partial file. `draft` must be in the same folder.
+ * Creates the file unless it exists, and returns the contents of the file on disk. Only one of several
+ * concurrent writers succeeds. On file systems with hard links, readers never see a partial file. `draft`
+ * must be in the same folder.
  */
 export async function createFileOnce(path: string, text: string, draft: string): Promise<string> {
   try {

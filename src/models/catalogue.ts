@@ -143,8 +143,8 @@ export class ModelCatalogue {
   }
 
   /**
-   * Returns whether a model accepts a type of attachment; true if its provider does not list the types that
-   * it accepts.
+   * Returns whether a model accepts a type of attachment. True for text, and for every type if the provider
+   * does not list the model's input types.
    */
   takes({ backend, model }: ModelRoute, type: 'image' | 'pdf' | 'text'): boolean {
     const inputs = this.lists.get(backend.name)?.get(model)?.inputs

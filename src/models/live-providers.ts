@@ -32,7 +32,7 @@ interface Loaded {
 export interface LiveProviders {
   /** Reads the stored providers again. Call it after every change to them. */
   invalidate(): void
-  /** Resolves once the stored providers and the model lists of new ones are loaded here. */
+  /** Resolves once this process has loaded the stored providers and the model lists of new ones. */
   settled(): Promise<void>
   /** Returns why a stored provider cannot be used; undefined if it can be. */
   problemOf(name: string): string | undefined

@@ -14,7 +14,7 @@ interface Offer {
   readonly source: object
 }
 
-/** The last rendered list for each source, with the models in it. */
+/** The last rendered list for each source, with the catalogue's models from which it was rendered. */
 const renderedLists = new WeakMap<object, { models: readonly CatalogueModel[]; bytes: Buffer }>()
 
 /** Returns the list as JSON; encodes it again only after the models or the caller's agents have changed. */

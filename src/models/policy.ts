@@ -73,7 +73,10 @@ export interface SkippedModel {
 export interface RouteReasons {
   /** The model that the request names; null if it names none. */
   readonly requested: string | null
-  /** The source of the model choice; `default` is the default of the providers or of the allowed models. */
+  /**
+   * The source of the model choice. `default` means the providers' default model or the first available
+   * allowed model.
+   */
   readonly source: 'request' | 'policy' | 'definition' | 'default'
   readonly skipped: readonly SkippedModel[]
 }

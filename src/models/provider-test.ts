@@ -63,7 +63,7 @@ function describeUnreachable(failure: BackendFailure, { host, hostname }: URL): 
     return `The host name ${hostname} cannot be resolved. Check the base URL and the network.`
   if (certificateCodes.test(code))
     return `The TLS certificate of ${host} is not valid (${code}). Correct the certificate or the base URL.`
-  // The message of a rejected address states the rule.
+  // The message for a rejected address already states the rule.
   if (/ is (a link-local|not a public)/.test(message)) return message
   return `The connection to ${host} failed${code === '' ? '' : ` (${code})`}. Check the base URL and the network.`
 }

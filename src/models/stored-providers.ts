@@ -40,7 +40,7 @@ export interface ProviderFields {
 
 const MOST_PROVIDERS = 50
 const REVISION_BYTES = 9
-/** Shows the end of a key only if most of it stays hidden. */
+/** Minimum length of a key with a hint, because a hint would reveal too much of a shorter key. */
 const SHORTEST_HINTED_KEY = 16
 const HINT_LENGTH = 4
 

@@ -314,8 +314,8 @@ export function lowerLimit(setting: number, own: number | null | undefined): num
 }
 
 /**
- * Counts a call without valid credentials for its client address. Calls with valid keys are neither counted
- * nor rejected.
+ * Counts a call without valid credentials against the limit of its client address. @throws ServiceError
+ * `rate_limit_exceeded` above this limit, which never affects calls with valid keys.
  */
 export async function limitAuthFailures(context: LimitedContext): Promise<void> {
   const { deps, metadata } = context

@@ -31,6 +31,7 @@ export function renderError(error: ServiceError, shape: ErrorShape): object {
 export function errorHeaders({ details, status }: ServiceError): string[] {
   const headers: string[] = []
   if (details.retryAfterSeconds !== undefined) headers.push('Retry-After', String(details.retryAfterSeconds))
+  if (details.shouldRetry !== undefined) headers.push('X-Should-Retry', String(details.shouldRetry))
   if (details.allow !== undefined) headers.push('Allow', details.allow.join(', '))
   if (status === 401) headers.push('WWW-Authenticate', 'Bearer')
   return headers

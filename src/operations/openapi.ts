@@ -102,7 +102,7 @@ function renderInput({
   const isElsewhere = (field: string) =>
     isInPath(field) || Object.values(request.headers ?? {}).includes(field)
   const others = Object.keys(shape).filter((field) => !isElsewhere(field))
-  const takesBody = http.method === 'POST' || http.method === 'PUT'
+  const takesBody = ['POST', 'PUT', 'PATCH'].includes(http.method)
   const fields = (names: readonly (readonly [string, string])[]) =>
     z.object(Object.fromEntries(names.map(([name, field]) => [name, shape[field] as z.ZodType])))
   const same = (names: readonly string[]) => fields(names.map((name) => [name, name] as const))
@@ -140,7 +140,7 @@ function renderBody(request: RequestOptions, schema: z.ZodType) {
 
 function renderFailures(operation: RestOperation): Record<string, object> {
   const { http, auth, docs, response } = operation
-  const takesBody = http.method === 'POST' || http.method === 'PUT'
+  const takesBody = ['POST', 'PUT', 'PATCH'].includes(http.method)
   const failures = {
     ...commonFailures,
     ...(auth.callers.length > 0 ? accessFailures : {}),

@@ -13,7 +13,7 @@ import type { RequestInstrumentation } from '../telemetry/request-instrumentatio
 
 /** The method and complete path, so that a search for a URL finds the operation. */
 export interface Http {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** `{name}` is a path parameter, which sets the input field with that name. */
   readonly path: `/${string}`
 }

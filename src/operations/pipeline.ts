@@ -256,8 +256,8 @@ export class HttpCall<C extends AnyCaller = AnyCaller, D extends CallDeps = Depe
   }
 
   /**
-   * Prepares a response that the caller writes itself. First reads the rest of the request body, because Node
-   * would read all of it afterwards.
+   * Prepares a response that the caller writes itself. First discards a limited part of the remaining request
+   * body; otherwise, Node would read all of it after the response.
    */
   async delegateResponse(): Promise<void> {
     const { request, response } = this

@@ -320,7 +320,8 @@ function readHeaderFields(
 }
 
 /**
- * Maps numeric fields to the error for a value without a number; undefined if the field also accepts texts.
+ * Maps each numeric field to the error for a value that is not a number, or to undefined if the field also
+ * accepts text.
  */
 function findNumericFields(input: z.ZodType): ReadonlyMap<string, string | undefined> {
   const { shape } = input as z.ZodObject

@@ -36,9 +36,9 @@ const unsentCodes: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * Classifies a call that failed before its answer began by the tokens that the provider may charge. It
- * charges none if it rejected the request or was not reached. A stream stops soon after its connection
- * closes; other calls may run to completion.
+ * Classifies a call that failed before its answer began, by the tokens that the provider may charge. The
+ * provider charges none if it rejected the request or never received it. A stream stops soon after its
+ * connection closes; other calls may run to completion.
  */
 export function toFailedCall(thrown: unknown, isStream: boolean): FailedCall {
   if (!(thrown instanceof BackendFailure)) return isStream ? 'cut' : 'unknown'

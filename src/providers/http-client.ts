@@ -27,7 +27,7 @@ interface HttpClientOptions {
   readonly toFailure: ToFailure
 }
 
-/** One call; sends only the HTTP client's own headers and trace headers. */
+/** One call. Headers of the client's request are never forwarded. */
 export interface HttpCall {
   readonly path: string
   /** JSON body of a POST request; without it, the request is a GET. */

@@ -62,7 +62,10 @@ function normalizeRejection({ status, said }: SaidRejection): SaidRejection {
   return isModelGone || isCallersMistake({ status }) ? { status, said } : { status, said: undefined }
 }
 
-/** Removes folders from model ids, because llama-server lists models by path but accepts any name. */
+/**
+ * Shortens the path of a model file to its name without `.gguf`, because llama-server lists models by path
+ * but accepts any name.
+ */
 function withoutFolders(model: BackendModel): BackendModel {
   const { id } = model
   return /^(\.{0,2}[\\/]|~|[a-z]:\\).*\.gguf$/i.test(id)

@@ -65,7 +65,7 @@ export const responsesOperations = {
       summary: 'Cancel a running response',
       description:
         'Stops the response on any server, and returns it with the output so far. If it was already cancelled, returns it unchanged.',
-      failures: { ...notFound, 400: 'The response has ended in another way (`not_cancellable`).' },
+      failures: { ...notFound, 400: 'The response ended before it was cancelled (`not_cancellable`).' },
     },
     rpc: false,
     input: ResponseReference,
@@ -104,7 +104,7 @@ export const responsesOperations = {
         'Stops the turn on any server, regardless of the API that started it. If the turn was already cancelled, returns it unchanged.',
       failures: {
         404: 'The turn does not exist.',
-        400: 'The turn has ended in another way (`not_cancellable`).',
+        400: 'The turn ended before it was cancelled (`not_cancellable`).',
       },
     },
     rpc: false,

@@ -54,7 +54,7 @@ export async function getResponse(
 
 /**
  * Stops a running response on any replica and returns it. Returns a cancelled response unchanged.
- * @throws ServiceError `not_cancellable` if the response has ended in another way.
+ * @throws ServiceError `not_cancellable` if the response ended before it was cancelled.
  */
 export async function cancelResponse(
   context: Context,

@@ -71,7 +71,8 @@ function toResponseFormat(format: TextFormat): ChatRequest['response_format'] {
 type Content = Extract<ChatMessage, { role: 'user' }>['content']
 
 /**
- * Merges a model's text and calls into one message, and omits reasoning. @throws ServiceError `invalid_value`
+ * Converts items to messages. Merges a model's text and calls into one message, and omits reasoning. @throws
+ * ServiceError `invalid_value`
  */
 function toMessages(history: readonly InputItem[], input: ResponsesRequest['input']): ChatMessage[] {
   if (input == null) throw new ServiceError('invalid_value', 'input: is required', { param: 'input' })
@@ -115,7 +116,7 @@ function findEndOfCalls(items: readonly InputItem[], index: number): number {
   return end
 }
 
-/** Returns false, and adds nothing, for an output without a call. */
+/** Adds an item to the messages. Returns false if it is the output of an unknown call, which is not added. */
 function addItem(messages: ChatMessage[], calledIds: Set<string>, item: InputItem): boolean {
   if (item.type === 'function_call_output') {
     if (!calledIds.has(item.call_id)) return false
@@ -148,6 +149,7 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
     messages.push({ role: item.role, content: toContent(item.content) })
     return
   }
+  // Joins the parts, because some providers reject lists in assistant messages.
   const said = typeof item.content === 'string' ? item.content : item.content.map(textOf).join('')
   const last = messages.at(-1)
   // The chat API does not allow text between calls and their results.
@@ -155,7 +157,6 @@ function addMessage(messages: ChatMessage[], item: Extract<InputItem, { role: st
   else messages.push({ role: 'assistant', content: said })
 }
 
-/** Joins the parts, because some providers reject lists in assistant messages. */
 function textOf(part: SaidPart): string {
   return part.type === 'refusal' ? part.refusal : part.text
 }

@@ -170,7 +170,8 @@ export const ResponsesRequest = z
     service_tier: word,
     truncation: z.enum(['auto', 'disabled']).nullish(),
     store: z.boolean().nullish().meta({
-      description: 'Whether to store the response; by default, as the agent or the operator configures.',
+      description:
+        'Whether to store the response; by default, the setting of the agent or the operator applies.',
     }),
     stream,
     stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),

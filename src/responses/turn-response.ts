@@ -31,7 +31,10 @@ export function toView(row: {
   }
 }
 
-/** Renders a response from the entries so far; `in_progress` unless they contain its end. */
+/**
+ * Renders a response from the entries so far. Its status is `in_progress` unless the entries contain the end
+ * of the turn.
+ */
 export function renderResponse(view: ResponseView, entries: Iterable<LogEntry>): ResponseObject {
   const renderer = new Renderer(view, () => {})
   let response: ResponseObject | undefined

@@ -55,7 +55,7 @@ export async function continueTurn(
   return response
 }
 
-/** @throws ServiceError `not_cancellable` for a turn that has ended in another way */
+/** @throws ServiceError `not_cancellable` for a turn that ended before it was cancelled */
 export function assertCancellable({ status }: TurnRow, name: 'turn' | 'response'): void {
   if (status === 'in_progress' || status === 'cancelled') return
   throw new ServiceError('invalid_value', `The ${name} has ended: its status is ${status}.`, {

@@ -2,6 +2,7 @@
 import { agentsOperations } from '../agents/operations.ts'
 import { artifactsOperations } from '../artifacts/operations.ts'
 import { uploadPaths } from '../artifacts/tus-openapi.ts'
+import { budgetsOperations } from '../budgets/operations.ts'
 import { chatOperations } from '../chat/operations.ts'
 import { adminOperations } from '../console/admin-operations.ts'
 import { managerOperations } from '../console/operations.ts'
@@ -28,6 +29,7 @@ const api = {
   admin: adminOperations,
   agents: agentsOperations,
   artifacts: artifactsOperations,
+  budgets: budgetsOperations,
   chat: chatOperations,
   files: filesOperations,
   embeddings: embeddingsOperations,

@@ -1,4 +1,5 @@
 /** Opens and connects a service's components (the composition root). */
+import { createSecretKey } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import { type Agent, createAgentDirectory } from '../agents/cache.ts'
@@ -8,6 +9,7 @@ import { sumArtifactBytes } from '../artifacts/artifacts.ts'
 import { namedBlobs } from '../artifacts/maintenance.ts'
 import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
+import { BudgetEnforcer } from '../budgets/enforcer.ts'
 import type { Config } from '../config/config.ts'
 import { Conversations } from '../conversations/conversations.ts'
 import { createConverter } from '../conversion/conversion.ts'
@@ -111,11 +113,7 @@ export async function createDeps(
     providers: createProviders(bus, backends, { config, db: backgroundDb, log, sealer, models }),
     breakers: new Breakers(config.breaker, clock),
     shared,
-    usage: broadcastInvalidation(
-      bus,
-      'budgets',
-      createUsageTracker({ config, db: dbFor('calls'), clock, random, log, metrics, prices }),
-    ),
+    ...createUsage(bus, { config, db: dbFor('calls'), clock, random, log, metrics, sealer, prices }),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     ...{ onUploadComplete: hooks.onUploadComplete, converter, fileBlobs, webhooks },
     quota: new StorageQuota({ config, clock, sumArtifactBytes }),
@@ -146,6 +144,16 @@ function createPrices({ prices, providers }: Config, models: ModelCatalogue): Pr
     configured: prices.configured,
     list,
   })
+}
+
+function createUsage(
+  bus: Bus,
+  given: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'sealer' | 'prices'>,
+) {
+  const subjectKey = createSecretKey(given.sealer.derive('parley budget subjects', 32))
+  const budgets = new BudgetEnforcer({ ...given, subjectKey })
+  const usage = broadcastInvalidation(bus, 'budgets', createUsageTracker({ ...given, budgets }))
+  return { budgets, usage }
 }
 
 async function resealKeys(deps: Parameters<typeof resealAgentKeys>[0]): Promise<void> {

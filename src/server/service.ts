@@ -112,7 +112,7 @@ function startMaintenance(deps: Deps): () => Promise<void> {
     clearInterval(recordUse)
     await recordKeyUse(deps)
     await Promise.all([
-      deps.usage.close(),
+      deps.usage.close().then(() => deps.budgets.gate.close()),
       stopUsageMaintenance(),
       stopPurgingBin(),
       stopSweepingFiles(),
@@ -155,6 +155,7 @@ async function startService(
     server.close().closeAllConnections()
     throw error
   })
+  await deps.budgets.gate.start(opened.isOnlyServer)
   deps.webhooks.deliverer.start()
   deps.erasures.start()
   const stopMaintenance = startMaintenance({ ...deps, db: opened.backgroundDb })

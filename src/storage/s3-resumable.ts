@@ -27,7 +27,7 @@ interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
   readonly prefix: string
   readonly maxBytes: number
   readonly closing: AbortSignal
-  /** Returns whether this process is staging that multipart upload for another blob. */
+  /** Returns whether this process is sending that multipart upload for a staged blob. */
   isArriving(upload: UnfinishedUpload): boolean
 }
 

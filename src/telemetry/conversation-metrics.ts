@@ -6,7 +6,7 @@ const flushBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 
 export type EndedStatus = 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
-/** Reasons for running a turn unstored although it should be stored. */
+/** Reasons why a turn that should be stored runs without being stored. */
 export type UnstoredReason = 'quota' | 'too_large' | 'full' | 'unavailable'
 
 export class ConversationMetrics {

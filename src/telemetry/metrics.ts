@@ -48,6 +48,18 @@ export class Metrics {
     labelNames: ['limit'],
     registers: this.registers,
   })
+  private readonly budgetRefusals = new Counter({
+    name: 'parley_budget_refused_total',
+    help: 'Calls rejected by a budget, by its scope.',
+    labelNames: ['scope', 'reason'],
+    registers: this.registers,
+  })
+  readonly budgetWait = new Histogram({
+    name: 'parley_budget_wait_seconds',
+    help: 'Time for which calls waited for the decision of their budgets, in seconds.',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    registers: this.registers,
+  })
   readonly openStreams = new Gauge({
     name: 'parley_streams_open',
     help: 'Open event streams: model responses and artifact events.',
@@ -126,6 +138,10 @@ export class Metrics {
 
   callFailed(reason: Reason): void {
     this.failures.inc({ reason })
+  }
+
+  budgetRefused(scope: string, reason: 'insufficient_quota' | 'budget_reserved'): void {
+    this.budgetRefusals.inc({ scope, reason })
   }
 
   callLimited(limit: Limit): void {

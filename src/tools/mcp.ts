@@ -89,8 +89,8 @@ function toServerTool(name: string, server: McpServer, tool: McpTool): ServerToo
 const PROBE_MS = 10_000
 
 /**
- * Connects once for `parley doctor`, and returns the number of tools. @throws Error if no MCP server
- * responds.
+ * Connects to a server once for `parley doctor`, and returns the number of its tools. @throws Error if the
+ * server does not respond as an MCP server.
  */
 export async function probeMcpServer(config: McpServerConfig): Promise<number> {
   const { connect } = await import('./mcp/client.ts')

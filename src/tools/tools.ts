@@ -8,7 +8,7 @@ export interface ToolVisitor {
   readonly id: string
   /** Whether a signed identity or a parent key states the subject; false for anonymous visitors. */
   readonly verified: boolean
-  /** The owner's id of the visitor; for anonymous visitors, `id`. */
+  /** The visitor's id in the agent owner's system; for anonymous visitors, the same as `id`. */
   readonly subject: string
   /** The claims that the agent's definition lists. */
   readonly claims: Readonly<Record<string, unknown>>

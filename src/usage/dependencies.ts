@@ -1,5 +1,6 @@
 /** Declares the usage module's dependencies. */
 import type { Logger } from 'pino'
+import type { BudgetEnforcer } from '../budgets/enforcer.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -15,4 +16,5 @@ export interface Dependencies {
   readonly log: Logger
   readonly metrics: Metrics
   readonly prices: PriceBook
+  readonly budgets: BudgetEnforcer
 }

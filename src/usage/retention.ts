@@ -1,7 +1,6 @@
-/** Deletes calls after the retention time, and releases expired token reservations. */
+/** Deletes calls after the retention time. */
 
 import { createDeletionTime } from '../lib/clock.ts'
-import { sweepReservations } from './budget-enforcer.ts'
 import type { Dependencies } from './dependencies.ts'
 import { deleteCallsBefore } from './store.ts'
 import { firstCallIdAt } from './tracker.ts'
@@ -29,7 +28,6 @@ export function startUsageMaintenance(
     if (stopping.signal.aborted) return
     try {
       await pruneCalls(deps, stopping.signal, readDeletionTime())
-      await sweepReservations(deps)
     } catch (error) {
       if (!stopping.signal.aborted) deps.log.warn({ err: error }, 'could not delete old usage')
     }

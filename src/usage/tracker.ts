@@ -2,6 +2,11 @@
  * Tracks model calls' usage: reserves tokens before each request to a provider, records the used tokens, and
  * writes the records in batches.
  */
+
+import type { SpentBefore } from '../budgets/dependencies.ts'
+import type { BudgetEnforcer, Reservation, Spender } from '../budgets/enforcer.ts'
+import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from '../budgets/grants.ts'
+import type { Promptlike } from '../budgets/token-bounds.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -12,20 +17,19 @@ import type { PriceInForce } from '../prices/rates.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
-import { createBudgetEnforcer, type Reservation } from './budget-enforcer.ts'
+import { dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
-import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from './grants.ts'
+import { estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { createUsageRecorder } from './recorder.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
-import type { UsageCallRow } from './store.ts'
-import type { Promptlike } from './token-bounds.ts'
+import { sumTokensSince, type UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
 /** Number of digits of the time in call ids; sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
-export interface UsageTracker {
+export interface UsageTracker extends SpentBefore {
   begin(call: CallStart): UsageRecord
   /** Resolves when every call that has ended so far is in the database. */
   flush(): Promise<void>
@@ -36,11 +40,10 @@ export interface UsageTracker {
 }
 
 export function createUsageTracker(
-  deps: Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'prices'>,
+  deps: Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'budgets' | 'prices'>,
 ): UsageTracker {
-  const { clock, log, metrics } = deps
+  const { clock, log, metrics, budgets } = deps
   const recorder = createUsageRecorder(deps)
-  const enforcer = createBudgetEnforcer(deps)
   const nextId = createCallIds(newId('', 6, deps.random))
   let open = 0
   let onLastEnd: (() => void) | undefined
@@ -51,23 +54,27 @@ export function createUsageTracker(
       clock,
       metrics,
       newId: nextId,
-      reserve: (request) => enforcer.reserve(call, request),
+      budgets,
       prices: deps.prices,
       save(row, price) {
         if (row !== undefined) recorder.record(row, price)
         open -= 1
         if (open === 0) onLastEnd?.()
       },
-      // Logs the error instead of failing the call, because the reservation expires anyway.
-      onUnsettled: (error) =>
-        log.warn({ err: error, requestId: call.requestId }, 'could not settle token budget'),
     })
   }
 
   return {
     begin,
     flush: () => recorder.flush(),
-    invalidate: () => enforcer.invalidate(),
+    invalidate: () => budgets.invalidate(),
+    sumTokens: (db, { tenantId, agentId }, sinceSeconds) => {
+      const owner =
+        agentId === undefined
+          ? ({ kind: 'parent', id: tenantId } as const)
+          : ({ kind: 'agent', id: agentId } as const)
+      return sumTokensSince(db, owner, tenantId, dayOf(sinceSeconds * 1000))
+    },
     async close() {
       if (open > 0) {
         const lastEnd = Promise.withResolvers<void>()
@@ -95,12 +102,8 @@ export function firstCallIdAt(ms: number): string {
 
 const LF = 0x0a
 
-export interface CallStart {
+export interface CallStart extends Spender {
   readonly operation: EndedCall['operation']
-  readonly requestId: string
-  readonly tenantId: string
-  /** Undefined for a call without an agent. */
-  readonly agentId: string | undefined
   readonly provider: string
   /** The provider's own model id. */
   readonly model: string
@@ -114,10 +117,9 @@ interface RecordOptions {
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
   readonly prices: PriceBook
-  readonly reserve: (request: Promptlike) => Promise<Reservation | undefined>
+  readonly budgets: Pick<BudgetEnforcer, 'reserve' | 'book'>
   /** Records the row, which is undefined if no provider was called. */
   readonly save: (row: UsageCallRow | undefined, price?: PriceInForce) => void
-  readonly onUnsettled: (error: unknown) => void
 }
 
 /** The parts of a model's answer from which its tokens are estimated. */
@@ -156,6 +158,8 @@ export class UsageRecord implements AsyncDisposable {
   /** Tokens reserved and used in all budgets; undefined if no budget applies. */
   budget: { reserved: number; settled: number } | undefined
   private hasBudget = false
+  /** True if a budget granted fewer output tokens than a request asked for. */
+  isLimited = false
 
   constructor(start: CallStart, options: RecordOptions) {
     this.start = start
@@ -183,9 +187,9 @@ export class UsageRecord implements AsyncDisposable {
    * choice. Returns undefined if no budget applies. Call `used` or `failCall` afterwards.
    * @throws ServiceError `insufficient_quota` if too few tokens are left.
    */
-  async reserve(request: Promptlike): Promise<number | undefined> {
+  async reserve(request: Promptlike, signal?: AbortSignal): Promise<number | undefined> {
     try {
-      this.reservation = await this.options.reserve(request)
+      this.reservation = await this.options.budgets.reserve(this.start, request, signal)
     } catch (thrown) {
       this.isRejected = this.attempts === 0
       throw thrown
@@ -195,6 +199,7 @@ export class UsageRecord implements AsyncDisposable {
     if (this.reservation !== undefined) {
       this.budget ??= { reserved: 0, settled: 0 }
       this.budget.reserved += reservedTokens(this.reservation.grant)
+      this.isLimited ||= this.reservation.isLimited
     }
     return this.reservation?.grant.outputTokens
   }
@@ -221,8 +226,14 @@ export class UsageRecord implements AsyncDisposable {
     this.cost.rounds += 1
     if (this.reservation !== undefined)
       this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut), usage)
-    else this.add(toTokens(usage) ?? this.estimate(said.text), usage)
+    else this.addUnreserved(toTokens(usage) ?? this.estimate(said.text), usage)
     this.events = 0
+  }
+
+  private addUnreserved(used: UsedTokens, usage: Usage | undefined): void {
+    this.add(used, usage)
+    const booking = this.options.budgets.book(this.start, used, this.startedAtMs)
+    if (booking !== undefined) this.settleAfter(booking)
   }
 
   private estimate(text: string | null | undefined): UsedTokens {
@@ -244,7 +255,10 @@ export class UsageRecord implements AsyncDisposable {
     this.add(used, usage)
     if (this.budget !== undefined) this.budget.settled += used.prompt + used.completion
     this.reservation = undefined
-    const settled = reservation.settle(used.prompt + used.completion).catch(this.options.onUnsettled)
+    this.settleAfter(reservation.settle(used))
+  }
+
+  private settleAfter(settled: Promise<void>): void {
     this.settling = Promise.all([this.settling, settled]).then(() => {})
   }
 
@@ -339,34 +353,4 @@ function countEvents(run: Uint8Array): number {
 function toTokens(usage: Usage | undefined): UsedTokens | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion } = usage ?? {}
   return isCount(prompt) && isCount(completion) ? { prompt, completion, isEstimated: false } : undefined
-}
-
-const CHARACTERS_PER_TOKEN = 4
-
-function estimateTokens(characters: number): number {
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN)
-}
-
-/** Estimates the tokens in the inputs, or in the conversation and its tools; images and audio count as 0. */
-function estimatePromptTokens(prompt: Promptlike): number {
-  if (!('messages' in prompt)) return estimateInputTokens(prompt)
-  const { messages, tools } = prompt
-  const characters = messages.reduce((sum, message) => sum + charactersOf(message), 0)
-  return estimateTokens(characters + (tools?.length ? JSON.stringify(tools).length : 0))
-}
-
-function estimateInputTokens({ input }: Extract<Promptlike, { input: unknown }>): number {
-  if (typeof input === 'string') return estimateTokens(input.length)
-  return input.reduce<number>((sum, item) => {
-    if (typeof item === 'number') return sum + 1
-    return sum + (typeof item === 'string' ? estimateTokens(item.length) : item.length)
-  }, 0)
-}
-
-function charactersOf(message: { content?: unknown; tool_calls?: unknown }): number {
-  const { content, tool_calls: calls } = message
-  const called = Array.isArray(calls) ? JSON.stringify(calls).length : 0
-  if (typeof content === 'string') return content.length + called
-  if (!Array.isArray(content)) return called
-  return content.reduce((sum, part) => sum + (typeof part?.text === 'string' ? part.text.length : 0), called)
 }

@@ -1,11 +1,11 @@
 /** Reads tenants' usage from daily totals or individual calls, and moves usage between tenants. */
 import { setImmediate } from 'node:timers/promises'
+import { bookMovedUsage } from '../budgets/counters.ts'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { renderAmount } from '../prices/money.ts'
-import { addToCounter, listCounters } from './budget-store.ts'
 import { sumMatchingCalls } from './calls.ts'
-import { addDays, countDays, dayOf, startOf } from './days.ts'
+import { addDays, countDays, dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
@@ -190,21 +190,12 @@ export async function moveUsage(
   const nameOf = (row: UsageDayRow) => [row.day, row.agent_id, row.model, row.provider].join('\n')
   for (const row of days.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)))
     await addDay(trx, { ...row, parent_key_id: toTenantId })
-  await countInBudgets(trx, toTenantId, days)
+  const tokens = days.map((row) => ({ day: row.day, tokens: row.prompt_tokens + row.completion_tokens }))
+  await bookMovedUsage(trx, toTenantId, tokens)
   const moved = await trx
     .updateTable('usage_calls')
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
     .executeTakeFirst()
   return { days: days.length, calls: Number(moved.numUpdatedRows) }
-}
-
-async function countInBudgets(trx: Database, tenantId: string, days: readonly UsageDayRow[]): Promise<void> {
-  for (const counter of await listCounters(trx, { owner_kind: 'parent', owner_id: tenantId })) {
-    const isWithin = ({ day }: UsageDayRow) => startOf(counter.period, Date.parse(day)) === counter.starts_on
-    const used = days
-      .filter(isWithin)
-      .reduce((sum, row) => sum + row.prompt_tokens + row.completion_tokens, 0)
-    await addToCounter(trx, counter, { used, reserved: 0 })
-  }
 }

@@ -59,14 +59,15 @@ export interface PageFields {
   readonly model?: string | undefined
 }
 
-/** Returns the stored items that the turn sends to the model. */
+/** Returns the stored items that the turn sends to the model, without the turns `replaced`. */
 export async function readHistory(
   { deps }: Context,
   conversationId: string | undefined,
   limits: { readonly turns: number; readonly tokens: number } | undefined,
+  replaced: readonly string[] | undefined,
 ): Promise<History> {
   if (conversationId === undefined || limits === undefined) return { items: [], leftOut: 0 }
-  return deps.conversations.reader.readVisitorHistory(conversationId, limits)
+  return deps.conversations.reader.readVisitorHistory(conversationId, limits, replaced)
 }
 
 /** Builds the request for the model from the history, the page's fields and the new items. */
@@ -75,7 +76,7 @@ export function toRequest(
   history: readonly StoredItem[],
   items: readonly NewItem[],
 ): ChatRequest {
-  const added = items.map(({ body }) => body)
+  const added = items.filter(({ isForModel }) => isForModel !== false).map(({ body }) => body)
   // Omits results whose calls are no longer in the history.
   const { messages } = toChatRequest({ input: [] }, [...history, ...added] as unknown as InputItem[])
   return {

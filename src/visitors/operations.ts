@@ -25,6 +25,9 @@ import {
   OwnerFeedEvent,
   RateInput,
   RateResult,
+  RegenerateInput,
+  RemoveInput,
+  RemoveResult,
   RequestPersonInput,
   RequestPersonResult,
   SendInput,
@@ -34,6 +37,7 @@ import {
   StartedResult,
   ToolResultsInput,
 } from './schema.ts'
+import { regenerate, removeMessage } from './turns/replace.ts'
 import { cancelTurn, continueTurn, send, sendToolResults } from './turns.ts'
 import { beginSession, deleteOwn, listOwn, openConversation } from './visitors.ts'
 
@@ -91,6 +95,21 @@ export const visitorOperations = {
     input: ContinueInput,
     output: StartedResult,
     run: ({ context, input }) => continueTurn(context, input),
+  }),
+
+  regenerate: mutation({
+    input: RegenerateInput,
+    output: SendResult,
+    run: ({ context, input }) => regenerate(context, input),
+  }),
+
+  remove: mutation({
+    input: RemoveInput,
+    output: RemoveResult,
+    run: async ({ context, input }) => {
+      await removeMessage(context, input.turn)
+      return { removed: true as const }
+    },
   }),
 
   toolResults: mutation({

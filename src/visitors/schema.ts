@@ -1,6 +1,12 @@
 /** Defines the schemas of the visitors' operations and of the feed of a conversation. */
 import { z } from 'zod'
-import { ClientId as clientId, Rating, Reason, ratingFields } from '../conversations/visible.ts'
+import {
+  ClientId as clientId,
+  Rating,
+  Reason,
+  ReplacingSchema,
+  ratingFields,
+} from '../conversations/visible.ts'
 import { foreignId, label, longText, modelId, reference } from '../lib/schema-bounds.ts'
 import { ChatTool, MAX_TOOLS, text } from '../providers/chat-api.ts'
 
@@ -128,6 +134,14 @@ const OwnerModeChange = ModeChange.extend({
   reason: z.string().nullable().meta({ description: 'Why a person was asked for.' }),
 })
 
+const Replacement = z.strictObject({
+  how: ReplacingSchema,
+  turns: z.array(z.string()).meta({ description: 'Ids of the replaced turns, oldest first.' }),
+  by: z.string().nullable().meta({
+    description: 'Id of the turn that replaces them, whose items follow; null if the visitor removed them.',
+  }),
+})
+
 function feedOf<Item extends z.ZodType, Mode extends z.ZodType>(item: Item, mode: Mode) {
   const id = z.string().meta({ description: 'Cursor for continuing after this event.' })
   return z.discriminatedUnion('event', [
@@ -140,6 +154,7 @@ function feedOf<Item extends z.ZodType, Mode extends z.ZodType>(item: Item, mode
       data: z.strictObject({ turn: VisitorTurn }),
     }),
     z.strictObject({ id, event: z.literal('conversation.mode'), data: mode }),
+    z.strictObject({ id, event: z.literal('conversation.replaced'), data: Replacement }),
   ])
 }
 
@@ -188,6 +203,9 @@ export const OpenResult = z.strictObject({
     description: 'The mode changes, oldest first; `after` is the id of the item before the change.',
   }),
   ratings: z.array(OwnRating).meta({ description: "The visitor's ratings of the turns of these items." }),
+  versions: z
+    .array(z.strictObject({ turn: z.string(), by: z.string() }))
+    .meta({ description: 'Turns with earlier answers to a message, and the turns that replaced them.' }),
   turn: VisitorTurn.nullable().meta({ description: 'The running or last turn.' }),
   cursor: z.string().meta({
     description: 'Cursor for continuing after these items; a running turn is repeated from its first delta.',
@@ -226,6 +244,10 @@ export const SendInput = z
       .max(MAX_ATTACHMENTS, `must be at most ${MAX_ATTACHMENTS} attachments`)
       .optional()
       .meta({ description: 'Files for the model, if the agent accepts them.' }),
+    replaces: turnId.optional().meta({
+      description:
+        'A turn that answers an earlier message: this message replaces that one and everything after it. Without `attachments`, it keeps those of the earlier message. `conversation` is ignored.',
+    }),
     ...turnFields,
   })
   .refine(({ text: given, attachments = [] }) => given !== '' || attachments.length > 0, {
@@ -245,6 +267,12 @@ export const SendResult = StartedResult.extend({
   item: VisitorItem,
 })
 export type SendResult = z.infer<typeof SendResult>
+
+export const RegenerateInput = z.strictObject({ turn: turnId, client_id: clientId, ...turnFields })
+export type RegenerateInput = z.infer<typeof RegenerateInput>
+
+export const RemoveInput = z.strictObject({ turn: turnId })
+export const RemoveResult = z.strictObject({ removed: z.literal(true) })
 
 export const AttachmentQuery = z.object({
   conversation: conversationId,

@@ -10,6 +10,7 @@ import {
   listModeChanges,
   listNewestVisible,
   listOwnRatings,
+  listVersions,
   listVisitorConversations,
   renderCursor,
   type TurnRow,
@@ -126,6 +127,7 @@ export async function openConversation(context: Context, id: string): Promise<Op
   // Reads the turn before the items: in the other order, items stored in between could be missing from both
   // the items and the feed.
   const turn = await context.deps.conversations.reader.findLastTurn(id)
+  const current = turn?.replaced == null ? turn : await context.deps.conversations.reader.findCurrentTurn(id)
   const all = await listNewestVisible(read, id, OPENED_ITEMS)
   const isRunning = turn?.status === 'in_progress'
   const upTo = await findLastStored(read, conversation, turn, isRunning)
@@ -144,7 +146,8 @@ export async function openConversation(context: Context, id: string): Promise<Op
       read,
       shown.flatMap(({ turn_id: turnId }) => turnId ?? []),
     ),
-    turn: turn === undefined ? null : toShownTurn(turn),
+    versions: await listVersions(read, id),
+    turn: current === undefined ? null : toShownTurn(current),
     cursor: renderCursor({ position: upTo, turn: turn?.number ?? 0, next: isRunning ? 0 : 'end' }),
   }
 }

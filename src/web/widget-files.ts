@@ -66,7 +66,7 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
   const body = await read('')
   const encoded: WidgetPart['encoded'] = [
     ['br', await read('.br')],
-    // Not a part of the build, because it would make the package a twelfth larger.
+    // Compressed here, because gzip files in the build would make the package a twelfth larger.
     ['gzip', await promisify(gzip)(body, { level: 9 })],
   ]
   return { path: `/embed/${file}`, integrity, body, encoded }

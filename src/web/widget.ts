@@ -193,7 +193,7 @@ function themePage(deps: Dependencies): Page {
     const key = keyOf(request)
     const embed = await findEmbed(deps, key)
     const { origins = [] } = embed ?? {}
-    // Some browsers send `Origin` also if the page is on this server, such as the console's preview.
+    // Some browsers send `Origin` even if the page is on this server, such as the console's preview.
     const origin = foreignOriginOf(request.headers, deps.config.server.publicUrl)
     if (
       origin !== undefined &&
@@ -255,7 +255,10 @@ function renderPreview(widget: WidgetAssets): string {
   return renderPage(widget, { title: 'Preview', attributes: '', script, style })
 }
 
-/** Marks the demo page if the browser may have a console session, so that other browsers send no request. */
+/**
+ * Marks the demo page if the browser may have a console session; only then does the page request the
+ * session's agents.
+ */
 function demoPage({ config }: Dependencies, widget: WidgetAssets): Page {
   const { demoScript: script, demoStyle: style } = widget
   const title = 'Parley: the chat widget'

@@ -1,4 +1,4 @@
-/** Sends due deliveries. Any replica can claim a delivery; a claim ends by itself if the replica stops. */
+/** Sends due deliveries. Any replica can claim a delivery; a claim expires if the replica stops. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'

@@ -180,8 +180,8 @@ export async function deleteTextsOf(trx: ConversationDb, conversationIds: readon
 }
 
 /**
- * Deletes up to `limit` deliveries that were created before a time and are not due again. Returns their
- * number.
+ * Deletes up to `limit` deliveries that were created before `createdBefore` and are not pending. Returns
+ * their number.
  */
 export async function deleteOldDeliveries(
   trx: ConversationDb,

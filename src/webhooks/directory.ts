@@ -1,4 +1,4 @@
-/** Caches which webhooks receive events, so that a change does not wait for a look-up. */
+/** Caches the enabled webhooks, so that an event usually causes no database query. */
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { ConversationStorage } from '../db/open.ts'
@@ -10,7 +10,9 @@ import { deleteDeliveriesOf } from './deliveries.ts'
 import { type Subscriber, Subscribers } from './events.ts'
 import { deleteWebhookRows, listAllWebhookRows, type WebhookRow } from './store.ts'
 
-/** Also applies changes that the bus did not report, such as those made by the CLI. */
+/**
+ * Lifetime of the cache. Limits the delay of changes that the bus does not report, such as those by the CLI.
+ */
 const KEEP_MS = 10_000
 
 export interface WebhookDirectory {

@@ -28,7 +28,7 @@ export interface WebhookEvent {
   readonly text?: Readonly<Record<string, string>>
 }
 
-/** A delivery to be stored in the transaction of the change, as plain data. */
+/** A delivery, to be stored in the same transaction as the change that it reports. */
 export interface NewDelivery {
   readonly id: string
   readonly webhookId: string

@@ -55,7 +55,7 @@ export const Webhook = z
     state: z.enum(['enabled', 'disabled']),
     disabled_reason: z.enum(['owner', 'gone', 'failing']).nullable().meta({
       description:
-        '`owner` after a request of the owner, `gone` after the status 410, `failing` after five days of failures.',
+        '`owner` if the owner disabled it, `gone` after a response with status 410, `failing` after five days of failures.',
     }),
     failing_since: seconds.nullable().meta({
       description:

@@ -9,6 +9,7 @@ import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { KEEPER, runTurn } from '../support/storing-chat.ts'
 import { tool } from '../support/tools.ts'
+import { beginSession, sayAndWait } from '../support/visitors.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
@@ -185,6 +186,27 @@ describe('a conversation', () => {
     await page.goto(`${app.url}/console/conversations/${id}`)
     await page.getByText('This page does not exist').waitFor()
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
+  })
+
+  test('folds the turns that the visitor has replaced, and states what the visitor did', async () => {
+    const { app, agent_key } = await startKeeper()
+    const visitor = await beginSession(app, agent_key)
+    const { sent: first } = await sayAndWait(visitor, 'A wrong number')
+    const { id: conversation } = first.conversation
+    const { page, complaints } = await openConsole(app, browser, `/conversations/${conversation}`)
+    const transcript = page.getByRole('list', { name: 'Transcript' })
+    await transcript.getByText('A wrong number', { exact: true }).waitFor()
+    const { sent } = await sayAndWait(visitor, 'The right number', { conversation, replaces: first.turn.id })
+    await transcript.getByText('The right number', { exact: true }).waitFor()
+    await transcript.getByText('Replaced by a changed message').waitFor()
+    await transcript.getByText('The visitor changed a message').waitFor()
+    await transcript.getByText('A wrong number', { exact: true }).waitFor({ state: 'hidden' })
+    await transcript.getByText('Replaced by a changed message').click()
+    await transcript.getByText('A wrong number', { exact: true }).waitFor()
+    await visitor.visitor.remove.mutate({ turn: sent.turn.id })
+    await transcript.getByText('The visitor removed a message').waitFor()
+    await transcript.getByText('Removed by the visitor').waitFor()
+    expect(complaints).toEqual([])
   })
 
   test('shows answers as Markdown, without images and with the host of each disguised link', async () => {

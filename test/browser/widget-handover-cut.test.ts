@@ -25,6 +25,8 @@ const definition = JSON.stringify({
 const listChats = async () =>
   (await upstream.listRequests()).filter(({ path }) => path === '/v1/chat/completions')
 
+const isPositive = (count: number) => count > 0
+
 interface OwnersItem {
   readonly role?: string
   readonly content?: readonly { readonly text: string }[]
@@ -72,16 +74,21 @@ test('50 messages from a visitor over failing connections and 10 from a person a
   const id = JSON.parse(Object.values(await storedIn(visitor))[0] ?? '{}').conversation
   expect((await call('POST', `${id}/takeover`, { name: 'Ana' })).status).toBe(200)
   await visitor.frame.getByText('You are talking to Ana').waitFor()
+  await expect.poll(async () => (await listChats())[0]?.endedBy).toBe('client')
 
   const asked = Array.from({ length: MESSAGES }, (_, index) => `Question ${index}`)
   const said = Array.from({ length: MESSAGES / 5 }, (_, index) => `Answer ${index}`)
+  const broken = { reset: 0, end: 0 }
   for (const [index, text] of asked.entries()) {
     await visitor.say(text)
-    if (index % 3 === 0) proxy.cut(index % 2 === 0 ? 'reset' : 'end')
+    const how = index % 2 === 0 ? 'reset' : 'end'
+    if (index % 3 === 0) broken[how] += proxy.cut(how)
     if (index % 5 !== 0) continue
     const message = { name: 'Ana', client_id: crypto.randomUUID(), text: said[index / 5] }
     expect((await call('POST', `${id}/messages`, message)).status).toBe(200)
   }
+
+  expect(broken).toEqual({ reset: expect.toSatisfy(isPositive), end: expect.toSatisfy(isPositive) })
 
   const readItems = async (author: string): Promise<string[]> => {
     const { body } = await call('GET', `${id}/items?order=asc&limit=100`)
@@ -104,6 +111,9 @@ test('50 messages from a visitor over failing connections and 10 from a person a
   await visitor.say('And now?')
   await expect.poll(async () => (await listChats()).length).toBe(2)
   await visitor.settle()
+  expect(await listChats()).toHaveLength(2)
+  expect(await readItems('visitor')).toEqual([question, ...asked, 'And now?'])
+  expect(await readItems('person')).toEqual(said)
 
   const again = await openFrame(parts, { isSameSite: true, beside: visitor })
   await again.post({ type: 'visibility', isOpen: true })

@@ -12,6 +12,12 @@ import { openDatabase } from '../../src/db/open.ts'
 import { createMigrationPool, toPostgresKysely } from '../../src/db/postgres.ts'
 import { openApp, startApp } from '../support/app.ts'
 import { parentKey, startupErrorOf } from '../support/database.ts'
+import {
+  insertOldBudgets,
+  listMigratedBudgets,
+  migratedBudgets,
+  oldMigrations,
+} from '../support/old-budgets.ts'
 import { createTestDatabase, query } from '../support/postgres.ts'
 import { makeFolder } from '../support/process.ts'
 
@@ -103,6 +109,16 @@ describe('PostgreSQL migrations', () => {
         'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
+  })
+
+  test('keep token budgets with what they have used, and book the reservations of calls under way', async () => {
+    const url = await createTestDatabase('empty')
+    const db = toPostgresKysely(createMigrationPool(url, quiet))
+    onTestFinished(() => db.destroy())
+    await applyPostgresMigrations(db, oldMigrations)
+    await insertOldBudgets(db)
+    await applyPostgresMigrations(db, mainMigrations)
+    expect(await listMigratedBudgets(db)).toEqual(migratedBudgets)
   })
 
   test('are all rolled back when one of them fails', async () => {

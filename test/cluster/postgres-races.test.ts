@@ -1,9 +1,9 @@
 /** Tests concurrent requests to two servers that share a PostgreSQL database. */
 import { describe, expect, test, vi } from 'vitest'
+import { setBudget } from '../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../src/identity/audit.ts'
 import { rotateParentKey } from '../../src/identity/keys.ts'
 import { createSignInLink, signIn } from '../../src/identity/sessions.ts'
-import { setBudget } from '../../src/usage/budgets.ts'
 import { GREETER, startApp, type TestApp } from '../support/app.ts'
 import { publicIdOf } from '../support/audit.ts'
 import { asUser, behindProxy } from '../support/console.ts'
@@ -141,7 +141,7 @@ describe('limits on concurrent requests', () => {
   })
 
   test('prevent concurrent calls from exceeding the token budget, and all calls are recorded', async () => {
-    const apps = await startTwo()
+    const apps = await startTwo({ PARLEY_BUDGET_WAIT_SECONDS: '0' })
     const { deps } = apps[0].service
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
     // Each reservation is for 100 output tokens and at most 31 input tokens.
@@ -167,8 +167,8 @@ describe('limits on concurrent requests', () => {
         return booking.end('ok')
       }),
     )
-    const counters = deps.db.selectFrom('budget_counters').select(['used', 'reserved'])
-    expect(await counters.execute()).toEqual(Array(2).fill({ used: 70, reserved: 0 }))
+    const counters = deps.db.selectFrom('budget_counters').select(['booked', 'reserved'])
+    expect(await counters.execute()).toEqual(Array(2).fill({ booked: 70, reserved: 0 }))
     await Promise.all(apps.map(({ service }) => service.deps.usage.flush()))
     const days = deps.db
       .selectFrom('usage_days')
@@ -186,8 +186,8 @@ describe('limits on concurrent requests', () => {
     await byTurns(apps, 10, ({ service }, index) =>
       setBudget(service.deps, serviceActor, owner, budgets[index % 2] ?? {}),
     )
-    const rows = apps[0].service.deps.db.selectFrom('budgets').select(['period', 'token_limit'])
-    expect([[{ period: 'day', token_limit: 10 }], [{ period: 'month', token_limit: 20 }]]).toContainEqual(
+    const rows = apps[0].service.deps.db.selectFrom('budgets').select(['period', 'amount'])
+    expect([[{ period: 'day', amount: 10 }], [{ period: 'month', amount: 20 }]]).toContainEqual(
       await rows.execute(),
     )
   })

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { setBudget } from '../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../src/identity/audit.ts'
 import type { CompletedUpload } from '../../src/server/service.ts'
-import { setBudget } from '../../src/usage/budgets.ts'
 import { makeVideo } from '../support/conversion.ts'
 import { countConversions, makeGate, waitUntil } from '../support/jobs.ts'
 import { makeFolder } from '../support/process.ts'
@@ -67,9 +67,9 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
     expect(total.total_tokens).toBeLessThanOrEqual(500)
     const counters = await other.service.deps.db
       .selectFrom('budget_counters')
-      .select(['used', 'reserved'])
+      .select(['booked', 'reserved'])
       .execute()
-    expect(counters).toEqual([{ used: total.total_tokens, reserved: 0 }])
+    expect(counters).toEqual([{ booked: total.total_tokens, reserved: 0 }])
   })
 
   test('start each conversion only once', async () => {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { setBudget } from '../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../src/identity/audit.ts'
-import { setBudget } from '../../src/usage/budgets.ts'
 import { databaseEnvironmentOf, startApp } from '../support/app.ts'
 import { listBudgetCounters, ownerOf } from '../support/usage.ts'
 
@@ -15,7 +15,11 @@ describe('concurrent calls in two processes', () => {
     const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const dataDir = join(folder, 'data')
-    const env = { PARLEY_DATA_DIR: dataDir, ...(await databaseEnvironmentOf(dataDir)) }
+    const env = {
+      PARLEY_BUDGET_WAIT_SECONDS: '0',
+      PARLEY_DATA_DIR: dataDir,
+      ...(await databaseEnvironmentOf(dataDir)),
+    }
     const app = await startApp(env)
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 10 * 131, month: 100_000 })
     const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
@@ -35,12 +39,13 @@ describe('concurrent calls in two processes', () => {
         import { parseConfig } from ${source('config/parse.ts')}
         import { openDatabase } from ${source('db/open.ts')}
         import { systemClock } from ${source('lib/clock.ts')}
-        import { randomBytes } from 'node:crypto'
-        import { createBudgetEnforcer } from ${source('usage/budget-enforcer.ts')}
+        import { createSecretKey, randomBytes } from 'node:crypto'
+        import { BudgetEnforcer } from ${source('budgets/enforcer.ts')}
         const { config } = await parseConfig(${JSON.stringify(env)})
         const opened = await openDatabase({ ...config, role: 'command' })
-        const enforcer = createBudgetEnforcer({ config, db: opened.db, clock: systemClock, random: randomBytes })
-        const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
+        const deps = { config, db: opened.db, clock: systemClock, random: randomBytes, log: console, metrics: { budgetRefused() {}, budgetWait: { observe() {} } } }
+        const enforcer = new BudgetEnforcer({ ...deps, subjectKey: createSecretKey(Buffer.alloc(32)) })
+        const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined, requestId: 'elsewhere' }
         const reserve = () => enforcer.reserve(call, { messages: [], max_tokens: 100 })
         const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))
         for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason

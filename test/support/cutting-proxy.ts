@@ -56,11 +56,14 @@ export class CuttingProxy {
     this.target = url
   }
 
-  cut(how: Cut): void {
+  /** Breaks all connections; returns how many sockets were open. */
+  cut(how: Cut): number {
+    const { size } = this.sockets
     for (const socket of this.sockets) {
       if (how === 'reset') socket.resetAndDestroy()
       else socket.destroy()
     }
+    return size
   }
 
   private async join(client: Socket): Promise<void> {

@@ -32,6 +32,18 @@ export function ownerOf(app: TestApp): Caller {
 }
 
 /** Lists the used and the reserved tokens of all budgets. */
-export function listBudgetCounters({ service }: TestApp) {
-  return service.deps.db.selectFrom('budget_counters').select(['period', 'used', 'reserved']).execute()
+export function listBudgetCounters({ service }: Pick<TestApp, 'service'>) {
+  return service.deps.db
+    .selectFrom('budget_counters')
+    .innerJoin('budgets', 'budgets.id', 'budget_counters.budget_id')
+    .select(['period', 'booked as used', 'reserved'])
+    .orderBy('period')
+    .execute()
+}
+
+/** Returns a row for the table `budgets` that limits a key to a number of tokens each day. */
+export function tokensPerDay(tenantId: string, amount: number) {
+  const scope = { parent_key_id: tenantId, scope_kind: 'key', scope_id: tenantId } as const
+  const limit = { unit: 'tokens', period: 'day', amount, warn_at: '[]', mode: 'enforce' } as const
+  return { id: `bud_of_${tenantId}`, ...scope, ...limit, managed_by: 'operator', created_at: 1 } as const
 }

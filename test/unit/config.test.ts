@@ -65,6 +65,7 @@ describe('without environment variables', () => {
           backendAttempts: 3,
           budgetOutputTokens: 4_096,
         },
+        budgets: { minOutputTokens: 256, waitMs: 5_000, timeZone: 'UTC' },
         conversion: {
           wallMs: 600_000,
           memoryBytes: 2 * 1024 ** 3,

@@ -8,6 +8,12 @@ import { migrations } from '../../src/db/migrations/index.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { openSqlite, toKysely } from '../../src/db/sqlite.ts'
 import { listIds, openSqliteFile, openTestDatabase, startupErrorOf } from '../support/database.ts'
+import {
+  insertOldBudgets,
+  listMigratedBudgets,
+  migratedBudgets,
+  oldMigrations,
+} from '../support/old-budgets.ts'
 import { makeFolder } from '../support/process.ts'
 
 let dataDir: string
@@ -63,6 +69,16 @@ describe('SQLite migrations', () => {
     )
     expect(connection.prepare('select name from sqlite_schema').all()).toEqual([])
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
+  })
+
+  test('keep token budgets with what they have used, and book the reservations of calls under way', async () => {
+    const connection = openSqlite(':memory:')
+    onTestFinished(() => void connection.close())
+    const db = toKysely(connection)
+    await applyMigrations(connection, db, oldMigrations)
+    await insertOldBudgets(db)
+    await applyMigrations(connection, db, migrations)
+    expect(await listMigratedBudgets(db)).toEqual(migratedBudgets)
   })
 
   test('may rebuild a referenced table but fail if they leave a broken reference', async () => {

@@ -48,7 +48,14 @@ const starts = (id: string) =>
 const streams = (turn: string, text: string) =>
   event({ event: 'conversation.turn.delta', data: { turn, text } })
 const ends = (turn: VisitorTurn) => event({ event: 'conversation.turn.ended', data: { turn } })
-const sends: ViewAction = { type: 'sending', clientId, text: 'Hello', files: [], nowMs: 1000 }
+const sends: ViewAction = {
+  type: 'sending',
+  clientId,
+  text: 'Hello',
+  files: [],
+  replaces: undefined,
+  nowMs: 1000,
+}
 
 const reduce = (...actions: ViewAction[]): View => actions.reduce(reduceView, emptyView)
 const entriesOf = (...actions: ViewAction[]) => createEntryRenderer()(reduce(...actions))
@@ -117,7 +124,7 @@ describe('the conversation view', () => {
       turns: 1,
       mode: 'model',
     } as const
-    const result = { conversation, items: [], modes: [], ratings: [], turn: null, cursor: '1' }
+    const result = { conversation, items: [], modes: [], ratings: [], versions: [], turn: null, cursor: '1' }
     const entries = entriesOf(sends, { type: 'send-failed', clientId, failure }, { type: 'opened', result })
     expect(entries).toMatchObject([{ text: 'Hello' }, { status: 'failed', failure }])
   })

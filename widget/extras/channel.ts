@@ -40,8 +40,8 @@ export function openChannel(
   }
 
   /**
-   * Starts a timeout, because no event reports that the browser has blocked the frame or the server has not
-   * responded.
+   * Starts the handshake with a timeout, because no event reports that the browser has blocked the frame or
+   * that the server has not responded.
    */
   function startHandshake(): void {
     disconnect()

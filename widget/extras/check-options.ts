@@ -5,7 +5,7 @@ import type { HostWidget } from '../host/extras.ts'
 import { listTools } from './page-tools.ts'
 import { renderTool } from './tool-server.ts'
 
-/** The problems that were reported, by frame. The frame checks again when it loads, so it finds them twice. */
+/** Problems already reported, by frame. The frame repeats these checks, so its duplicates are suppressed. */
 const reported = new WeakMap<object, Set<string>>()
 
 /** Reports each problem once. */
@@ -22,7 +22,7 @@ export function checkOptions(widget: HostWidget): void {
   }
 }
 
-/** Returns whether the page already knows this problem, which the frame has also found. */
+/** Returns whether the frame's error repeats a problem that `checkOptions` has reported. */
 export function wasReported({ frame }: HostWidget, code: string, message: string): boolean {
   return code === 'invalid_option' && reported.get(frame)?.has(message) === true
 }

@@ -18,7 +18,7 @@ export interface HostedTool {
 /** Publishes a call to the page, and returns the result of the page's callback. */
 export type PublishCall = (call: WidgetEvents['tool-call']) => unknown
 
-/** A call runs the page's listeners and its `onToolCall`. */
+/** Hosts the tools of the `tools` option. A call runs the page's event listeners and its `onToolCall`. */
 export function hostPageTools(
   tools: readonly PageTool[],
   publishCall: PublishCall,

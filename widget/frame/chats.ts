@@ -83,7 +83,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
     stored.send(waiting)
   }
 
-  /** Shows the conversation of the agent and the user in the options. */
+  /** Shows the conversation that belongs to the agent and the user in the options. */
   async function followOwner(): Promise<void> {
     const { options, home } = store.get()
     const server = connection.historyScope()
@@ -103,7 +103,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       retry: () => current().retry(),
       stop: () => current().stop(),
       startNew: () => current().startNew(),
-      messages: local,
+      messages: delegate(() => (store.get().home === 'server' ? stored.messages : local)),
       stored,
     },
     configure(options, language, pageOrigin) {
@@ -131,6 +131,14 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       if (typeof store.get().opening === 'object') stored.reopen()
       else retryOffline(store, current())
     },
+  }
+}
+
+function delegate(current: () => MessageActions): MessageActions {
+  return {
+    edit: (id, text) => current().edit(id, text),
+    remove: (id) => current().remove(id),
+    showVersion: (id, step) => current().showVersion(id, step),
   }
 }
 

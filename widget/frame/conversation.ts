@@ -40,6 +40,8 @@ export interface UserMessage {
   readonly atMs?: number
   /** The progress of a message that no model answers; absent once the server has stored it. */
   readonly delivery?: 'sending' | 'delayed' | Failure
+  /** Whether the visitor can edit or remove a message that the server stores. */
+  readonly isChangeable?: boolean
 }
 
 export interface Rating {
@@ -56,7 +58,7 @@ export interface Reply {
   readonly kind: 'reply'
   readonly id: string
   readonly rounds: readonly Round[]
-  /** Unix milliseconds of its start. */
+  /** Time at which the reply started, in Unix milliseconds. */
   readonly atMs?: number
   /** Other answers to the same message: those before and after this one. */
   readonly versions?: { readonly before: readonly Reply[]; readonly after: readonly Reply[] }

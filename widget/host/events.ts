@@ -88,8 +88,9 @@ const callbackNames: Partial<Record<keyof WidgetEvents, keyof WidgetCallbacks>> 
 }
 
 /**
- * Dispatches the document event and calls its callback, except `onToolCall`, whose result is needed. Returns
- * whether a listener has read the detail, because the document does not reveal its listeners.
+ * Dispatches the document event and calls its callback, except `onToolCall`, which the caller must call
+ * itself to get its result. Returns whether a listener or callback has read the detail, because the document
+ * does not reveal its listeners.
  */
 export function publish<Name extends keyof WidgetEvents>(
   options: WidgetCallbacks & { readonly debug?: unknown },

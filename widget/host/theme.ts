@@ -7,10 +7,10 @@ import type { ReadOptions } from './read-options.ts'
 
 type Themes = Record<string, (Appearance & { readonly theme?: 'light' | 'dark' | 'auto' }) | undefined>
 
-/** The scripts of the server write themes here, by the public part of the agent key. */
+/** The server's scripts write the agents' themes here, by the public part of the agent key. */
 const themes = (): Themes => shared('agents', () => ({}))
 
-/** Returns the options, with the agent's theme for those that the page has not set. */
+/** Returns the options, with values from the agent's theme for those that the page has not set. */
 export function withTheme(options: ReadOptions): ReadOptions {
   return { ...themes()[publicPartOf(options.apiKey)], ...options }
 }

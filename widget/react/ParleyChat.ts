@@ -203,7 +203,9 @@ export interface ParleyChatProps {
   onReady?: (() => void) | undefined
   onOpen?: (() => void) | undefined
   onClose?: (() => void) | undefined
-  /** A question was sent or an answer has ended; without its text. */
+  /**
+   * Called when a question was sent, an answer has ended or a person has answered; never receives the text.
+   */
   onMessage?: ((message: ChatMessageEvent) => void) | undefined
   onUnread?: ((unread: { readonly count: number }) => void) | undefined
   onInsert?: ((insertion: Insertion) => void) | undefined

@@ -33,7 +33,7 @@ export function useField(path: Path): Field {
   const { draft, check } = form
   const value = valueAt(draft.value, path)
   const rendered = renderPath(path)
-  // A field shows the errors of its list's items too.
+  // The field of a list also shows the errors of the list's items.
   const problem = check.problems.find(
     (one) => one.path?.replace(/\[\d+\]$/, '') === rendered || one.path === rendered,
   )
@@ -48,7 +48,7 @@ export function useField(path: Path): Field {
   }
 }
 
-/** Returns the text of the list item that has the error, because a field shows all items of its list. */
+/** Returns a prefix with the list item that has the error, because one field shows all items of a list. */
 function nameItem({ path }: Problem, list: unknown): string {
   const index = /\[(\d+)\]$/.exec(path ?? '')?.[1]
   const item: unknown = index !== undefined && Array.isArray(list) ? list[Number(index)] : undefined

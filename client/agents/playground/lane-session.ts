@@ -48,7 +48,7 @@ export class LaneSession {
     this.port?.postMessage(command)
   }
 
-  /** Sends a message to the frame over the port that it has with any embedding page. */
+  /** Sends a message over the port that connects the frame to its embedding page. */
   postPage(message: PageMessage): void {
     this.page?.postMessage(message)
   }
@@ -77,7 +77,8 @@ export class LaneSession {
       this.page = page.port1
       this.port = trial.port1
       page.port1.onmessage = ({ data }: MessageEvent<{ type: string }>) => {
-        // Makes the frame copy shared text to the clipboard, because the console does not use it.
+        // Rejects the shared text, because the console does not use it; the frame then copies it to the
+        // clipboard.
         if (data.type === 'share') this.postPage({ type: 'share', isReceived: false })
       }
       trial.port1.onmessage = ({ data }: MessageEvent<TrialEvent>) => this.receive(data)

@@ -19,7 +19,7 @@ export interface Outgoing {
   readonly problem?: string
 }
 
-/** The storage survives a reload, but not the end of the tab. */
+/** Key in `sessionStorage`, which survives a reload, but not the closing of the tab. */
 const STORAGE_KEY = 'parley-outbox'
 
 let messages: readonly Outgoing[] = readStored()
@@ -34,7 +34,7 @@ export function useOutbox(conversationId: string): readonly Outgoing[] {
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
-  // A reload has interrupted these messages.
+  // Sends the messages that a reload has interrupted.
   for (const { conversationId } of messages) void drain(conversationId)
   return () => void listeners.delete(listener)
 }
@@ -57,7 +57,7 @@ export function discard({ clientId }: Pick<Outgoing, 'clientId'>): void {
   change(messages.filter((message) => message.clientId !== clientId))
 }
 
-/** Removes a message that the server has stored, even if its answer was lost. */
+/** Removes a message that the server has stored, even if its response was lost. */
 export async function markStored(clientId: string, load: () => Promise<unknown>): Promise<void> {
   if (!messages.some((message) => message.clientId === clientId)) return
   update(clientId, { state: 'stored' })

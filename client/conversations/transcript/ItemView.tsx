@@ -17,6 +17,7 @@ interface ItemProps {
 
 export function ItemView({ item, result, isMatch }: ItemProps) {
   if (item.parley?.mode !== undefined) return <ModeChange item={item} />
+  if (item.parley?.replacement !== undefined) return <ReplacementNote item={item} />
   if (item.type === 'message') return <Message item={item} isMatch={isMatch} />
   if (item.type === 'function_call') {
     const name = String(item.name)
@@ -68,6 +69,23 @@ function ModeChange({ item: { parley } }: Pick<ItemProps, 'item'>) {
       <span>{texts[mode ?? 'model']}</span>
       {reason == null ? null : <bdi className="transcript-reason">{reason}</bdi>}
       <ClockTime seconds={at} />
+    </p>
+  )
+}
+
+const replacements = {
+  edited: t('conversations.editedMessage'),
+  regenerated: t('conversations.otherAnswer'),
+  removed: t('conversations.removedMessage'),
+} as const
+
+/** States that the visitor changed or removed a message, or requested another answer. */
+function ReplacementNote({ item: { parley } }: Pick<ItemProps, 'item'>) {
+  if (parley?.replacement === undefined) return null
+  return (
+    <p className="transcript-change">
+      <span>{replacements[parley.replacement.how]}</span>
+      <ClockTime seconds={parley.created_at} />
     </p>
   )
 }

@@ -1,5 +1,6 @@
 /** Shows the messages and tool calls of a conversation, grouped by turn. */
 import { Button, Text } from '@mantine/core'
+import type { ReactNode } from 'react'
 import { renderDate } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { t } from '../../strings/language.ts'
@@ -42,27 +43,53 @@ export function Transcript({ items, turns, isWhole, live, matchId, selectedId, o
           data-selected={(turn !== undefined && turn.id === selectedId) || undefined}
         >
           {days[index] === days[index - 1] ? null : <p className="transcript-day">{days[index]}</p>}
-          {own
-            .filter((item) => !isShownWithCall(item, items))
-            .map((item) => (
-              <ItemView
-                key={item.id}
-                item={item}
-                result={results.get(String(item.call_id))}
-                isMatch={item.id === matchId}
+          <Replaced turn={turn} isOpen={own.some(({ id }) => id === matchId)}>
+            {own
+              .filter((item) => !isShownWithCall(item, items))
+              .map((item) => (
+                <ItemView
+                  key={item.id}
+                  item={item}
+                  result={results.get(String(item.call_id))}
+                  isMatch={item.id === matchId}
+                />
+              ))}
+            {turn === undefined ? null : (
+              <TurnEnd
+                turn={turn}
+                live={live?.turnId === turn.id ? live : undefined}
+                isSelected={turn.id === selectedId}
+                onSelect={() => onSelect(turn.id)}
               />
-            ))}
-          {turn === undefined ? null : (
-            <TurnEnd
-              turn={turn}
-              live={live?.turnId === turn.id ? live : undefined}
-              isSelected={turn.id === selectedId}
-              onSelect={() => onSelect(turn.id)}
-            />
-          )}
+            )}
+          </Replaced>
         </li>
       ))}
     </ol>
+  )
+}
+
+const replaced = {
+  edited: t('conversations.replacedByEdit'),
+  regenerated: t('conversations.replacedByAnswer'),
+  removed: t('conversations.removedByVisitor'),
+} as const
+
+interface ReplacedProps {
+  readonly turn: Turn | undefined
+  /** Whether the turn is shown even if the user has not opened it. */
+  readonly isOpen: boolean
+  readonly children: ReactNode
+}
+
+/** Folds a turn that the visitor has replaced. */
+function Replaced({ turn, isOpen, children }: ReplacedProps) {
+  if (turn?.replaced == null) return children
+  return (
+    <details className="transcript-replaced" open={isOpen}>
+      <summary>{replaced[turn.replaced.how]}</summary>
+      <div className="transcript-turn">{children}</div>
+    </details>
   )
 }
 

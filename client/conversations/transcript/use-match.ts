@@ -72,7 +72,7 @@ function findRanges(element: HTMLElement, query: string): Range[] {
   return ranges
 }
 
-/** Scrolls the first word to the upper third, also if its message is longer than the area. */
+/** Scrolls the first word to the upper third, even if its message is longer than the area. */
 function scrollTo(area: HTMLElement, target: Range | HTMLElement): void {
   const distance = target.getBoundingClientRect().top - area.getBoundingClientRect().top
   area.scrollTop += distance - area.clientHeight / 3

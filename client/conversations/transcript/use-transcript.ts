@@ -35,6 +35,8 @@ export function useTranscript(id: string) {
       if (event === 'conversation.turn.started') setLive({ turnId: data.turn.id, text: '' })
       const clientId = event === 'conversation.item' ? data.item.client_id : null
       if (clientId !== null) void markStored(clientId, refresh)
+      // The replaced turns may be older than those that `refresh` loads.
+      if (event === 'conversation.replaced') void queries.refetchQueries(turnsQuery(id))
       void refresh().then(() => {
         if (event === 'conversation.turn.ended')
           setLive((now) => (now?.turnId === data.turn.id ? undefined : now))
@@ -42,7 +44,7 @@ export function useTranscript(id: string) {
     }
     const open = async (signal: AbortSignal) => {
       if (cursor.current === undefined) {
-        // Reads the position before the messages, so that the stream contains all later ones.
+        // Reads the stream's position before the messages, so that the stream contains all later changes.
         cursor.current = (await api.conversations.open.query({ conversation: id }, { signal })).cursor
         await refresh()
       }
@@ -52,7 +54,7 @@ export function useTranscript(id: string) {
     }
     void followStream({ open, onEvent: receive, onConnection: setIsConnected, signal: leaving.signal })
     return () => leaving.abort()
-  }, [id, isVisible, refresh])
+  }, [id, isVisible, queries, refresh])
 
   const loaded = useMemo(() => items.data?.pages.flatMap(({ data }) => data).toReversed() ?? [], [items.data])
   return { items, loaded, turns: turns.data, turnsError: turns.error, live, isConnected, refresh }

@@ -1,10 +1,11 @@
 /** Reads and replaces an agent's model policy. */
+
+import { getBudget, writeBudget } from '../../budgets/token-budgets.ts'
 import { type Actor, type AuditDeps, recordAudit } from '../../identity/audit.ts'
 import { lockTenant } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { isAllowed, type ModelPolicy } from '../../models/policy.ts'
-import { getBudget, writeBudget } from '../../usage/budgets.ts'
 import { getAgent } from '../agents.ts'
 import { type AgentDirectory, agentNotFound } from '../cache.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -17,7 +18,9 @@ import {
   toModelPolicy,
 } from './schema.ts'
 
-type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models'> & { readonly agents: AgentDirectory }
+type PolicyDeps = Pick<Dependencies, 'db' | 'clock' | 'models' | 'budgets'> & {
+  readonly agents: AgentDirectory
+}
 
 /** Returns the policy with its effective models. @throws ServiceError `not_found` */
 export async function getModelPolicy(
@@ -32,8 +35,8 @@ export async function getModelPolicy(
 
 /**
  * Replaces the policy and the budget in one transaction.
- * @throws ServiceError `not_found`; `invalid_value`, with the code `default_model_not_allowed` for a model
- * that is not in `allowed_models`.
+ * @throws ServiceError `not_found`; `invalid_value`, with the code `default_model_not_allowed` for a default
+ * or fallback model that is not in `allowed_models`.
  */
 export async function replaceModelPolicy(
   deps: PolicyDeps & AuditDeps & Pick<Dependencies, 'usage'>,

@@ -1,5 +1,6 @@
 /** Defines the model policy schemas, and renders policies for API responses. */
 import { z } from 'zod'
+import type { Budget, getBudget } from '../../budgets/token-budgets.ts'
 import {
   findDefaultModel,
   listAllowed,
@@ -8,7 +9,6 @@ import {
   type ModelPolicy,
 } from '../../models/policy.ts'
 import type { ModelRoute } from '../../providers/provider.ts'
-import type { Budget, getBudget } from '../../usage/budgets.ts'
 import type { Agent } from '../cache.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { AgentReference } from '../schema.ts'
@@ -37,11 +37,9 @@ export const ModelPolicyBody = z
         description:
           "Models that the agent can use. An empty list allows all models. An entry without `model` allows all of the provider's models.",
       }),
-    fallback_models: z
-      .array(name)
-      .max(MOST_FALLBACKS)
-      .default([])
-      .meta({ description: 'Fallback models, tried in order when a model fails before its first byte.' }),
+    fallback_models: z.array(name).max(MOST_FALLBACKS).default([]).meta({
+      description: 'Fallback models, tried in order when a model fails before it sends its first byte.',
+    }),
     max_output_tokens: z
       .int()
       .positive()

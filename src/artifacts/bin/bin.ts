@@ -1,4 +1,4 @@
-/** Moves finished uploads to the bin and back, and deletes them 30 days later. */
+/** Moves finished uploads to the bin and back, and deletes uploads that have been in it for 30 days. */
 import { sql } from 'kysely'
 import { type Actor, recordAudit, serviceActor } from '../../identity/audit.ts'
 import { assertTenantLives } from '../../identity/keys.ts'
@@ -84,7 +84,7 @@ export async function restoreBinnedArtifact(
   deps.artifacts.changes.publish(id)
 }
 
-/** Deletes an upload in the bin and its bytes. @throws ServiceError `not_found` if it is not in the bin */
+/** Permanently deletes a binned upload and its bytes. @throws ServiceError `not_found` if it is not binned */
 export async function deleteBinnedArtifact(
   deps: BinDeps,
   actor: Actor,
@@ -95,7 +95,7 @@ export async function deleteBinnedArtifact(
   if (row === undefined || !(await deleteRow(deps, actor, row as UploadRow))) throw notInBin()
 }
 
-/** Returns false if the upload was restored or deleted in the meantime. */
+/** Returns false if another request has already restored or deleted the upload. */
 async function deleteRow(deps: BinDeps, actor: Actor, row: UploadRow): Promise<boolean> {
   try {
     await removeUpload(deps, actor, row, { isBinned: true })

@@ -4,7 +4,7 @@ import { stateAfter, type UploadRow } from '../store.ts'
 
 export type BinnedUpload = UploadRow & { readonly binned_at: number }
 
-/** Moves a ready artifact to the bin. Returns undefined if there is no such artifact outside the bin. */
+/** Moves an artifact to the bin. Returns undefined if it is not ready, is already there or is missing. */
 export async function insertIntoBin(
   db: Database,
   tenantId: string,
@@ -48,7 +48,7 @@ export function binnedArtifacts(db: Database, tenantId: string) {
     .where('binned_at', 'is not', null)
 }
 
-/** Lists up to `limit` artifacts of all tenants that were moved to the bin by then, oldest first. */
+/** Lists artifacts of all tenants that were moved to the bin at or before `binnedBy`, oldest first. */
 export async function listOverdue(db: Database, binnedBy: number, limit: number): Promise<BinnedUpload[]> {
   const rows = await db
     .selectFrom('artifacts')

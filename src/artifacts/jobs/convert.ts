@@ -145,7 +145,10 @@ type Result = Pick<UploadRow, 'served_blob' | 'served_bytes' | 'media_type' | 's
   readonly conversion_reason?: string | null
 }
 
-/** Returns false if the job was lost or the artifact is gone. */
+/**
+ * Marks the artifact as ready and queues its event. Returns false if the job was lost or the artifact was
+ * deleted.
+ */
 async function recordResult(deps: ConversionDeps, conversion: Conversion, values: Result): Promise<boolean> {
   const { job, row } = conversion
   const { conversion_result: result, conversion_reason: reason = null } = values
@@ -166,7 +169,7 @@ async function readHead(blobs: Blobs, { blob, received_bytes: sizeBytes }: Uploa
 }
 
 /**
- * Deletes a dangerous upload. Retries after other failures a limited number of times, then serves the
+ * Deletes a dangerous upload. After other failures, retries a limited number of times, then serves the
  * original.
  */
 async function handleFailure(deps: ConversionDeps, conversion: Conversion, error: unknown): Promise<void> {

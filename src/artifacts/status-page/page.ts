@@ -117,7 +117,7 @@ function withoutDirections(text: string): string {
   return text.replace(/\p{Bidi_Control}/gu, '')
 }
 
-/** The parts of the page that its script updates. */
+/** The parts of the page that depend on the artifact's status. */
 interface Pieces {
   readonly state: string
   readonly isFollowed: boolean

@@ -185,7 +185,10 @@ async function finishRequest(deps: AppendDeps, row: UploadRow, received: LeasedR
   return { receivedBytes: bytes, expiresAt: isComplete ? null : received.expiresAt }
 }
 
-/** Lowers the recorded offset after acknowledged bytes were lost, so that the client sends them again. */
+/**
+ * Lowers the recorded offset after acknowledged bytes were lost. Returns the error that makes the client send
+ * them again.
+ */
 async function rewindToStoredSize(deps: AppendDeps, row: UploadRow): Promise<ServiceError> {
   const sizeBytes = (await deps.artifacts.store.resumable.findSize(row.blob, row.fence)) ?? 0
   if (sizeBytes < row.received_bytes) {

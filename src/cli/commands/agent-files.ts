@@ -88,8 +88,7 @@ export async function writeAgentFiles(folder: string, agents: readonly Agent[], 
     state === 'other' ? [path, ...others] : others,
   )
   if (conflicts.length > 0 && !isForced) {
-    const heading =
-      'Nothing was written. These files have different content or a different name (use --force to replace them):'
+    const heading = 'Nothing was written. With --force, these files would be overwritten or deleted:'
     throw new StartupError([heading, ...conflicts.map(toVisible)].join('\n  '))
   }
   for (const { agent, path, state, others } of plans) {

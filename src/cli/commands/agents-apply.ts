@@ -48,7 +48,10 @@ async function applyTo(target: AgentTarget, path: string, options: ApplyOptions)
   print(outcomes.flatMap(renderOutcome).join('\n'))
 }
 
-/** Applies the changes in order. Stops at the first change that fails, for example because the agent has changed since it was read. */
+/**
+ * Applies the changes in order. Stops at the first change that fails, for example because the agent has
+ * changed since it was read.
+ */
 async function applyPlan(
   target: AgentTarget,
   { changes }: Plan,

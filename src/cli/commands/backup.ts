@@ -1,4 +1,4 @@
-/** The `backup` and `restore` commands write the whole installation to one archive and restore it. */
+/** Implements the `backup` command, which writes an installation to one archive, and the `restore` command. */
 
 import { createReadStream } from 'node:fs'
 import { createBackup } from '../../backup/backup.ts'
@@ -17,8 +17,8 @@ interface BackupCommandOptions {
 }
 
 /**
- * Works whether or not a server is running. `-` writes the archive to standard output and the report to
- * standard error.
+ * Writes a backup, whether or not a server is running. The name `-` writes the archive to standard output and
+ * the report to standard error.
  */
 export async function backup(
   archive: string,

@@ -77,7 +77,7 @@ function findPreset(id: string | undefined) {
   throw new StartupError(`--preset must be one of ${known}.`)
 }
 
-/** Reads the key from a file or standard input, because the process list reveals arguments to others. */
+/** Reads the key from a file or standard input, because other users can see arguments in the process list. */
 async function readKey(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
   const content = path === '-' ? await text(process.stdin) : await readFile(path, 'utf8')
@@ -93,7 +93,7 @@ export function remove(name: string, isConfirmed: boolean, isJson: boolean): Pro
   })
 }
 
-/** Lists the provider's models. Exits with code 1 if it does not answer. */
+/** Lists the provider's models. Exits with code 1 if the provider does not answer. */
 export function test(name: string, isJson: boolean): Promise<void> {
   return withProviders(async (deps, actor) => {
     const { latencyMs, models = [], problem } = await testNamedProvider(deps, actor, name, undefined)

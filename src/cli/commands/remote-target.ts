@@ -34,8 +34,8 @@ interface Call {
 }
 
 /**
- * @throws StartupError if the URL or the key is malformed; the key comes from `--key`, otherwise from
- * `PARLEY_KEY`.
+ * Creates a target for the server at `url`. Without `givenKey`, uses the key in `PARLEY_KEY`.
+ * @throws StartupError if the URL or the key is malformed, or if there is no key.
  */
 export function createRemoteTarget(url: string, givenKey: string | undefined): AgentTarget {
   const base = parseUrl(url)

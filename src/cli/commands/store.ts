@@ -110,7 +110,7 @@ function createProgress(): OnCopied {
 }
 
 /**
- * Renames the copied originals, so that no server uses them by mistake and deletes newer files as orphans.
+ * Renames the copied originals. A server that used them by mistake could delete newer files as orphans.
  */
 async function setSourceAside({ dataDir, s3 }: Config): Promise<string[]> {
   const suffix = `.copied-${unixSeconds(systemClock)}`

@@ -120,7 +120,7 @@ export function sentenceOf(error: unknown, path: string): string {
   const isDamage = error instanceof Error && 'code' in error && /NOTADB|CORRUPT/.test(String(error.code))
   if (isDamage) return damaged(path, error.message).message
   if (error instanceof StartupError) return error.message
-  return `${path} cannot be opened (${reasonOf(error)}); give this user read and write permission`
+  return `${path} cannot be opened (${reasonOf(error)}); give the server's OS user read and write permission`
 }
 
 /** Checks whether a server is running on the directory by briefly acquiring its lock. */

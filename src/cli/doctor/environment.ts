@@ -131,8 +131,8 @@ function toDiagnostic(check: string, provider: RemoteConfig, error: unknown): Di
 }
 
 /**
- * Returns where a provider's setting is. A provider with the name of its kind may come from the environment
- * or the file.
+ * Returns where the operator can change a provider's setting. A provider that is named after its kind may
+ * come from the environment or the file.
  */
 function toSetting({ kind, name }: RemoteConfig, variable: string, key: string): string {
   const inFile = `providers.${name}.${key} in the PARLEY_CONFIG file`

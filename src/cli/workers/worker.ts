@@ -29,7 +29,7 @@ async function reportStart(service: Service): Promise<void> {
   await post({ type: 'started', report: { url: service.url, welcome: lines } })
 }
 
-/** Sends nothing if the service did not start. */
+/** Sends this worker's metrics to the primary process, unless the service did not start. */
 async function postMetrics(starting: Promise<Service>, id: number): Promise<void> {
   const service = await starting.catch(() => undefined)
   if (service !== undefined) await post({ type: 'metrics', id, metrics: await service.collectMetrics() })

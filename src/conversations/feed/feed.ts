@@ -4,6 +4,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import type { Conversations } from '../conversations.ts'
 import { findModeEntry } from '../handover/mode-items.ts'
 import type { ItemRow } from '../item-store.ts'
+import { findReplacement, type ReplacementEntry } from '../replacement/replacement-items.ts'
 import type { TurnRow } from '../store.ts'
 import {
   isForVisitor,
@@ -39,6 +40,11 @@ export interface Cursor {
   readonly next: number | 'end'
 }
 
+/** Turns that the visitor replaced, and the turn `by` that replaced them; null if the visitor removed them. */
+interface ShownReplacement extends ReplacementEntry {
+  readonly by: string | null
+}
+
 export type FeedEvent<Type extends ItemRow['type'] = ItemRow['type']> = { readonly id: string } & (
   | { readonly event: 'conversation.item'; readonly data: { readonly item: ShownItem<Type> } }
   | {
@@ -51,6 +57,7 @@ export type FeedEvent<Type extends ItemRow['type'] = ItemRow['type']> = { readon
     }
   | { readonly event: 'conversation.turn.ended'; readonly data: { readonly turn: ShownTurn } }
   | { readonly event: 'conversation.mode'; readonly data: ShownMode }
+  | { readonly event: 'conversation.replaced'; readonly data: ShownReplacement }
 )
 
 /** Polling interval of an idle conversation; a poll finds changes whose notification was lost. */
@@ -225,7 +232,10 @@ class Reading {
     const id = renderCursor(this.at)
     const { visitor } = this.followed
     const entry = findModeEntry(row)
+    const replacement = findReplacement(row)
     if (entry !== undefined) yield { id, event: 'conversation.mode', data: toShownMode(entry, visitor) }
+    else if (replacement !== undefined)
+      yield { id, event: 'conversation.replaced', data: { ...replacement, by: row.turn_id } }
     else if (visitor === undefined) yield { id, event: 'conversation.item', data: { item: toShownItem(row) } }
     else if (isForVisitor(row))
       yield { id, event: 'conversation.item', data: { item: toVisitorItem(row, visitor.showsNames) } }

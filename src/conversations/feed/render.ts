@@ -113,6 +113,11 @@ function renderMessage(content: unknown) {
   return { text: textOf(said, '\n'), attachments }
 }
 
+/** Returns whether a part of a message's content is an attachment. */
+export function isAttachment(part: unknown): boolean {
+  return toAttachment(part, 0) !== undefined
+}
+
 const attachedText = /^\[Attached file: ([^\]\n]+)\]\n/
 
 function toAttachment(part: unknown, index: number): ShownAttachment | undefined {

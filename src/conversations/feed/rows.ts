@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely'
 import type { ConversationDb, VisitorTable } from '../../db/open.ts'
 import type { CallVisitor } from '../../operations/operation.ts'
 import { findModeEntry, type ModeEntry } from '../handover/mode-items.ts'
-import type { ItemRow } from '../item-store.ts'
+import { type ItemRow, isCurrentItem } from '../item-store.ts'
 import type { ConversationRow, PageOptions, TurnRow } from '../store.ts'
 
 /** Maximum number of mode changes that a visitor receives with a conversation. */
@@ -186,13 +186,15 @@ export async function findLastItem(db: ConversationDb, conversationId: string): 
   return row?.items ?? 0
 }
 
-function visibleItems(db: ConversationDb, conversationId: string) {
+/** Selects the items that a visitor may see and has not replaced, with `withVersions` also other answers. */
+function visibleItems(db: ConversationDb, conversationId: string, withVersions = false) {
   return db
     .selectFrom('items')
     .selectAll()
-    .where('conversation_id', '=', conversationId)
+    .where('items.conversation_id', '=', conversationId)
     .where('for_visitor', '=', 1)
     .where('type', '!=', 'reasoning')
+    .where(isCurrentItem(db, conversationId, withVersions))
 }
 
 export function findVisibleItem(
@@ -207,20 +209,36 @@ export function listVisibleItems(
   db: ConversationDb,
   conversationId: string,
   { limit, after, order }: PageOptions,
+  withVersions = false,
 ): Promise<ItemRow[]> {
-  let query = visibleItems(db, conversationId)
+  let query = visibleItems(db, conversationId, withVersions)
   if (after !== undefined) query = query.where('position', order === 'asc' ? '>' : '<', after)
   return query.orderBy('position', order).limit(limit).execute()
 }
 
-/** Returns the newest items that a visitor may see, oldest first. */
+/** Returns the newest items that a visitor may see, oldest first, with all versions of the answers. */
 export async function listNewestVisible(
   db: ConversationDb,
   conversationId: string,
   limit: number,
 ): Promise<ItemRow[]> {
-  const rows = await listVisibleItems(db, conversationId, { limit, after: undefined, order: 'desc' })
-  return rows.reverse()
+  const page = { limit, after: undefined, order: 'desc' } as const
+  return (await listVisibleItems(db, conversationId, page, true)).reverse()
+}
+
+/** Lists the turns with earlier versions of answers, and the turns that replaced them, oldest first. */
+export async function listVersions(
+  db: ConversationDb,
+  conversationId: string,
+): Promise<{ readonly turn: string; readonly by: string }[]> {
+  const rows = await db
+    .selectFrom('turns')
+    .select(['id', 'replaced_by'])
+    .where('conversation_id', '=', conversationId)
+    .where('replaced', '=', 'regenerated')
+    .orderBy('number')
+    .execute()
+  return rows.flatMap(({ id, replaced_by: by }) => (by === null ? [] : [{ turn: id, by }]))
 }
 
 /** Lists the last 500 mode changes between two positions, inclusive, oldest first. */

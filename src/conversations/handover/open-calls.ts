@@ -23,7 +23,7 @@ export async function listOpenCalls(
  * their calls themselves.
  */
 export async function renderOutcomes(trx: ConversationDb, row: ConversationRow): Promise<EncodedItem[]> {
-  const turn = row.channel === 'widget' ? await findLastTurn(trx, row.id) : undefined
+  const turn = row.channel === 'widget' ? await findLastTurn(trx, row.id, true) : undefined
   if (turn === undefined) return []
   const open = await withoutAnswered(trx, turn, await listCalls(trx, turn.id))
   return open.map((call) => encodeItem(toOutcome(call)))

@@ -15,6 +15,7 @@ import {
   sumBytes,
   titleOf,
 } from '../item-store.ts'
+import type { Replacement } from '../replacement/exchanges.ts'
 import { findTurn, type TurnRow } from '../store.ts'
 import { prepareCreated } from '../webhooks/events.ts'
 import { type NewTurnRow, type Rejection, storeNewTurn } from './procedures.ts'
@@ -44,6 +45,8 @@ export interface TurnPlan {
    */
   readonly revision?: number | undefined
   readonly previous: TurnRow | undefined
+  /** The turns that this turn replaces. */
+  readonly replacement?: Replacement | undefined
   /** The visitor who started the turn, or on whose behalf a client started it. */
   readonly visitor?: CallVisitor | undefined
   /**
@@ -145,6 +148,7 @@ async function storeRows(
     },
     tenantId,
     turn: toTurnRow(plan, as),
+    replacement: plan.replacement,
     items,
     data,
   })
@@ -228,6 +232,8 @@ function toTurnRow(
     conversation_id: conversationId,
     previous_id: plan.previous?.id ?? null,
     is_branch: plan.previous === undefined ? 0 : 1,
+    replaced: null,
+    replaced_by: null,
     response_id: plan.responseId ?? null,
     stream_digest: plan.isStream ? digestOf(capability) : null,
     idempotency_digest: plan.idempotency?.digest ?? null,

@@ -32,6 +32,8 @@ const BYTES_PER_TOKEN = 4
 const TOKENS_PER_BLOB = 1_000
 const UNKNOWN_OUTCOME = 'Error: the result is unknown, because the server stopped while the tool was running.'
 
+const NOT_REPORTED = 'Error: the result is unknown, because the page did not report it.'
+
 export interface History {
   readonly items: readonly StoredItem[]
   /** Number of older items that are not sent. */
@@ -67,18 +69,20 @@ export async function readConversation(
 /**
  * Returns the items of a visitor's conversation, oldest first. Omits the messages of failed turns, because
  * the visitor sends them again, and because a message that a provider rejects would make every later turn
- * fail.
+ * fail. Also omits the turns `replaced`.
  */
 export async function readVisitorConversation(
   db: ConversationDb,
   conversationId: string,
   limits: HistoryLimits,
+  replaced: readonly string[],
 ): Promise<History> {
   const failed = new Set(await listFailedTurns(db, conversationId))
+  const left = new Set(replaced)
   const heads = await listMainItemHeads(db, conversationId)
   const isUseful = ({ turn_id: turnId, type }: ItemHead) =>
-    turnId === null || !failed.has(turnId) || type === 'function_call_output'
-  return select(db, heads.filter(isUseful), limits)
+    turnId === null || (!left.has(turnId) && (!failed.has(turnId) || type === 'function_call_output'))
+  return select(db, heads.filter(isUseful), limits, true)
 }
 
 function toIds(turns: readonly { readonly id: string }[]): string[] {
@@ -90,6 +94,7 @@ async function select(
   db: ConversationDb,
   rows: readonly ItemHead[],
   { turns, tokens }: HistoryLimits,
+  isVisitors = false,
 ): Promise<History> {
   // The arguments of an interrupted call are not valid JSON, so providers would reject them.
   const isUsable = (row: ItemHead) =>
@@ -105,7 +110,7 @@ async function select(
     chosen.push(group)
   }
   const sent = chosen.reverse().flat()
-  const items = await toModelItems(db, await listItems(db, sent))
+  const items = await toModelItems(db, await listItems(db, sent), isVisitors)
   return { items, leftOut: usable.length - sent.length }
 }
 
@@ -143,24 +148,40 @@ function groupByTurn(rows: readonly ItemHead[]): ItemHead[][] {
   return groups
 }
 
-async function toModelItems(db: ConversationDb, rows: readonly ItemRow[]): Promise<StoredItem[]> {
+async function toModelItems(
+  db: ConversationDb,
+  rows: readonly ItemRow[],
+  isVisitors: boolean,
+): Promise<StoredItem[]> {
   const handovers = await readHandovers(db, rows)
-  return withOutcomes(rows.map((row) => ({ row, item: toModelItem(row, handovers) })))
+  return withOutcomes(
+    rows.map((row) => ({ row, item: toModelItem(row, handovers) })),
+    isVisitors,
+  )
 }
 
-/** Adds an outcome to each call of a server tool that was interrupted, because models require one. */
-function withOutcomes(items: readonly { readonly row: ItemRow; readonly item: StoredItem }[]): StoredItem[] {
+/**
+ * Adds an outcome to each call of a server tool that was interrupted, because models require one. In a
+ * visitor's conversation, also adds one to calls of page tools whose result was in a replaced turn; the
+ * results of the last turn's calls follow with the next turn.
+ */
+function withOutcomes(
+  items: readonly { readonly row: ItemRow; readonly item: StoredItem }[],
+  isVisitors: boolean,
+): StoredItem[] {
+  const lastTurn = items.findLast(({ row }) => row.turn_id !== null)?.row.turn_id
   const answered = new Set(
     items.flatMap(({ item }) => (item.type === 'function_call_output' ? [item.call_id] : [])),
   )
   return items.flatMap(({ row, item }) => {
-    const isLost = item.type === 'function_call' && row.for_visitor === 0 && !answered.has(item.call_id)
+    const mayBeLost = row.for_visitor === 0 || (isVisitors && row.turn_id !== lastTurn)
+    const isLost = item.type === 'function_call' && mayBeLost && !answered.has(item.call_id)
     if (!isLost) return [item]
     const output = {
       type: 'function_call_output',
       id: `${item.id}_outcome`,
       call_id: item.call_id,
-      output: UNKNOWN_OUTCOME,
+      output: row.for_visitor === 0 ? UNKNOWN_OUTCOME : NOT_REPORTED,
     }
     return [item, output]
   })

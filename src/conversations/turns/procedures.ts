@@ -16,7 +16,15 @@ import { insertDeliveries } from '../../webhooks/deliveries.ts'
 import type { NewDelivery } from '../../webhooks/events.ts'
 import { recordVisitor } from '../feed/rows.ts'
 import type { NewData } from '../inline-data/data-rows.ts'
-import { type EncodedItem, insertDataRows, insertItemRows, insertTurnData } from '../item-store.ts'
+import {
+  type EncodedItem,
+  insertDataRows,
+  insertItemRows,
+  insertTurnData,
+  updateTitle,
+} from '../item-store.ts'
+import type { Replacement } from '../replacement/exchanges.ts'
+import { markReplaced } from '../replacement/procedures.ts'
 import { isErased } from '../retention/erasure.ts'
 import {
   type ConversationRow,
@@ -53,6 +61,7 @@ interface NewTurn {
   readonly tenantId: string
   /** Without `previous_id`, a turn that locks its conversation follows the last turn of the main line. */
   readonly turn: NewTurnRow
+  readonly replacement: Replacement | undefined
   readonly items: readonly EncodedItem[]
   readonly data: readonly NewData[]
 }
@@ -70,7 +79,8 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
   file,
   name: 'storeNewTurn',
   async run(trx, input) {
-    const { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items, data } = input
+    const { expiredKey, visitor, conversation, locks, claim, tenantId, turn, items, data, replacement } =
+      input
     if (visitor !== undefined && (await isErased(trx, visitor.id))) return 'missing'
     if (expiredKey !== undefined) await expireIdempotencyKey(trx, expiredKey.digest, expiredKey.createdBefore)
     let numbers: { turns: number; items: number } | undefined = { turns: 1, items: items.length }
@@ -79,11 +89,13 @@ export const storeNewTurn: Procedure<NewTurn, Rejection | undefined> = {
     if (numbers === undefined) return explain(trx, tenantId, claim, locks)
     const { conversationId, turnId, nowSeconds } = claim
     if (visitor !== undefined) await recordVisitor(trx, tenantId, visitor, nowSeconds)
+    if (replacement !== undefined) await markReplaced(trx, conversationId, replacement, turnId)
     const isOnMainLine = locks && conversation === undefined
     const previousId = turn.previous_id ?? (isOnMainLine ? await findMainTurnId(trx, conversationId) : null)
     await insertRow(trx, 'turns', { ...turn, previous_id: previousId, number: numbers.turns })
     await insertItemRows(trx, { conversationId, turnId, nowSeconds }, items, numbers.items)
     await insertDataRows(trx, { conversationId, turnId }, data)
+    if (replacement !== undefined) await updateTitle(trx, conversationId)
     await insertDeliveries(trx, input.deliveries)
     return undefined
   },

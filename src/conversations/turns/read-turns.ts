@@ -51,6 +51,7 @@ export function renderTurn(row: TurnRow, ratings: Rating[]): TurnObject {
     conversation_id: row.conversation_id,
     number: row.number,
     previous_id: row.previous_id,
+    replaced: row.replaced && { how: row.replaced, by: row.replaced_by },
     agent_id: row.agent_id === '' ? null : row.agent_id,
     agent_version: row.agent_version,
     kind: row.kind,

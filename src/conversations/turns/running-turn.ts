@@ -18,6 +18,8 @@ import {
 import { ToolDataFilter } from './tool-data.ts'
 
 export interface TurnReports {
+  /** The id of the turn's conversation. */
+  readonly conversationId: string
   /** Called when a model has begun to answer. */
   begun(route: TurnRoute): void
   /** Called after each model call with the usage so far, which a stream may not contain. */
@@ -168,6 +170,7 @@ export class RunningTurn {
           diagnostics = given
         },
         step: (step) => this.addStep(step),
+        conversationId: this.options.conversationId,
         assertMayContinue: () => this.assertMayContinue(),
         requestPerson: (reason) => this.requestPerson(reason),
       })

@@ -1,6 +1,6 @@
 /**
- * Creates the tables of stored conversations, in a separate file for SQLite and in the same database for
- * PostgreSQL.
+ * Creates the tables of stored conversations: with SQLite in a separate file, with PostgreSQL in the main
+ * database.
  */
 import { type Kysely, type Migration, PostgresAdapter, sql } from 'kysely'
 
@@ -157,7 +157,7 @@ function createIndex(db: Kysely<unknown>, table: string, by: string, columns: st
   return db.schema.createIndex(`${table}_by_${by}`).on(table).columns(columns).execute()
 }
 
-/** Lists that are not filtered by agent read a tenant's conversations by position. */
+/** Adds an index for lists of a tenant's conversations that are not filtered by agent. */
 function indexPositions(db: Kysely<unknown>): Promise<void> {
   return createIndex(db, 'conversations', 'position', ['tenant', 'position'])
 }
@@ -176,8 +176,8 @@ async function addMainLine(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the list of the items' blobs. The table has no foreign key, because its rows remain until the blobs
- * are deleted.
+ * Creates the table of the items' blobs. It has no foreign key, because its rows remain until the blobs are
+ * deleted.
  */
 async function createItemData(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -196,8 +196,8 @@ async function createItemData(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the search index (ADR 0069). `item_texts` contains the words of an item; both databases index it,
- * and delete its rows with the items. SQLite overwrites deleted words in its index (`secure-delete`).
+ * Creates the search index (ADR 0069) of the words of items in `item_texts`, whose rows are deleted with the
+ * items. SQLite overwrites deleted words in its index (`secure-delete`).
  */
 async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<void> {
   await db.schema
@@ -317,8 +317,8 @@ async function addHandover(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the list of erased visitors. The table has no foreign key, because its rows remain after the
- * deletion; they contain no personal data.
+ * Creates the table of visitor erasures. It has no foreign key, because its rows remain after the visitor is
+ * deleted; they contain no personal data.
  */
 async function createErasures(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -341,6 +341,12 @@ async function createErasures(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'visitors', 'tenant', ['tenant', 'seen_at', 'id'])
 }
 
+/** Adds the marks of turns that a visitor has replaced (ADR 0076). */
+async function addReplacements(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('turns').addColumn('replaced', 'text').execute()
+  await db.schema.alterTable('turns').addColumn('replaced_by', 'text').execute()
+}
+
 /** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -352,4 +358,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1007_create_webhook_deliveries': { up: createWebhookDeliveries },
   '1008_create_erasures': { up: createErasures },
   '1009_add_handover': { up: addHandover },
+  '1010_add_replacements': { up: addReplacements },
 }

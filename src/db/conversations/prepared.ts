@@ -19,7 +19,7 @@ export type Prepared<Values, Row> = (db: ConversationDb, values: Values) => Prom
 export function prepare<Values extends object, Row = unknown>(
   build: (db: ConversationDb, param: Param<Values>) => Compilable<Row>,
 ): Prepared<Values, Row> {
-  // Keeps one text per adapter, because SQLite and PostgreSQL need different texts.
+  // Keeps one statement per adapter, because SQLite and PostgreSQL need different SQL.
   const compiled = new WeakMap<object, CompiledQuery<Row>>()
   const param: Param<Values> = (name) => new Placeholder(name) as never
   return (db, values) => {

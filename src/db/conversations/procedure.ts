@@ -1,4 +1,4 @@
-/** Runs procedures on a database whose driver needs no thread. */
+/** Runs procedures in this thread, for databases without a write thread. */
 import type { ConversationDb, RunProcedure } from './tables.ts'
 
 /** Runs procedures in separate transactions on the connections of `db`. */

@@ -25,7 +25,10 @@ export interface ConversationTable {
   turns: Generated<number>
   items: Generated<number>
   bytes: Generated<number>
-  /** Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can order states. */
+  /**
+   * Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can detect
+   * which state is newer.
+   */
   revision: Generated<number>
   up: Generated<number>
   down: Generated<number>
@@ -54,6 +57,10 @@ export interface TurnTable {
   previous_id: string | null
   /** 1 for a branch, which is not part of the conversation's history. */
   is_branch: Generated<number>
+  /** The visitor's action that replaced the turn and made it a branch; null for a current turn (ADR 0076). */
+  replaced: 'edited' | 'regenerated' | 'removed' | null
+  /** The turn that replaced this one; null if none did. */
+  replaced_by: string | null
   response_id: string | null
   /** SHA-256 of the capability in the event ids of a chat stream. */
   stream_digest: string | null
@@ -162,7 +169,7 @@ export interface TurnEventTable {
   body: Buffer
 }
 
-/** The blobs with long strings of items: images, audio, files and tool results. */
+/** Blobs that contain long strings of items: images, audio, files and tool results. */
 export interface ItemDataTable {
   name: string
   item_id: string
@@ -185,11 +192,14 @@ export interface ErasureTable {
   status: 'running' | 'done'
   /** JSON: the number of deleted rows, by kind. */
   counts: string
-  /** JSON: the ids of the deleted conversations; empty after the end. */
+  /** JSON: the ids of the deleted conversations; empty when the erasure is done. */
   conversations: string
-  /** SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null until the end. */
+  /**
+   * SHA-256 of the sorted ids of the deleted conversations, separated by newlines; null until the erasure is
+   * done.
+   */
   digest: string | null
-  /** When another process may continue the erasure; null after the end. */
+  /** When another process may continue the erasure; null when the erasure is done. */
   lease_until: number | null
   started_at: number
   finished_at: number | null
@@ -213,7 +223,7 @@ export interface WebhookDeliveryTable {
    * When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending.
    */
   next_at: number | null
-  /** Grows with each claim, so that a process that was slow does not overwrite the result of another. */
+  /** Grows with each claim, so that a slow process cannot overwrite the result of another. */
   fence: Generated<number>
   /** The HTTP status of the last attempt; null without a response. */
   last_status: number | null
@@ -272,7 +282,7 @@ export type ConversationDb = Kysely<ConversationTables>
  * data.
  */
 export interface Procedure<Input, Output> {
-  /** The URL of the module that exports the procedure under its name. */
+  /** The URL of the module that exports the procedure as `name`. */
   readonly file: string
   readonly name: string
   /** May wait only for `trx`. With SQLite, other procedures can run in the same transaction. */
@@ -305,6 +315,6 @@ export interface ConversationDatabase {
    * deleted.
    */
   vacuum(hasDeleted: boolean, signal?: AbortSignal): Promise<void>
-  /** Makes the transaction wait for maintenance that another replica runs. */
+  /** Lets only one replica run maintenance at a time. The lock is held until the transaction ends. */
   lockMaintenance(trx: ConversationDb): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Defines the tables of the artifacts module: artifacts, the reasons why they ended, and their jobs. */
+/** Defines the tables of the artifacts module: artifacts, why they no longer exist, and their jobs. */
 import type { Generated } from 'kysely'
 
 /**
@@ -42,7 +42,7 @@ export interface ArtifactTable {
   served_blob: string | null
   served_bytes: number | null
   /**
-   * The served bytes' expected media type; `sniffed_type` is the detected one. Both are null until `ready`.
+   * Expected media type of the served blob; `sniffed_type` is the detected one. Both are null until `ready`.
    */
   media_type: string | null
   sniffed_type: string | null
@@ -62,8 +62,8 @@ export interface ArtifactTable {
 }
 
 /**
- * The reason why an artifact became `unknown`; deleted when no token for the artifact can be valid any
- * longer.
+ * The reason why an artifact became `unknown`; deleted after the longest possible validity of the artifact's
+ * tokens.
  */
 export interface ArtifactEndingTable {
   /** The artifact's id, which a new upload may use again. */

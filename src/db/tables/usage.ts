@@ -1,4 +1,4 @@
-/** Defines the tables of the usage module: calls, totals per day, prices of calls, and budgets. */
+/** Defines the tables of the usage module: calls, totals per day, and the prices of calls. */
 import type { Generated } from 'kysely'
 
 export interface UsageCallTable {
@@ -67,30 +67,4 @@ export interface UsageDayTable {
   /** JSON: the number of calls in each bucket that `src/usage/histogram.ts` defines. */
   latency_histogram: string
   first_byte_histogram: string
-}
-
-/** The owner of a budget: a parent key with all its agents, or one agent. */
-interface BudgetKey {
-  owner_kind: 'parent' | 'agent'
-  owner_id: string
-  period: 'day' | 'month'
-}
-
-export interface BudgetTable extends BudgetKey {
-  token_limit: number
-}
-
-export interface BudgetCounterTable extends BudgetKey {
-  starts_on: string
-  used: number
-  reserved: number
-}
-
-/** Tokens reserved for a running call; one row for each budget of the call. */
-export interface BudgetReservationTable extends BudgetKey {
-  id: string
-  starts_on: string
-  tokens: number
-  /** Unix seconds after which the reservation is void, because its process must have stopped. */
-  expires_at: number
 }

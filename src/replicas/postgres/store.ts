@@ -30,7 +30,10 @@ export interface CountedWindow {
   readonly counted: number
 }
 
-/** Counts as many hits of `cost` requests as all windows have left; counts none if a window is missing. */
+/**
+ * Counts as many of the hits as fit into every window, at `cost` requests each; counts none if a window is
+ * missing.
+ */
 export async function countHits(
   db: Database,
   quotas: readonly Quota[],

@@ -74,7 +74,7 @@ export class ResumableObject implements ResumableBlob {
   }
 
   async sync(record: () => Promise<void>): Promise<void> {
-    // Covers only these bytes, because more may be appended while a part is being sent.
+    // Covers only the bytes appended so far, because more may be appended while a part is being sent.
     const { sizeBytes } = this
     const saved = await this.call(() => this.saveTrailingPart(sizeBytes))
     await record().catch((error) => this.fail(error))
@@ -147,7 +147,7 @@ export class ResumableObject implements ResumableBlob {
     const { bucket, folder, fence } = this.options
     const { uploadId, parts, nextNumber, part } = this
     const startBytes = parts.length * part.capacityBytes
-    // The end of bytes that have not all been appended could be before the start of the trailing part.
+    // Without this check, `sync` during an `append` could end before the start of the trailing part.
     if (endBytes < startBytes) throw new Error('cannot sync bytes that have not all been appended')
     const bytes = part.bytes.subarray(0, endBytes - startBytes)
     const key = toTrailingKey(folder, fence, startBytes, endBytes)

@@ -27,6 +27,8 @@ describe('the administrator API', () => {
     ['GET', '/audit', 'admin.audit'],
     ['POST', '/keys/{}/revoke', 'admin.revokeKey'],
     ['PUT', '/keys/{}/budget', 'admin.setBudget'],
+    ['GET', '/keys/{}/budgets', 'admin.budgets'],
+    ['PUT', '/keys/{}/budgets', 'admin.setBudgets'],
   ]
 
   /** Returns one caller of each kind, with the expected status and error code. */

@@ -1,9 +1,9 @@
 /** Tests that each change writes one audit row, in the same transaction and without secrets. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey, revokeParentKey } from '../../../src/identity/keys.ts'
-import { setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'
 import {

@@ -1,9 +1,9 @@
 /** Tests that a claim moves all data from the user's automatic key to the claimed key. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { getBudget, setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { createParentKey } from '../../../src/identity/keys.ts'
-import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { type Histogram, parseHistogram } from '../../../src/usage/histogram.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { asUser, behindProxy, claimKey, consoleHeaders, readMe, revealKey } from '../../support/console.ts'
@@ -33,6 +33,18 @@ async function createUserData(app: TestApp) {
   await db.insertInto('artifacts').values(artifact).execute()
   const ending = { id: randomUUID(), parent_key_id: tenantId, reason: 'deleted', ended_at: 1 } as const
   await db.insertInto('artifact_endings').values(ending).execute()
+  await setBudget(
+    app.service.deps,
+    serviceActor,
+    { kind: 'agent', tenantId, agentId: id },
+    { day: 1_000_000 },
+  )
+  await setBudget(app.service.deps, serviceActor, { kind: 'parent', tenantId }, { day: 1_000_000 })
+  const event = { id: randomUUID(), parent_key_id: tenantId, type: 'budget.exhausted', body: '{}' }
+  await db
+    .insertInto('budget_events')
+    .values({ ...event, created_at: 1 })
+    .execute()
   return { key, tenantId, id, agentKey, fileId }
 }
 

@@ -2,8 +2,8 @@
  * Tests that the diagnostics of a turn name the route, the attempts, the policy and the causes of failures.
  */
 import { beforeEach, describe, expect, test } from 'vitest'
+import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
-import { setBudget } from '../../../src/usage/budgets.ts'
 import type { TestApp } from '../../support/app.ts'
 import { chatRequest, PROVIDER_KEY, startChatHarness } from '../../support/chat-harness.ts'
 import { STORING } from '../../support/conversations.ts'

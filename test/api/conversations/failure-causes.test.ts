@@ -1,8 +1,8 @@
 /** Tests that the diagnostics of turns name the causes of failures, which match the provider's own log. */
 import { describe, expect, test } from 'vitest'
+import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
-import { setBudget } from '../../../src/usage/budgets.ts'
 import type { TestApp } from '../../support/app.ts'
 import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { STORING } from '../../support/conversations.ts'

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { asAdmin, startAdminApp } from '../../support/admin.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { readMe } from '../../support/console.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
 import { filePart, purpose, upload } from '../../support/files.ts'
 
 interface Listed {
@@ -39,9 +40,15 @@ const listAgents = (app: TestApp, query: string) =>
     (path) => app.call('GET', path),
   )
 
-async function startWithAgents(): Promise<TestApp> {
-  const app = await startApp()
-  for (const name of named) await app.createAgent(`name: "${name}"\ninstructions: Help.\n`)
+const definitionOf = (name: string) => `name: "${name}"\ninstructions: Help.\n`
+
+/** Creates the agents, one each minute. */
+async function startWithAgents(clock = createFakeClock()): Promise<TestApp> {
+  const app = await startApp({}, { clock })
+  for (const name of named) {
+    clock.advance(60)
+    await app.createAgent(definitionOf(name))
+  }
   return app
 }
 
@@ -53,11 +60,16 @@ describe('the agent list', () => {
     expect(await listAgents(app, 'sort=name&order=desc')).toEqual(sorted.toReversed())
   })
 
-  test('contains every agent across pages if it is sorted by the time of the last change', async () => {
-    const app = await startWithAgents()
-    const all = await app.call('GET', '/v1/agents?sort=updated&order=asc')
-    expect(all.body.data).toHaveLength(named.length)
-    expect((await listAgents(app, 'sort=updated&order=desc')).toSorted()).toEqual(named.toSorted())
+  test('is sorted by the time of the last change, in both directions and across pages', async () => {
+    const clock = createFakeClock()
+    const app = await startWithAgents(clock)
+    const { body } = await app.call('GET', '/v1/agents?q=delta')
+    clock.advance(60)
+    const yaml = definitionOf('epsilon')
+    expect((await app.call('PUT', `/v1/agents/${body.data[0].id}`, { body: { yaml } })).status).toBe(200)
+    const sorted = ['beta', 'Alpha', 'beta', '50%_off', 'epsilon']
+    expect(await listAgents(app, 'sort=updated&order=asc')).toEqual(sorted)
+    expect(await listAgents(app, 'sort=updated&order=desc')).toEqual(sorted.toReversed())
   })
 
   test('returns the items before an id in the order of the list', async () => {
@@ -107,7 +119,9 @@ describe('the file list', () => {
         (path) => app.call('GET', path),
       )
     expect(await list('sort=name&order=asc')).toEqual(['A.txt', 'b.txt', 'c.md'])
+    expect(await list('sort=name&order=desc')).toEqual(['c.md', 'b.txt', 'A.txt'])
     expect(await list('sort=size&order=asc')).toEqual(['c.md', 'A.txt', 'b.txt'])
+    expect(await list('sort=size&order=desc')).toEqual(['b.txt', 'A.txt', 'c.md'])
     expect(await list('q=.TXT')).toEqual(['A.txt', 'b.txt'])
   })
 })

@@ -4,8 +4,8 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
-import { setBudget } from '../../../src/usage/budgets.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import {
@@ -29,6 +29,7 @@ async function startMetered(
   limit: number | undefined,
   plan: (body: ChatBody, app: TestApp) => Plan | Promise<Plan>,
   env: Record<string, string> = {},
+  clock = createFakeClock(),
 ): Promise<Metered> {
   const started = Promise.withResolvers<TestApp>()
   const provider = await startMeteredProvider(async (body) => plan(body, await started.promise))
@@ -39,7 +40,7 @@ async function startMetered(
       PARLEY_GATEWAY_API_KEY: 'provider-key-0123456789',
       ...env,
     },
-    { clock: createFakeClock(), tools: { lookup: tool(() => 'x'.repeat(2_000)) } },
+    { clock, tools: { lookup: tool(() => 'x'.repeat(2_000)) } },
   )
   started.resolve(app)
   if (limit !== undefined) await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: limit })
@@ -58,11 +59,12 @@ describe('six concurrent calls without max_tokens', () => {
   ])('use at most the budget, even if each of them could use all of it (%s)', async (_how, more) => {
     const release = Promise.withResolvers<void>()
     let decided = 0
-    const { app, provider } = await startMetered(10_000, async () => {
+    const plan = async () => {
       decided += 1
       await release.promise
       return { tokens: 10_000 }
-    })
+    }
+    const { app, provider } = await startMetered(10_000, plan, { PARLEY_BUDGET_WAIT_SECONDS: '0' })
     const answers = Array.from({ length: 6 }, async () => {
       const answer = await sendChat(app, 'Count to ten thousand.', { ...MODEL, ...more })
       if (answer.status === 429) decided += 1
@@ -95,8 +97,8 @@ describe('the token limit of a request to a provider', () => {
       [expect.any(Number), undefined],
     ])
     for (const most of [limits[2]?.[1], limits[3]?.[0]]) {
-      expect(most).toBeGreaterThan(20_000)
-      expect(most).toBeLessThanOrEqual(25_000)
+      expect(most).toBeGreaterThan(90_000)
+      expect(most).toBeLessThanOrEqual(100_000)
     }
   })
 
@@ -119,18 +121,70 @@ describe('the token limit of a request to a provider', () => {
   })
 })
 
-test('a call with an enormous max_tokens leaves tokens for other calls', async () => {
-  const release = Promise.withResolvers<void>()
-  const { app } = await startMetered(1_000_000, async ({ messages }) => {
-    if (messages[0]?.content === 'enormous') await release.promise
-    return {}
+describe('while other calls have reserved the rest of a budget, a call', () => {
+  /** Starts a call that reserves most of a budget of 6,000 tokens until `release` is called. */
+  async function startHeld(env: Record<string, string>) {
+    const released = Promise.withResolvers<void>()
+    const clock = createFakeClock()
+    const { app, provider } = await startMetered(
+      6_000,
+      async ({ messages }) => {
+        if (messages[0]?.content === 'held') await released.promise
+        return { tokens: 10 }
+      },
+      env,
+      clock,
+    )
+    const held = sendChat(app, 'held', MODEL)
+    await expect.poll(() => provider.requests.length).toBe(1)
+    return { app, provider, held, clock, release: () => released.resolve() }
+  }
+
+  test('waits until one of them ends, and then gets all that it asks for', async () => {
+    const { app, provider, held, release } = await startHeld({})
+    const waiting = sendChat(app, 'waits', MODEL)
+    const behind = sendChat(app, 'behind', { ...MODEL, max_tokens: 20 })
+    const { waitingCalls } = app.service.deps.budgets.gate
+    await expect.poll(() => waitingCalls()).toBe(2)
+    release()
+    expect((await held).status).toBe(200)
+    const answer = await waiting
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-parley-budget')).toBeNull()
+    expect((await behind).status).toBe(200)
+    expect(provider.requests.map(({ max_tokens }) => max_tokens)).toEqual([4_096, 4_096, 20])
   })
-  const held = sendChat(app, 'enormous', { ...MODEL, max_tokens: 2_000_000, stream: true })
-  await expect.poll(async () => (await readCounter(app)).reserved).toBeGreaterThan(0)
-  expect((await readCounter(app)).reserved).toBeLessThanOrEqual(250_100)
-  expect((await sendChat(app, 'small', MODEL)).status).toBe(200)
-  release.resolve()
-  expect((await held).status).toBe(200)
+
+  test('gets fewer tokens when it has waited for PARLEY_BUDGET_WAIT_SECONDS', async () => {
+    const { app, provider, held, clock, release } = await startHeld({ PARLEY_BUDGET_WAIT_SECONDS: '2' })
+    const waiting = sendChat(app, 'waits', MODEL)
+    await expect.poll(() => app.service.deps.budgets.gate.waitingCalls()).toBe(1)
+    clock.advance(2)
+    const answer = await waiting
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-parley-budget')).toBe('limited')
+    expect(provider.requests[1]?.max_tokens).toBeLessThan(2_000)
+    release()
+    await held
+  })
+
+  test('reserves nothing if its client disconnects while it waits', async () => {
+    const { app, provider, held, release } = await startHeld({})
+    const leaving = new AbortController()
+    const body = { ...MODEL, messages: [{ role: 'user', content: 'leaves' }] }
+    const left = app
+      .call('POST', '/v1/chat/completions', { body, signal: leaving.signal })
+      .catch(() => 'left')
+    const { waitingCalls } = app.service.deps.budgets.gate
+    await expect.poll(() => waitingCalls()).toBe(1)
+    leaving.abort()
+    expect(await left).toBe('left')
+    await expect.poll(() => waitingCalls()).toBe(0)
+    release()
+    await held
+    expect(provider.requests).toHaveLength(1)
+    expect((await readCounter(app)).reserved).toBe(0)
+  })
 })
 
 test('each tool round has its own grant, so the turn ends with 429 when the budget is spent', async () => {
@@ -258,7 +312,7 @@ test('random schedules of six concurrent callers with tools, retries and fallbac
         limit = budget
         most = 0
         await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: budget })
-        await db.updateTable('budget_counters').set({ used: 0 }).execute()
+        await db.updateTable('budget_counters').set({ booked: 0 }).execute()
         const chargedBefore = provider.charged
         const queue = wanted.map((each) => ({ each, name: `call ${++calls}` }))
         for (const { each, name } of queue) schedules.set(name, [...each.plans])

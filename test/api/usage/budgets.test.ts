@@ -1,11 +1,11 @@
 /** Tests that calls are rejected once a token budget is spent, even if the calls are concurrent. */
 import { describe, expect, test } from 'vitest'
+import { getBudget, setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
-import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { createTenant } from '../../support/agents.ts'
 import { startApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
-import { listBudgetCounters, ownerOf, sendChat, totalUsage } from '../../support/usage.ts'
+import { listBudgetCounters, ownerOf, sendChat, tokensPerDay, totalUsage } from '../../support/usage.ts'
 
 /** Eight hours before the end of the day (UTC). */
 const AFTERNOON = Date.UTC(2027, 0, 15, 16) / 1000
@@ -138,11 +138,11 @@ describe('concurrent calls', () => {
 })
 
 describe('a budget reservation', () => {
-  test('is released after the maximum call duration if its process has died', async () => {
+  test('that no process renews is booked after a minute, and corrected if its call ends nevertheless', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service
-    await setBudget(deps, serviceActor, ownerOf(app), { day: 250 })
+    await setBudget(deps, serviceActor, ownerOf(app), { day: 500 })
     const call = {
       operation: 'chat' as const,
       requestId: 'lost',
@@ -155,18 +155,24 @@ describe('a budget reservation', () => {
     }
     const lost = deps.usage.begin(call)
     await lost.reserve(call.request)
-    const refused = await sendChat(app, 'hello')
-    expect(refused.status).toBe(429)
-    expect(refused.headers.get('retry-after')).toBeNull()
-    clock.advance(1_200)
-    expect((await sendChat(app, 'hello')).status).toBe(200)
-    expect(await listBudgetCounters(app)).toMatchObject([{ reserved: 0 }])
-    // If the process was only slow instead, the usage of its call is still charged.
-    const { day } = await getBudget(deps, ownerOf(app))
+    const reserved = (await listBudgetCounters(app))[0]?.reserved ?? 0
+    expect(reserved).toBeGreaterThan(200)
+    const held = await sendChat(app, 'hello')
+    expect(held.status).toBe(429)
+    expect(held.body.error.code).toBe('budget_reserved')
+    expect(held.headers.get('retry-after')).toBe('1')
+    expect(held.headers.get('x-should-retry')).toBe('true')
+    clock.advance(61)
+    expect(await deps.budgets.gate.bookExpired()).toBe(1)
+    expect(await deps.budgets.gate.bookExpired()).toBe(0)
+    expect(await listBudgetCounters(app)).toEqual([{ period: 'day', used: reserved, reserved: 0 }])
+    const spent = await sendChat(app, 'hello')
+    expect(spent.body.error.code).toBe('insufficient_quota')
+    expect(spent.headers.get('x-should-retry')).toBe('false')
     lost.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
     await lost.end('ok')
     await lost.end('ok')
-    expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 250, used: (day?.used ?? 0) + 3 } })
+    expect(await getBudget(deps, ownerOf(app))).toEqual({ day: { limit: 500, used: 3 } })
     expect(await listBudgetCounters(app)).toMatchObject([{ reserved: 0 }])
   })
 })
@@ -177,10 +183,7 @@ test('a caller without a budget is checked for a new one at most every two secon
   await sendChat(app, 'first')
   // Writes the budget directly to the database, as another process would.
   const { tenantId } = ownerOf(app)
-  await app.service.deps.db
-    .insertInto('budgets')
-    .values({ owner_kind: 'parent', owner_id: tenantId, period: 'day', token_limit: 0 })
-    .execute()
+  await app.service.deps.db.insertInto('budgets').values(tokensPerDay(tenantId, 0)).execute()
   expect((await sendChat(app, 'still remembered')).status).toBe(200)
   clock.advance(2)
   expect((await sendChat(app, 'looked up again')).status).toBe(429)

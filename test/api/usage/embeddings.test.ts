@@ -1,12 +1,12 @@
 /** Tests how the usage of embeddings calls is recorded and charged to budgets. */
 import { describe, expect, test } from 'vitest'
+import { getBudget, setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
-import { getBudget, setBudget } from '../../../src/usage/budgets.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { callProcedure } from '../../support/rpc.ts'
-import { countBy, totalUsage } from '../../support/usage.ts'
+import { countBy, listBudgetCounters, totalUsage } from '../../support/usage.ts'
 
 const harness = await startChatHarness()
 const path = '/v1/embeddings'
@@ -164,8 +164,7 @@ describe('a token budget', () => {
     const app = await harness.start()
     await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 100 })
     await embed(app, { input: '{{up:status 500}}' })
-    const rows = app.service.deps.db.selectFrom('budget_counters').select(['used', 'reserved']).execute()
-    expect(await rows).toEqual([{ used: 0, reserved: 0 }])
+    expect(await listBudgetCounters(app)).toEqual([{ period: 'day', used: 0, reserved: 0 }])
   })
 
   test('is never exceeded by 50 concurrent embeddings calls', async () => {

@@ -29,7 +29,7 @@ export interface ChatParts {
   readonly onFailure: (failure: Failure) => void
 }
 
-/** The visitor's actions on messages that only the browser stores. */
+/** The visitor's actions on earlier messages and answers. */
 export interface MessageActions {
   /** Replaces a message and everything after it. Returns whether the text was accepted. */
   readonly edit: (id: string, text: string) => boolean

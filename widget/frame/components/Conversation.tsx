@@ -24,7 +24,7 @@ export function Conversation({ state }: { state: AppState }) {
   const newestQuestion = entries.findLast(({ kind }) => kind === 'user')?.id
   const { scroller, content, spacer, isEndHidden, followEnd } = usePinnedQuestion(
     newestQuestion,
-    // Messages to a person have no answer below them that grows.
+    // Pins only questions to the model, because only its answers grow while they are shown.
     state.answering.mode === 'model',
   )
   return (
@@ -42,7 +42,7 @@ export function Conversation({ state }: { state: AppState }) {
                 entry={entry}
                 isNewest={index === entries.length - 1}
                 isLastMessage={entry.id === newestQuestion}
-                canRegenerate={home !== 'server'}
+                canRegenerate={home !== 'server' || state.answering.mode === 'model'}
               />
             </Fragment>
           ))}

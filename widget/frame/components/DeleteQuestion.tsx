@@ -1,4 +1,4 @@
-/** Asks whether a conversation should be deleted on the server, and deletes it. */
+/** Asks for confirmation, then deletes a conversation on the server. */
 import { useState } from 'react'
 import { type Failure, toChatFailure } from '../failure.ts'
 import { useFrame } from '../frame-context.ts'

@@ -6,7 +6,6 @@ import { useFrame } from '../frame-context.ts'
 import { findShareTarget } from '../sharing.ts'
 import { canAskPerson } from './AskPersonButton.tsx'
 import { DeleteQuestion } from './DeleteQuestion.tsx'
-import { EarlierConversations } from './EarlierConversations.tsx'
 import {
   CloseIcon,
   CopyIcon,
@@ -21,6 +20,7 @@ import {
 } from './icons.tsx'
 import { Menu, type MenuItem } from './Menu.tsx'
 import { Notice } from './Notice.tsx'
+import { OnDemand } from './OnDemand.tsx'
 import { Question } from './Question.tsx'
 
 /** The dialog that the menu has opened. */
@@ -103,12 +103,18 @@ export function Header({ title, logo, state }: HeaderProps) {
           }}
         />
       )}
-      {dialog === 'list' && <EarlierConversations state={state} onClose={closeDialog} />}
+      {dialog === 'list' && (
+        <OnDemand load={loadEarlier} props={{ state, onClose: closeDialog }} onFailure={closeDialog} />
+      )}
       {dialog === 'delete' && state.conversationId !== undefined && (
         <DeleteQuestion id={state.conversationId} onEnd={closeDialog} />
       )}
     </>
   )
+}
+
+async function loadEarlier() {
+  return (await import('./EarlierConversations.tsx')).EarlierConversations
 }
 
 /** Shows the avatar and the title, or the logo. */

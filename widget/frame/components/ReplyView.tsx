@@ -11,12 +11,12 @@ import { AskPersonButton } from './AskPersonButton.tsx'
 import { Dots } from './Dots.tsx'
 import { FailureNote } from './FailureNote.tsx'
 import { DoneIcon, InsertIcon, RetryIcon, ShareIcon } from './icons.tsx'
+import { OnDemand } from './OnDemand.tsx'
 import { RatingButtons, RatingDetails } from './RatingViews.tsx'
 import { ReadAloudButton } from './ReadAloudButton.tsx'
 import { Time } from './Time.tsx'
 import { ToolCallView } from './ToolCallView.tsx'
 import { useRating } from './use-rating.ts'
-import { VersionPager } from './VersionPager.tsx'
 
 interface ReplyProps {
   readonly reply: Reply
@@ -100,7 +100,7 @@ function ReplyActions({ reply, canRegenerate }: { reply: Reply; canRegenerate: b
   return (
     <>
       <div className="actions">
-        <VersionPager reply={reply} />
+        {reply.versions !== undefined && <OnDemand load={loadPager} props={{ reply }} onFailure={() => {}} />}
         {text !== '' && (
           <>
             <CopyButton text={text} name={strings.copyMessage} />
@@ -118,6 +118,10 @@ function ReplyActions({ reply, canRegenerate }: { reply: Reply; canRegenerate: b
       {rating?.isFormOpen && <RatingDetails rating={rating} />}
     </>
   )
+}
+
+async function loadPager() {
+  return (await import('./VersionPager.tsx')).VersionPager
 }
 
 function ShareButton({ text }: { text: string }) {

@@ -3,13 +3,8 @@ import type { VisitorTurn } from '../../../src/visitors/schema.ts'
 import { toFailure } from '../chat/to-failure.ts'
 import type { Entry, Reply, Round, ToolCall, UserMessage } from '../conversation.ts'
 import type { Failure } from '../failure.ts'
-import { isCut, isQuestion, isRunning, type Line, type View } from './view.ts'
-
-/** A message of the visitor, and everything that answers it. */
-interface Exchange {
-  readonly question: Line | undefined
-  readonly lines: readonly Line[]
-}
+import { type Exchange, type ExchangeGroup, isAside, toGroups } from './exchanges.ts'
+import { isCut, isRunning, type Line, type View } from './view.ts'
 
 /**
  * Returns a function that renders the view. It returns the same objects for entries that have not changed, so
@@ -21,40 +16,38 @@ export function createEntryRenderer(): (view: View) => readonly Entry[] {
     { readonly sources: readonly unknown[]; readonly entries: readonly Entry[] }
   >()
   return (view) => {
-    const exchanges = toExchanges(view.lines)
-    const current = findCurrent(view, exchanges)
+    const groups = toGroups(view)
+    const current = findCurrent(view, groups)
     const next: typeof rendered = new Map()
-    for (const [index, exchange] of exchanges.entries()) {
-      const { question, lines } = exchange
+    for (const [index, group] of groups.entries()) {
       const isCurrent = index === current
-      const key = question?.client_id ?? question?.id ?? ''
-      const rating = view.ratings.get(findAnswerTurn(lines) ?? '')
-      const sources = [question, ...lines, view.mode === 'model', rating, ...(isCurrent ? [view] : [])]
+      const { key } = group
+      const sources = [...sourcesOf(view, group), ...(isCurrent ? [view] : [])]
       const before = rendered.get(key)
       const isSame =
         before?.sources.length === sources.length && before.sources.every((one, at) => one === sources[at])
-      next.set(key, isSame ? before : { sources, entries: renderExchange(view, exchange, key, isCurrent) })
+      next.set(key, isSame ? before : { sources, entries: renderGroup(view, group, isCurrent) })
     }
     rendered = next
     return [...next.values()].flatMap(({ entries }) => entries)
   }
 }
 
-function toExchanges(lines: readonly Line[]): readonly Exchange[] {
-  const exchanges: { question: Line | undefined; lines: Line[] }[] = []
-  for (const line of lines) {
-    if (isQuestion(line)) exchanges.push({ question: line, lines: [] })
-    else if (exchanges.length === 0) exchanges.push({ question: undefined, lines: [line] })
-    else exchanges.at(-1)?.lines.push(line)
-  }
-  return exchanges
+/** Returns everything that the entries of a group depend on. */
+function sourcesOf(view: View, { earlier, isChangeable, key, ...newest }: ExchangeGroup): readonly unknown[] {
+  const exchanges = [...earlier, newest]
+  return [
+    ...exchanges.flatMap(({ question, lines }) => [question, ...lines]),
+    ...exchanges.map(({ lines }) => view.ratings.get(findAnswerTurn(lines) ?? '')),
+    ...[view.mode === 'model', isChangeable, view.shownVersions.get(toReplyId(key))],
+  ]
 }
 
 /**
  * Returns the index of the last exchange with an item of the newest turn, or of the last exchange if no
  * exchange has such an item.
  */
-function findCurrent({ newestTurnId, mode }: View, exchanges: readonly Exchange[]): number {
+function findCurrent({ newestTurnId, mode }: View, exchanges: readonly ExchangeGroup[]): number {
   const last = exchanges.length - 1
   if (newestTurnId === undefined || (mode === 'model' && exchanges[last]?.question?.sending !== undefined))
     return last
@@ -64,16 +57,29 @@ function findCurrent({ newestTurnId, mode }: View, exchanges: readonly Exchange[
   return found === -1 ? last : found
 }
 
-function renderExchange(view: View, exchange: Exchange, key: string, isCurrent: boolean): readonly Entry[] {
+function renderGroup(view: View, group: ExchangeGroup, isCurrent: boolean): readonly Entry[] {
+  const { question, lines, earlier, key, isChangeable } = group
+  const asked = question === undefined ? [] : [renderQuestion(view, question, key, isChangeable)]
+  const newest = renderAnswer(view, group, key, isCurrent)
+  const answers = [...earlier.flatMap((one) => renderAnswer(view, one, key, false)), ...newest]
+  return [...asked, ...chooseVersion(view, answers), ...lines.filter(isAside).map(renderAside)]
+}
+
+/** Returns the version of the answer that the visitor has chosen, or else the newest one. */
+function chooseVersion({ shownVersions }: View, answers: readonly Reply[]): readonly Reply[] {
+  const newest = answers.at(-1)
+  if (newest === undefined || answers.length === 1) return answers
+  const chosen = newest.status === 'streaming' ? undefined : shownVersions.get(newest.id)
+  const at = Math.min(chosen ?? answers.length, answers.length - 1)
+  const versions = { before: answers.slice(0, at), after: answers.slice(at + 1) }
+  return [{ ...(answers[at] ?? newest), versions }]
+}
+
+function renderAnswer(view: View, exchange: Exchange, key: string, isCurrent: boolean): readonly Reply[] {
   const { question, lines } = exchange
-  const asked = question === undefined ? [] : [renderQuestion(view, question, key)]
-  const isAside = (line: Line) =>
-    line.type === 'message' && (line.author === 'person' || line.author === 'service')
-  const asides = lines.filter(isAside).map(renderAside)
-  const isUnanswered = question !== undefined && question.turn_id === null && !isAnswered(view, question)
   const answer = lines.filter((line) => !isAside(line))
-  const reply = isUnanswered && answer.length === 0 ? [] : renderReply(view, exchange, answer, key, isCurrent)
-  return [...asked, ...reply, ...asides]
+  const isUnanswered = question !== undefined && question.turn_id === null && !isAnswered(view, question)
+  return isUnanswered && answer.length === 0 ? [] : renderReply(view, exchange, answer, key, isCurrent)
 }
 
 /** Returns whether a model answers a message of this tab that the server has not confirmed. */
@@ -81,12 +87,13 @@ function isAnswered({ mode }: View, { sending }: Line): boolean {
   return sending !== undefined && mode === 'model'
 }
 
-function renderQuestion(view: View, question: Line, key: string): UserMessage {
+function renderQuestion(view: View, question: Line, key: string, isChangeable: boolean): UserMessage {
   const { sending, text = '', created_at } = question
   const delivery = sending === 'running' ? 'sending' : sending
   return {
     ...{ kind: 'user', id: key, text, atMs: created_at * 1000 },
     ...filesOf(question),
+    ...(isChangeable && { isChangeable }),
     ...(delivery !== undefined && !isAnswered(view, question) && { delivery }),
   }
 }
@@ -115,7 +122,7 @@ function renderReply(
   const isTakenOver = lines.some(({ answering }) => answering?.mode === 'person')
   return [
     {
-      ...{ kind: 'reply', id: `reply ${key}`, rounds: shown },
+      ...{ kind: 'reply', id: toReplyId(key), rounds: shown },
       ...(at !== undefined && { atMs: at * 1000 }),
       ...(ratable !== undefined && { ratable }),
       ...(rating !== undefined && { rating }),
@@ -123,6 +130,10 @@ function renderReply(
       ...state,
     },
   ]
+}
+
+function toReplyId(key: string): string {
+  return `reply ${key}`
 }
 
 /** Returns the turn of the model's last answer. */

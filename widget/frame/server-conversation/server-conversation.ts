@@ -2,7 +2,7 @@
 import type { OpenResult, VisitorConversation } from '../../../src/visitors/schema.ts'
 import type { AppState } from '../app-state.ts'
 import type { Attachment } from '../attachments/attachments.ts'
-import type { Chat, ChatParts } from '../chat/chat.ts'
+import type { Chat, ChatParts, MessageActions } from '../chat/chat.ts'
 import type { Rating } from '../conversation.ts'
 import { ChatFailure, toChatFailure } from '../failure.ts'
 import type { StorageScope } from '../history/browser-storage.ts'
@@ -122,6 +122,10 @@ export class ServerConversation implements Chat {
       return true
     }
     return this.turns.send(text, attachments)
+  }
+
+  get messages(): MessageActions {
+    return this.turns.changes
   }
 
   retry(): void {

@@ -1,16 +1,17 @@
 /** Sends messages and the results of page tools to the server, continues answers and stops them. */
-import type { StartedResult, VisitorTurn } from '../../../src/visitors/schema.ts'
+import type { SendResult, StartedResult, VisitorTurn } from '../../../src/visitors/schema.ts'
 import { newUuid } from '../../values.ts'
 import { type Attachment, toParts } from '../attachments/attachments.ts'
 import type { Chat, ChatParts } from '../chat/chat.ts'
 import { toPageMessage, toPageText } from '../chat/to-messages.ts'
 import { findStreaming } from '../conversation.ts'
 import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'
+import { createMessageChanges } from './message-changes.ts'
 import { Outbox } from './outbox.ts'
 import { type CallResult, createPageTools, type PageTools } from './page-tools.ts'
 import { toCall } from './render-view.ts'
 import type { ShownConversation } from './shown-conversation.ts'
-import { findRunningTurn, isRunning, listOpenCalls, listUnsent } from './view.ts'
+import { findRunningTurn, isRunning, listOpenCalls, listUnsent, type Replaces } from './view.ts'
 import { isGone, isWrongMode, type TurnFields, type VisitorClient } from './visitor-client.ts'
 
 /** Maximum number of times that page tools are called after a message of the visitor. */
@@ -26,9 +27,11 @@ interface Message {
   readonly clientId: string
   readonly text: string
   readonly files: readonly Attachment[]
+  readonly replaces?: Replaces
 }
 
 export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
+  readonly changes: ReturnType<typeof createMessageChanges>
   private readonly parts: TurnsParts
   private readonly pageTools: PageTools
   /** The turns that this tab has started; it runs their page tools. */
@@ -43,6 +46,16 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   constructor(parts: TurnsParts) {
     this.parts = parts
     this.pageTools = createPageTools(() => this.shown.view, parts.toolRunner)
+    this.changes = createMessageChanges({
+      ...parts,
+      canStart: () => this.canStart(),
+      send: (change) => this.deliver({ clientId: newUuid(), ...change }),
+      showNotice: (thrown) => this.showNotice(thrown),
+      readReply(id) {
+        const entry = parts.store.get().conversation.entries.find((one) => one.id === id)
+        return entry?.kind === 'reply' ? entry : undefined
+      },
+    })
     this.outbox = new Outbox(() => this.shown.view.get().mode !== 'model')
   }
 
@@ -56,16 +69,15 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     return canSend
   }
 
-  /** Sends unsent messages or results again, or repeats the question of a failed turn. */
+  /** Sends unsent messages or results again, or requests another answer to the last message. */
   retry(): void {
     if (!this.canStart()) return
     const view = this.shown.view.get()
     const unsent = listUnsent(view)
-    const question = view.lines.findLast(({ author }) => author === 'visitor')
     for (const { id: clientId, text = '', files = [] } of unsent) this.deliver({ clientId, text, files })
     if (unsent.length > 0) return
     if (this.sendResultsAgain !== undefined) void this.sendResultsAgain()
-    else if (question?.text !== undefined) this.send(question.text, question.files)
+    else this.changes.regenerate()
   }
 
   stop(): void {
@@ -169,31 +181,47 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
 
   /** Sends a message. With the same `clientId`, the server accepts it only once. */
   private deliver(message: Message): void {
-    const { clientId, text, files } = message
+    const { clientId, text, files, replaces } = message
     const { shown } = this
     const left = shown.left()
-    shown.view.apply({ type: 'sending', clientId, text, files, nowMs: Date.now() })
+    shown.view.apply({ type: 'sending', clientId, text, files, replaces, nowMs: Date.now() })
     this.outbox.add({
       send: () => this.sendOnce(message, left),
       onFailure: (thrown, isLast) => {
         if (left.aborted) return
+        if (replaces !== undefined) return this.undo(message, thrown)
         const failure = isLast ? this.reportFailure(thrown) : 'delayed'
         shown.view.apply({ type: 'send-failed', clientId, failure })
       },
     })
   }
 
-  private async sendOnce({ clientId, text, files }: Message, left: AbortSignal): Promise<void> {
+  /** Shows what a message should have replaced, and puts an edited text into the input. */
+  private undo({ clientId, text, replaces }: Message, thrown: unknown): void {
+    this.shown.view.apply({ type: 'dropped', clientId })
+    if (replaces?.how === 'edited') this.parts.store.dispatch({ type: 'prefill', text })
+    this.showNotice(thrown)
+  }
+
+  private async request({ clientId, text, files, replaces }: Message): Promise<SendResult> {
+    const conversation = this.shown.id()
+    const client = this.parts.getClient()
+    const fields = { client_id: clientId, ...(await this.readFields()) }
+    if (replaces?.how === 'regenerated') return client.regenerate({ turn: replaces.turn, ...fields })
+    return client.send({
+      ...fields,
+      ...(conversation !== undefined && { conversation }),
+      ...(files.length > 0 && { attachments: toParts(files) }),
+      ...(replaces !== undefined && { replaces: replaces.turn }),
+      text,
+    })
+  }
+
+  private async sendOnce(message: Message, left: AbortSignal): Promise<void> {
     const { shown } = this
     const conversation = shown.id()
     try {
-      const fields = { ...(conversation !== undefined && { conversation }), ...(await this.readFields()) }
-      const result = await this.parts.getClient().send({
-        ...fields,
-        ...(files.length > 0 && { attachments: toParts(files) }),
-        client_id: clientId,
-        text,
-      })
+      const result = await this.request(message)
       if (result.turn !== null) this.own.add(result.turn.id)
       if (left.aborted) return
       this.toolTurns = 0
@@ -207,7 +235,8 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       if (!isGone(thrown) || conversation === undefined) throw thrown
       // The conversation was deleted in another tab, so the message starts a new one.
       shown.startNew()
-      this.deliver({ clientId, text, files })
+      const { replaces: _replaces, ...sent } = message
+      this.deliver(sent)
     }
   }
 

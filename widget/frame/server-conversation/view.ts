@@ -18,6 +18,16 @@ export type Line = VisitorItem & {
   readonly answering?: Answering
   /** The attachments of a message that this tab has sent. */
   readonly files?: readonly Attachment[]
+  /** The turns that an unconfirmed message replaces. */
+  readonly replaces?: Replaces
+}
+
+export interface Replaces {
+  readonly how: 'edited' | 'regenerated'
+  /** The turn whose message or answer is replaced. */
+  readonly turn: string
+  /** All turns that are replaced. */
+  readonly turns: readonly string[]
 }
 
 export interface View {
@@ -35,6 +45,10 @@ export interface View {
   readonly mode: AnsweringMode
   /** The visitor's ratings, by turn id. */
   readonly ratings: ReadonlyMap<string, Rating>
+  /** The turns with earlier answers to a message, and the turns that replaced them. */
+  readonly versions: ReadonlyMap<string, string>
+  /** The position of the answer that is shown instead of the newest one, by reply id. */
+  readonly shownVersions: ReadonlyMap<string, number>
 }
 
 export const emptyView: View = {
@@ -46,6 +60,12 @@ export const emptyView: View = {
   tools: undefined,
   mode: 'model',
   ratings: new Map(),
+  versions: new Map(),
+  shownVersions: new Map(),
+}
+
+type Replacement = Readonly<Omit<Extract<FeedEvent, { event: 'conversation.replaced' }>['data'], 'turns'>> & {
+  readonly turns: readonly string[]
 }
 
 export type ViewAction =
@@ -56,8 +76,14 @@ export type ViewAction =
       readonly clientId: string
       readonly text: string
       readonly files: readonly Attachment[]
+      readonly replaces: Replaces | undefined
       readonly nowMs: number
     }
+  /** Removes an unconfirmed message. */
+  | { readonly type: 'dropped'; readonly clientId: string }
+  | ({ readonly type: 'replaced' } & Replacement)
+  /** Shows the answer at this position; undefined shows the newest one. */
+  | { readonly type: 'version'; readonly replyId: string; readonly index: number | undefined }
   | { readonly type: 'send-failed'; readonly clientId: string; readonly failure: 'delayed' | Failure }
   | { readonly type: 'sent'; readonly result: SendResult }
   | { readonly type: 'turn'; readonly turn: VisitorTurn }
@@ -74,12 +100,25 @@ export function reduceView(view: View, action: ViewAction): View {
     case 'event':
       return applyEvent(view, action.event)
     case 'sending':
-      return setLine(view, { ...toLine(action.clientId, action.text, action.nowMs), files: action.files })
+      return addSending(view, action)
+    case 'dropped':
+      return { ...view, lines: view.lines.filter((line) => !isUnsent(line, action.clientId)) }
+    case 'replaced':
+      return replaceTurns(view, action)
+    case 'version': {
+      const shownVersions = new Map(view.shownVersions)
+      if (action.index === undefined) shownVersions.delete(action.replyId)
+      else shownVersions.set(action.replyId, action.index)
+      return { ...view, shownVersions }
+    }
     case 'send-failed':
       return changeLine(view, action.clientId, { sending: action.failure })
     case 'sent': {
       const { item, turn } = action.result
-      return turn === null ? setLine(view, item) : addTurn(setLine(view, item), turn)
+      if (turn === null) return setLine(view, item)
+      const { replaces } = view.lines.find((line) => line.client_id === item.client_id) ?? {}
+      const now = replaces === undefined ? view : replaceTurns(view, { ...replaces, by: turn.id })
+      return addTurn(setLine(now, item), turn)
     }
     case 'turn':
       return addTurn(view, action.turn)
@@ -94,6 +133,31 @@ export function reduceView(view: View, action: ViewAction): View {
     case 'rated':
       return { ...view, ratings: setRating(view.ratings, action.turnId, action.rating) }
   }
+}
+
+function addSending(
+  view: View,
+  { clientId, text, nowMs, files, replaces }: Extract<ViewAction, { type: 'sending' }>,
+): View {
+  const line = { ...toLine(clientId, text, nowMs), files, ...(replaces !== undefined && { replaces }) }
+  // A message that replaces others is sent instead of the unsent ones.
+  const lines = replaces === undefined ? view.lines : view.lines.filter((one) => !one.sending)
+  return setLine({ ...view, lines, shownVersions: new Map() }, line)
+}
+
+/** Keeps the lines of earlier answers, and removes those of other replaced turns. */
+function replaceTurns(view: View, { how, turns, by }: Replacement): View {
+  const versions = new Map(view.versions)
+  for (const turn of turns) {
+    if (how === 'regenerated' && by !== null) versions.set(turn, by)
+    else versions.delete(turn)
+  }
+  if (how === 'regenerated') return { ...view, versions }
+  const removed = new Set(turns)
+  const lines = view.lines.filter(({ turn_id }) => turn_id === null || !removed.has(turn_id))
+  const isNewest = removed.has(view.newestTurnId ?? '')
+  const newest = lines.findLast(({ turn_id }) => turn_id !== null)?.turn_id ?? undefined
+  return { ...view, versions, lines, newestTurnId: isNewest ? newest : view.newestTurnId }
 }
 
 function setRating(ratings: View['ratings'], turnId: string, rating: Rating | undefined): View['ratings'] {
@@ -111,7 +175,7 @@ export function findAnswering({ mode, lines }: View): Answering {
 }
 
 /** Replaces everything that the server has stored; keeps messages that the server has not received. */
-function openView(view: View, { conversation, items, modes, ratings, turn }: OpenResult): View {
+function openView(view: View, { conversation, items, modes, ratings, turn, versions }: OpenResult): View {
   const known = new Set(items.map(({ client_id }) => client_id))
   const unsent = view.lines.filter(({ sending, client_id }) => sending !== undefined && !known.has(client_id))
   const changes = Map.groupBy(
@@ -124,6 +188,7 @@ function openView(view: View, { conversation, items, modes, ratings, turn }: Ope
     ...view,
     lines: [...changesAfter(null), ...items.flatMap((item) => [item, ...changesAfter(item.id)]), ...unsent],
     mode: conversation.mode,
+    versions: new Map(versions.map(({ turn: id, by }) => [id, by])),
     ratings: new Map(ratings.map(({ turn: id, ...rating }) => [id, rating])),
     turns: new Map(turn === null ? [] : [[turn.id, turn]]),
     drafts: new Map(),
@@ -157,6 +222,8 @@ function applyEvent(view: View, { id, event, data }: FeedEvent): View {
     }
     case 'conversation.mode':
       return { ...setLine(view, toModeLine(id, data)), mode: data.mode }
+    case 'conversation.replaced':
+      return replaceTurns(view, data)
   }
 }
 
@@ -212,8 +279,14 @@ function withFiles(line: Line, { files }: Pick<Line, 'files'> = {}): Line {
 }
 
 function changeLine(view: View, clientId: string, change: Partial<Line>): View {
-  const isChanged = (line: Line) => line.client_id === clientId && line.sending !== undefined
-  return { ...view, lines: view.lines.map((line) => (isChanged(line) ? { ...line, ...change } : line)) }
+  return {
+    ...view,
+    lines: view.lines.map((line) => (isUnsent(line, clientId) ? { ...line, ...change } : line)),
+  }
+}
+
+function isUnsent({ client_id, sending }: Line, clientId: string): boolean {
+  return client_id === clientId && sending !== undefined
 }
 
 function toLine(clientId: string, text: string, nowMs: number): Line {

@@ -2,6 +2,7 @@
 import type {
   FeedEvent,
   OpenResult,
+  RegenerateInput,
   SendInput,
   SendResult,
   SessionResult,
@@ -30,6 +31,9 @@ export interface VisitorClient {
   ) => Promise<{ readonly data: readonly VisitorConversation[]; readonly has_more: boolean }>
   readonly open: (conversation: string) => Promise<OpenResult>
   readonly send: (input: SendInput) => Promise<SendResult>
+  readonly regenerate: (input: RegenerateInput) => Promise<SendResult>
+  /** Removes the message that a turn answers, and its answer. */
+  readonly removeMessage: (turn: string) => Promise<void>
   readonly readAttachment: (at: {
     readonly conversation: string
     readonly item: string
@@ -120,6 +124,10 @@ export function createVisitorClient(
       asVisitor(({ visitor }) => visitor.conversations.query({ ...(after !== undefined && { after }) })),
     open: (conversation) => asVisitor(({ visitor }) => visitor.open.query({ conversation })),
     send: (input) => asVisitor(({ visitor }) => visitor.send.mutate(input)),
+    regenerate: (input) => asVisitor(({ visitor }) => visitor.regenerate.mutate(input)),
+    async removeMessage(turn) {
+      await asVisitor(({ visitor }) => visitor.remove.mutate({ turn }))
+    },
     readAttachment: async (at) => (await asVisitor(({ visitor }) => visitor.attachment.query(at))).data,
     cancel: async (turn) => (await asVisitor(({ visitor }) => visitor.cancel.mutate({ turn }))).turn,
     continueTurn: (turn, fields) => asVisitor(({ visitor }) => visitor.continue.mutate({ turn, ...fields })),

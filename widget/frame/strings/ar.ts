@@ -82,6 +82,7 @@ export const ar: Strings = {
   remove: 'إزالة الرسالة',
   removeQuestion: 'هل تريد إزالة هذه الرسالة؟',
   removeLoss: 'ستُزال الإجابة عنها أيضًا.',
+  removeLossStored: 'ستختفي الرسالة والرد عليها من المحادثة، لكن سجل المشغّل يحتفظ بهما.',
   removeYes: 'إزالة',
   earlierVersion: 'الإجابة السابقة',
   laterVersion: 'الإجابة التالية',

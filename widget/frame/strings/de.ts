@@ -75,6 +75,8 @@ export const de: Strings = {
   remove: 'Nachricht entfernen',
   removeQuestion: 'Diese Nachricht entfernen?',
   removeLoss: 'Die Antwort darauf wird ebenfalls entfernt.',
+  removeLossStored:
+    'Sie und ihre Antwort verschwinden aus der Unterhaltung. Die Aufzeichnung des Betreibers enthält beide weiterhin.',
   removeYes: 'Entfernen',
   earlierVersion: 'Vorherige Antwort',
   laterVersion: 'Nächste Antwort',

@@ -77,6 +77,7 @@ export const en = {
   remove: 'Remove message',
   removeQuestion: 'Remove this message?',
   removeLoss: 'Its answer will be removed too.',
+  removeLossStored: "The conversation no longer contains it or its answer. The operator's record keeps both.",
   removeYes: 'Remove',
   earlierVersion: 'Previous answer',
   laterVersion: 'Next answer',

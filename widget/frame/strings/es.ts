@@ -75,6 +75,8 @@ export const es: Strings = {
   remove: 'Eliminar mensaje',
   removeQuestion: '¿Eliminar este mensaje?',
   removeLoss: 'También se eliminará su respuesta.',
+  removeLossStored:
+    'El mensaje y su respuesta desaparecen de la conversación. El registro del operador los conserva.',
   removeYes: 'Eliminar',
   earlierVersion: 'Respuesta anterior',
   laterVersion: 'Respuesta siguiente',

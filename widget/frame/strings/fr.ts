@@ -75,6 +75,8 @@ export const fr: Strings = {
   remove: 'Supprimer le message',
   removeQuestion: 'Supprimer ce message ?',
   removeLoss: 'La réponse sera également supprimée.',
+  removeLossStored:
+    'Le message et sa réponse disparaissent de la conversation. L’exploitant les conserve dans son historique.',
   removeYes: 'Supprimer',
   earlierVersion: 'Réponse précédente',
   laterVersion: 'Réponse suivante',

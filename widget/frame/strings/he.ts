@@ -75,6 +75,7 @@ export const he: Strings = {
   remove: 'הסרת ההודעה',
   removeQuestion: 'להסיר את ההודעה הזו?',
   removeLoss: 'גם התשובה עליה תוסר.',
+  removeLossStored: 'ההודעה והתשובה לה ייעלמו מהשיחה. הרישום של המפעיל שומר את שתיהן.',
   removeYes: 'הסרה',
   earlierVersion: 'התשובה הקודמת',
   laterVersion: 'התשובה הבאה',

@@ -75,6 +75,7 @@ export const ja: Strings = {
   remove: 'メッセージを削除',
   removeQuestion: 'このメッセージを削除しますか？',
   removeLoss: 'このメッセージへの回答も削除されます。',
+  removeLossStored: 'メッセージとその回答は会話から消えます。運営者の記録には両方とも残ります。',
   removeYes: '削除',
   earlierVersion: '前の回答',
   laterVersion: '次の回答',

@@ -75,6 +75,7 @@ export const pt: Strings = {
   remove: 'Remover mensagem',
   removeQuestion: 'Remover esta mensagem?',
   removeLoss: 'A resposta também será removida.',
+  removeLossStored: 'A mensagem e a resposta desaparecem da conversa. O registro do operador mantém ambas.',
   removeYes: 'Remover',
   earlierVersion: 'Resposta anterior',
   laterVersion: 'Próxima resposta',

@@ -75,6 +75,7 @@ export const zh: Strings = {
   remove: '移除消息',
   removeQuestion: '要移除这条消息吗？',
   removeLoss: '它的回答也会一并移除。',
+  removeLossStored: '该消息及其回答将从对话中消失，但运营方的记录会保留它们。',
   removeYes: '移除',
   earlierVersion: '上一个回答',
   laterVersion: '下一个回答',

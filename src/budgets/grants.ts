@@ -1,12 +1,8 @@
-/** Decides how many tokens a request to a provider may use, and how many it has used. */
+/** Counts the tokens that a request to a provider has used. */
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
 import { areTokensPlausible, type TokenNeed } from './token-bounds.ts'
 
-/** Shorter answers are useless. OpenAI's Responses API accepts no lower limit either. */
-const MIN_OUTPUT_TOKENS = 16
-/** Maximum share of the remaining tokens that a large request may use, so that other calls can run. */
-const LARGEST_SHARE = 1 / 4
 /** Tokens that a provider may still produce after its connection is closed. */
 const TOKENS_AFTER_CUT = 256
 
@@ -21,26 +17,6 @@ export interface UsedTokens {
   readonly prompt: number
   readonly completion: number
   readonly isEstimated: boolean
-}
-
-/**
- * Chooses the maximum number of output tokens for a request if `left` tokens remain. Returns undefined if
- * these are too few. A request for at most `freeTokens` output tokens is not limited to a share of `left`.
- */
-export function grantTokens(need: TokenNeed, left: number, freeTokens: number): Grant | undefined {
-  const free = left - need.inputTokens
-  if (free < 0) return undefined
-  const share = Math.max(Math.min(free, freeTokens), Math.floor(free * LARGEST_SHARE))
-  const outputTokens = Math.min(need.outputTokens, Math.floor(share / need.choices))
-  return outputTokens < fewestOutputTokens(need) ? undefined : { need, outputTokens }
-}
-
-export function fewestTokens(need: TokenNeed): number {
-  return need.inputTokens + fewestOutputTokens(need) * need.choices
-}
-
-function fewestOutputTokens({ outputTokens }: TokenNeed): number {
-  return Math.min(outputTokens, MIN_OUTPUT_TOKENS)
 }
 
 export function reservedTokens({ need, outputTokens }: Grant): number {

@@ -1,0 +1,202 @@
+/** Finds the budgets that apply to a call, reserves in them before each request to a provider, and settles. */
+import { createHmac, type KeyObject } from 'node:crypto'
+import { ServiceError } from '../lib/errors.ts'
+import { newId } from '../lib/ids.ts'
+import { createTtlCache } from '../lib/ttl-cache.ts'
+import { type BudgetRow, listApplying } from './budget-store.ts'
+import type { Dependencies } from './dependencies.ts'
+import { Gate } from './gate.ts'
+import type { Grant, UsedTokens } from './grants.ts'
+import { type AppliedBudget, nameOf } from './ledger.ts'
+import { createPeriods, type FindPeriod } from './periods.ts'
+import { tokenRates } from './rates.ts'
+import { boundTokens, type Promptlike } from './token-bounds.ts'
+
+export interface Reservation {
+  readonly grant: Grant
+  /** True if the budgets grant fewer output tokens than the request asks for. */
+  readonly isLimited: boolean
+  /** Replaces the reserved tokens with the used tokens; must be called once. Never rejects. */
+  settle(used: UsedTokens): Promise<void>
+}
+
+/** The owners of the budgets that a call uses. */
+export interface Spender {
+  readonly tenantId: string
+  readonly agentId: string | undefined
+  readonly requestId: string
+  /** Identifies the visitor of an agent's call; called only if a budget of visitors applies. */
+  readonly findVisitor?: (() => Promise<string>) | undefined
+  /** The stored conversation that the call continues. */
+  readonly conversationId?: string | undefined
+}
+
+const SUBJECT_BYTES = 16
+const REMEMBERED_MS = 2_000
+const MOST_REMEMBERED = 20_000
+/** Reasoning models spend their first tokens on thoughts, so that short answers would be empty. */
+const FEWEST_REASONING_TOKENS = 1_024
+
+type EnforcerDeps = Dependencies & { readonly subjectKey: KeyObject }
+
+/** Budget changes by other processes take effect within two seconds. */
+export class BudgetEnforcer {
+  readonly gate: Gate
+  readonly findPeriod: FindPeriod
+  private readonly deps: EnforcerDeps
+  private readonly remembered
+
+  constructor(deps: EnforcerDeps) {
+    this.deps = deps
+    this.gate = new Gate(deps)
+    this.findPeriod = createPeriods(deps.config.budgets.timeZone)
+    this.remembered = createTtlCache<readonly BudgetRow[]>(deps.clock, {
+      max: MOST_REMEMBERED,
+      keepMs: () => REMEMBERED_MS,
+    })
+  }
+
+  /**
+   * Reserves tokens for one request to a provider; waits while other calls hold them. Returns undefined if no
+   * budget applies; this result is cached for two seconds. @throws ServiceError `insufficient_quota`,
+   * `service_unavailable`
+   */
+  reserve(
+    spender: Spender,
+    request: Promptlike,
+    signal?: AbortSignal,
+  ): Promise<Reservation | undefined> | undefined {
+    const found = this.find(spender)
+    if (found instanceof Promise)
+      return found.then((budgets) =>
+        budgets.length === 0 ? undefined : this.reserveIn(budgets, spender, request, signal),
+      )
+    return found.length === 0 ? undefined : this.reserveIn(found, spender, request, signal)
+  }
+
+  /** Books what a request without a reservation has used in budgets that were created while it ran. */
+  book(spender: Spender, used: UsedTokens, admittedAtMs: number): Promise<void> | undefined {
+    const found = this.find(spender)
+    if (!(found instanceof Promise))
+      return found.length === 0 ? undefined : this.bookIn(found, spender, used, admittedAtMs)
+    // Does not delay the answer; if the look-up fails, no budget was known when the call began.
+    void found.then((budgets) => this.bookIn(budgets, spender, used, admittedAtMs)).catch(() => {})
+    return undefined
+  }
+
+  /** Drops cached budgets; call this after every change to budgets. */
+  invalidate(): void {
+    this.remembered.invalidate()
+  }
+
+  private find({ tenantId, agentId }: Spender) {
+    return this.remembered.get(`${tenantId}/${agentId ?? ''}`, () =>
+      listApplying(this.deps.db, tenantId, agentId),
+    )
+  }
+
+  private async apply(
+    budgets: readonly BudgetRow[],
+    spender: Spender,
+    atMs: number,
+  ): Promise<AppliedBudget[]> {
+    const applied: AppliedBudget[] = []
+    for (const budget of budgets) {
+      const subject = await this.subjectOf(budget, spender)
+      if (subject === undefined) continue
+      const { startsAt: starts_at, endsAt: ends_at } = this.findPeriod(budget.period, atMs)
+      applied.push({ counter: { budget_id: budget.id, subject, starts_at, ends_at }, rates: tokenRates })
+    }
+    return applied
+  }
+
+  /** Returns undefined if the budget does not apply to the call. */
+  private async subjectOf({ scope_kind }: BudgetRow, spender: Spender): Promise<string | undefined> {
+    if (scope_kind === 'visitor') return this.toSubject('visitor', await spender.findVisitor?.())
+    if (scope_kind === 'conversation') return this.toSubject('conversation', spender.conversationId)
+    return ''
+  }
+
+  /** Stores a pseudonym, so that the counters do not identify visitors. */
+  private toSubject(kind: string, id: string | undefined): string | undefined {
+    if (id === undefined) return undefined
+    const digest = createHmac('sha256', this.deps.subjectKey).update(`${kind}\n${id}`).digest()
+    return digest.subarray(0, SUBJECT_BYTES).toString('base64url')
+  }
+
+  private async reserveIn(
+    budgets: readonly BudgetRow[],
+    spender: Spender,
+    request: Promptlike,
+    signal: AbortSignal | undefined,
+  ): Promise<Reservation | undefined> {
+    const { clock, config, random } = this.deps
+    const admittedAtMs = clock.now()
+    const applied = await this.apply(budgets, spender, admittedAtMs)
+    if (applied.length === 0) return undefined
+    const need = boundTokens(request, config.limits.budgetOutputTokens)
+    const fewestTokens = isReasoning(request) ? FEWEST_REASONING_TOKENS : config.budgets.minOutputTokens
+    const id = newId('', 20, random)
+    const { requestId } = spender
+    const outcome = await this.gate
+      .reserve({ kind: 'reserve', id, requestId, applied, asked: { need, fewestTokens } }, signal)
+      .catch((thrown) => {
+        if (budgets.every(({ mode }) => mode === 'observe') && isUnavailable(thrown)) return undefined
+        throw thrown
+      })
+    if (outcome?.outputTokens === undefined) return undefined
+    const reserved = new Set(applied.map(({ counter }) => nameOf(counter)))
+    return {
+      grant: { need, outputTokens: outcome.outputTokens },
+      isLimited: outcome.isLimited,
+      settle: async (used) => {
+        const all = await this.addCurrent(applied, reserved, spender, admittedAtMs)
+        await this.gate.settle({ kind: 'settle', id, applied: all, reserved, used, isRetry: false })
+      },
+    }
+  }
+
+  /** Adds the budgets that were created after the call began. */
+  private async addCurrent(
+    applied: readonly AppliedBudget[],
+    reserved: ReadonlySet<string>,
+    spender: Spender,
+    atMs: number,
+  ): Promise<readonly AppliedBudget[]> {
+    try {
+      const current = await this.apply(await this.find(spender), spender, atMs)
+      return [...applied, ...current.filter(({ counter }) => !reserved.has(nameOf(counter)))]
+    } catch {
+      // The reservation must be settled even if the database cannot be read now.
+      return applied
+    }
+  }
+
+  private async bookIn(
+    budgets: readonly BudgetRow[],
+    spender: Spender,
+    used: UsedTokens,
+    atMs: number,
+  ): Promise<void> {
+    const applied = await this.apply(budgets, spender, atMs)
+    if (applied.length === 0) return
+    const nothing: ReadonlySet<string> = new Set()
+    await this.gate.settle({
+      kind: 'settle',
+      id: undefined,
+      applied,
+      reserved: nothing,
+      used,
+      isRetry: false,
+    })
+  }
+}
+
+function isUnavailable(thrown: unknown): boolean {
+  return thrown instanceof ServiceError && thrown.reason === 'service_unavailable'
+}
+
+function isReasoning(request: object): boolean {
+  const { reasoning_effort: effort } = request as { readonly reasoning_effort?: unknown }
+  return typeof effort === 'string' && effort !== 'none' && effort !== 'minimal'
+}

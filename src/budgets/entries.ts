@@ -1,0 +1,139 @@
+/** Raises the limit of a budget's current period, corrects what was booked, and lists subjects. */
+import type { Database } from '../db/database.ts'
+import type { Actor } from '../identity/audit.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import { ServiceError } from '../lib/errors.ts'
+import { newId } from '../lib/ids.ts'
+import {
+  type BudgetRow,
+  type CounterKey,
+  type CounterRow,
+  countGrants,
+  type EntryRow,
+  findCounter,
+  insertCounters,
+  insertEntry,
+  listSubjectCounters,
+  lockBudget,
+  lockCounters,
+  sumGrants,
+  updateCounter,
+} from './budget-store.ts'
+import { getBudgetRow, type ReadDeps, record, renderCounter, type WriteDeps } from './budgets.ts'
+import {
+  type AdjustmentBody,
+  type GrantBody,
+  parseAmount,
+  renderAmount,
+  type SubjectList,
+  type SubjectQuery,
+} from './schema.ts'
+
+const MOST_GRANTS = 100
+const ID_LENGTH = 24
+
+/** Adds a grant to the current period. @throws ServiceError */
+export async function addGrant(
+  deps: WriteDeps,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+  body: GrantBody,
+): Promise<EntryRow> {
+  const amount = parseAmount(body.amount, 'amount')
+  const expires_at = body.expires_at ?? null
+  if (expires_at !== null && expires_at <= unixSeconds(deps.clock))
+    throw invalid('expires_at', 'must be in the future')
+  return deps.db.transaction().execute(async (trx) => {
+    const budget = await getBudgetRow(trx, tenantId, id)
+    await lockBudget(trx, id)
+    const { startsAt: starts_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
+    const subject = await findSubject(trx, budget, starts_at, body.subject)
+    if ((await countGrants(trx, { budget_id: id, subject, starts_at })) >= MOST_GRANTS)
+      throw new ServiceError('conflict', `There are already ${MOST_GRANTS} grants in this period.`)
+    const entry = toEntry(deps, actor, { budget_id: id, subject, starts_at }, { ...body, amount })
+    const row: EntryRow = { ...entry, kind: 'grant', expires_at }
+    await insertEntry(trx, row)
+    const details = { amount: renderAmount(amount), reason: body.reason, subject: subject || null }
+    await record({ ...deps, db: trx }, actor, 'budget.grant', budget, { ...details, expires_at })
+    return row
+  })
+}
+
+/** Corrects what was booked in the current period. @throws ServiceError */
+export async function addAdjustment(
+  deps: WriteDeps,
+  actor: Actor,
+  tenantId: string,
+  id: string,
+  body: AdjustmentBody,
+): Promise<EntryRow> {
+  const amount = parseAmount(body.amount, 'amount', true)
+  return deps.db.transaction().execute(async (trx) => {
+    const budget = await getBudgetRow(trx, tenantId, id)
+    const { startsAt: starts_at, endsAt: ends_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
+    const subject = await findSubject(trx, budget, starts_at, body.subject)
+    const key = { budget_id: id, subject, starts_at }
+    await insertCounters(trx, [{ ...key, ends_at }])
+    const [counter] = (await lockCounters(trx, [key])) as [CounterRow]
+    if (counter.booked + amount < 0) throw invalid('amount', 'must not make the booked amount negative')
+    await updateCounter(trx, { ...counter, booked: counter.booked + amount })
+    const entry = toEntry(deps, actor, key, { ...body, amount })
+    const row: EntryRow = { ...entry, kind: 'adjustment', expires_at: null }
+    await insertEntry(trx, row)
+    const details = { amount: renderAmount(amount), reason: body.reason, subject: subject || null }
+    await record({ ...deps, db: trx }, actor, 'budget.adjust', budget, details)
+    return row
+  })
+}
+
+/** Lists the visitors or conversations of the current period. */
+export async function listSubjects(
+  deps: ReadDeps,
+  tenantId: string,
+  { budget_id: id, order, limit }: SubjectQuery,
+): Promise<SubjectList> {
+  const { db, clock } = deps
+  const budget = await getBudgetRow(db, tenantId, id)
+  const { startsAt } = deps.budgets.findPeriod(budget.period, clock.now())
+  const counters = await listSubjectCounters(db, id, startsAt, order === '-booked' ? 'desc' : 'asc', limit)
+  const grants = await sumGrants(db, [id], unixSeconds(clock))
+  const data = counters.map((counter) => {
+    const isOwn = (grant: CounterKey) => grant.subject === counter.subject && grant.starts_at === startsAt
+    const granted = Number(grants.find(isOwn)?.amount ?? 0)
+    return { subject: counter.subject, ...renderCounter(budget.amount, granted, counter) }
+  })
+  return { object: 'list', data }
+}
+
+/** Returns the subject of a counter; empty for budgets of keys and agents. @throws ServiceError */
+async function findSubject(
+  db: Database,
+  { id, scope_kind }: BudgetRow,
+  starts_at: number,
+  subject: string | null | undefined,
+): Promise<string> {
+  if (scope_kind === 'key' || scope_kind === 'agent') {
+    if (subject == null) return ''
+    throw invalid('subject', `must be null for a budget with the scope ${scope_kind}`)
+  }
+  if (subject == null) throw invalid('subject', `is required for a budget with the scope ${scope_kind}`)
+  const counter = await findCounter(db, { budget_id: id, subject, starts_at })
+  if (counter === undefined)
+    throw invalid('subject', 'must be a subject that has used the budget in the current period')
+  return subject
+}
+
+function toEntry(
+  { random, clock }: Pick<WriteDeps, 'random' | 'clock'>,
+  actor: Actor,
+  key: CounterKey,
+  { amount, reason }: { readonly amount: number; readonly reason: string },
+): Omit<EntryRow, 'kind' | 'expires_at'> {
+  const id = newId('be_', ID_LENGTH, random)
+  return { id, ...key, amount, reason, actor: actor.name ?? actor.kind, created_at: unixSeconds(clock) }
+}
+
+function invalid(param: string, problem: string): ServiceError {
+  return new ServiceError('invalid_value', `${param}: ${problem}`, { param })
+}

@@ -1,0 +1,245 @@
+/** Applies reservations, settlements and expiries to the counters of budgets in one transaction. */
+import type { Database } from '../db/database.ts'
+import type { ServiceError } from '../lib/errors.ts'
+import {
+  type CounterKey,
+  type CounterRow,
+  deleteReservations,
+  insertReservations,
+  listByIds,
+  listReservations,
+  lockCounters,
+  markBooked,
+  type ReservationRow,
+  sumGrants,
+  updateCounter,
+} from './budget-store.ts'
+import { type Asked, type BudgetState, decide, toRefusal, wouldRefuse } from './decide.ts'
+import type { UsedTokens } from './grants.ts'
+import { type Rates, reservedAmount, spentAmount } from './rates.ts'
+
+/** A counter that a call affects, and what the call costs in the budget's unit. */
+export interface AppliedBudget {
+  readonly counter: CounterKey & Pick<CounterRow, 'ends_at'>
+  readonly rates: Rates
+}
+
+export interface ReserveOperation {
+  readonly kind: 'reserve'
+  readonly id: string
+  readonly requestId: string
+  readonly applied: readonly AppliedBudget[]
+  readonly asked: Asked
+}
+
+export interface SettleOperation {
+  readonly kind: 'settle'
+  /** The reservation's id; undefined if no budget applied when the call began. */
+  readonly id: string | undefined
+  /** The budgets that apply now, including those of the reservation. */
+  readonly applied: readonly AppliedBudget[]
+  readonly reserved: ReadonlySet<string>
+  readonly used: UsedTokens
+  /** True if an earlier attempt failed, which may nevertheless have been committed. */
+  readonly isRetry: boolean
+}
+
+export interface ExpireOperation {
+  readonly kind: 'expire'
+  readonly ids: readonly string[]
+  readonly applied: readonly Pick<AppliedBudget, 'counter'>[]
+}
+
+export type Operation = ReserveOperation | SettleOperation | ExpireOperation
+
+export type ReserveOutcome =
+  /** `outputTokens` undefined: all the budgets have been deleted. */
+  | { readonly kind: 'granted'; readonly outputTokens: number | undefined; readonly isLimited: boolean }
+  | { readonly kind: 'wait' }
+  | {
+      readonly kind: 'refused'
+      readonly error: ServiceError
+      readonly scope: string
+      readonly reason: 'insufficient_quota' | 'budget_reserved'
+    }
+
+/** Reports that a counter was deleted after it was inserted; the transaction can be repeated. */
+export class CounterMissing extends Error {
+  override readonly name = 'CounterMissing'
+}
+
+export function nameOf({ budget_id, subject, starts_at }: CounterKey): string {
+  return `${budget_id} ${starts_at} ${subject}`
+}
+
+interface Moment {
+  readonly nowMs: number
+  readonly processId: string
+  readonly expiresAt: number
+}
+
+/** Sums above cannot be represented exactly; a provider's usage can be arbitrarily large. */
+const MOST = BigInt(Number.MAX_SAFE_INTEGER)
+
+interface Account {
+  readonly state: Omit<BudgetState, 'booked' | 'reserved' | 'rates'>
+  readonly row: CounterRow
+  booked: bigint
+  reserved: bigint
+  refused: number
+  isChanged: boolean
+}
+
+/** The locked counters of one transaction; `write` stores what the operations have changed. */
+export class Ledger {
+  private readonly trx: Database
+  private readonly moment: Moment
+  private readonly accounts: ReadonlyMap<string, Account>
+  private readonly reservations: ReadonlyMap<string, readonly ReservationRow[]>
+  private readonly newReservations: ReservationRow[] = []
+  private readonly settled: string[] = []
+  private readonly expired: string[] = []
+  /** Counters for which an earlier call waits. */
+  private readonly awaited = new Set<string>()
+
+  private constructor(
+    trx: Database,
+    moment: Moment,
+    accounts: ReadonlyMap<string, Account>,
+    reservations: readonly ReservationRow[],
+  ) {
+    this.trx = trx
+    this.moment = moment
+    this.accounts = accounts
+    this.reservations = Map.groupBy(reservations, ({ id }) => id)
+  }
+
+  /** Locks the counters of the operations. @throws CounterMissing */
+  static async open(trx: Database, operations: readonly Operation[], moment: Moment): Promise<Ledger> {
+    const keys = operations.flatMap(({ applied }) => applied.map(({ counter }) => counter))
+    if (keys.length === 0) return new Ledger(trx, moment, new Map(), [])
+    const rows = await lockCounters(trx, keys)
+    const budgets = new Map((await listByIds(trx, idsOf(keys))).map((budget) => [budget.id, budget]))
+    const grants = new Map<string, number>()
+    for (const grant of await sumGrants(trx, idsOf(keys), Math.floor(moment.nowMs / 1000)))
+      grants.set(nameOf(grant), Number(grant.amount))
+    const accounts = new Map<string, Account>()
+    for (const row of rows) {
+      const budget = budgets.get(row.budget_id)
+      if (budget === undefined) continue
+      const limit = BigInt(budget.amount) + BigInt(grants.get(nameOf(row)) ?? 0)
+      const amounts = { booked: BigInt(row.booked), reserved: BigInt(row.reserved), refused: row.refused }
+      const state = { budget, limit, endsAt: row.ends_at }
+      accounts.set(nameOf(row), { state, row, ...amounts, isChanged: false })
+    }
+    const isMissing = (key: CounterKey) => budgets.has(key.budget_id) && !accounts.has(nameOf(key))
+    if (keys.some(isMissing)) throw new CounterMissing()
+    const ids = operations.flatMap((each) =>
+      each.kind === 'expire' ? each.ids : each.kind === 'settle' ? (each.id ?? []) : [],
+    )
+    return new Ledger(trx, moment, accounts, await listReservations(trx, ids))
+  }
+
+  /** `mayWait` is false if the call has waited long enough. Calls must be passed in order of arrival. */
+  reserve({ id, requestId, applied, asked }: ReserveOperation, mayWait: boolean): ReserveOutcome {
+    const found = applied.flatMap(({ counter, rates }) => {
+      const account = this.accounts.get(nameOf(counter))
+      return account === undefined ? [] : [{ account, rates, counter }]
+    })
+    if (found.length === 0) return { kind: 'granted', outputTokens: undefined, isLimited: false }
+    const states = found.map(({ account, rates }) => toState(account, rates))
+    const decision = decide(states, asked, mayWait)
+    const names = found
+      .filter(({ account }) => account.state.budget.mode === 'enforce')
+      .map(({ counter }) => nameOf(counter))
+    const isBehind = mayWait && names.some((name) => this.awaited.has(name))
+    if (decision.kind === 'refused') {
+      const refusing = found.find(({ account }) => account.state.budget === decision.by.budget)
+      if (refusing !== undefined) countRefusal(refusing.account)
+      const error = toRefusal(decision, asked, this.moment.nowMs)
+      const reason = decision.isReserved ? 'budget_reserved' : 'insufficient_quota'
+      return { kind: 'refused', error, reason, scope: decision.by.budget.scope_kind }
+    }
+    if (decision.kind === 'wait' || isBehind) {
+      for (const name of names) this.awaited.add(name)
+      return { kind: 'wait' }
+    }
+    const { processId: process_id, expiresAt: expires_at } = this.moment
+    for (const { account, rates, counter } of found) {
+      if (account.state.budget.mode === 'observe' && wouldRefuse(toState(account, rates), asked))
+        countRefusal(account)
+      const amount = reservedAmount(asked.need, decision.outputTokens, rates)
+      this.change(account, 0n, amount)
+      const { budget_id, subject, starts_at } = counter
+      const row = { id, budget_id, subject, starts_at, amount: Number(amount) }
+      this.newReservations.push({ ...row, process_id, expires_at, request_id: requestId })
+    }
+    return decision
+  }
+
+  /** Replaces what the call has reserved with what it has used. */
+  settle({ id, applied, reserved, used, isRetry }: SettleOperation): void {
+    const rows = this.reservations.get(id ?? '') ?? []
+    // An earlier attempt was committed although its result was lost.
+    if (isRetry && id !== undefined && rows.length === 0) return
+    const rowOf = new Map(rows.map((row) => [nameOf(row), row]))
+    for (const { counter, rates } of applied) {
+      const name = nameOf(counter)
+      const account = this.accounts.get(name)
+      const row = rowOf.get(name)
+      if (account === undefined || (row === undefined && reserved.has(name))) continue
+      const amount = spentAmount(used, rates)
+      const held = BigInt(row?.amount ?? 0)
+      // A reservation that has expired is already booked.
+      if (row?.process_id === '') this.change(account, amount - held, 0n)
+      else this.change(account, amount, -held)
+    }
+    if (id !== undefined) this.settled.push(id)
+  }
+
+  /** Books reservations that no process has renewed, because their providers may charge for the calls. */
+  expire({ ids }: ExpireOperation): void {
+    const nowSeconds = this.moment.nowMs / 1000
+    for (const id of ids) {
+      for (const row of this.reservations.get(id) ?? []) {
+        if (row.process_id === '' || row.expires_at > nowSeconds) continue
+        const account = this.accounts.get(nameOf(row))
+        if (account !== undefined) this.change(account, BigInt(row.amount), -BigInt(row.amount))
+        this.expired.push(id)
+      }
+    }
+  }
+
+  async write(): Promise<void> {
+    for (const { row, booked, reserved, refused, isChanged } of this.accounts.values()) {
+      if (!isChanged) continue
+      await updateCounter(this.trx, { ...row, booked: Number(booked), reserved: Number(reserved), refused })
+    }
+    await insertReservations(this.trx, this.newReservations)
+    await deleteReservations(this.trx, this.settled)
+    await markBooked(this.trx, [...new Set(this.expired)])
+  }
+
+  private change(account: Account, booked: bigint, reserved: bigint): void {
+    account.booked = within(account.booked + booked)
+    account.reserved = within(account.reserved + reserved)
+    account.isChanged = true
+  }
+}
+
+function idsOf(keys: readonly CounterKey[]): string[] {
+  return [...new Set(keys.map(({ budget_id }) => budget_id))]
+}
+
+function within(amount: bigint): bigint {
+  return amount < 0n ? 0n : amount > MOST ? MOST : amount
+}
+
+function toState({ state, booked, reserved }: Account, rates: Rates): BudgetState {
+  return { ...state, booked, reserved, rates }
+}
+
+function countRefusal(account: Account): void {
+  account.refused += 1
+  account.isChanged = true
+}

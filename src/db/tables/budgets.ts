@@ -1,0 +1,82 @@
+/** Defines the tables of the budgets module. Amounts are whole tokens or nano-dollars. */
+
+export interface BudgetTable {
+  id: string
+  parent_key_id: string
+  scope_kind: 'key' | 'agent' | 'visitor' | 'conversation'
+  /** The parent key's public id, or an agent id. */
+  scope_id: string
+  unit: 'tokens' | 'usd'
+  period: 'day' | 'week' | 'month' | 'total'
+  amount: number
+  /** JSON: ascending percentages. */
+  warn_at: string
+  mode: 'enforce' | 'observe'
+  managed_by: 'tenant' | 'operator'
+  created_at: number
+}
+
+/** The amounts that a budget's subject has spent in one period, and that its calls under way may spend. */
+export interface BudgetCounterTable {
+  budget_id: string
+  /** Pseudonym of a visitor or conversation; empty for budgets of keys and agents. */
+  subject: string
+  starts_at: number
+  /** Null for the period `total`. */
+  ends_at: number | null
+  booked: number
+  reserved: number
+  /** The highest threshold that was reported, in percent. */
+  warned: number
+  /** Number of rejected calls; with the mode `observe`, of calls that would have been rejected. */
+  refused: number
+}
+
+/** The most that a call under way may spend; one row for each budget of the call. */
+export interface BudgetReservationTable {
+  id: string
+  budget_id: string
+  subject: string
+  starts_at: number
+  amount: number
+  /** Empty after the reservation has expired and was booked. */
+  process_id: string
+  expires_at: number
+  request_id: string
+}
+
+/** Grants, which raise one period's limit, and adjustments, which correct what was booked. */
+export interface BudgetEntryTable {
+  id: string
+  budget_id: string
+  subject: string
+  starts_at: number
+  kind: 'grant' | 'adjustment'
+  amount: number
+  reason: string
+  actor: string
+  created_at: number
+  /** Only grants can expire. */
+  expires_at: number | null
+}
+
+/** Models whose reported usage is not trusted until a time. */
+export interface ModelMeterTable {
+  provider: string
+  model: string
+  metering: 'bytes' | 'reported'
+  reason: string
+  /** Unix seconds. */
+  until: number
+}
+
+/** Events about budgets, until they are handed to the webhooks. */
+export interface BudgetEventTable {
+  id: string
+  parent_key_id: string
+  type: string
+  /** JSON. */
+  body: string
+  created_at: number
+  handed_at: number | null
+}

@@ -1,0 +1,431 @@
+/** Tests the API of budgets: scopes, periods, modes, grants, adjustments, and who may change them. */
+import { describe, expect, test } from 'vitest'
+import { createTenant } from '../../support/agents.ts'
+import { type Answer, startApp, type TestApp } from '../../support/app.ts'
+import { STORING } from '../../support/conversations.ts'
+import { createFakeClock } from '../../support/fake-clock.ts'
+import { scrape } from '../../support/scrape.ts'
+import { ownerOf, sendChat } from '../../support/usage.ts'
+
+const NOON = Date.UTC(2027, 0, 15, 12) / 1000
+const DAY_START = Date.UTC(2027, 0, 15) / 1000
+
+/** Sends one request about budgets with the parent key. */
+function budgets(app: TestApp, method: string, path = '', body?: object, key = app.key): Promise<Answer> {
+  return app.call(method, `/v1/budgets${path}`, { key, ...(body !== undefined && { body }) })
+}
+
+function ofKey(app: TestApp, more: object = {}) {
+  const scope = { type: 'key', id: ownerOf(app).tenantId }
+  return { scope, unit: 'tokens', period: 'day', limit: '5000', ...more }
+}
+
+async function create(app: TestApp, body: object): Promise<string> {
+  const { status, body: created, text } = await budgets(app, 'POST', '', body)
+  if (status !== 201) throw new Error(text)
+  return created.id
+}
+
+describe('a new budget', () => {
+  test('is returned with the tokens that its period has used', async () => {
+    const app = await startApp({}, { clock: createFakeClock(NOON) })
+    const { total_tokens: used } = (await sendChat(app, 'before')).body.usage
+    const { status, body } = await budgets(app, 'POST', '', ofKey(app))
+    expect(status).toBe(201)
+    const expected = {
+      id: expect.stringMatching(/^bud_\w{24}$/),
+      object: 'budget',
+      scope: { type: 'key', id: ownerOf(app).tenantId },
+      ...{ unit: 'tokens', period: 'day', limit: '5000', granted: '0', booked: String(used) },
+      ...{ reserved: '0', remaining: String(5_000 - used), refused: 0 },
+      ...{ period_start: DAY_START, resets_at: DAY_START + 86_400, warn_at: [50, 80, 100] },
+      ...{ mode: 'enforce', managed_by: 'tenant', created_at: NOON },
+    }
+    expect(body).toEqual(expected)
+    expect((await budgets(app, 'GET', `/${body.id}`)).body).toEqual(expected)
+    const list = await budgets(app, 'GET')
+    expect(list.body).toEqual({ object: 'list', data: [expected], has_more: false })
+  })
+
+  test.each<[string, object, string, RegExp]>([
+    ['an unknown scope', { scope: { type: 'team', id: 'x' } }, 'scope.type', /one of key, agent/],
+    ['an unknown period', { period: 'year' }, 'period', /one of day, week/],
+    ['a negative limit', { limit: -1 }, 'limit', /whole number of tokens/],
+    ['a limit with decimals', { limit: '1.5' }, 'limit', /whole number of tokens/],
+    ['a limit that is too large', { limit: '1000000000001' }, 'limit', /whole number of tokens/],
+    ['a percentage of 0', { warn_at: [0] }, 'warn_at[0]', /1 to 100/],
+    ['an unknown mode', { mode: 'warn' }, 'mode', /enforce or observe/],
+  ])('is rejected with %s', async (_what, more, param, message) => {
+    const app = await startApp()
+    const { status, body } = await budgets(app, 'POST', '', ofKey(app, more))
+    expect({ status, param: body.error.param }).toEqual({ status: 400, param })
+    expect(body.error.message).toMatch(message)
+  })
+
+  test('is rejected if one with its scope, unit and period exists', async () => {
+    const app = await startApp()
+    await create(app, ofKey(app))
+    const { status, body } = await budgets(app, 'POST', '', ofKey(app, { limit: 7 }))
+    expect([status, body.error.code]).toEqual([409, 'budget_exists'])
+    await create(app, ofKey(app, { period: 'week' }))
+    await create(app, ofKey(app, { period: 'total' }))
+  })
+
+  test('of conversations is rejected for an agent that stores none', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    const { status, body } = await budgets(app, 'POST', '', {
+      ...{ scope: { type: 'conversation', id }, period: 'total', limit: 10 },
+    })
+    expect([status, body.error.code]).toEqual([400, 'conversations_off'])
+  })
+
+  test('can only be for the own key and own agents', async () => {
+    const app = await startApp()
+    const other = await createTenant(app)
+    const { agent_id: id, agent_key } = await app.createAgent()
+    expect((await budgets(app, 'POST', '', ofKey(app), other)).status).toBe(404)
+    const ofAgent = { ...ofKey(app), scope: { type: 'agent', id } }
+    expect((await budgets(app, 'POST', '', ofAgent, other)).status).toBe(404)
+    const budgetId = await create(app, ofAgent)
+    for (const [method, path, body] of [
+      ['GET', '', undefined],
+      ['PATCH', '', { limit: 1 }],
+      ['DELETE', '', undefined],
+      ['POST', '/grants', { amount: 1, reason: 'r' }],
+      ['POST', '/adjustments', { amount: 1, reason: 'r' }],
+      ['GET', '/subjects', undefined],
+    ] as const)
+      expect((await budgets(app, method, `/${budgetId}${path}`, body, other)).status).toBe(404)
+    expect((await budgets(app, 'GET', '', undefined, other)).body.data).toEqual([])
+    expect((await budgets(app, 'GET', '', undefined, agent_key)).status).toBe(403)
+  })
+})
+
+describe('a budget', () => {
+  test('with the mode observe rejects nothing and counts what it would have rejected', async () => {
+    const app = await startApp()
+    const id = await create(app, ofKey(app, { limit: 0, mode: 'observe' }))
+    const answer = await sendChat(app, 'hello')
+    expect(answer.status).toBe(200)
+    const booked = String(answer.body.usage.total_tokens)
+    const state = { booked, reserved: '0', remaining: '0', refused: 1 }
+    expect((await budgets(app, 'GET', `/${id}`)).body).toMatchObject(state)
+    expect((await budgets(app, 'PATCH', `/${id}`, { mode: 'enforce' })).status).toBe(200)
+    expect((await sendChat(app, 'hello')).status).toBe(429)
+    expect((await budgets(app, 'GET', `/${id}`)).body).toMatchObject({ mode: 'enforce', refused: 2 })
+  })
+
+  test('takes effect immediately when its limit changes, and no longer applies after it is deleted', async () => {
+    const app = await startApp()
+    const id = await create(app, ofKey(app))
+    expect((await sendChat(app, 'hello')).status).toBe(200)
+    expect((await budgets(app, 'PATCH', `/${id}`, { limit: '0', warn_at: [90, 10, 90] })).body).toMatchObject(
+      {
+        ...{ limit: '0', warn_at: [10, 90], mode: 'enforce' },
+      },
+    )
+    expect((await sendChat(app, 'hello')).status).toBe(429)
+    const deleted = await budgets(app, 'DELETE', `/${id}`)
+    expect(deleted.body).toEqual({ id, object: 'budget.deleted', deleted: true })
+    expect((await sendChat(app, 'hello')).status).toBe(200)
+    expect((await budgets(app, 'GET', `/${id}`)).status).toBe(404)
+  })
+
+  test('of an agent limits its calls in addition to the budget of the key, and is deleted with the agent', async () => {
+    const app = await startApp()
+    const { agent_id: id, agent_key } = await app.createAgent()
+    const scope = { type: 'agent', id }
+    const budgetId = await create(app, ofKey(app, { scope, limit: 0, period: 'week' }))
+    const refused = await sendChat(app, 'hi', { model: undefined }, agent_key)
+    expect(refused.body.error).toMatchObject({
+      message: 'The token budget of this agent for this week is used up.',
+      code: 'insufficient_quota',
+    })
+    expect((await sendChat(app, 'hi')).status).toBe(200)
+    await app.call('DELETE', `/v1/agents/${id}`)
+    await app.call('DELETE', `/v1/bin/agents/${id}`)
+    const list = await budgets(app, 'GET')
+    expect(list.body.data.map((one: { id: string }) => one.id)).not.toContain(budgetId)
+  })
+
+  test('in another time zone ends at the midnight of that zone', async () => {
+    const clock = createFakeClock(Date.UTC(2027, 6, 15, 21, 59) / 1000)
+    const app = await startApp({ PARLEY_BUDGET_TIMEZONE: 'Europe/Berlin' }, { clock })
+    await create(app, ofKey(app, { limit: 0 }))
+    const refused = await sendChat(app, 'hi')
+    expect(refused.headers.get('retry-after')).toBe('60')
+    clock.advance(60)
+    const { body } = await budgets(app, 'GET')
+    expect(body.data[0].period_start).toBe(Date.UTC(2027, 6, 15, 22) / 1000)
+  })
+
+  test('counts a call in the period in which it was admitted', async () => {
+    const clock = createFakeClock(DAY_START + 86_399)
+    const app = await startApp({}, { clock })
+    const id = await create(app, ofKey(app))
+    const { deps } = app.service
+    const call = {
+      ...{ operation: 'chat' as const, requestId: 'late', ...ownerOf(app), agentId: undefined },
+      ...{ provider: 'mock', model: 'mock', isStreamed: false, request: { messages: [], max_tokens: 9 } },
+    }
+    const late = deps.usage.begin(call)
+    await late.reserve(call.request)
+    clock.advance(2)
+    late.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
+    await late.end('ok')
+    expect((await budgets(app, 'GET', `/${id}`)).body).toMatchObject({ booked: '0', reserved: '0' })
+    const counters = deps.db.selectFrom('budget_counters').select(['starts_at', 'booked', 'reserved'])
+    expect(await counters.execute()).toEqual([{ starts_at: DAY_START, booked: 3, reserved: 0 }])
+  })
+
+  test('that is created while a call runs counts the call when it ends', async () => {
+    const app = await startApp({}, { clock: createFakeClock(NOON) })
+    const { deps } = app.service
+    const request = { messages: [], max_tokens: 9 }
+    const call = {
+      ...{ operation: 'chat' as const, requestId: 'early', ...ownerOf(app), agentId: undefined },
+      ...{ provider: 'mock', model: 'mock', isStreamed: false, request },
+    }
+    const [unreserved, reserved] = [deps.usage.begin(call), deps.usage.begin(call)]
+    expect(await unreserved.reserve(request)).toBeUndefined()
+    const day = await create(app, ofKey(app))
+    expect(await reserved.reserve(request)).toBe(9)
+    const week = await create(app, ofKey(app, { period: 'week' }))
+    // Fills the cache, so that the record need not wait for a look-up.
+    await sendChat(app, 'hello', { max_tokens: 1 })
+    const { booked } = (await budgets(app, 'GET', `/${week}`)).body
+    for (const record of [unreserved, reserved]) {
+      record.used({ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 })
+      await record.end('ok')
+    }
+    const expected = { booked: String(Number(booked) + 6), reserved: '0' }
+    for (const id of [day, week]) expect((await budgets(app, 'GET', `/${id}`)).body).toMatchObject(expected)
+  })
+})
+
+describe('a budget of visitors', () => {
+  test('applies to each visitor by pseudonym, and lists them by what they have booked', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    const budgetId = await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 700 }))
+    expect((await budgets(app, 'GET', `/${budgetId}`)).body).toMatchObject({
+      ...{ granted: null, booked: null, reserved: null, remaining: null, refused: null, limit: '700' },
+    })
+    const model = `agent/${id}`
+    const ask = (visitor: string, tokens: number) =>
+      sendChat(app, `[[tokens:${tokens}]]`, { model, safety_identifier: visitor, max_tokens: tokens })
+    expect((await ask('ada', 300)).status).toBe(200)
+    const refused = await ask('ada', 300)
+    expect(refused.body.error.message).toBe('The token budget of this visitor for this day is used up.')
+    expect((await ask('bob', 10)).status).toBe(200)
+    const { body } = await budgets(app, 'GET', `/${budgetId}/subjects`)
+    expect(body.data).toHaveLength(2)
+    expect(Number(body.data[0].booked)).toBeGreaterThan(300)
+    expect(body.data[0]).toMatchObject({ refused: 1, granted: '0', reserved: '0' })
+    expect(Number(body.data[1].booked)).toBeLessThan(300)
+    expect(JSON.stringify(body)).not.toMatch(/ada|bob/)
+    const ascending = await budgets(app, 'GET', `/${budgetId}/subjects?order=booked&limit=1`)
+    expect(ascending.body.data).toEqual([body.data[1]])
+    const { subject } = body.data[0]
+    const grant = { amount: '1000', reason: 'asked nicely', subject }
+    expect((await budgets(app, 'POST', `/${budgetId}/grants`, grant)).status).toBe(201)
+    expect((await ask('ada', 300)).status).toBe(200)
+  })
+
+  test('counts visitors without an identity by their address', async () => {
+    const app = await startApp()
+    const { agent_id: id, agent_key } = await app.createAgent()
+    await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 700 }))
+    const body = { max_tokens: 300, model: undefined }
+    expect((await sendChat(app, '[[tokens:300]]', body, agent_key)).status).toBe(200)
+    expect((await sendChat(app, '[[tokens:300]]', body, agent_key)).status).toBe(429)
+  })
+})
+
+test('counters of visitors are deleted 8 days after their period, and those of keys after 25 months', async () => {
+  const clock = createFakeClock(NOON)
+  const app = await startApp({}, { clock })
+  const { agent_id: id } = await app.createAgent()
+  const ofVisitors = await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 9_000 }))
+  const day = await create(app, ofKey(app, { limit: 9_000 }))
+  const total = await create(app, ofKey(app, { period: 'total', limit: 9_000 }))
+  await sendChat(app, 'hi', { model: `agent/${id}`, safety_identifier: 'ada' })
+  const { db, budgets: enforcer } = app.service.deps
+  const listCounters = async () => {
+    await enforcer.gate.maintain()
+    const rows = await db.selectFrom('budget_counters').select('budget_id').execute()
+    return rows.map(({ budget_id }) => budget_id).toSorted()
+  }
+  const DAY = 86_400
+  clock.advance(8 * DAY)
+  expect(await listCounters()).toEqual([ofVisitors, day, total].toSorted())
+  clock.advance(DAY)
+  expect(await listCounters()).toEqual([day, total].toSorted())
+  clock.advance(752 * DAY)
+  expect(await listCounters()).toEqual([day, total].toSorted())
+  clock.advance(DAY)
+  expect(await listCounters()).toEqual([total])
+})
+
+test('the metrics count rejected calls by the scope of their budget, without naming its owner', async () => {
+  const app = await startApp()
+  await create(app, ofKey(app, { limit: 0 }))
+  await sendChat(app, 'hello')
+  const metrics = await scrape(app.url)
+  const labels = { scope: 'key', reason: 'insufficient_quota' }
+  expect(metrics.sum('parley_budget_refused_total', labels)).toBe(1)
+  expect(metrics.sum('parley_budget_wait_seconds_count', {})).toBe(1)
+})
+
+test('a budget of conversations applies to each stored conversation', async () => {
+  const app = await startApp()
+  const { agent_id: id } = await app.createAgent(STORING)
+  const budgetId = await create(app, {
+    ...{ scope: { type: 'conversation', id }, period: 'total', limit: 700 },
+  })
+  const ask = (conversation: string | undefined) =>
+    app.call('POST', '/v1/chat/completions', {
+      body: {
+        model: `agent/${id}`,
+        messages: [{ role: 'user', content: '[[tokens:300]]' }],
+        max_tokens: 300,
+      },
+      headers: conversation === undefined ? {} : { 'X-Parley-Conversation': conversation },
+    })
+  const first = await ask(undefined)
+  expect(first.status).toBe(200)
+  const conversation = first.headers.get('x-parley-conversation') as string
+  const refused = await ask(conversation)
+  expect(refused.body.error.message).toBe('The token budget of this conversation is used up.')
+  expect((await ask(undefined)).status).toBe(200)
+  expect((await budgets(app, 'GET', `/${budgetId}/subjects`)).body.data).toHaveLength(2)
+})
+
+describe('a grant', () => {
+  test('raises the limit of the current period until it expires', async () => {
+    const clock = createFakeClock(NOON)
+    const app = await startApp({}, { clock })
+    const id = await create(app, ofKey(app, { limit: 0 }))
+    const grant = { amount: '5000', reason: 'launch week', expires_at: NOON + 3_600 }
+    const { status, body } = await budgets(app, 'POST', `/${id}/grants`, grant)
+    expect(status).toBe(201)
+    expect(body).toEqual({
+      ...{ object: 'budget.grant', id: expect.any(String), budget_id: id, amount: '5000' },
+      ...{ reason: 'launch week', subject: null, created_at: NOON, expires_at: NOON + 3_600 },
+    })
+    expect((await budgets(app, 'GET', `/${id}`)).body).toMatchObject({ granted: '5000', remaining: '5000' })
+    expect((await sendChat(app, 'hello')).status).toBe(200)
+    clock.advance(3_600)
+    expect((await sendChat(app, 'hello')).status).toBe(429)
+    await budgets(app, 'POST', `/${id}/grants`, { amount: 100_000, reason: 'until midnight' })
+    expect((await sendChat(app, 'hello')).status).toBe(200)
+    clock.advance(12 * 3_600)
+    expect((await sendChat(app, 'the next day')).status).toBe(429)
+  })
+
+  test.each<[string, object, string]>([
+    ['that has expired', { amount: 1, reason: 'r', expires_at: 5 }, 'expires_at'],
+    ['without a reason', { amount: 1 }, 'reason'],
+    ['that is negative', { amount: -1, reason: 'r' }, 'amount'],
+    ['for a subject of a key', { amount: 1, reason: 'r', subject: 'x' }, 'subject'],
+  ])('%s is rejected', async (_what, body, param) => {
+    const app = await startApp()
+    const id = await create(app, ofKey(app))
+    const refused = await budgets(app, 'POST', `/${id}/grants`, body)
+    expect([refused.status, refused.body.error.param]).toEqual([400, param])
+  })
+})
+
+test('an adjustment corrects what was booked, but not below zero', async () => {
+  const app = await startApp({}, { clock: createFakeClock(NOON) })
+  const id = await create(app, ofKey(app))
+  const adjust = (amount: unknown) =>
+    budgets(app, 'POST', `/${id}/adjustments`, { amount, reason: 'refund 8812' })
+  expect((await adjust('4900')).body).toEqual({
+    ...{ object: 'budget.adjustment', id: expect.any(String), budget_id: id, amount: '4900' },
+    ...{ reason: 'refund 8812', subject: null, created_at: NOON },
+  })
+  expect((await sendChat(app, 'hello')).status).toBe(429)
+  expect((await adjust(-4_901)).body.error.param).toBe('amount')
+  expect((await adjust(-4_900)).status).toBe(201)
+  expect((await budgets(app, 'GET', `/${id}`)).body.booked).toBe('0')
+  expect((await sendChat(app, 'hello')).status).toBe(200)
+})
+
+describe('the list of budgets', () => {
+  test('is filtered by scope and agent, and paged', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    const scope = { type: 'agent', id }
+    const ids = [
+      await create(app, ofKey(app)),
+      await create(app, ofKey(app, { scope })),
+      await create(app, ofKey(app, { scope, period: 'month' })),
+    ]
+    const list = async (query: string) => {
+      const { body } = await budgets(app, 'GET', query)
+      return [body.data.map((one: { id: string }) => one.id).toSorted(), body.has_more]
+    }
+    expect(await list(`?agent=${id}`)).toEqual([ids.slice(1).toSorted(), false])
+    expect(await list('?scope=key')).toEqual([[ids[0]], false])
+    const first = await budgets(app, 'GET', '?limit=2')
+    expect(first.body.has_more).toBe(true)
+    const rest = await budgets(app, 'GET', `?limit=2&after=${first.body.data[1].id}`)
+    const found = [...first.body.data, ...rest.body.data].map(({ id: one }) => one)
+    expect(found.toSorted()).toEqual(ids.toSorted())
+    expect((await budgets(app, 'GET', '?after=bud_unknown')).status).toBe(400)
+  })
+
+  test('has at most 20 budgets, and at most 8 for one call', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    for (const type of ['key', 'agent'])
+      for (const period of ['day', 'week', 'month', 'total'])
+        await create(app, ofKey(app, { period, scope: type === 'key' ? ofKey(app).scope : { type, id } }))
+    const ninth = ofKey(app, { scope: { type: 'visitor', id } })
+    expect((await budgets(app, 'POST', '', ninth)).body.error.message).toContain('At most 8 budgets')
+    for (let agents = 0; agents < 3; agents++) {
+      const { agent_id: other } = await app.createAgent()
+      for (const period of ['day', 'week', 'month', 'total'])
+        await create(app, ofKey(app, { period, scope: { type: 'agent', id: other } }))
+    }
+    const { agent_id: last } = await app.createAgent()
+    const refused = await budgets(app, 'POST', '', ofKey(app, { scope: { type: 'agent', id: last } }))
+    expect(refused.status).toBe(409)
+    expect(refused.body.error.message).toContain('already 20 budgets')
+  })
+})
+
+test('each change of a budget is in the audit log', async () => {
+  const app = await startApp()
+  const id = await create(app, ofKey(app))
+  await budgets(app, 'PATCH', `/${id}`, { limit: 7 })
+  await budgets(app, 'POST', `/${id}/grants`, { amount: 1, reason: 'more' })
+  await budgets(app, 'POST', `/${id}/adjustments`, { amount: 2, reason: 'less' })
+  await budgets(app, 'DELETE', `/${id}`)
+  const rows = await app.service.deps.db
+    .selectFrom('audit_events')
+    .select(['action', 'details'])
+    .where('target_id', '=', id)
+    .orderBy('id')
+    .execute()
+  const scope = { type: 'key', id: ownerOf(app).tenantId }
+  const of = (limit: string) => ({
+    ...{
+      unit: 'tokens',
+      period: 'day',
+      limit,
+      warn_at: [50, 80, 100],
+      mode: 'enforce',
+      managed_by: 'tenant',
+    },
+  })
+  expect(rows.map(({ action, details }) => [action, JSON.parse(details)])).toEqual([
+    ['budget.create', { scope, after: of('5000') }],
+    ['budget.update', { scope, before: of('5000'), after: of('7') }],
+    ['budget.grant', { scope, amount: '1', reason: 'more', subject: null, expires_at: null }],
+    ['budget.adjust', { scope, amount: '2', reason: 'less', subject: null }],
+    ['budget.delete', { scope, before: of('7') }],
+  ])
+})

@@ -112,5 +112,5 @@ export function renderSize(sizeBytes: number): string {
 
 /** Renders a share from 0 to 1 as a whole percentage, rounded down so that 100 % means complete. */
 export function renderShare(share: number): string {
-  return `${whole().format(Math.floor(share * 100))} %`
+  return new Intl.NumberFormat(locale(), { style: 'percent' }).format(Math.floor(share * 100) / 100)
 }

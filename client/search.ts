@@ -270,7 +270,7 @@ export function parseKeysSearch(raw: RawSearch): KeysSearch {
 }
 
 export const artifactStates = ['uploading', 'processing', 'ready'] as const
-export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as const
+export const artifactKinds = ['video', 'project', 'captions', 'thumbnail', 'attachment'] as const
 
 export interface UploadsSearch extends RawList<(typeof fileSorts)[number]> {
   readonly kind?: (typeof artifactKinds)[number] | undefined

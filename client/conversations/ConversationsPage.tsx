@@ -2,6 +2,7 @@
 import './desk.css'
 import { ActionIcon, Group, Kbd, Text, Title } from '@mantine/core'
 import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'
+import { useInfiniteQuery } from '@tanstack/react-query'
 import { Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { lazy, Suspense, useCallback } from 'react'
 import { useTitle } from '../components/PageHeader.tsx'
@@ -14,6 +15,7 @@ import { ConversationList } from './list/ConversationList.tsx'
 import { FilterBar } from './list/FilterBar.tsx'
 import { exportAddress, filtersOf } from './list/filters.ts'
 import { NotifyButton } from './NotifyButton.tsx'
+import { conversationListQuery } from './queries.ts'
 
 const RatingsDialog = lazy(async () => ({ default: (await import('./RatingsDialog.tsx')).RatingsDialog }))
 
@@ -40,7 +42,7 @@ export function ConversationsPage() {
         <FilterBar search={search} onChange={change} />
         <ConversationList search={search} openId={openId} onClear={clear} />
       </section>
-      {openId === undefined ? <NothingOpen /> : <Outlet />}
+      {openId === undefined ? <NothingOpen search={search} /> : <Outlet />}
     </div>
   )
 }
@@ -103,8 +105,11 @@ function ListHead({ search, isOpen }: ListHeadProps) {
   )
 }
 
-function NothingOpen() {
+/** Explains how to open a conversation, if the list contains any. */
+function NothingOpen({ search }: Pick<ListHeadProps, 'search'>) {
   useTitle(t('conversations.title'))
+  const { data } = useInfiniteQuery(conversationListQuery(filtersOf(search)))
+  if (data?.pages[0]?.data.length === 0) return <div className="desk-nothing" />
   return (
     <div className="desk-nothing">
       <Icon name="conversations" size={32} />

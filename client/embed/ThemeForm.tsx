@@ -2,7 +2,16 @@
  * Edits the widget's appearance: the fields of `embed.theme`, the texts, the image hosts, and the options that
  * only a page can set.
  */
-import { Accordion, ColorInput, SegmentedControl, Stack, Switch, Text, TextInput } from '@mantine/core'
+import {
+  Accordion,
+  ColorInput,
+  ColorSwatch,
+  SegmentedControl,
+  Stack,
+  Switch,
+  Text,
+  TextInput,
+} from '@mantine/core'
 import { type ReactNode, useId } from 'react'
 import {
   ChoiceField,
@@ -192,6 +201,8 @@ function ColorField({ path, label, standard }: ColorFieldProps) {
       {...attributes}
       label={label}
       format="hex"
+      withPreview={false}
+      leftSection={<ColorSwatch color={text === '' ? toSwatch(standard) : text} size={18} />}
       placeholder={standard}
       value={text}
       error={error}
@@ -201,6 +212,11 @@ function ColorField({ path, label, standard }: ColorFieldProps) {
       eyeDropperButtonProps={{ 'aria-label': t('embed.pickColor') }}
     />
   )
+}
+
+/** Shows the default color; a default in words has none. */
+function toSwatch(standard: string): string {
+  return standard.startsWith('#') ? standard : 'transparent'
 }
 
 interface SegmentFieldProps {

@@ -222,7 +222,13 @@ function ProviderMenu({ provider, setDoing }: ProviderMenuProps) {
   return (
     <Menu position="bottom-end" width={200}>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={t('common.actionsFor', { name })}>
+        <ActionIcon
+          className="row-menu"
+          variant="subtle"
+          color="gray"
+          size="md"
+          aria-label={t('common.actionsFor', { name })}
+        >
           <Icon name="dots" />
         </ActionIcon>
       </Menu.Target>

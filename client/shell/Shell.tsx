@@ -17,7 +17,7 @@ import {
 import { useDisclosure, useNetwork } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useLayoutEffect, useRef } from 'react'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
@@ -271,11 +271,37 @@ function ThemeSwitch() {
 
 function OfflineNotice() {
   const { online } = useNetwork()
+  const notice = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    if (online || notice.current === null) return
+    return reserveSpace(notice.current)
+  }, [online])
   if (online) return null
   return (
-    <Group role="status" gap="xs" justify="center" p={6} className="offline-notice">
+    <Group
+      ref={notice}
+      role="status"
+      gap="xs"
+      justify="center"
+      wrap="nowrap"
+      p={6}
+      className="offline-notice"
+    >
       <Icon name="offline" size={16} />
       <Text size="sm">{t('shell.offline')}</Text>
     </Group>
   )
+}
+
+/** Shortens the page and the navigation, so that a notice at the bottom of the window does not cover them. */
+function reserveSpace(notice: HTMLElement): () => void {
+  const { style } = document.documentElement
+  const observer = new ResizeObserver(() =>
+    style.setProperty('--app-shell-footer-offset', `${notice.offsetHeight}px`),
+  )
+  observer.observe(notice)
+  return () => {
+    observer.disconnect()
+    style.removeProperty('--app-shell-footer-offset')
+  }
 }

@@ -3,12 +3,12 @@ import { Button, FileButton, Group, NativeSelect, Stack, Text, TextInput } from 
 import { type DragEvent, useState } from 'react'
 import { Icon } from '../shell/icons.tsx'
 import { t } from '../strings/language.ts'
-import { findKind, kindNames } from './artifacts.ts'
+import { findKind, uploadKindNames } from './artifacts.ts'
 import { addUpload } from './uploader.ts'
 
 const kinds = [
   { value: '', label: t('uploads.detect') },
-  ...Object.entries(kindNames).map(([value, label]) => ({ value, label })),
+  ...Object.entries(uploadKindNames).map(([value, label]) => ({ value, label })),
 ]
 
 export function DropZone() {

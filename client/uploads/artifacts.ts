@@ -56,14 +56,17 @@ export function shareOf({ state, progress, bytesReceived = 0, size }: ArtifactSt
   return size === 0 ? 1 : bytesReceived / size
 }
 
-export const kindNames = {
+/** The kinds that users upload. */
+export const uploadKindNames = {
   video: t('uploads.video'),
   project: t('uploads.project'),
   captions: t('uploads.captions'),
   thumbnail: t('uploads.thumbnail'),
 } as const
 
-export type Kind = keyof typeof kindNames
+export const kindNames = { ...uploadKindNames, attachment: t('uploads.attachment') } as const
+
+export type Kind = keyof typeof uploadKindNames
 
 /** Guesses the kind from the media type and the file name; returns `project` for an unknown type. */
 export function guessKind({ name, type }: Pick<File, 'name' | 'type'>): Kind {
@@ -74,7 +77,7 @@ export function guessKind({ name, type }: Pick<File, 'name' | 'type'>): Kind {
 }
 
 export function findKind(value: string): Kind | undefined {
-  return Object.hasOwn(kindNames, value) ? (value as Kind) : undefined
+  return Object.hasOwn(uploadKindNames, value) ? (value as Kind) : undefined
 }
 
 export function titleOf({ name, filename, artifactId }: Pick<Artifact, 'name' | 'filename' | 'artifactId'>) {

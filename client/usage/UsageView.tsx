@@ -171,7 +171,8 @@ interface TimesProps {
 
 function Times({ name, times, change }: TimesProps) {
   if (times === null) return <Figure name={name} value="–" about={t('usage.noTimes')} />
-  const about = `p95 ${renderMilliseconds(times.p95)}, p99 ${renderMilliseconds(times.p99)}`
+  const [p95, p99] = [times.p95, times.p99].map((time) => renderMilliseconds(time).replaceAll(' ', '\u00a0'))
+  const about = `p95\u00a0${p95}, p99\u00a0${p99}`
   return <Figure name={name} value={renderMilliseconds(times.p50)} about={about} change={change} />
 }
 

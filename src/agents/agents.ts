@@ -319,9 +319,10 @@ export async function moveAgents(trx: Database, fromTenantId: string, toTenantId
   return Number(moved.numUpdatedRows)
 }
 
-/** An agent's tenant, and the retention time of its conversations; undefined if the agent stores none. */
+/** An agent's tenant and the retention time of its conversations. */
 export interface AgentRetention {
   readonly tenantId: string
+  /** Undefined if the agent stores no conversations, or if its definition is invalid. */
   readonly keepSeconds: number | undefined
 }
 
@@ -350,8 +351,8 @@ export async function listRetention(
 }
 
 /**
- * Returns undefined if the agent stores no conversations, or if its definition is invalid. An earlier release
- * may have accepted it, and one such agent must not stop the deletion of expired data.
+ * Does not throw for an invalid definition, which an earlier release may have accepted, because one such
+ * agent must not stop the deletion of expired data.
  */
 function findKeepSeconds(source: string, format: DefinitionFormat): number | undefined {
   try {

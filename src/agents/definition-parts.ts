@@ -1,26 +1,12 @@
 /**
- * Defines the `conversations`, `attachments`, `disclaimer` and `imageHosts` parts of the agent definition,
- * and schema helpers.
+ * Defines the `conversations`, `attachments`, `disclaimer` and `imageHosts` parts of the agent definition.
  */
 import { z } from 'zod'
-import { isJsonObject } from '../lib/formats/json.ts'
 import { orMissing, Text } from '../lib/formats/json-schema.ts'
+import { listOf, mappingOf, strictMapping } from '../lib/formats/mapping-schema.ts'
+import { AgentUploads, listUploadExtensions } from './attachments/uploads.ts'
 
-export function listOf<Item extends z.ZodType>(item: Item): z.ZodArray<Item> {
-  return z.array(item, { error: orMissing('must be a list') })
-}
-
-/** Creates a mapping schema that treats null values as absent. */
-export function mappingOf<Fields extends z.ZodObject>(fields: Fields) {
-  return z.preprocess((value) => withoutNulls(value, Object.keys(fields.shape)), fields)
-}
-
-export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
-  if (!isJsonObject(value)) return value
-  return Object.fromEntries(
-    Object.entries(value).filter(([key, held]) => held !== null || !keys.includes(key)),
-  )
-}
+export { type AgentUploads, acceptsUpload, extensionOf, listUploadExtensions } from './attachments/uploads.ts'
 
 const MAX_DAYS = 3650
 
@@ -215,10 +201,6 @@ export const AgentConversations = mappingOf(
   ),
 )
 
-function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
-  return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
-}
-
 const MAX_ATTACHMENTS = 10
 const MIN_ATTACHMENT_BYTES = 1024
 const MAX_ATTACHMENT_BYTES = 5 * 1024 * 1024
@@ -248,6 +230,7 @@ export const AgentAttachments = mappingOf(
         .min(MIN_ATTACHMENT_BYTES, bytesRange)
         .max(MAX_ATTACHMENT_BYTES, bytesRange)
         .default(1024 * 1024),
+      uploads: AgentUploads.optional(),
     },
     { error: strictMapping },
   ),
@@ -270,6 +253,15 @@ export const AttachmentsView = z
       .meta({ description: 'Types that both the agent and its default model accept.' }),
     max_count: z.int().meta({ description: 'Maximum number of attachments per message.' }),
     max_bytes: z.int().meta({ description: 'Maximum size of each attachment, in bytes.' }),
+    uploads: z
+      .strictObject({
+        extensions: z
+          .array(z.string())
+          .meta({ description: 'Extensions of the accepted files, without dots.' }),
+        max_bytes: z.int().meta({ description: 'Maximum size of each upload, in bytes.' }),
+      })
+      .nullable()
+      .meta({ description: 'Larger files that visitors may upload; null if none are allowed.' }),
   })
   .nullable()
   .meta({ description: 'Attachments that visitors may add to a message; null if none are allowed.' })
@@ -277,12 +269,21 @@ export const AttachmentsView = z
 export function renderAttachments(
   rules: AgentAttachments | undefined,
   isAccepted: (type: AttachmentType) => boolean,
+  { isStored, maxUploadBytes }: { readonly isStored: boolean; readonly maxUploadBytes: number },
 ): z.output<typeof AttachmentsView> {
   if (rules === undefined) return null
+  const { uploads } = rules
   return {
     types: rules.types.filter(isAccepted),
     max_count: rules.maxCount,
     max_bytes: rules.maxBytes,
+    uploads:
+      uploads === undefined || !isStored
+        ? null
+        : {
+            extensions: listUploadExtensions(uploads),
+            max_bytes: Math.min(uploads.maxBytes, maxUploadBytes),
+          },
   }
 }
 

@@ -4,17 +4,10 @@ import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { findSchemaFault, findSizeProblem, type JsonSchema, Text } from '../lib/formats/json-schema.ts'
+import { listOf, mappingOf, withoutNulls } from '../lib/formats/mapping-schema.ts'
 import { offsetOf, readYaml, reject, type YamlMapping } from '../lib/formats/yaml.ts'
 import { pageToolPrefix, REQUEST_PERSON, type ServerTool, ToolName } from '../tools/tools.ts'
-import {
-  AgentAttachments,
-  AgentConversations,
-  Disclaimer,
-  ImageHosts,
-  listOf,
-  mappingOf,
-  withoutNulls,
-} from './definition-parts.ts'
+import { AgentAttachments, AgentConversations, Disclaimer, ImageHosts } from './definition-parts.ts'
 import { AgentTheme } from './theme.ts'
 import { AgentVisitors } from './visitor-rules.ts'
 
@@ -70,7 +63,7 @@ const Tools = listOf(AgentTool)
 const PageToolNames = listOf(
   Label.refine(
     (name) => !name.startsWith(pageToolPrefix),
-    `must be the name that the page uses, without ${pageToolPrefix}`,
+    `must be the tool name that the page uses, without ${pageToolPrefix}`,
   ),
 )
 

@@ -55,6 +55,8 @@ export function renderAgentSelf(
   agent: DescribedAgent,
 ): z.output<typeof AgentSelf> {
   const { definition, row } = agent
+  const { conversations, limits } = deps.config
+  const isStored = conversations.isAllowed && definition.conversations !== undefined
   return {
     id: row.id,
     name: definition.name,
@@ -68,10 +70,13 @@ export function renderAgentSelf(
     disclaimer: renderDisclaimer(definition.embed?.disclaimer, definition.conversations?.notice?.url),
     dictation: definition.embed?.dictation ?? false,
     readAloud: definition.embed?.readAloud ?? false,
-    attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent)),
+    attachments: renderAttachments(definition.attachments, acceptedBy(deps, agent), {
+      isStored,
+      maxUploadBytes: limits.maxUploadBytes,
+    }),
     followUps: definition.embed?.followUps ?? false,
     imageHosts: definition.embed?.imageHosts ?? [],
-    conversations: renderStorage(deps.config.conversations, definition.conversations),
+    conversations: renderStorage(conversations, definition.conversations),
     identity: definition.visitors?.identity ?? 'none',
   }
 }

@@ -132,8 +132,8 @@ function agentsOf(db: Database, tenantId: string) {
 }
 
 /**
- * Moves an agent to the bin, or out of it if `at` is null. Returns undefined if the tenant has no such agent,
- * or if it is already there.
+ * Moves an agent to the bin, or out of it if `at` is null. Returns undefined if the tenant has no such agent
+ * to move.
  */
 export function setBinned(
   db: Database,

@@ -1,7 +1,7 @@
 /** Defines `embed.theme` of the agent definition: the appearance of the widget. */
 import { z } from 'zod'
 import { orMissing } from '../lib/formats/json-schema.ts'
-import { mappingOf } from './definition-parts.ts'
+import { mappingOf } from '../lib/formats/mapping-schema.ts'
 
 const MAX_IMAGE_URL = 2048
 const MAX_IMAGE_DATA = 32_768
@@ -79,7 +79,7 @@ const themeFields = {
   radius: wholeNumber(0, 24).meta({ description: 'Corner radius of the window, in pixels.' }),
   density: oneOf(['comfortable', 'compact']).meta({ description: 'Size of text and spacing.' }),
   position: oneOf(['bottom-right', 'bottom-left']).meta({
-    description: 'Corner of the page for the button and the window.',
+    description: 'Corner of the page in which the button and the window appear.',
   }),
   width: wholeNumber(280, 800).meta({ description: 'Width of the window, in pixels.' }),
   height: wholeNumber(320, 1200).meta({ description: 'Maximum height of the window, in pixels.' }),

@@ -3,7 +3,7 @@ import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import { z } from 'zod'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { orMissing, Text } from '../lib/formats/json-schema.ts'
-import { listOf, mappingOf } from './definition-parts.ts'
+import { listOf, mappingOf, strictMapping } from '../lib/formats/mapping-schema.ts'
 
 const MAX_URL = 2_000
 const MAX_KEYS = 20
@@ -13,10 +13,6 @@ const MAX_NAME = 500
 /** Allowed curves by key type, for ES256 and EdDSA. RSA keys (RS256 and PS256) have no curve. */
 const curves: Readonly<Record<string, readonly string[]>> = { EC: ['P-256'], OKP: ['Ed25519'] }
 const MIN_RSA_BITS = 2048
-
-function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
-  return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
-}
 
 const name = Text.refine((text) => text.trim() !== '', 'must not be blank').refine(
   (text) => text.length <= MAX_NAME,

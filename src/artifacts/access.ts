@@ -10,22 +10,24 @@ export type ArtifactCaller = ParentCaller | TokenCaller
 type Subject = Pick<ArtifactRow, 'id' | 'related_to'>
 
 /** @throws ServiceError `insufficient_permissions` if the token was issued for another use. */
-export function assertTokenUse(caller: ArtifactCaller, use: TokenCaller['use']): void {
+export function assertTokenUse(caller: ArtifactCaller, use: 'upload' | 'view'): void {
   if (caller.kind === 'parent' || caller.use === use) return
+  if (use === 'upload' && caller.use === 'attach') return
   throw new ServiceError('insufficient_permissions', `This request needs a token for ${uses[use]}.`)
 }
 
-const uses: Readonly<Record<TokenCaller['use'], string>> = {
+const uses: Readonly<Record<'upload' | 'view', string>> = {
   upload: 'uploading the artifact',
   view: 'opening the artifact',
 }
 
 /**
- * Returns whether the caller may access the artifact, directly or through `related_to`. The artifact must
- * belong to the caller's tenant.
+ * Returns whether the caller may access the artifact, directly or through `related_to`, which gives visitors
+ * no access. The artifact must belong to the caller's tenant.
  */
 export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject): boolean {
-  return caller.kind === 'parent' || caller.artifactId === id || caller.artifactId === related_to
+  if (caller.kind === 'parent' || caller.artifactId === id) return true
+  return caller.use !== 'attach' && caller.artifactId === related_to
 }
 
 /**
@@ -34,6 +36,16 @@ export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject
  */
 export function assertAccess(caller: ArtifactCaller, id: string, found: Subject | undefined): void {
   if (!grantsAccess(caller, found ?? { id, related_to: null })) throw wrongArtifact()
+}
+
+/** @throws ServiceError `insufficient_permissions` if a visitor's message contains the upload. */
+export function assertRemovable(
+  caller: ArtifactCaller,
+  { finished_at, expires_at }: Pick<ArtifactRow, 'finished_at' | 'expires_at'>,
+): void {
+  const isInMessage = finished_at !== null && expires_at === null
+  if (caller.kind !== 'token' || caller.use !== 'attach' || !isInMessage) return
+  throw new ServiceError('insufficient_permissions', 'The upload is in a message and cannot be deleted.')
 }
 
 export function wrongArtifact(): ServiceError {

@@ -7,8 +7,14 @@ import { assertTenantLives } from '../identity/keys.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { Download } from '../operations/operation.ts'
 import { wholeOf } from '../storage/blobs.ts'
-import { type ArtifactCaller, artifactNotFound, assertAccess, assertTokenUse } from './access.ts'
-import type { Dependencies } from './dependencies.ts'
+import {
+  type ArtifactCaller,
+  artifactNotFound,
+  assertAccess,
+  assertRemovable,
+  assertTokenUse,
+} from './access.ts'
+import type { ArtifactService, Dependencies } from './dependencies.ts'
 import { recordEndings } from './endings.ts'
 import { deleteJobs } from './jobs/store.ts'
 import type { ArtifactReservation, ArtifactReserved } from './schema.ts'
@@ -64,12 +70,13 @@ export async function deleteArtifact(
   const row = await findArtifact(deps.db, caller.tenantId, id, unixSeconds(deps.clock))
   assertAccess(caller, id, row)
   if (row === undefined || !isUpload(row)) throw artifactNotFound()
+  assertRemovable(caller, row)
   await removeUpload(deps, actor, row)
 }
 
 /** Never throws; the sweeper deletes bytes that cannot be deleted here. */
 export async function deleteBytes(
-  { artifacts, log }: Pick<Dependencies, 'log' | 'artifacts'>,
+  { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: Pick<ArtifactService, 'store'> },
   { id, blob, served_blob, poster_blob }: UploadRow,
 ): Promise<void> {
   const { blobs, resumable } = artifacts.store
@@ -102,8 +109,10 @@ export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: stri
     sizeBytes: row.served_bytes,
     mediaType: row.media_type,
     filename: nameOf(row),
-    // Forces a download if the file could not be converted, or if its content does not match its media type.
-    isAttachment: row.conversion_reason !== null || row.sniffed_type !== row.media_type,
+    // Forces a download if the file could not be converted, if its content does not match its media type,
+    // and for uploads of visitors, whose content a browser must not run.
+    isAttachment:
+      row.kind === 'attachment' || row.conversion_reason !== null || row.sniffed_type !== row.media_type,
   }))
 }
 

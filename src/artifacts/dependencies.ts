@@ -31,6 +31,9 @@ export interface Dependencies {
   readonly converter: Converter
   readonly onUploadComplete: OnUploadComplete | undefined
   readonly artifacts: ArtifactService
+  readonly visitorUploads: VisitorUploads
+  /** Returns which uploads messages contain. */
+  readonly listSentUploads: (ids: readonly string[]) => Promise<ReadonlySet<string>>
 }
 
 export interface ArtifactService {
@@ -53,4 +56,50 @@ export interface Processing {
   stop(blob: string): Promise<void>
   /** Stops running jobs and returns them to the queue. */
   close(): Promise<void>
+}
+
+/** The visitor of an upload, and the agent whose conversations may contain it. */
+export interface UploadOwner {
+  readonly tenantId: string
+  readonly agentId: string
+  readonly visitorId: string
+}
+
+export interface VisitorUpload {
+  readonly id: string
+  readonly filename: string
+  readonly sizeBytes: number
+  /** Detected from the content. */
+  readonly mediaType: string
+}
+
+export interface ReservedUpload {
+  readonly id: string
+  readonly token: string
+  /** Unix seconds. */
+  readonly expiresAt: number
+}
+
+export interface VisitorUploads {
+  /**
+   * Reserves an upload of exactly this size. @throws ServiceError `rate_limit_exceeded`, `too_large`,
+   * `storage_full`, `invalid_api_key`
+   */
+  reserve(
+    owner: UploadOwner,
+    file: Pick<VisitorUpload, 'filename' | 'sizeBytes'>,
+    perHour: number,
+  ): Promise<ReservedUpload>
+  /** Returns a complete upload; undefined if it is unknown, unfinished, expired or of another visitor. */
+  find(owner: UploadOwner, id: string): Promise<VisitorUpload | undefined>
+  /** Keeps complete uploads until `delete`. Call it before a message that contains them is stored. */
+  keep(ids: readonly string[]): Promise<void>
+  delete(ids: readonly string[]): Promise<void>
+  /** Deletes all uploads of a visitor, also unfinished ones. */
+  deleteOf(visitor: Pick<UploadOwner, 'tenantId' | 'visitorId'>): Promise<void>
+  /**
+   * Deletes uploads that expired by `now` (Unix seconds), and checks some of the others. `listReferenced`
+   * returns which of the uploads messages contain.
+   */
+  sweep(now: number, listReferenced: (ids: readonly string[]) => Promise<ReadonlySet<string>>): Promise<void>
 }

@@ -6,7 +6,7 @@ import { findListPlace, toPage } from '../lib/page.ts'
 import { reference, searchText } from '../lib/schema-bounds.ts'
 import { artifactNotFound } from './access.ts'
 import type { Dependencies } from './dependencies.ts'
-import { ArtifactStatus, artifactKinds, renderStatus } from './schema.ts'
+import { ArtifactStatus, renderStatus, storedKinds } from './schema.ts'
 import { type ArtifactRow, findArtifact, isUpload, listArtifactRows, liveArtifacts } from './store.ts'
 
 export const ArtifactListQuery = z.strictObject({
@@ -25,7 +25,7 @@ export const ArtifactListQuery = z.strictObject({
   q: searchText()
     .optional()
     .meta({ description: 'Returns only artifacts whose name, file name or id contains this text.' }),
-  kind: z.enum(artifactKinds).optional().meta({ description: 'Returns only artifacts of this kind.' }),
+  kind: z.enum(storedKinds).optional().meta({ description: 'Returns only artifacts of this kind.' }),
   state: z
     .enum(['uploading', 'processing', 'ready'], { error: 'must be uploading, processing or ready' })
     .optional()
@@ -42,6 +42,10 @@ export const ListedArtifact = ArtifactStatus.extend({
     .meta({ description: 'Media type of the file that the server serves; null until `ready`.' }),
   hasPoster: z.boolean(),
   createdAt: seconds,
+  visitor: z
+    .strictObject({ id: z.string(), agentId: z.string() })
+    .optional()
+    .meta({ description: 'The visitor who has uploaded an `attachment`; absent for other kinds.' }),
   finishedAt: seconds
     .nullable()
     .meta({ description: 'Time at which the last byte arrived, in Unix seconds.' }),
@@ -93,6 +97,7 @@ export function renderListed(row: ArtifactRow, now: number): z.output<typeof Lis
     mediaType: row.media_type,
     hasPoster: row.poster_blob !== null,
     createdAt: row.created_at,
+    ...(row.visitor_id !== null && { visitor: { id: row.visitor_id, agentId: row.agent_id ?? '' } }),
     finishedAt: row.finished_at,
   }
 }

@@ -18,6 +18,8 @@ import { clearTakenJobs, countWaitingJobs } from './jobs/store.ts'
 import { type ArtifactRow, listStatesBefore, stateAfter, type UploadRow } from './store.ts'
 import { type CompletionDeps, completeUpload } from './transfer/complete.ts'
 
+export { createVisitorUploads, deleteVisitorUploads } from './visitor-uploads/visitor-uploads.ts'
+
 const BATCH = 200
 
 /**
@@ -105,8 +107,10 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Creates the sweeper, which also retries failed completions and deletes old artifacts from the bin. */
-export function createArtifactSweeper(deps: CompletionDeps & AuditDeps): Sweeper {
+/** Creates the sweeper, which also retries failed completions, and deletes old artifacts from the bin and unsent uploads. */
+export function createArtifactSweeper(
+  deps: CompletionDeps & AuditDeps & Pick<Dependencies, 'visitorUploads' | 'listSentUploads'>,
+): Sweeper {
   const { db, clock, metrics, log } = deps
   const { store, changes } = deps.artifacts
   return createSweeper({
@@ -117,6 +121,7 @@ export function createArtifactSweeper(deps: CompletionDeps & AuditDeps): Sweeper
     blobs: store.blobs,
     async deleteExpired(limit, nowMs) {
       const now = Math.floor(nowMs / 1000)
+      await deps.visitorUploads.sweep(now, deps.listSentUploads)
       const rows = await deleteExpiredArtifacts(db, now, limit)
       await deleteOldEndings(db, now, limit)
       for (const { id, blob } of rows) {
@@ -189,7 +194,7 @@ function isExpired(now: number) {
     ])
 }
 
-/** Returns those of `blobs` that are still needed: an original until it is converted and acknowledged. */
+/** Returns the blobs that are still needed. An original is needed until it is converted and acknowledged. */
 async function listOwnedBlobs(db: Database, blobs: readonly string[]): Promise<Set<string>> {
   const originals = await db
     .selectFrom('artifacts')

@@ -3,9 +3,12 @@ import { z } from 'zod'
 import { label } from '../lib/schema-bounds.ts'
 import type { ArtifactViewRow } from './store.ts'
 
+/** The kinds that clients with a parent key upload. */
 export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as const
+/** `attachment` is an upload of a visitor. */
+export const storedKinds = [...artifactKinds, 'attachment'] as const
 
-export type ArtifactKind = (typeof artifactKinds)[number]
+export type ArtifactKind = (typeof storedKinds)[number]
 
 export function parseArtifactId(text: string): string | undefined {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text) ? text.toLowerCase() : undefined
@@ -13,7 +16,7 @@ export function parseArtifactId(text: string): string | undefined {
 
 const uuid = z.guid('must be a UUID').toLowerCase()
 const unixTime = z.int().meta({ description: 'Unix seconds.' })
-const ArtifactKind = z.enum(artifactKinds, { error: `must be one of ${artifactKinds.join(', ')}` })
+const UploadKind = z.enum(artifactKinds, { error: `must be one of ${artifactKinds.join(', ')}` })
 
 export const ArtifactReference = z.object({
   artifact_id: uuid.meta({ description: 'Artifact id, a UUID.' }),
@@ -33,7 +36,7 @@ export const ArtifactStatus = z
     state: z.enum(['unknown', 'uploading', 'processing', 'ready']).meta({
       description: '`unknown` if the artifact does not exist, is only reserved, or was deleted.',
     }),
-    kind: ArtifactKind.optional(),
+    kind: z.enum(storedKinds).optional(),
     relatedTo: z.string().optional(),
     name: z.string().optional(),
     bytesReceived: z.int().optional().meta({
@@ -66,7 +69,7 @@ export const MAX_TOKEN_SECONDS = 30 * 86_400
 
 export const ArtifactReservation = z
   .strictObject({
-    kind: ArtifactKind.optional().meta({
+    kind: UploadKind.optional().meta({
       description: 'Kind of the upload. If omitted, the token allows any kind.',
     }),
     related_to: uuid.optional().meta({ description: 'Id of the artifact that this one belongs to.' }),
@@ -100,7 +103,7 @@ export const Capabilities = z
   .strictObject({
     protocolVersion: z.literal(2),
     protocolRevision: z.literal('2.3'),
-    kinds: z.array(ArtifactKind),
+    kinds: z.array(UploadKind),
     extensions: z.array(z.string()).meta({ description: 'Supported extensions of the tus 1.0.0 protocol.' }),
     limits: z.strictObject({
       maxUploadBytes: z.int(),

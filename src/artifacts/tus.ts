@@ -6,7 +6,7 @@ import { ServiceError } from '../lib/errors.ts'
 import type { Dependencies as RestDependencies } from '../operations/dependencies.ts'
 import { type AuthPolicy, withRequestLog } from '../operations/operation.ts'
 import type { Endpoint, HttpCall, Route } from '../operations/pipeline.ts'
-import type { ArtifactCaller } from './access.ts'
+import { type ArtifactCaller, assertRemovable } from './access.ts'
 import { removeUpload } from './artifacts.ts'
 import type { Dependencies as ArtifactDependencies } from './dependencies.ts'
 import { parseMetadata } from './metadata.ts'
@@ -228,7 +228,8 @@ function linkJobs({ deps, context }: UploadCall, { blob }: UploadRow): void {
 }
 
 /**
- * Sends `Location` even if the append fails, so that the client can resume, unless the upload was deleted.
+ * Appends the body of the creation request. If that fails, still sends `Location`, so that the client can
+ * resume, unless the upload was deleted.
  */
 async function appendFirst(
   call: UploadCall,
@@ -282,6 +283,7 @@ async function answerPatch(call: UploadCall, segment: string): Promise<void> {
 async function answerDelete(call: UploadCall, segment: string): Promise<void> {
   const { deps, context } = call
   const row = await getUpload(deps, context.caller, segment)
+  assertRemovable(context.caller, row)
   await removeUpload(withRequestLog(context), actorOf(context), row)
   call.writeEmpty(204, [])
 }

@@ -36,7 +36,13 @@ async function listTables<T>(db: Kysely<T>): Promise<Set<string>> {
 }
 
 async function* listOfItems(db: ConversationDb): AsyncIterable<ReferencedBlob> {
-  const rows = db.selectFrom('item_data').select(['name as id', 'bytes']).orderBy('name').limit(BATCH)
+  const rows = db
+    .selectFrom('item_data')
+    .select(['name as id', 'bytes'])
+    // These rows refer to artifacts, which the other database lists.
+    .where('name', 'not like', 'upload:%')
+    .orderBy('name')
+    .limit(BATCH)
   const readPage = (after: string) => rows.where('name', '>', after).where('is_deleted', '=', 0).execute()
   for await (const { id, bytes } of readAll(readPage)) yield toWhole('files', id, bytes)
 }

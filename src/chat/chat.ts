@@ -125,7 +125,7 @@ export async function* runTurn(
         if (!run.hasBegun) run.begin(reports)
         run.reportCost(reports)
         if (trace !== undefined) yield* trace.take()
-        // A loop, because `yield*` would create several promises for each piece.
+        // Uses a loop, because `yield*` would create several promises for each piece.
         for (const piece of answer.finish(loop, run.names)) yield piece
         break
       }
@@ -148,8 +148,8 @@ export async function* runTurn(
 }
 
 /**
- * Names the visitor whose budget a turn uses. Counts an anonymous visitor by the group of its address, because
- * visitors can drop anonymous tokens.
+ * Returns the name under which budgets count a turn's visitor. Counts anonymous visitors by address group,
+ * because they can discard their tokens.
  */
 async function nameVisitor({ metadata }: Context, { findVisitor }: Turn): Promise<string> {
   const visitor = await findVisitor()

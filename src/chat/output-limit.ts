@@ -9,8 +9,8 @@ export function capOutput(request: ChatRequest, most: number | null): ChatReques
 }
 
 /**
- * Caps the token limits of a request to a provider. A request without one gets the limit that the provider
- * accepts. If `most` is undefined, returns the request unchanged.
+ * Caps the token limits of a request to a provider. Adds a limit to a request without one, in the field that
+ * the provider accepts. If `most` is undefined, returns the request unchanged.
  */
 export function limitForProvider(
   request: ChatRequest,

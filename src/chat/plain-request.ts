@@ -20,7 +20,7 @@ export function isPlainRequest(request: unknown): request is ChatRequest {
 function isPlainField(name: string, value: unknown): boolean {
   switch (name) {
     case 'messages':
-      // Checked before.
+      // The caller has already checked the messages.
       return true
     case 'model':
       return typeof value === 'string' && value.length > 0 && value.length <= 300

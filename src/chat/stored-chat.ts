@@ -170,8 +170,8 @@ export function noteResume({ deps, metadata }: Context, turn: TurnRow): void {
 }
 
 /**
- * An agent key is public, so it can read its agent's turns for only a day. A visitor's turn also needs the
- * visitor's token.
+ * Returns whether the caller may read a turn. Agent keys are public, so they can read their agent's turns for
+ * only a day, and a visitor's turn only with the visitor's token.
  */
 export function mayRead(
   { deps, caller, visitor }: Context,

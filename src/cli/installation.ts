@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { userInfo } from 'node:os'
+import { deleteVisitorUploads } from '../artifacts/maintenance.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/parse.ts'
 import { ItemData } from '../conversations/operator.ts'
@@ -20,8 +21,8 @@ import { listParentKeys } from '../identity/keys.ts'
 import { parseKey } from '../lib/api-key.ts'
 import { type Clock, createPositions, systemClock } from '../lib/clock.ts'
 import { StartupError } from '../lib/errors.ts'
-import type { Blobs } from '../storage/blobs.ts'
-import { openBlobs } from '../storage/open.ts'
+import type { Blobs, ResumableStore } from '../storage/blobs.ts'
+import { openBlobs, openUploadStore } from '../storage/open.ts'
 import { createLog } from '../telemetry/log.ts'
 import { printNotice } from './output.ts'
 
@@ -57,26 +58,40 @@ export async function withDatabase(
   }
 }
 
+type DeleteUploads = (which: Parameters<typeof deleteVisitorUploads>[1]) => Promise<void>
+
 /** Calls `run` with the stored conversations and closes them; with SQLite, the file may not exist yet. */
 export async function withConversations<T>(
   { db, config }: { readonly db: Database; readonly config: Config },
-  run: (storage: ConversationStorage, data: ItemData) => Promise<T>,
+  run: (storage: ConversationStorage, data: ItemData, deleteUploads: DeleteUploads) => Promise<T>,
 ): Promise<T> {
   const { databaseUrl, dataDir } = config
   const log = createLog(config)
+  const storeDeps = { db, clock: systemClock, log, isOnlyServer: false }
   let blobs: Promise<Blobs> | undefined
+  let uploads: Promise<ResumableStore> | undefined
   const openFiles = () => {
-    blobs ??= openBlobs(config, 'files', { db, clock: systemClock, log, isOnlyServer: false })
+    blobs ??= openBlobs(config, 'files', storeDeps)
     return blobs
+  }
+  const deleteUploads: DeleteUploads = async (which) => {
+    if ('ids' in which && which.ids.length === 0) return
+    uploads ??= openUploadStore(config, 'artifacts', storeDeps)
+    await deleteVisitorUploads({ ...storeDeps, artifacts: { store: await uploads } }, which)
   }
   const storage = createConversationStorage({ db, databaseUrl }, dataDir)
   // The thread that writes to SQLite does not keep the process running.
   const keepAlive = setInterval(() => {}, KEEP_ALIVE_MS)
   try {
-    return await run(storage, new ItemData({ storage, log, openBlobs: openFiles }))
+    const data = new ItemData({
+      ...{ storage, log, openBlobs: openFiles },
+      deleteUploads: (ids) => deleteUploads({ ids }),
+    })
+    return await run(storage, data, deleteUploads)
   } finally {
     await storage.close()
     await (await blobs)?.close()
+    await (await uploads)?.blobs.close()
     clearInterval(keepAlive)
   }
 }

@@ -81,7 +81,7 @@ function dropBlanks(variables: Readonly<Variables>): Variables {
   return Object.fromEntries(trimmed.filter(([, text]) => text !== ''))
 }
 
-/** Adds the secrets in the files that `_FILE` variables name to `given`. Returns the problems found. */
+/** Reads the files that `_FILE` variables name, and adds their secrets to `given`. Returns the problems. */
 async function readSecretFiles(given: Variables): Promise<string[]> {
   const problems: string[] = []
   for (const name of secretNames) {

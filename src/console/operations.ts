@@ -72,8 +72,8 @@ async function chooseKey(deps: Dependencies, userId: string, parentKeyId: string
 }
 
 /**
- * Makes a parent key the user's active key. Moves everything from the user's automatic key to the new key, and
- * revokes the automatic key.
+ * Claims a parent key for a user and makes it the active key. Moves everything from the user's automatic key
+ * to it, and revokes the automatic key.
  */
 export async function claimKey(
   deps: Dependencies,
@@ -196,7 +196,7 @@ export const managerOperations = {
         'The server prints a link at its first start. `parley sign-in` prints another one. The response sets a session cookie.',
       failures: {
         401: 'The link was already used or has expired.',
-        429: 'Too many sign-in attempts with wrong links from this address.',
+        429: 'Too many sign-in attempts with invalid links from this address.',
       },
     },
     input: SignIn,

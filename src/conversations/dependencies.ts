@@ -15,6 +15,8 @@ export interface Dependencies {
   readonly storage: ConversationStorage
   /** Opens the store of uploaded files, which also contains the data of items. */
   readonly openBlobs: () => Promise<Pick<Blobs, 'stage' | 'open' | 'delete'>>
+  /** Deletes the uploads of visitors whose messages were deleted. */
+  readonly deleteUploads: (ids: readonly string[]) => Promise<void>
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger

@@ -21,6 +21,8 @@ export type NewItem = Pick<ItemRow, 'id' | 'type' | 'role' | 'author' | 'status'
   readonly clientId?: string
   /** Bytes that count in addition to the body, because a part of the item is already stored as a blob. */
   readonly dataBytes?: number
+  /** The visitor's uploads that the item contains; they are deleted with the item. */
+  readonly uploadIds?: readonly string[]
 }
 
 /** Returns the sizes of items in bytes. */
@@ -29,14 +31,14 @@ export function sizesOf(items: readonly NewItem[]): number[] {
 }
 
 /** An item with its body as JSON text, as the row stores it. */
-export type EncodedItem = Omit<NewItem, 'body' | 'dataBytes'> & {
+export type EncodedItem = Omit<NewItem, 'body' | 'dataBytes' | 'uploadIds'> & {
   readonly body: string
   /** The name of the called tool; null for items that are not calls. */
   readonly name: string | null
   readonly bytes: number
 }
 
-export function encodeItem({ dataBytes = 0, ...item }: NewItem): EncodedItem {
+export function encodeItem({ dataBytes = 0, uploadIds: _, ...item }: NewItem): EncodedItem {
   const body = JSON.stringify(item.body)
   const { name } = item.body as { name?: unknown }
   const called = item.type === 'function_call' && typeof name === 'string' ? name : null

@@ -33,6 +33,7 @@ export {
   listVisitorConversations,
   type VisitorKey,
 } from './feed/rows.ts'
+export { renderUpload } from './feed/upload-text.ts'
 export { assertSameText } from './handover/errors.ts'
 export { UNKNOWN_OUTCOME } from './handover/open-calls.ts'
 export {

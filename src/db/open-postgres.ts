@@ -141,7 +141,7 @@ async function readTraits(pool: Pool, { server, database }: Target): Promise<Tra
 }
 
 /**
- * Applies the migrations and calls `run` in one transaction. Other servers that start wait until it ends.
+ * Applies the migrations and calls `run` in one transaction. Starting servers wait until it ends.
  * @throws StartupError
  */
 export async function fillPostgres<T>(

@@ -26,7 +26,7 @@ const Claims = z.strictObject({
   iss: z.literal(ISSUER),
   /** The artifact's id. */
   sub: z.string(),
-  use: z.enum(['upload', 'view']),
+  use: z.enum(['upload', 'view', 'attach']),
   /** The tenant's id. */
   ten: z.string(),
   /** Unix seconds. */

@@ -10,10 +10,9 @@ import { findCredential, findFirstUnowned, findParentKey, markRevoked, setUser }
 export { moveAgentKeys } from './key-store.ts'
 
 /**
- * Assigns the parent key with this secret to the user, in the caller's transaction. `wasOwn` is true if the
- * user already owned it.
- * @throws ServiceError `invalid_value` (`invalid_parent_key`), `not_found` (`parent_key_not_found`),
- * `conflict` (`parent_key_already_claimed`).
+ * Assigns the parent key `text` to the user, in the caller's transaction. Check the text with
+ * `assertParentKey` first. `wasOwn` is true if the user already owned the key.
+ * @throws ServiceError `not_found` (`parent_key_not_found`), `conflict` (`parent_key_already_claimed`).
  */
 export async function claimParentKey(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,

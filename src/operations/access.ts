@@ -212,7 +212,7 @@ export function limitRate({ context, auth }: GuardedCall): Promise<void> | void 
   if (auth === undefined || auth.callers.length === 0) return
   const { caller, deps, metadata } = context
   // Visitors can have upload tokens, so requests with these tokens are always counted.
-  if (auth.isUncounted && !(caller.kind === 'token' && caller.use === 'upload')) return
+  if (auth.isUncounted && !(caller.kind === 'token' && caller.use !== 'view')) return
   if (caller.kind === 'agent') {
     const address = addressGroup(metadata.clientAddress)
     deps.addressSharing.record(address, caller.agentId, metadata.ignoredForwardedFor)

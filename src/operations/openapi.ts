@@ -246,7 +246,7 @@ export const ChatError = z
         description: 'With `event_not_kept`: the id of the last stored event of the stream.',
       }),
       mode: z.enum(['model', 'waiting', 'person']).optional().meta({
-        description: 'With `wrong_mode`: who answers the conversation.',
+        description: 'With `wrong_mode`: the mode of the conversation.',
       }),
       assignee: z.string().nullable().optional().meta({
         description: 'With `wrong_mode`: the person who answers; null for agent keys.',
@@ -300,6 +300,7 @@ const tags = [
   },
   { name: 'Models', description: 'List the models and agents that a request can use.' },
   { name: 'Usage', description: 'Get the usage of a parent key.' },
+  { name: 'Budgets', description: 'Limit what keys, agents, visitors and conversations can use.' },
   { name: 'Visitors', description: 'List, export and erase the visitors of your agents.' },
   { name: 'Webhooks', description: 'Send events of stored conversations to your server.' },
 ]

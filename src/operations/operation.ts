@@ -169,12 +169,13 @@ export interface AgentCaller {
   readonly agentId: string
 }
 
-/** A client with a token for one artifact and its related artifacts. */
+/** A client with a token for one artifact and, unless a visitor uses it, for its related artifacts. */
 export interface TokenCaller {
   readonly kind: 'token'
   readonly tenantId: string
   readonly artifactId: string
-  readonly use: 'upload' | 'view'
+  /** `attach` allows a visitor to upload one reserved artifact, but no related ones. */
+  readonly use: 'upload' | 'view' | 'attach'
   /** Unix seconds. */
   readonly expiresAt: number
 }

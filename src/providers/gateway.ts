@@ -75,8 +75,8 @@ export function createGatewayBackend(options: GatewayOptions): ChatBackend {
 }
 
 /**
- * Anthropic's model list is not part of its OpenAI-compatible API. It needs other headers, and returns 20
- * models by default.
+ * Returns the path and headers for the model list. Anthropic's list is not part of its OpenAI-compatible API,
+ * needs other headers, and contains only 20 models by default.
  */
 function findModelList(hostname: string, path: string, apiKey = ''): Pick<HttpCall, 'path' | 'headers'> {
   if (hostname !== 'api.anthropic.com') return { path }

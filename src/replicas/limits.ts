@@ -1,6 +1,6 @@
 /**
- * Limits requests per minute, in fixed windows, and open streams. Counts in memory if there is one replica or
- * the coordination store is unavailable.
+ * Limits requests per minute, in fixed windows, and open streams. Counts in memory if the coordination store
+ * is unavailable or not configured.
  */
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'

@@ -24,7 +24,7 @@ export interface Replicas {
   readonly bus: Bus
   readonly limiter: RateLimiter
   readonly streams: StreamLimiter
-  /** The coordination store's state for `/readyz`; empty for a single replica. */
+  /** The coordination store's state for `/readyz`; empty without a store. */
   health(): { readonly [Name in CoordinationStoreName]?: 'up' | 'down' }
   close(): Promise<void>
 }

@@ -45,8 +45,11 @@ export const responsesOperations = {
     docs: {
       summary: 'Get a stored response, or stream its events again',
       description:
-        'Returns the output so far if the response is still running. A stream follows the response to its end.',
-      failures: { ...notFound, 400: 'The events of the response are no longer stored (`stream_expired`).' },
+        'Returns the output so far if the response is still running. A stream continues until the response ends.',
+      failures: {
+        ...notFound,
+        400: 'The events after `starting_after` are no longer stored (`stream_expired`).',
+      },
     },
     rpc: false,
     input: ResponseQuery,

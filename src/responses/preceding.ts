@@ -58,7 +58,7 @@ export async function findPreceding(
   const isContinuation = assertInput(request, previous ?? main?.turn)
   if (named === undefined || main === undefined)
     return { place: { conversationId: undefined, previous: undefined }, history: noHistory, isContinuation }
-  // A continuation of the newest answer belongs to the main line, because that answer does.
+  // A continuation of the newest answer belongs to the conversation's main line, as that answer does.
   const isMain = conversationId !== undefined || (isContinuation && previous?.id === main.turn?.id)
   const place = isMain
     ? { conversationId: named, previous: undefined, revision: main.revision }

@@ -83,7 +83,7 @@ export async function respondStored(
     const run: RunModel = (signal, reports) => runTurn(context, chat, signal, reports)
     const started = await startOrJoin(context, plan, run).catch((error: unknown) => {
       chat.endSpan(error)
-      // The history must be read again, because another turn has extended it.
+      // Starts again with the new history, because another turn has extended it.
       if (error instanceof ConversationChanged && starts < MAX_STARTS) return undefined
       throw error
     })

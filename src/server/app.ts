@@ -130,7 +130,7 @@ function destroyResponse(this: ServerResponse): void {
 }
 
 /**
- * Lists the calls in progress by connection. A Set would retain finished calls, because V8 rebuilds a set
+ * Holds the calls in progress, by connection. A Set would retain finished calls, because V8 rebuilds a set
  * after some additions and deletions, and the old copy keeps its calls until a full garbage collection.
  */
 class OpenCalls {

@@ -6,7 +6,7 @@ import { type Agent, createAgentDirectory } from '../agents/cache.ts'
 import { attachmentBytesOf } from '../agents/definition-parts.ts'
 import { loadSealer, resealAgentKeys } from '../agents/sealed-keys.ts'
 import { sumArtifactBytes } from '../artifacts/artifacts.ts'
-import { namedBlobs } from '../artifacts/maintenance.ts'
+import { createVisitorUploads, namedBlobs } from '../artifacts/maintenance.ts'
 import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
 import { BudgetEnforcer } from '../budgets/enforcer.ts'
@@ -91,6 +91,7 @@ export async function createDeps(
   const tokens = createTokens({ sealer, clock, keys })
   const jobDeps = { config, db: backgroundDb, clock, random, log, metrics, tracing }
   const webhooks = createWebhooks({ ...jobDeps, bus, sealer }, dbFor('conversations'))
+  const uploads = createArtifacts({ ...jobDeps, store, workFolder, converter, bus, tokens }, db, hooks)
   const deps: Deps = {
     config,
     db,
@@ -115,17 +116,11 @@ export async function createDeps(
     shared,
     ...createUsage(bus, { config, db: dbFor('calls'), clock, random, log, metrics, sealer, prices }),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
-    ...{ onUploadComplete: hooks.onUploadComplete, converter, fileBlobs, webhooks },
-    quota: new StorageQuota({ config, clock, sumArtifactBytes }),
+    ...{ onUploadComplete: hooks.onUploadComplete, converter, fileBlobs, webhooks, ...uploads },
     ...createConversations(
-      { ...jobDeps, bus, nextPosition, isOnlyServer, fileBlobs, agents, webhooks },
+      { ...jobDeps, ...uploads, bus, nextPosition, isOnlyServer, fileBlobs, agents, webhooks },
       sealer,
     ),
-    artifacts: createArtifactService({
-      ...{ ...jobDeps, store, workFolder, converter, bus },
-      onUploadComplete: hooks.onUploadComplete,
-      onConversionEnd: hooks.onConversionEnd,
-    }),
   }
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
 }
@@ -170,10 +165,31 @@ function createProviders(bus: Bus, ...given: Parameters<typeof followProviders>)
   return broadcastInvalidation(bus, 'providers', followProviders(...given))
 }
 
+function createArtifacts(
+  deps: Omit<Parameters<typeof createArtifactService>[0], 'onUploadComplete' | 'onConversionEnd'> &
+    Pick<Deps, 'tokens'>,
+  db: Database,
+  { onUploadComplete, onConversionEnd }: ReadHooks,
+) {
+  const { config, clock } = deps
+  const quota = new StorageQuota({ config, clock, sumArtifactBytes })
+  const artifacts = createArtifactService({ ...deps, onUploadComplete, onConversionEnd })
+  return { quota, artifacts, visitorUploads: createVisitorUploads({ ...deps, db, quota, artifacts }) }
+}
+
 function createConversations(
   deps: Pick<
     Deps,
-    'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'nextPosition' | 'fileBlobs' | 'agents'
+    | 'config'
+    | 'db'
+    | 'clock'
+    | 'random'
+    | 'log'
+    | 'metrics'
+    | 'nextPosition'
+    | 'fileBlobs'
+    | 'agents'
+    | 'visitorUploads'
   > & {
     readonly bus: Bus
     readonly isOnlyServer: boolean
@@ -185,6 +201,7 @@ function createConversations(
     ...deps,
     metrics: deps.metrics.conversations,
     openBlobs: async () => deps.fileBlobs,
+    deleteUploads: (ids) => deps.visitorUploads.delete(ids),
     storage: deps.webhooks.storage,
     capabilityKey: sealer.derive('parley stream capability key', 32),
     findHandoverRules: async ({ tenantId, agentId }) =>
@@ -196,10 +213,12 @@ function createConversations(
     ...deps,
     storage: deps.webhooks.storage,
     dropDeleted: () => conversations.data.dropDeleted(),
+    deleteUploadsOf: (visitor) => deps.visitorUploads.deleteOf(visitor),
     cancelTurnsOf: (id) => conversations.cancelTurnsOf(id),
     onErased: () => conversations.quota.forget(),
   })
-  return { conversations, onAgentDeleted, erasures }
+  const listSentUploads: Deps['listSentUploads'] = (ids) => conversations.data.listUploads(ids)
+  return { conversations, onAgentDeleted, erasures, listSentUploads }
 }
 
 function createWebhooks(

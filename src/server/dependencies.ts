@@ -21,7 +21,7 @@ export interface Deps
     ChatDependencies,
     ConsoleDependencies,
     FilesDependencies,
-    VisitorsDependencies,
+    Omit<VisitorsDependencies, 'visitorUploads'>,
     Omit<WebhooksDependencies, 'conversations'> {
   /** The providers in the configuration. */
   readonly backends: readonly ChatBackend[]

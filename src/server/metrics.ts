@@ -76,7 +76,7 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
   registerHealth(
     registry,
     'parley_backend_up',
-    'Whether the provider has listed its models.',
+    'Whether the last request for the model list of the provider succeeded.',
     'provider',
     () => models.health(),
   )
@@ -84,7 +84,7 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
     registry,
     {
       name: 'parley_breaker_resting',
-      help: "Whether the model's circuit breaker is open.",
+      help: "Number of the model's open circuit breakers.",
       labelNames: ['provider', 'model'],
     },
     () => countOpenBreakers(deps),

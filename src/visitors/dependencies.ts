@@ -1,5 +1,6 @@
 /** Lists the dependencies of the visitors module. */
 import type { Dependencies as ChatDependencies } from '../chat/dependencies.ts'
+import type { VisitorKey } from '../conversations/visible.ts'
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { Erasures } from './erasures.ts'
@@ -15,4 +16,24 @@ export interface Dependencies extends ChatDependencies {
   readonly keySets: KeySets
   readonly followers: Followers
   readonly erasures: Erasures
+  readonly visitorUploads: Uploads
+}
+
+/** The uploads of visitors, which the artifacts module stores. */
+interface Uploads {
+  reserve(
+    owner: VisitorKey,
+    file: { readonly filename: string; readonly sizeBytes: number },
+    perHour: number,
+  ): Promise<{ readonly id: string; readonly token: string; readonly expiresAt: number }>
+  find(owner: VisitorKey, id: string): Promise<VisitorUpload | undefined>
+  keep(ids: readonly string[]): Promise<void>
+}
+
+export interface VisitorUpload {
+  readonly id: string
+  readonly filename: string
+  readonly sizeBytes: number
+  /** Detected from the content. */
+  readonly mediaType: string
 }

@@ -39,6 +39,11 @@ export interface ErasureDeps extends AuditDeps {
   readonly webhooks?: EventPublisher | undefined
   /** Deletes the blobs of deleted items. */
   readonly dropDeleted: () => Promise<unknown>
+  /** Deletes the visitor's uploads, also those that are in no message. */
+  readonly deleteUploadsOf: (visitor: {
+    readonly tenantId: string
+    readonly visitorId: string
+  }) => Promise<void>
   /**
    * Cancels the conversation's running turns. Undefined in a CLI command, because servers cancel the turns of
    * a deleted conversation themselves.
@@ -162,7 +167,7 @@ export class Erasures {
   }
 
   private async eraseAll(opened: ConversationDatabase, row: ErasureRow): Promise<void> {
-    const { clock, webhooks, dropDeleted, onErased } = this.deps
+    const { clock, webhooks, dropDeleted, deleteUploadsOf, onErased } = this.deps
     const { signal } = this.stopping
     await this.deleteConversations(opened, row)
     // A turn that another process was storing when the erasure began may have been stored after the deletion.
@@ -170,6 +175,7 @@ export class Erasures {
     await this.deleteConversations(opened, row)
     await deleteVisitor(opened.write, row)
     await dropDeleted()
+    await deleteUploadsOf({ tenantId: row.tenant, visitorId: row.visitor_id })
     await this.scrub(opened)
     await opened.vacuum(true, signal)
     const subscribers = await webhooks?.find()

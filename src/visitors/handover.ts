@@ -4,7 +4,7 @@ import { withoutAssignee } from '../conversations/conversations.ts'
 import type { ItemRow } from '../conversations/item-store.ts'
 import { type ConversationRow, MAX_MESSAGE } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { assertAttachments, toMessageItem } from './messages.ts'
+import { checkAttachments, toMessageItem } from './messages.ts'
 import type { SendInput, VisitorConversation } from './schema.ts'
 import {
   type Context,
@@ -62,10 +62,11 @@ export async function sendToPerson(
     })
   await findOwnConversation(context, conversationId)
   const { agent } = await requireStoring(context)
-  assertAttachments(context, agent, input)
+  const uploads = await checkAttachments(context, agent, input)
   const visitor = requireCallVisitor(context)
   const { tenantId } = context.caller
-  const item = toMessageItem(context, input)
+  const item = toMessageItem(context, input, uploads)
+  await context.deps.visitorUploads.keep([...uploads.keys()])
   return context.deps.conversations.handover
     .ask({ tenantId, conversationId }, visitor, { item, text })
     .catch(rejectVisitor)

@@ -6,26 +6,47 @@ import { assertParts } from '../chat/prepare-turn.ts'
 import type { NewItem } from '../conversations/item-store.ts'
 import { toChatItems } from '../conversations/items.ts'
 import type { History, StoredItem } from '../conversations/reader.ts'
-import { findVisibleItem } from '../conversations/visible.ts'
+import { findVisibleItem, renderUpload } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject } from '../lib/formats/json.ts'
 import { chooseRoutes } from '../models/policy.ts'
 import type { ChatMessage, ChatRequest, ChatTool } from '../providers/chat-api.ts'
 import { toChatRequest } from '../responses/request.ts'
 import type { InputItem } from '../responses/schema.ts'
+import { findUploads } from './attachments/uploads.ts'
+import type { VisitorUpload } from './dependencies.ts'
 import type { AttachmentQuery, AttachmentResult, SendInput } from './schema.ts'
 import { type Context, findOwnConversation } from './visitors.ts'
 
+type Uploads = ReadonlyMap<string, VisitorUpload>
+
 /**
- * @throws ServiceError `invalid_value` or `too_large` for an attachment that the agent or its model does not
- * accept
+ * Checks the attachments of a message, and returns its uploads. @throws ServiceError `invalid_value` or
+ * `too_large` for an attachment that the agent or its model does not accept
  */
-export function assertAttachments(
+export async function checkAttachments(
+  context: Context,
+  agent: Agent,
+  input: Pick<SendInput, 'attachments' | 'conversation' | 'model'>,
+): Promise<Uploads> {
+  const { attachments = [], model } = input
+  if (attachments.length === 0) return new Map()
+  assertInline(context, agent, attachments, model)
+  return findUploads(context, agent, input)
+}
+
+function assertInline(
   { deps: { models } }: Context,
   { definition, policy }: Agent,
-  { attachments = [], model }: Pick<SendInput, 'attachments' | 'model'>,
+  attachments: NonNullable<SendInput['attachments']>,
+  model: string | undefined,
 ): void {
-  if (attachments.length === 0) return
+  const { maxCount } = definition.attachments ?? {}
+  if (maxCount !== undefined && attachments.length > maxCount) {
+    const param = `attachments[${maxCount}]`
+    const problem = `a message may have at most ${maxCount} attachments`
+    throw new ServiceError('invalid_value', `${param}: ${problem}`, { param })
+  }
   const [route] = chooseRoutes(models, { policy, ownModel: definition.model }, model)
   assertParts(attachments, 'attachments', {
     rules: definition.attachments,
@@ -37,11 +58,20 @@ export function assertAttachments(
 export function toMessageItem(
   { deps }: Context,
   { text, attachments = [], client_id: clientId }: Pick<SendInput, 'text' | 'attachments' | 'client_id'>,
+  uploads: Uploads,
 ): NewItem {
-  const parts = [...(text === '' ? [] : [{ type: 'text' as const, text }]), ...attachments]
+  const attached = attachments.map((part) =>
+    part.type === 'upload' ? toText(uploads, part.upload.id) : part,
+  )
+  const parts = [...(text === '' ? [] : [{ type: 'text' as const, text }]), ...attached]
   const content = attachments.length === 0 ? text : parts
   const { input } = toChatItems([{ role: 'user', content }], deps.random)
-  return { ...(input[0] as NewItem), clientId }
+  return { ...(input[0] as NewItem), clientId, uploadIds: [...uploads.keys()] }
+}
+
+function toText(uploads: Uploads, id: string) {
+  const { filename: name, mediaType, sizeBytes } = uploads.get(id) as VisitorUpload
+  return { type: 'text' as const, text: renderUpload({ artifactId: id, name, mediaType, sizeBytes }) }
 }
 
 /** Returns the bytes by which an item may exceed the usual limit. */

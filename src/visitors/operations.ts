@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Waiting } from '../conversations/visible.ts'
 import { reference } from '../lib/schema-bounds.ts'
 import { operationsOf } from '../operations/operation.ts'
+import { createUpload } from './attachments/uploads.ts'
 import type { Dependencies } from './dependencies.ts'
 import { findCursor, followOwn, followOwned, streamEvents, streamWaiting } from './follow.ts'
 import { requestPerson } from './handover.ts'
@@ -16,6 +17,8 @@ import {
   ContinueInput,
   ConversationsQuery,
   ConversationsResult,
+  CreateUploadInput,
+  CreateUploadResult,
   DeleteInput,
   DeleteResult,
   type FeedEvent,
@@ -71,6 +74,13 @@ export const visitorOperations = {
     input: SendInput,
     output: SendResult,
     run: ({ context, input }) => send(context, input),
+  }),
+
+  /** Uploads use the tus endpoint with the returned token. */
+  createUpload: mutation({
+    input: CreateUploadInput,
+    output: CreateUploadResult,
+    run: ({ context, input }) => createUpload(context, input),
   }),
 
   attachment: query({

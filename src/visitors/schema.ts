@@ -67,9 +67,11 @@ const itemFields = {
   attachments: z
     .array(
       z.strictObject({
-        type: z.enum(['image', 'pdf', 'text']),
+        type: z.enum(['image', 'pdf', 'text', 'file']).meta({ description: '`file` is an upload.' }),
         name: z.string().nullable().meta({ description: 'File name, if the client sent one.' }),
         part: z.int().meta({ description: 'Value of `part` in `visitor.attachment`.' }),
+        artifact_id: z.string().optional().meta({ description: 'Id of the artifact of an upload.' }),
+        bytes: z.int().optional().meta({ description: 'Size of an upload in bytes.' }),
       }),
     )
     .optional()
@@ -213,7 +215,9 @@ export const OpenResult = z.strictObject({
 })
 export type OpenResult = z.infer<typeof OpenResult>
 
-/** Parts have the format of the chat API. A text part must begin with `[Attached file: <name>]`. */
+const MAX_FILE_NAME = 200
+
+/** Parts have the format of the chat API, except uploads. A text part must begin with `[Attached file: <name>]`. */
 const Attachment = z.discriminatedUnion(
   'type',
   [
@@ -228,9 +232,28 @@ const Attachment = z.discriminatedUnion(
         error: 'must begin with a line `[Attached file: <name>]`',
       }),
     }),
+    z.strictObject({ type: z.literal('upload'), upload: z.strictObject({ id: reference() }) }),
   ],
-  { error: 'must be image_url, file or text' },
+  { error: 'must be image_url, file, text or upload' },
 )
+
+export const CreateUploadInput = z.strictObject({
+  filename: z
+    .string()
+    .min(1, 'must not be empty')
+    .max(MAX_FILE_NAME, `must be at most ${MAX_FILE_NAME} characters`)
+    .regex(/^[^\][\p{Cc}]*$/u, 'must not contain [, ] or control characters')
+    .meta({ description: 'File name, whose extension states the type.' }),
+  bytes: z.int().min(1, 'must be at least 1').meta({ description: 'Exact size of the file.' }),
+})
+
+export const CreateUploadResult = z.strictObject({
+  id: z.string().meta({ description: 'Send it in an attachment of the type `upload`.' }),
+  token: z.string().meta({ description: 'Allows to upload this file at `upload_url`, and to delete it.' }),
+  expires_at: z.int().meta({ description: 'Unix seconds at which the token expires.' }),
+  upload_url: z.string().meta({ description: 'Path of the tus endpoint.' }),
+})
+export type CreateUploadResult = z.infer<typeof CreateUploadResult>
 
 export const SendInput = z
   .strictObject({

@@ -5,7 +5,7 @@ import { continuationItem } from '../conversations/items.ts'
 import { toShownTurn } from '../conversations/visible.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { sendToPerson } from './handover.ts'
-import { assertAttachments, extraBytesOf, toMessageItem } from './messages.ts'
+import { checkAttachments, extraBytesOf, toMessageItem } from './messages.ts'
 import type {
   ContinueInput,
   SendInput,
@@ -61,9 +61,10 @@ async function sendToModel(
   { conversation, idempotency }: Pick<Start, 'conversation' | 'idempotency'>,
 ): Promise<SendResult> {
   const { agent } = await requireStoring(context)
-  assertAttachments(context, agent, input)
+  const uploads = await checkAttachments(context, agent, input)
   const last = conversation && (await findLast(context, conversation.id))
-  const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input)]
+  const items = [...(await missingOutputs(context, last, new Set())), toMessageItem(context, input, uploads)]
+  await context.deps.visitorUploads.keep([...uploads.keys()])
   const turn = await start(context, {
     ...{ conversation, page: input, items, kind: 'model', idempotency },
     extraBytes: extraBytesOf(agent, input),

@@ -34,7 +34,7 @@ export async function insertDeliveries(
     await trx
       .insertInto('webhook_deliveries')
       .values(rows.slice(at, at + ROWS_PER_STATEMENT))
-      // The transaction is repeated if its answer is lost after the commit.
+      // The transaction is repeated if the response to its commit is lost.
       .onConflict((conflict) => conflict.doNothing())
       .execute()
 }

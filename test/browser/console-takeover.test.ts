@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { startApp } from '../support/app.ts'
+import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
@@ -28,6 +28,15 @@ async function startVisit() {
   const id = sent.conversation.id
   const write = (text: string) => one.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text })
   return { app, key, one, id, write }
+}
+
+/** Lists the texts of the model, oldest first. */
+async function listModelTexts(app: TestApp, id: string): Promise<string[]> {
+  const { body } = await app.call('GET', `/v1/conversations/${id}/items?order=asc`)
+  const items: { type: string; parley: { author: string }; content: { text: string }[] }[] = body.data
+  return items
+    .filter(({ type, parley }) => type === 'message' && parley.author === 'model')
+    .map(({ content }) => content[0]?.text.replaceAll(/\s+/g, ' ') ?? '')
 }
 
 test('a user takes a conversation over, answers its visitor and hands it back', async () => {
@@ -58,6 +67,10 @@ test('a user takes a conversation over, answers its visitor and hands it back', 
   await followUntil(one, { conversation: id, cursor: seen.at(-1)?.id ?? '' }, isMode('model'))
   await say(one, '[[delay:100]] One two three four.', { conversation: id })
   await transcript.getByText('You said: One two three four.').waitFor()
+  // The model has answered only before and after the person.
+  await expect
+    .poll(() => listModelTexts(app, id))
+    .toEqual(['You said: Hello.', 'You said: One two three four.'])
   expect(complaints).toEqual([])
 })
 
@@ -79,6 +92,16 @@ test('a message is stored and shown once when the connection is lost while it is
   await reply.fill('Your refund is on its way.')
   await reply.press('Enter')
   await page.getByText('Not sent yet.').waitFor()
+  // The notice at the bottom of the window covers neither the reply nor the navigation.
+  const notice = await page.locator('.offline-notice').boundingBox()
+  const reference = page.getByRole('link', { name: 'API reference' })
+  for (const control of [page.getByRole('button', { name: 'Send', exact: true }), reference])
+    await expect
+      .poll(async () => {
+        const box = await control.boundingBox()
+        return box === null ? Number.NaN : box.y + box.height
+      })
+      .toBeLessThanOrEqual(notice?.y ?? 0)
   await expectView(page, 'takeover-offline')
   await page.unroute('**/trpc/conversations.sendMessage*')
   await context.setOffline(false)
@@ -103,8 +126,11 @@ test('a message that the server rejects stays on the page and can be discarded',
   await reply.press('Enter')
   await page.getByText(/^Not sent: /).waitFor()
   await page.getByText('Only Ana can write').waitFor()
+  expect(await page.getByText('Hello from the console.').count()).toBe(1)
   await page.getByRole('button', { name: 'Discard' }).click()
   await page.getByText('Hello from the console.').waitFor({ state: 'detached' })
+  const { text } = await app.call('GET', `/v1/conversations/${id}/items`)
+  expect(text).not.toContain('Hello from the console.')
 })
 
 test('waiting conversations are counted in the navigation and the title, and cause desktop notifications', async () => {

@@ -81,7 +81,7 @@ describe('the list of visitors', () => {
   })
 
   test('can be searched and filtered by agent, and keeps the agent in the address', async () => {
-    const { app, anonymous, second } = await startShop()
+    const { app, anonymous, other, second } = await startShop()
     const { page, complaints } = await openConsole(app, browser, '/visitors', { width: 1440 })
     const rows = page.getByRole('table', { name: 'Visitors' }).locator('tbody tr')
     await expect.poll(() => rows.count()).toBe(3)
@@ -89,6 +89,7 @@ describe('the list of visitors', () => {
     await expectView(page, 'visitors')
     await page.getByRole('textbox', { name: 'Search visitors' }).fill('ada@example')
     await expect.poll(() => rows.count()).toBe(1)
+    expect(await rows.first().innerText()).toContain('Ada Lovelace')
     await page.getByRole('textbox', { name: 'Search visitors' }).fill(anonymous)
     await rowOf(page, 'Anonymous visitor')
       .getByText(`…${anonymous.slice(-6)}`)
@@ -104,6 +105,7 @@ describe('the list of visitors', () => {
     expect(page.url()).toContain(`agent=${second.agent_id}`)
     await page.reload()
     await expect.poll(() => rows.count()).toBe(1)
+    expect(await rows.first().innerText()).toContain(other.slice(-6))
     expect(complaints).toEqual([])
   })
 
@@ -122,6 +124,9 @@ describe('the list of visitors', () => {
     const rows = page.getByRole('table', { name: 'Visitors' }).locator('tbody tr')
     await expect.poll(() => rows.count()).toBe(25)
     await expect.poll(() => rows.first().innerText()).toContain((ids.at(-1) as string).slice(-6))
+    const newest = ids.slice(1).toReversed()
+    const expected = newest.map((id) => expect.stringContaining(id.slice(-6)))
+    expect(await rows.allInnerTexts()).toEqual(expected)
     await page.getByRole('button', { name: 'Next' }).click()
     await expect.poll(() => rows.count()).toBe(1)
     expect(await rows.first().innerText()).toContain((ids[0] as string).slice(-6))

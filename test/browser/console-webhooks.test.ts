@@ -121,6 +121,10 @@ describe('a webhook', () => {
       data: { text: 'Where is my order?' },
     })
     expect(await page.content()).not.toContain(secret)
+    await page.reload()
+    await page.getByRole('link', { name: receiver.url }).click()
+    await page.getByRole('region', { name: 'Details' }).waitFor()
+    expect(await page.content()).not.toContain(secret)
     expect(complaints.filter((text) => !text.includes('400'))).toEqual([])
   })
 
@@ -186,7 +190,9 @@ describe('a webhook', () => {
       .getByText(/For 24 hours, both secrets sign/)
       .waitFor()
     await buttonOf(page, 'Rotate secret').click()
-    expect(await readSecret(page)).toMatch(/^whsec_/)
+    const rotated = await readSecret(page)
+    expect(rotated).toMatch(/^whsec_/)
+    expect(rotated).not.toBe(webhook.secret)
     await dialogOf(page)
       .getByText(/The previous secret also signs deliveries until/)
       .waitFor()

@@ -85,7 +85,7 @@ async function createAgents(app: TestApp) {
   const support = await app.createAgent(yamlOf('support'))
   const edits = [
     (yaml: string) => yaml.replace('temperature: 0.3\n', 'temperature: 0.2\n\ntools:\n  - orders\n'),
-    (yaml: string) => yaml.replace('below 120 words', 'below 80 words'),
+    (yaml: string) => yaml.replace('under 120 words', 'under 80 words'),
   ]
   let yaml = yamlOf('support')
   for (const edit of edits) {

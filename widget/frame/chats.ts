@@ -21,6 +21,8 @@ export interface Chats {
       | 'rate'
       | 'requestPerson'
       | 'readAttachment'
+      | 'createUpload'
+      | 'readVisitor'
       | 'listEarlier'
       | 'showEarlier'
       | 'remove'

@@ -28,7 +28,7 @@ export function ModeBanner({ conversation: { parley }, handover, isConnected }: 
       <Icon name={icons[mode]} size={16} />
       <p role="status">
         {describe(handover, time)}
-        {isConnected ? null : <span className="desk-reconnecting"> · {t('conversations.reconnecting')}</span>}
+        {isConnected ? null : <span className="desk-reconnecting"> {t('conversations.reconnecting')}</span>}
       </p>
       {mode === 'person' ? (
         <Button

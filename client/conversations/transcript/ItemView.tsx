@@ -160,7 +160,7 @@ export function LiveMessage({ text }: { readonly text: string }) {
   )
 }
 
-function AttachmentView({ kind, name, address, text }: ReturnType<typeof attachmentsOf>[number]) {
+function AttachmentView({ kind, name, detail, address, text }: ReturnType<typeof attachmentsOf>[number]) {
   if (kind === 'image' && address !== undefined)
     return (
       <a href={address} download={name} className="transcript-image">
@@ -182,6 +182,7 @@ function AttachmentView({ kind, name, address, text }: ReturnType<typeof attachm
     <a href={address} download={name} className="transcript-file">
       <Icon name="download" size={14} />
       <bdi>{name}</bdi>
+      {detail}
     </a>
   )
 }

@@ -1,5 +1,6 @@
 /** Groups the items of a conversation by turn, and reads their texts. */
 
+import { renderSize } from '../../format.ts'
 import { t } from '../../strings/language.ts'
 import type { Item, Turn } from '../queries.ts'
 
@@ -68,7 +69,9 @@ export interface Attachment {
   readonly part: number
   readonly kind: 'image' | 'file'
   readonly name: string
-  /** The data as a URL; undefined if the page may not load it. */
+  /** The size of an upload. */
+  readonly detail?: string
+  /** The data as a URL, or the path of an upload; undefined if the page may not load it. */
   readonly address?: string | undefined
   /** The content of a text file. */
   readonly text?: string
@@ -81,12 +84,28 @@ export function attachmentsOf(content: unknown): Attachment[] {
 
 const attachedText = /^\[Attached file: ([^\]\n]+)\]\n/
 
+const uploadedFile = /^\[Uploaded file: ([^\]\n]+)\]\n(.+)$/
+
+/** Returns the upload that a part of a visitor's message contains; the link needs the owner's session. */
+function toUpload(text: string, part: number): Attachment | undefined {
+  const [, name = '', json = ''] = uploadedFile.exec(text) ?? []
+  try {
+    const { artifact_id: id, bytes } = JSON.parse(json)
+    if (!/^[0-9a-f-]{36}$/.test(id) || typeof bytes !== 'number') return undefined
+    return { part, kind: 'file', name, detail: renderSize(bytes), address: `/artifacts/${id}` }
+  } catch {
+    return undefined
+  }
+}
+
 function toAttachment(part: Part, index: number): Attachment | undefined {
   const about = { part: index, name: String(part.filename ?? part.file_id ?? t('conversations.unnamed')) }
   if (part.type === 'input_image')
     return { ...about, kind: 'image', name: t('conversations.image'), address: addressOf(part.image_url) }
   if (part.type === 'input_file') return { ...about, kind: 'file', address: addressOf(part.file_data) }
   const text = typeof part.text === 'string' ? part.text : ''
+  const upload = toUpload(text, index)
+  if (upload !== undefined) return upload
   const [start = '', name] = attachedText.exec(text) ?? []
   return name === undefined ? undefined : { ...about, kind: 'file', name, text: text.slice(start.length) }
 }

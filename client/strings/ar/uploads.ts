@@ -16,6 +16,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: 'مشروع',
   captions: 'ترجمة',
   thumbnail: 'صورة',
+  attachment: 'مرفق',
   notFound: 'غير موجود',
   uploading: 'جارٍ الرفع',
   processing: 'جارٍ المعالجة',

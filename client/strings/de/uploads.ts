@@ -18,6 +18,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: 'Projekt',
   captions: 'Untertitel',
   thumbnail: 'Bild',
+  attachment: 'Anhang',
   notFound: 'Nicht gefunden',
   uploading: 'Wird hochgeladen',
   processing: 'Wird verarbeitet',

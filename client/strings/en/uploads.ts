@@ -13,6 +13,7 @@ export const uploads = {
   project: 'Project',
   captions: 'Captions',
   thumbnail: 'Image',
+  attachment: 'Attachment',
   notFound: 'Not found',
   uploading: 'Uploading',
   processing: 'Processing',

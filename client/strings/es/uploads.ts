@@ -18,6 +18,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: 'Proyecto',
   captions: 'Subtítulos',
   thumbnail: 'Imagen',
+  attachment: 'Archivo adjunto',
   notFound: 'No encontrado',
   uploading: 'Subiendo',
   processing: 'Procesando',

@@ -18,6 +18,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: 'Projet',
   captions: 'Sous-titres',
   thumbnail: 'Image',
+  attachment: 'Pièce jointe',
   notFound: 'Introuvable',
   uploading: 'Envoi en cours',
   processing: 'Traitement en cours',

@@ -17,6 +17,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: 'Progetto',
   captions: 'Sottotitoli',
   thumbnail: 'Immagine',
+  attachment: 'Allegato',
   notFound: 'Non trovato',
   uploading: 'In caricamento',
   processing: 'In elaborazione',

@@ -18,6 +18,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: 'プロジェクト',
   captions: '字幕',
   thumbnail: '画像',
+  attachment: '添付ファイル',
   notFound: '見つかりません',
   uploading: 'アップロード中',
   processing: '処理中',

@@ -16,6 +16,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: 'Projeto',
   captions: 'Legendas',
   thumbnail: 'Imagem',
+  attachment: 'Anexo',
   notFound: 'Não encontrado',
   uploading: 'Enviando',
   processing: 'Processando',

@@ -16,6 +16,7 @@ export const uploads: AreaTranslation<typeof english> = {
   project: '项目',
   captions: '字幕',
   thumbnail: '图片',
+  attachment: '附件',
   notFound: '未找到',
   uploading: '正在上传',
   processing: '正在处理',

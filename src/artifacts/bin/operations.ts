@@ -5,7 +5,7 @@ import type { Page } from '../../lib/page.ts'
 import { reference } from '../../lib/schema-bounds.ts'
 import { operationsOf, withRequestLog } from '../../operations/operation.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { ArtifactDeleted, ArtifactReference, artifactKinds } from '../schema.ts'
+import { ArtifactDeleted, ArtifactReference, storedKinds } from '../schema.ts'
 import {
   BIN_SECONDS,
   binArtifact,
@@ -38,7 +38,7 @@ const ArtifactRestored = z
 const ArtifactBinItem = z
   .strictObject({
     artifactId,
-    kind: z.enum(artifactKinds),
+    kind: z.enum(storedKinds),
     name: z.string().optional().meta({ description: "The `name` field of the upload's metadata." }),
     filename: z.string(),
     size: z.int().meta({ description: 'Number of bytes that still count toward the quota.' }),

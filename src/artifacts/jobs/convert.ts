@@ -67,6 +67,8 @@ async function convert(deps: ConversionDeps, conversion: Conversion): Promise<Co
     await updateUpload(deps.db, row, { sha256 })
     conversion.row = { ...row, sha256 }
   }
+  // Attachments are ready when their bytes are complete, and have no conversion jobs.
+  if (row.kind === 'attachment') throw new Error('an attachment has a conversion job')
   try {
     const onProgress = progress.report
     return await deps.converter.convert({ kind: row.kind, source, workFolder, signal, onProgress })

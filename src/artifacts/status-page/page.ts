@@ -21,7 +21,13 @@ interface StatusPageView {
   readonly preview?: Preview | undefined
 }
 
-const kinds = { video: 'Video', project: 'Project', captions: 'Captions', thumbnail: 'Picture' } as const
+const kinds = {
+  video: 'Video',
+  project: 'Project',
+  captions: 'Captions',
+  thumbnail: 'Picture',
+  attachment: 'File',
+} as const
 const stateLabels = {
   unknown: 'Nothing here yet',
   uploading: 'Uploading',

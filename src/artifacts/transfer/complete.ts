@@ -10,7 +10,8 @@ import { deleteBytes } from '../artifacts.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { recordEndings } from '../endings.ts'
 import { insertJob } from '../jobs/store.ts'
-import { completeLeased, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
+import { completeLeased, convertArtifact, findUploadRow, removeArtifact, type UploadRow } from '../store.ts'
+import { describeUpload, UNSENT_SECONDS } from '../visitor-uploads/visitor-uploads.ts'
 
 export type CompletionDeps = Pick<
   Dependencies,
@@ -31,15 +32,18 @@ export async function completeUpload(deps: CompletionDeps, row: UploadRow, diges
     await artifacts.store.resumable.commit(blob, row.received_bytes, row.fence)
   if (checksum !== null && checksum !== (digest ?? (await digestOf(deps, row))))
     return rejectUpload(deps, row)
+  const attached = row.kind === 'attachment' ? await describeUpload(deps, row) : undefined
   const isComplete = await db.transaction().execute(async (trx) => {
     if (!(await assertOwnerLives(trx, row))) return false
     const now = unixSeconds(clock)
     // Without a handler, the upload is acknowledged immediately.
     const acknowledged = onUploadComplete === undefined ? 1 : 0
-    const ended = { finished_at: now, expires_at: null, lease_until: null }
+    const expiresAt = attached === undefined ? null : now + UNSENT_SECONDS
+    const ended = { finished_at: now, expires_at: expiresAt, lease_until: null }
     const done = { ...ended, acknowledged, sha256: checksum }
     if (!(await completeLeased(trx, row, done))) return false
-    await insertJob(trx, 'convert', row.blob, now)
+    if (attached === undefined) await insertJob(trx, 'convert', row.blob, now)
+    else await convertArtifact(trx, row, attached)
     if (onUploadComplete !== undefined) await insertJob(trx, 'hook', row.blob, now)
     return true
   })

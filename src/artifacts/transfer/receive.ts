@@ -104,7 +104,7 @@ class Receiving {
       else fail('request_timeout', 'The client sent no data before the timeout')
     }, idleMs)
     const syncing = setInterval(() => this.syncInBackground(), syncEveryMs)
-    // Not needed if received bytes are recorded as durable at least as often.
+    // Reports are not needed if received bytes are recorded as durable at least as often.
     const reporting =
       syncEveryMs > REPORT_EVERY_MS
         ? setInterval(() => this.reportInBackground(), REPORT_EVERY_MS)

@@ -5,7 +5,14 @@ import { assertTenantLives } from '../../identity/keys.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { newId } from '../../lib/ids.ts'
-import { type ArtifactCaller, assertAccess, assertTokenUse, grantsAccess, wrongArtifact } from '../access.ts'
+import {
+  type ArtifactCaller,
+  artifactNotFound,
+  assertAccess,
+  assertTokenUse,
+  grantsAccess,
+  wrongArtifact,
+} from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { invalidMetadata, type UploadMetadata } from '../metadata.ts'
 import {
@@ -107,14 +114,15 @@ async function insertUpload(
   const relatedTo = metadata.relatedTo ?? reserved?.related_to ?? null
   assertAccess(caller, id, { id, related_to: relatedTo })
   if (found !== reserved || (reserved !== undefined && !grantsAccess(caller, reserved))) throw taken()
-  assertAsReserved(metadata, reserved)
+  if (reserved === undefined && caller.kind === 'token' && caller.use === 'attach') throw artifactNotFound()
+  assertAsReserved(metadata, sizeBytes, reserved)
   await deps.quota.assertFits(db, tenantId, sizeBytes ?? 0)
   const values = {
     segment: newId('', SEGMENT_LENGTH, random),
     kind: metadata.kind ?? reserved?.kind ?? 'video',
     related_to: relatedTo,
     name: metadata.name ?? null,
-    filename: metadata.filename,
+    filename: reserved?.filename ?? metadata.filename,
     filetype: metadata.filetype ?? null,
     checksum: metadata.checksum ?? null,
     metadata: header ?? null,
@@ -132,9 +140,15 @@ async function insertUpload(
 
 function assertAsReserved(
   { kind, relatedTo }: UploadMetadata,
-  reserved: Pick<ArtifactRow, 'kind' | 'related_to'> | undefined,
+  sizeBytes: number | undefined,
+  reserved: Pick<ArtifactRow, 'kind' | 'related_to' | 'size_bytes'> | undefined,
 ): void {
   if (reserved === undefined) return
+  if (reserved.size_bytes !== null && sizeBytes !== Number(reserved.size_bytes))
+    throw new ServiceError(
+      'invalid_value',
+      `Upload-Length: must be ${reserved.size_bytes}, the size for which the id was reserved`,
+    )
   if (kind !== undefined && reserved.kind !== null && kind !== reserved.kind)
     throw invalidMetadata('kind', `must be '${reserved.kind}', the kind for which the id was reserved`)
   if (relatedTo !== undefined && reserved.related_to !== null && relatedTo !== reserved.related_to)

@@ -6,6 +6,7 @@ import type { ItemRow } from '../item-store.ts'
 import type { TurnRow } from '../store.ts'
 import { pieceOf } from '../turn-output.ts'
 import type { LogEntry } from '../turns/segments.ts'
+import { parseUpload } from './upload-text.ts'
 
 type VisibleType = 'message' | 'function_call' | 'function_call_output'
 
@@ -29,10 +30,13 @@ export interface ShownItem<Type extends ItemRow['type'] = VisibleType> {
 }
 
 export interface ShownAttachment {
-  readonly type: 'image' | 'pdf' | 'text'
+  readonly type: 'image' | 'pdf' | 'text' | 'file'
   readonly name: string | null
   /** Index of the part in the item's content. */
   readonly part: number
+  /** The artifact of a `file`, and its size. */
+  readonly artifact_id?: string
+  readonly bytes?: number
 }
 
 export interface ShownTurn {
@@ -126,6 +130,11 @@ function toAttachment(part: unknown, index: number): ShownAttachment | undefined
   if (part.type === 'input_file') {
     const name = typeof part.filename === 'string' ? part.filename : null
     return { type: 'pdf', name, part: index }
+  }
+  const upload = part.type === 'input_text' ? parseUpload(String(part.text)) : undefined
+  if (upload !== undefined) {
+    const { name, artifactId, sizeBytes } = upload
+    return { type: 'file', name, part: index, artifact_id: artifactId, bytes: sizeBytes }
   }
   const name = part.type === 'input_text' ? attachedText.exec(String(part.text))?.[1] : undefined
   return name === undefined ? undefined : { type: 'text', name, part: index }

@@ -21,6 +21,18 @@ export function toDataRow(
   return { name, item_id, bytes, conversation_id: conversationId, turn_id: turnId, is_deleted: 0 }
 }
 
+const UPLOAD = 'upload:'
+
+/** Returns the name of the row that keeps a visitor's upload. */
+export function toUploadName(artifactId: string): string {
+  return UPLOAD + artifactId
+}
+
+/** Returns the artifact whose upload a row keeps; undefined for a blob. */
+export function uploadIn(name: string): string | undefined {
+  return name.startsWith(UPLOAD) ? name.slice(UPLOAD.length) : undefined
+}
+
 /** Marks the blobs of deleted conversations, turns or items; `dropDeleted` deletes these blobs later. */
 export async function markDeletedData(
   db: ConversationDb,

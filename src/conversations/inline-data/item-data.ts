@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import type { ConversationStorage } from '../../db/open.ts'
 import { type Blobs, wholeOf } from '../../storage/blobs.ts'
 import { type EncodedItem, type EncodedItems, encodeItem, type ItemRow, type NewItem } from '../item-store.ts'
-import { listDataBlobs, type NewData } from './data-rows.ts'
+import { listDataBlobs, type NewData, toUploadName, uploadIn } from './data-rows.ts'
 import { MAX_INLINE_LENGTH, mapData } from './inline-data.ts'
 
 /**
@@ -30,6 +30,7 @@ interface Deps {
   readonly storage: ConversationStorage
   readonly log: Pick<Logger, 'warn'>
   readonly openBlobs: () => Promise<Pick<Blobs, 'stage' | 'open' | 'delete'>>
+  readonly deleteUploads: (ids: readonly string[]) => Promise<void>
 }
 
 export class ItemData {
@@ -81,9 +82,9 @@ export class ItemData {
    * committed even if its answer is lost. Never rejects, because the sweep of orphans deletes what remains.
    */
   async discard(data: readonly NewData[]): Promise<void> {
-    if (data.length === 0) return
+    const names = data.map(({ name }) => name).filter((name) => uploadIn(name) === undefined)
+    if (names.length === 0) return
     try {
-      const names = data.map(({ name }) => name)
       const owned = await this.listOwned(names)
       const blobs = await this.deps.openBlobs()
       for (const name of names) if (!owned.has(name)) await blobs.delete(name).catch(() => {})
@@ -117,6 +118,23 @@ export class ItemData {
     return opened === undefined ? new Set() : listDataBlobs(opened.read, names)
   }
 
+  /** Returns which of these uploads of visitors the items of conversations contain. */
+  async listUploads(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const owned = await this.listOwned(ids.map(toUploadName))
+    return new Set(ids.filter((id) => owned.has(toUploadName(id))))
+  }
+
+  /** Returns the conversation that contains an upload of a visitor. */
+  async findUploadConversation(id: string): Promise<string | undefined> {
+    const opened = await this.deps.storage.find()
+    const row = await opened?.read
+      .selectFrom('item_data')
+      .select('conversation_id')
+      .where('name', '=', toUploadName(id))
+      .executeTakeFirst()
+    return row?.conversation_id
+  }
+
   /** Deletes the data of deleted items. Never rejects, because maintenance tries again. */
   async dropDeleted(): Promise<void> {
     try {
@@ -140,12 +158,14 @@ export class ItemData {
       if (rows.length === 0) return
       const names = rows.map(({ name }) => name)
       const blobs = await this.deps.openBlobs()
-      for (const name of names) await blobs.delete(name)
+      await this.deps.deleteUploads(names.flatMap((name) => uploadIn(name) ?? []))
+      for (const name of names) if (uploadIn(name) === undefined) await blobs.delete(name)
       await opened.write.deleteFrom('item_data').where('name', 'in', names).execute()
     }
   }
 
   private async encodeOne(item: NewItem, data: NewData[]): Promise<EncodedItem> {
+    await this.addUploads(item, data)
     const whole = encodeItem(item)
     if (whole.bytes <= MAX_INLINE_LENGTH) return whole
     const found: { readonly name: string; readonly bytes: Buffer }[] = []
@@ -164,6 +184,14 @@ export class ItemData {
     return { ...whole, body: JSON.stringify(body) }
   }
 
+  /** Adds the uploads of an item, except those that an earlier item of the conversation contains. */
+  private async addUploads({ id, uploadIds = [] }: NewItem, data: NewData[]): Promise<void> {
+    if (uploadIds.length === 0) return
+    const known = await this.listUploads(uploadIds)
+    for (const one of uploadIds)
+      if (!known.has(one)) data.push({ name: toUploadName(one), item_id: id, bytes: 0 })
+  }
+
   private async storeBlob(name: string, bytes: Buffer): Promise<void> {
     const blobs = await this.deps.openBlobs()
     const staged = await blobs.stage(toAsync(bytes), bytes.length, name)
@@ -179,11 +207,12 @@ export class ItemData {
       .where('item_id', 'in', itemIds)
       .execute()
     const blobs = await this.deps.openBlobs()
+    const stored = rows.filter(({ name }) => uploadIn(name) === undefined)
     const texts = new Map<string, string>()
     const readOne = async ({ name, item_id: id, bytes }: (typeof rows)[number]) => {
       texts.set(`${id}:${name}`, (await buffer(await blobs.open(name, wholeOf(bytes)))).toString())
     }
-    await Promise.all(rows.map(readOne))
+    await Promise.all(stored.map(readOne))
     return texts
   }
 }

@@ -196,8 +196,8 @@ async function createItemData(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the search index (ADR 0069) of the words of items in `item_texts`, whose rows are deleted with the
- * items. SQLite overwrites deleted words in its index (`secure-delete`).
+ * Creates the table `item_texts`, which contains the words of items, and its search index (ADR 0069). SQLite
+ * overwrites deleted words in its index (`secure-delete`).
  */
 async function createSearch(db: Kysely<unknown>, isPostgres: boolean): Promise<void> {
   await db.schema
@@ -341,7 +341,7 @@ async function createErasures(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'visitors', 'tenant', ['tenant', 'seen_at', 'id'])
 }
 
-/** Adds the marks of turns that a visitor has replaced (ADR 0076). */
+/** Adds columns that mark the turns that a visitor has replaced (ADR 0076). */
 async function addReplacements(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('turns').addColumn('replaced', 'text').execute()
   await db.schema.alterTable('turns').addColumn('replaced_by', 'text').execute()

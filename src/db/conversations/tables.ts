@@ -26,8 +26,8 @@ export interface ConversationTable {
   items: Generated<number>
   bytes: Generated<number>
   /**
-   * Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can detect
-   * which state is newer.
+   * Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can
+   * detect which state is newer.
    */
   revision: Generated<number>
   up: Generated<number>
@@ -65,11 +65,11 @@ export interface TurnTable {
   /** SHA-256 of the capability in the event ids of a chat stream. */
   stream_digest: string | null
   /**
-   * SHA-256 of the caller and the `Idempotency-Key` or `client_id`; null without one, and 24 hours after the
-   * turn was created.
+   * SHA-256 of the caller and the `Idempotency-Key` or `client_id`; null without a key, and from 24 hours
+   * after the turn was created.
    */
   idempotency_digest: string | null
-  /** SHA-256 of the request with this key; null without a key. */
+  /** SHA-256 of the request that sent the idempotency key; null without a key. */
   request_digest: string | null
   kind: 'model' | 'person' | 'continuation'
   status: TurnStatus
@@ -169,7 +169,10 @@ export interface TurnEventTable {
   body: Buffer
 }
 
-/** Blobs that contain long strings of items: images, audio, files and tool results. */
+/**
+ * Blobs that contain long strings of items: images, audio, files and tool results. A row whose name is `upload:`
+ * and the id of an artifact keeps a visitor's upload.
+ */
 export interface ItemDataTable {
   name: string
   item_id: string

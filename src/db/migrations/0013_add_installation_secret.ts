@@ -1,4 +1,4 @@
-/** Adds the id of the key that is derived from the servers' shared secret. */
+/** Adds a column for the id of the key that is derived from the servers' shared secret. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

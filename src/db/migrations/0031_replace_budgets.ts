@@ -1,6 +1,6 @@
 /**
- * Replaces the token budgets of keys and agents by budgets with several scopes, units and periods. Keeps
- * existing budgets and what they have used, and books the reservations of calls under way.
+ * Replaces the token budgets of keys and agents with budgets that have a scope, a unit and a period. Keeps
+ * existing budgets and their usage, and counts the reservations of running calls as spent.
  */
 import { randomBytes } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'

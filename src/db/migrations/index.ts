@@ -30,6 +30,7 @@ import * as indexUsageDaysByAgent from './0024_index_usage_days_by_agent.ts'
 import * as createWebhooks from './0025_create_webhooks.ts'
 import * as addArtifactBin from './0026_add_artifact_bin.ts'
 import * as createVisitorSecrets from './0027_create_visitor_secrets.ts'
+import * as addVisitorUploads from './0028_add_visitor_uploads.ts'
 import * as addCosts from './0030_add_costs.ts'
 import * as replaceBudgets from './0031_replace_budgets.ts'
 
@@ -61,6 +62,7 @@ export const migrations: Record<string, Migration> = {
   '0025_create_webhooks': createWebhooks,
   '0026_add_artifact_bin': addArtifactBin,
   '0027_create_visitor_secrets': createVisitorSecrets,
+  '0028_add_visitor_uploads': addVisitorUploads,
   '0030_add_costs': addCosts,
   '0031_replace_budgets': replaceBudgets,
 }

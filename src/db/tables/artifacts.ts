@@ -11,7 +11,11 @@ export interface ArtifactTable {
   /** The random last segment of the upload's URL; null for a reserved id. */
   segment: string | null
   state: 'unknown' | 'uploading' | 'processing' | 'ready'
-  kind: 'video' | 'project' | 'captions' | 'thumbnail' | null
+  /** `attachment` for an upload of a visitor. */
+  kind: 'video' | 'project' | 'captions' | 'thumbnail' | 'attachment' | null
+  /** The agent and the visitor of an `attachment`; null for all others. */
+  agent_id: string | null
+  visitor_id: string | null
   /** Id of the artifact that this one belongs to; it may not exist. */
   related_to: string | null
   name: string | null
@@ -55,7 +59,10 @@ export interface ArtifactTable {
   outcome: string | null
   created_at: number
   finished_at: number | null
-  /** Unix seconds at which an unfinished upload or a reserved id expires; null for a complete upload. */
+  /**
+   * Unix seconds at which an unfinished upload, a reserved id, or an `attachment` that is in no message
+   * expires; null for all others.
+   */
   expires_at: number | null
   /** Unix seconds at which a ready artifact was moved to the bin; null for all others. */
   binned_at: number | null

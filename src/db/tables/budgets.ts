@@ -16,7 +16,7 @@ export interface BudgetTable {
   created_at: number
 }
 
-/** The amounts that a budget's subject has spent in one period, and that its calls under way may spend. */
+/** The amounts that a budget's subject has spent, and that its running calls have reserved, in one period. */
 export interface BudgetCounterTable {
   budget_id: string
   /** Pseudonym of a visitor or conversation; empty for budgets of keys and agents. */
@@ -32,20 +32,20 @@ export interface BudgetCounterTable {
   refused: number
 }
 
-/** The most that a call under way may spend; one row for each budget of the call. */
+/** The maximum amount that a running call may spend; one row for each budget of the call. */
 export interface BudgetReservationTable {
   id: string
   budget_id: string
   subject: string
   starts_at: number
   amount: number
-  /** Empty after the reservation has expired and was booked. */
+  /** Empty once the reservation has expired and its amount has been booked. */
   process_id: string
   expires_at: number
   request_id: string
 }
 
-/** Grants, which raise one period's limit, and adjustments, which correct what was booked. */
+/** Grants, which raise one period's limit, and adjustments, which correct the booked amount. */
 export interface BudgetEntryTable {
   id: string
   budget_id: string
@@ -60,7 +60,7 @@ export interface BudgetEntryTable {
   expires_at: number | null
 }
 
-/** Models whose reported usage is not trusted until a time. */
+/** Models whose reported usage the server does not trust before `until`. */
 export interface ModelMeterTable {
   provider: string
   model: string
@@ -70,7 +70,7 @@ export interface ModelMeterTable {
   until: number
 }
 
-/** Events about budgets, until they are handed to the webhooks. */
+/** Events about budgets for delivery through webhooks. */
 export interface BudgetEventTable {
   id: string
   parent_key_id: string

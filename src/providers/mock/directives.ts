@@ -46,7 +46,7 @@ export function parseDirectives(source: string): Directives {
   let endsInSpace = true
   let brokenTools = 0
   for (let at = source.indexOf('[['); at !== -1; at = source.indexOf('[[', at)) {
-    // Without this cap, a text full of unclosed directives would be scanned once per directive.
+    // Limits failed tool directives; otherwise, a text full of unclosed ones would be scanned once for each.
     const isTool = source.startsWith('[[tool:', at) && brokenTools < maxBrokenTools
     const end = isTool ? readTool(source, at, draft) : readPlain(source, at, draft)
     if (end === undefined) {

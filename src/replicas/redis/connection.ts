@@ -9,7 +9,7 @@ const REPLY_TIMEOUT_MS = 100
 const CONNECT_TIMEOUT_MS = 1_000
 const LONGEST_PAUSE_MS = 1_000
 
-/** Sockets whose connection is reset if ioredis cannot handle a reply. */
+/** Clients whose connection is reset if ioredis cannot handle a reply. */
 const guarded = new WeakSet<object>()
 
 export class RedisConnection {

@@ -74,7 +74,7 @@ function streamsOf(key: string): string {
   return `parley:slots:${key}`
 }
 
-/** @throws Error unless the reply is a non-negative integer, which all scripts return. */
+/** @throws Error unless the reply is a non-negative integer. */
 function toNumber(reply: unknown): number {
   if (!Number.isSafeInteger(reply) || (reply as number) < 0) throw new Error('Redis sent an invalid reply')
   return reply as number

@@ -47,7 +47,9 @@ export function isFull(error: unknown): boolean {
  */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 
-/** Throws a ServiceError if the bucket is full or unreachable; rethrows other errors unchanged. */
+/**
+ * Throws a ServiceError if the bucket is full, unavailable or denies access; rethrows other errors unchanged.
+ */
 export function rethrowS3(error: unknown): never {
   if (isFull(error)) throw storageFull(error)
   if (!(error instanceof S3Failure)) throw error

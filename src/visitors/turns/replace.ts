@@ -12,7 +12,7 @@ import {
   toReplacementItem,
 } from '../../conversations/visible.ts'
 import { newId } from '../../lib/ids.ts'
-import { assertAttachments, extraBytesOf, type PageFields, toMessageItem } from '../messages.ts'
+import { checkAttachments, extraBytesOf, type PageFields, toMessageItem } from '../messages.ts'
 import type { RegenerateInput, SendInput, SendResult } from '../schema.ts'
 import { type Context, findOwnConversation, findOwnTurn } from '../visitors.ts'
 import { findLast, findRepeated, missingOutputs, renderSent, retry, start } from './start.ts'
@@ -34,9 +34,11 @@ export async function edit(
     content: JSON.stringify(['edited', replaces, text, attachments ?? null]),
     async toItem(question) {
       const agent = await getOwnAgent(context.deps, context.caller)
-      assertAttachments(context, agent, input)
+      const given = { ...input, conversation: question.conversation_id }
+      const uploads = await checkAttachments(context, agent, given)
+      await context.deps.visitorUploads.keep([...uploads.keys()])
       const own = attachments === undefined ? copyWithText(context, question, input) : undefined
-      const item = own ?? toMessageItem(context, input)
+      const item = own ?? toMessageItem(context, input, uploads)
       const bytes = attachmentBytesOf(agent.definition.attachments)
       return { item, extraBytes: own === undefined ? extraBytesOf(agent, input) : bytes }
     },

@@ -221,6 +221,8 @@ test('a backup of an older database is restored unchanged, and the next start mi
     for (const column of columns) connection.exec(`alter table ${table} drop column ${column}`)
   connection.exec(`
     drop table price_snapshots;
+    drop index artifacts_by_visitor;
+    alter table artifacts drop column agent_id; alter table artifacts drop column visitor_id;
     drop table visitor_secrets;
     drop index artifacts_by_binned_at; drop index artifacts_in_bin;
     alter table artifacts drop column binned_at;

@@ -60,6 +60,7 @@ test('closing the conversation store completes even if another process locks the
       folder,
     ),
     openBlobs: () => Promise.reject(new Error('no blobs')),
+    deleteUploads: async () => {},
     clock: systemClock,
     random: randomBytes,
     log,

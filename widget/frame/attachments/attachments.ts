@@ -6,18 +6,24 @@ export type AttachmentType = AttachmentRules['types'][number]
 
 export interface Attachment {
   readonly id: string
-  readonly type: AttachmentType
+  /** `file` for an upload. */
+  readonly type: AttachmentType | 'file'
   /** Null for an image. */
   readonly name: string | null
   /** Data URL, or the text of a text file; absent if the browser does not store it. */
   readonly data?: string
+  /** Id of a complete upload of this tab. */
+  readonly upload?: string
   /** Identifies the attachment on the server; absent if the server does not store it. */
   readonly stored?: { readonly item: string; readonly part: number }
 }
 
-/** Returns the parts of the attachments whose data the browser has. */
+/** Returns the parts of the attachments that the browser or the server has for a new message. */
 export function toParts(attachments: readonly Attachment[]): AttachmentPart[] {
-  return attachments.flatMap((one) => (one.data === undefined ? [] : [toPart(one, one.data)]))
+  return attachments.flatMap((one) => {
+    if (one.upload !== undefined) return [{ type: 'upload', upload: { id: one.upload } }]
+    return one.data === undefined ? [] : [toPart(one, one.data)]
+  })
 }
 
 function toPart({ type, name }: Attachment, data: string): AttachmentPart {

@@ -1,6 +1,6 @@
 /** Reads a file that the visitor chose, and scales images to the agent's limit. */
 import { newId } from '../../values.ts'
-import type { Attachment, AttachmentRules } from './attachments.ts'
+import type { Attachment, AttachmentRules, AttachmentType } from './attachments.ts'
 
 /** Longest side of an image, in pixels. */
 const MAX_SIDE = 2048
@@ -12,8 +12,8 @@ export type FileProblem = 'type' | 'size'
 
 /** Returns the attachment, or why the agent does not accept the file. */
 export async function readFile(file: File, rules: AttachmentRules): Promise<Attachment | FileProblem> {
-  const name = file.name.replaceAll(/[\][\p{Cc}]/gu, '_').slice(-MAX_NAME) || 'file'
-  const accepts = (type: Attachment['type']) => rules.types.includes(type)
+  const name = nameOf(file)
+  const accepts = (type: AttachmentType) => rules.types.includes(type)
   if (file.type.startsWith('image/')) return accepts('image') ? readImage(file, rules.max_bytes) : 'type'
   const isPdf = (await file.slice(0, 5).text()) === '%PDF-'
   if (!accepts(isPdf ? 'pdf' : 'text')) return 'type'
@@ -26,6 +26,11 @@ export async function readFile(file: File, rules: AttachmentRules): Promise<Atta
   if (data === undefined) return 'type'
   // The line that contains the file's name counts towards the limit too.
   return data.length + MAX_NAME > rules.max_bytes ? 'size' : { id: newId(), type: 'text', name, data }
+}
+
+/** Returns the name of a file without the characters that the server rejects. */
+export function nameOf({ name }: File): string {
+  return name.replaceAll(/[\][\p{Cc}]/gu, '_').slice(-MAX_NAME) || 'file'
 }
 
 async function readImage(file: File, maxBytes: number): Promise<Attachment | FileProblem> {

@@ -1,11 +1,12 @@
 /** Defines the interface to a server, which has one implementation for tRPC and one for REST. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 
-/** A content part in the chat API's format. */
+/** A content part in the chat API's format. Only stored conversations have uploads. */
 export type AttachmentPart =
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
   | { readonly type: 'file'; readonly file: { readonly filename: string; readonly file_data: string } }
   | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'upload'; readonly upload: { readonly id: string } }
 
 /** The fields of `ChatRequest` that the frame sends. */
 export interface ChatBody {
@@ -50,6 +51,8 @@ export interface AgentSelf {
     readonly types: readonly ('image' | 'pdf' | 'text')[]
     readonly max_count: number
     readonly max_bytes: number
+    /** Rules for larger files; older servers do not send the field. */
+    readonly uploads?: { readonly extensions: readonly string[]; readonly max_bytes: number } | null
   } | null
   /** Whether the visitor may listen to answers. */
   readonly readAloud?: boolean

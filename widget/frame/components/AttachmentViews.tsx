@@ -10,6 +10,7 @@ import { Picture } from './Picture.tsx'
 /** Lists the attachments of the message that the visitor writes. */
 export function ChosenAttachments({ chosen }: { chosen: Attachments }) {
   const { strings } = useFrame().language
+  const { View, transfers, pause, resume, remove } = chosen.uploads
   return (
     <>
       {chosen.list.length > 0 && (
@@ -33,6 +34,9 @@ export function ChosenAttachments({ chosen }: { chosen: Attachments }) {
           })}
         </ul>
       )}
+      {View !== undefined && (
+        <View transfers={transfers} onPause={pause} onResume={resume} onRemove={remove} />
+      )}
       {chosen.problem !== undefined && (
         <p className="offline" role="alert">
           {chosen.problem}
@@ -46,8 +50,9 @@ export function ChosenAttachments({ chosen }: { chosen: Attachments }) {
 export function AttachButton({ chosen }: { chosen: Attachments }) {
   const { agent, language } = useFrame()
   const input = useRef<HTMLInputElement>(null)
-  const types = agent?.attachments?.types ?? []
-  if (types.length === 0) return null
+  const { types = [], uploads } = agent?.attachments ?? {}
+  const extensions = uploads?.extensions ?? []
+  if (types.length + extensions.length === 0) return null
   const { attach } = language.strings
   return (
     <>
@@ -65,7 +70,7 @@ export function AttachButton({ chosen }: { chosen: Attachments }) {
         type="file"
         hidden
         multiple
-        accept={types.map((type) => accepted[type]).join(',')}
+        accept={[...types.map((type) => accepted[type]), ...extensions.map((one) => `.${one}`)].join(',')}
         onChange={({ currentTarget }) => {
           chosen.add([...(currentTarget.files ?? [])])
           // Lets the visitor choose the same file again.

@@ -13,6 +13,7 @@ function icon(...paths: readonly string[]) {
 }
 
 export const SendIcon = icon('M12 19V5', 'M5 12l7-7 7 7')
+export const PauseIcon = icon('M9 6v12', 'M15 6v12')
 export const StopIcon = icon('M7 7h10v10H7z')
 export const CloseIcon = icon('M6 6l12 12', 'M18 6L6 18')
 export const MenuIcon = icon('M5.5 12h.01', 'M12 12h.01', 'M18.5 12h.01')

@@ -1,5 +1,5 @@
 /** Shows the visitor's conversations that the server stores. */
-import type { OpenResult, VisitorConversation } from '../../../src/visitors/schema.ts'
+import type { CreateUploadResult, OpenResult, VisitorConversation } from '../../../src/visitors/schema.ts'
 import type { AppState } from '../app-state.ts'
 import type { Attachment } from '../attachments/attachments.ts'
 import type { Chat, ChatParts, MessageActions } from '../chat/chat.ts'
@@ -161,6 +161,16 @@ export class ServerConversation implements Chat {
   /** Returns an attachment of the conversation on the screen. @throws ChatFailure */
   async readAttachment(item: string, part: number): Promise<string> {
     return this.getClient().readAttachment({ conversation: this.shown.id() ?? '', item, part })
+  }
+
+  /** Reserves an upload of this size. @throws ChatFailure */
+  async createUpload(filename: string, bytes: number): Promise<CreateUploadResult> {
+    return this.getClient().createUpload({ filename, bytes })
+  }
+
+  /** Returns a text that identifies the visitor; undefined before the first token. */
+  readVisitor(): string | undefined {
+    return this.record.read().token?.split('.')[0]
   }
 
   startNew(): void {

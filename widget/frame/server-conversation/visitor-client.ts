@@ -1,5 +1,6 @@
 /** Calls the server's operations for visitors, and obtains and renews the visitor's token. */
 import type {
+  CreateUploadResult,
   FeedEvent,
   OpenResult,
   RegenerateInput,
@@ -39,6 +40,10 @@ export interface VisitorClient {
     readonly item: string
     readonly part: number
   }) => Promise<string>
+  readonly createUpload: (file: {
+    readonly filename: string
+    readonly bytes: number
+  }) => Promise<CreateUploadResult>
   readonly cancel: (turn: string) => Promise<VisitorTurn>
   readonly continueTurn: (turn: string, fields: TurnFields) => Promise<StartedResult>
   readonly sendToolResults: (input: ToolResultsInput) => Promise<StartedResult>
@@ -125,10 +130,9 @@ export function createVisitorClient(
     open: (conversation) => asVisitor(({ visitor }) => visitor.open.query({ conversation })),
     send: (input) => asVisitor(({ visitor }) => visitor.send.mutate(input)),
     regenerate: (input) => asVisitor(({ visitor }) => visitor.regenerate.mutate(input)),
-    async removeMessage(turn) {
-      await asVisitor(({ visitor }) => visitor.remove.mutate({ turn }))
-    },
+    removeMessage: async (turn) => void (await asVisitor(({ visitor }) => visitor.remove.mutate({ turn }))),
     readAttachment: async (at) => (await asVisitor(({ visitor }) => visitor.attachment.query(at))).data,
+    createUpload: (file) => asVisitor(({ visitor }) => visitor.createUpload.mutate(file)),
     cancel: async (turn) => (await asVisitor(({ visitor }) => visitor.cancel.mutate({ turn }))).turn,
     continueTurn: (turn, fields) => asVisitor(({ visitor }) => visitor.continue.mutate({ turn, ...fields })),
     sendToolResults: (input) => asVisitor(({ visitor }) => visitor.toolResults.mutate(input)),

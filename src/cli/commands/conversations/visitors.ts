@@ -112,7 +112,7 @@ async function readReceipts(path: string): Promise<string[]> {
   } catch {
     // Reported below.
   }
-  throw new StartupError(`${path} must contain receipts of erasures, one JSON object in each line.`)
+  throw new StartupError(`${path} must contain erasure receipts, as JSON Lines or a JSON array.`)
 }
 
 /**
@@ -152,9 +152,10 @@ interface Access {
   readonly config: Config
   readonly storage: ConversationStorage
   readonly data: Parameters<Parameters<typeof withConversations>[1]>[1]
+  readonly deleteUploads: Parameters<Parameters<typeof withConversations>[1]>[2]
 }
 
-function createErasures({ deps, config, storage, data }: Access): Erasures {
+function createErasures({ deps, config, storage, data, deleteUploads }: Access): Erasures {
   const directory = createWebhookDirectory({ ...deps, storage, config, onPrepared() {} })
   return new Erasures({
     ...deps,
@@ -162,13 +163,14 @@ function createErasures({ deps, config, storage, data }: Access): Erasures {
     log: createLog(config),
     webhooks: { find: directory.find, wake() {} },
     dropDeleted: () => data.dropDeleted(),
+    deleteUploadsOf: deleteUploads,
   })
 }
 
 function withVisitors(run: (access: Access) => Promise<void>): Promise<void> {
   return withDatabase((db, config, clock) =>
-    withConversations({ db, config }, (storage, data) =>
-      run({ deps: createDeps(db, clock), config, storage, data }),
+    withConversations({ db, config }, (storage, data, deleteUploads) =>
+      run({ deps: createDeps(db, clock), config, storage, data, deleteUploads }),
     ),
   )
 }

@@ -358,7 +358,7 @@ interface Part extends Pick<Series, 'name' | 'color'> {
   readonly to: number
 }
 
-/** Returns the series' values stacked on each other; omits empty ones. */
+/** Returns the values of the series stacked on each other; omits zeros and missing values. */
 function stack(line: Line, series: readonly Series[]): Part[] {
   let sum = 0
   const parts = series.map(({ name, color, read }) => {

@@ -67,7 +67,7 @@ function readUsage(search: UsageSearch, { from, to }: Days) {
   return api.usage.list.query({ ...shared, group_by: by === 'key' ? 'day' : by })
 }
 
-/** Stands for calls without an agent in the address, which omits empty values. */
+/** The value in the address that selects calls without an agent, because the address omits empty values. */
 export const NO_AGENT = 'none'
 
 export function toAgentFilter(agent: string | undefined): string | undefined {

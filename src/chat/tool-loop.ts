@@ -98,8 +98,8 @@ export class ToolLoop {
   }
 
   /**
-   * Returns whether an answer with these calls is the turn's last one: it has no server-side calls or
-   * several choices, or the turn has reached `MAX_MODEL_CALLS`.
+   * Returns whether an answer with these calls is the turn's last one: it has no server-side calls, the
+   * request asks for several choices, or the turn has reached `MAX_MODEL_CALLS`.
    */
   isLast(calls: readonly ToolCall[]): boolean {
     if (calls.every((call) => this.isClients(call))) return true

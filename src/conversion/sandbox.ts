@@ -10,7 +10,7 @@ export interface Tool {
   readonly reads: readonly string[]
   /** Arguments that make the tool exit immediately with code 0. */
   readonly check: readonly string[]
-  /** Bytes of address space that the tool reserves without using them. */
+  /** Address space that the tool reserves but does not use, in bytes. */
   readonly reservedBytes: number
 }
 

@@ -27,7 +27,7 @@ export interface UsageCallTable {
   cost: Generated<number | null>
   /** The price of the last request to a provider: an id of `price_snapshots`. */
   price_id: Generated<string | null>
-  /** Number of answers of models; null for calls recorded before this column existed. */
+  /** Number of model answers; null for calls recorded before this column existed. */
   rounds: Generated<number | null>
   cached_tokens: Generated<number>
   cache_write_tokens: Generated<number>

@@ -59,6 +59,8 @@ type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 export class ToolLoop {
   request: ChatRequest
   usage: Usage | undefined
+  /** Whether the client receives another usage than the provider sent. */
+  isUsageChanged = false
   textBefore = ''
   /** The tools that the model may call; undefined without an agent, which allows all tools in the request. */
   readonly tools: TurnTools | undefined
@@ -87,6 +89,12 @@ export class ToolLoop {
             completion_tokens: sum.completion_tokens + usage.completion_tokens,
             total_tokens: sum.total_tokens + usage.total_tokens,
           }
+  }
+
+  /** Replaces the usage that the client receives. */
+  replaceUsage(usage: Usage): void {
+    this.usage = usage
+    this.isUsageChanged = true
   }
 
   /**

@@ -1,4 +1,5 @@
 /** Defines the interface of model providers and their failures. */
+import type { PricedProvider } from '../prices/lookup.ts'
 
 export interface BackendRequest {
   /** A chat or embeddings request in the chat API's format; `model` is the provider's own id. */
@@ -32,6 +33,8 @@ export interface BackendModel {
 export interface ChatBackend {
   readonly name: string
   readonly address?: { readonly host: string; readonly port: number } | undefined
+  /** Absent for a provider without prices. */
+  readonly pricing?: PricedProvider
   /** Returns one `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
   /**

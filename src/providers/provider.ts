@@ -60,7 +60,10 @@ export class BackendFailure extends Error {
   /** The provider's explanation, if the client may see it; mostly for invalid requests (400, 413, 422). */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
   readonly isFinal: boolean
-  /** Whether the provider reported the failure within its answer, so that `status` is not an HTTP status. */
+  /**
+   * Whether the provider reported the failure within its answer; `status` is then not the HTTP status of the
+   * response.
+   */
   readonly isInAnswer: boolean
 
   constructor(

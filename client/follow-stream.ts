@@ -20,8 +20,8 @@ interface FollowedStream<Event> {
 }
 
 /**
- * Resolves when the signal aborts or the server rejects the stream, for example because its subject is
- * deleted.
+ * Follows a stream until the signal aborts or the server rejects the stream, for example because the resource
+ * was deleted.
  */
 export async function followStream<Event>(followed: FollowedStream<Event>): Promise<void> {
   const { signal, onConnection } = followed

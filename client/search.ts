@@ -52,7 +52,7 @@ export interface UsageSearch {
   readonly view?: 'calls' | undefined
   /** Outcome of the counted or listed calls. */
   readonly status?: string | undefined
-  /** The last call on the previous page. */
+  /** Cursor of the last call on the previous page. */
   readonly after?: string | undefined
 }
 

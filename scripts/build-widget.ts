@@ -133,6 +133,8 @@ const chunked: Rolldown.OutputOptions = {
   hashCharacters: 'hex',
   entryFileNames: ({ name }) => `${name === 'worker' ? 'worker' : 'frame'}-[hash:12].js`,
   chunkFileNames: 'chunk-[hash:12].js',
+  // Merges what the first load needs into one file; a chunk would cost another request, one after the other.
+  codeSplitting: { groups: [{ name: 'initial', tags: ['$initial'] }] },
 }
 
 function styleOf({ style }: BuiltCode): Uint8Array {

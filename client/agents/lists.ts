@@ -1,4 +1,4 @@
-/** Reads lists of versions page by page. */
+/** Reads all versions of an agent, page by page. */
 import { api, type Outputs } from '../api.ts'
 
 export async function listAllVersions(id: string): Promise<Outputs['agents']['versions']['data']> {

@@ -170,8 +170,8 @@ function ConfirmForm({ onClose, onConfirm, action, isDangerous, typed, children 
 
 interface LeaveGuardProps {
   /**
-   * True if there are unsaved changes; read when the user navigates. Changes to only the query string are not
-   * guarded.
+   * True if there are unsaved changes; read when the user navigates. Navigation that changes only the query
+   * string is not guarded.
    */
   readonly isDirty: RefObject<boolean>
   /** States what will be lost. */

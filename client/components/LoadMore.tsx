@@ -19,7 +19,7 @@ interface LoadMoreProps {
   readonly failed: string
 }
 
-/** Distance from its end at which the list loads the next page. */
+/** The list loads the next page when its end is closer than this to the visible area. */
 const MARGIN = '400px'
 
 export function LoadMore({ query, root, failed }: LoadMoreProps) {

@@ -1,4 +1,4 @@
-/** Provides inline text components: a relative time and a router link. */
+/** Provides inline text components: a relative time, a time of day and a router link. */
 
 import { Anchor, type AnchorProps } from '@mantine/core'
 import { createLink } from '@tanstack/react-router'

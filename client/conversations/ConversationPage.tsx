@@ -171,7 +171,10 @@ function ConversationHead({ conversation, onPanel }: ConversationHeadProps) {
   )
 }
 
-/** R focuses the reply; E hands the conversation back, or closes it. */
+/**
+ * Adds keyboard shortcuts: R focuses the reply field. E hands the conversation back if the user answers it,
+ * and otherwise closes it.
+ */
 function useConversationKeys({ isMine, handBack }: Handover, search: ConversationsSearch): void {
   const navigate = useNavigate()
   useHotkeys([

@@ -49,6 +49,6 @@ export function Presets({ onChoose }: { readonly onChoose: (preset: ProviderPres
 function describe({ id, baseUrl, needsKey }: ProviderPreset): string {
   if (id === otherServer.id) return t('providers.otherAbout')
   const { host, hostname } = new URL(baseUrl)
-  // The last two labels identify the service, and fit on one line.
+  // The last two labels of the host name identify the service, and fit on one line.
   return needsKey ? hostname.split('.').slice(-2).join('.') : t('providers.ownServer', { host })
 }

@@ -31,7 +31,7 @@ export function toCsv(lines: readonly Line[], by: Grouping): string {
   return [head, ...rows].map((cells) => `${cells.map(toCell).join(',')}\r\n`).join('')
 }
 
-/** Adds an apostrophe to text that a spreadsheet would treat as a formula. */
+/** Renders a cell. Adds an apostrophe before text that a spreadsheet would treat as a formula. */
 function toCell(value: Cell): string {
   if (typeof value === 'number') return String(value)
   const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value

@@ -25,7 +25,7 @@ export interface ChartPanelProps {
   readonly by: Grouping
   readonly lines: readonly Line[]
   readonly series: readonly Series[]
-  /** `lines` is only for days, because lines between agents, models or keys would be meaningless. */
+  /** `'lines'` is only for days, because a line between agents, models or keys would be meaningless. */
   readonly shape: 'bars' | 'lines'
   readonly render: (value: number) => string
   /** Called when the user clicks a bar. */
@@ -358,7 +358,7 @@ interface Part extends Pick<Series, 'name' | 'color'> {
   readonly to: number
 }
 
-/** Returns the series' values stacked on each other; omits empty ones. */
+/** Returns the values of the series stacked on each other; omits zeros and missing values. */
 function stack(line: Line, series: readonly Series[]): Part[] {
   let sum = 0
   const parts = series.map(({ name, color, read }) => {

@@ -67,7 +67,7 @@ function readUsage(search: UsageSearch, { from, to }: Days) {
   return api.usage.list.query({ ...shared, group_by: by === 'key' ? 'day' : by })
 }
 
-/** Stands for calls without an agent in the address, which omits empty values. */
+/** The value in the address that selects calls without an agent, because the address omits empty values. */
 export const NO_AGENT = 'none'
 
 export function toAgentFilter(agent: string | undefined): string | undefined {
@@ -112,6 +112,11 @@ const nothing: Sums = {
   completion_tokens: 0,
   total_tokens: 0,
   estimated_requests: 0,
+  cost: '0',
+  unpriced_requests: 0,
+  cached_tokens: 0,
+  cache_write_tokens: 0,
+  reasoning_tokens: 0,
   latency_ms: null,
   first_byte_ms: null,
 }

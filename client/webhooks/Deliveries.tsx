@@ -18,7 +18,7 @@ import { t } from '../strings/language.ts'
 import { nameEvent } from './events.ts'
 import { type Delivery, deliveriesQuery, refreshWebhooks, type Webhook } from './queries.ts'
 
-/** Number of attempts of a delivery (docs/webhooks.md). */
+/** Maximum number of attempts for a delivery (docs/webhooks.md). */
 const MAX_ATTEMPTS = 10
 
 export function Deliveries({ webhook }: { readonly webhook: Webhook }) {

@@ -13,7 +13,7 @@ import './webhooks.css'
 
 export interface NewSecret {
   readonly secret: string
-  /** Unix seconds until which the previous secret also signs. */
+  /** Unix seconds until which deliveries are also signed with the previous secret. */
   readonly previousValidUntil?: number | null
 }
 

@@ -153,7 +153,7 @@ export function startBinMaintenance(
   const purge = () => {
     running = running
       .then(async () => void (await purgeBin(deps, stopping.signal)))
-      .catch((error) => deps.log.warn({ err: error }, 'could not delete agents in the bin'))
+      .catch((error) => deps.log.warn({ err: error }, 'failed to delete agents from the bin'))
   }
   purge()
   const timer = setInterval(purge, PURGE_EVERY_MS).unref()

@@ -63,7 +63,7 @@ const Tools = listOf(AgentTool)
 const PageToolNames = listOf(
   Label.refine(
     (name) => !name.startsWith(pageToolPrefix),
-    `must be the name that the page uses, without ${pageToolPrefix}`,
+    `must be the tool name that the page uses, without ${pageToolPrefix}`,
   ),
 )
 

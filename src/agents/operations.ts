@@ -175,7 +175,7 @@ export const agentsOperations = {
     docs: {
       summary: 'Move an agent to the bin',
       description:
-        'Clients see the agent as deleted, and the server rejects its key. It can be restored for 30 days; then the server deletes it.',
+        'Clients see the agent as deleted, and the server rejects its key. The agent can be restored for 30 days, after which the server deletes it.',
       failures: { ...notFound, 413: 'The bin is full (`agent_quota_exceeded`).' },
     },
     input: AgentReference,
@@ -200,7 +200,7 @@ export const agentsOperations = {
     http: { method: 'POST', path: '/v1/bin/agents/{agent_id}/restore' },
     docs: {
       summary: 'Restore an agent from the bin',
-      description: 'The agent keeps its id, its versions and its key, which works again.',
+      description: 'The agent keeps its id, its versions and its key. The server accepts the key again.',
       failures: {
         404: 'The agent is not in the bin.',
         413: 'The parent key already has the maximum number of agents (`agent_quota_exceeded`).',

@@ -107,7 +107,8 @@ export const AgentDetail = z
       tools,
       behavior: AgentBehavior.optional(),
       conversations: AgentConversations.optional().meta({
-        description: 'Storage settings of the agent, including defaults; absent if it stores nothing.',
+        description:
+          'Storage settings of the agent, including defaults; absent if the agent stores no conversations.',
       }),
     }),
     instructions: z.string(),

@@ -79,7 +79,7 @@ const themeFields = {
   radius: wholeNumber(0, 24).meta({ description: 'Corner radius of the window, in pixels.' }),
   density: oneOf(['comfortable', 'compact']).meta({ description: 'Size of text and spacing.' }),
   position: oneOf(['bottom-right', 'bottom-left']).meta({
-    description: 'Corner of the page for the button and the window.',
+    description: 'Corner of the page in which the button and the window appear.',
   }),
   width: wholeNumber(280, 800).meta({ description: 'Width of the window, in pixels.' }),
   height: wholeNumber(320, 1200).meta({ description: 'Maximum height of the window, in pixels.' }),

@@ -22,8 +22,8 @@ const uses: Readonly<Record<'upload' | 'view', string>> = {
 }
 
 /**
- * Returns whether the caller may access the artifact, directly or through `related_to`, which gives visitors
- * no access. The artifact must belong to the caller's tenant.
+ * Returns whether the caller may access the artifact, directly or, except for visitors, through `related_to`.
+ * The artifact must belong to the caller's tenant.
  */
 export function grantsAccess(caller: ArtifactCaller, { id, related_to }: Subject): boolean {
   if (caller.kind === 'parent' || caller.artifactId === id) return true
@@ -38,7 +38,7 @@ export function assertAccess(caller: ArtifactCaller, id: string, found: Subject 
   if (!grantsAccess(caller, found ?? { id, related_to: null })) throw wrongArtifact()
 }
 
-/** @throws ServiceError `insufficient_permissions` if a visitor's message contains the upload. */
+/** Keeps visitors from deleting uploads in their messages. @throws ServiceError `insufficient_permissions` */
 export function assertRemovable(
   caller: ArtifactCaller,
   { finished_at, expires_at }: Pick<ArtifactRow, 'finished_at' | 'expires_at'>,

@@ -74,7 +74,7 @@ export async function deleteArtifact(
   await removeUpload(deps, actor, row)
 }
 
-/** Never throws; the sweeper deletes bytes that cannot be deleted here. */
+/** Deletes an artifact's bytes. Never throws, because the sweeper retries failed deletions. */
 export async function deleteBytes(
   { artifacts, log }: Pick<Dependencies, 'log'> & { readonly artifacts: Pick<ArtifactService, 'store'> },
   { id, blob, served_blob, poster_blob }: UploadRow,
@@ -109,8 +109,8 @@ export function openArtifact(deps: ServingDeps, caller: ArtifactCaller, id: stri
     sizeBytes: row.served_bytes,
     mediaType: row.media_type,
     filename: nameOf(row),
-    // Forces a download if the file could not be converted, if its content does not match its media type,
-    // and for uploads of visitors, whose content a browser must not run.
+    // Forces a download of files that could not be converted, files whose content does not match their media
+    // type, and visitors' uploads, which browsers must not run.
     isAttachment:
       row.kind === 'attachment' || row.conversion_reason !== null || row.sniffed_type !== row.media_type,
   }))

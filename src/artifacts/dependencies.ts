@@ -32,7 +32,7 @@ export interface Dependencies {
   readonly onUploadComplete: OnUploadComplete | undefined
   readonly artifacts: ArtifactService
   readonly visitorUploads: VisitorUploads
-  /** Returns which uploads messages contain. */
+  /** Returns the uploads that are in messages. */
   readonly listSentUploads: (ids: readonly string[]) => Promise<ReadonlySet<string>>
 }
 
@@ -90,16 +90,16 @@ export interface VisitorUploads {
     file: Pick<VisitorUpload, 'filename' | 'sizeBytes'>,
     perHour: number,
   ): Promise<ReservedUpload>
-  /** Returns a complete upload; undefined if it is unknown, unfinished, expired or of another visitor. */
+  /** Returns a complete upload; undefined if it is unknown, unfinished, expired or another visitor's. */
   find(owner: UploadOwner, id: string): Promise<VisitorUpload | undefined>
   /** Keeps complete uploads until `delete`. Call it before a message that contains them is stored. */
   keep(ids: readonly string[]): Promise<void>
   delete(ids: readonly string[]): Promise<void>
-  /** Deletes all uploads of a visitor, also unfinished ones. */
+  /** Deletes all uploads of a visitor, including unfinished ones. */
   deleteOf(visitor: Pick<UploadOwner, 'tenantId' | 'visitorId'>): Promise<void>
   /**
-   * Deletes uploads that expired by `now` (Unix seconds), and checks some of the others. `listReferenced`
-   * returns which of the uploads messages contain.
+   * Deletes uploads that expired by `now` (Unix seconds) and are in no message. Also checks a batch of kept
+   * uploads, and lets those in no message expire. `listReferenced` returns the uploads that are in messages.
    */
   sweep(now: number, listReferenced: (ids: readonly string[]) => Promise<ReadonlySet<string>>): Promise<void>
 }

@@ -45,7 +45,7 @@ export const ListedArtifact = ArtifactStatus.extend({
   visitor: z
     .strictObject({ id: z.string(), agentId: z.string() })
     .optional()
-    .meta({ description: 'The visitor who has uploaded an `attachment`; absent for other kinds.' }),
+    .meta({ description: 'Id of the visitor who uploaded the `attachment`; absent for other kinds.' }),
   finishedAt: seconds
     .nullable()
     .meta({ description: 'Time at which the last byte arrived, in Unix seconds.' }),

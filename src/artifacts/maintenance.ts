@@ -107,7 +107,10 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
   ]
 }
 
-/** Creates the sweeper, which also retries failed completions, and deletes old artifacts from the bin and unsent uploads. */
+/**
+ * Creates the sweeper, which also retries failed completions, and deletes unsent uploads and old artifacts in
+ * the bin.
+ */
 export function createArtifactSweeper(
   deps: CompletionDeps & AuditDeps & Pick<Dependencies, 'visitorUploads' | 'listSentUploads'>,
 ): Sweeper {

@@ -150,7 +150,7 @@ async function writeArchive(
   return toReport(manifest)
 }
 
-/** Yields the archive's entries, beginning with blobs that cannot be pinned: a server could delete them. */
+/** Yields the archive's entries. Blobs that cannot be pinned come early, because a server could delete them. */
 async function* listEntries(job: Job, onManifest: (manifest: Manifest) => void): AsyncGenerator<Entry> {
   const { database, source, config, head, records } = job
   yield toEntry(HEAD, renderJson(head))

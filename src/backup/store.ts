@@ -39,7 +39,7 @@ async function* listOfItems(db: ConversationDb): AsyncIterable<ReferencedBlob> {
   const rows = db
     .selectFrom('item_data')
     .select(['name as id', 'bytes'])
-    // These rows refer to artifacts, which the other database lists.
+    // These rows refer to artifacts, which the main database lists.
     .where('name', 'not like', 'upload:%')
     .orderBy('name')
     .limit(BATCH)

@@ -30,7 +30,7 @@ export function assertCallCount(count: number): void {
   assertAtMost(count, MAX_TOOL_CALLS, 'a choice', 'tool calls')
 }
 
-/** @throws BackendFailure `protocol` if the answer has far more choices than the request asked for. */
+/** @throws BackendFailure `protocol` for more choices than requested and than `MAX_UNREQUESTED_CHOICES`. */
 export function assertChoiceCount(count: number, requested: number): void {
   assertAtMost(count, Math.max(requested, MAX_UNREQUESTED_CHOICES), 'the answer', 'choices')
 }

@@ -196,7 +196,7 @@ function addVisitorsCommands(visitors: Command): void {
   const load = () => import('./commands/conversations/visitors.ts')
   withJson(visitors.command('find <text>'))
     .description('list the visitors whose id, subject, email address or name contains the text')
-    .option('--key <key>', 'only those of this parent key, given as the key or its id')
+    .option('--key <key>', 'only visitors of this parent key, given as the key or its id')
     .action(async (text, options) => (await load()).find(text, options))
   withJson(visitors.command('export <id>'))
     .description('print a visitor and their turns as JSON Lines, with or without --json')
@@ -223,7 +223,7 @@ function addWebhooksCommands(webhooks: Command): void {
     .option('--key <key>', keyHelp)
     .action(async (url, options) => (await load()).create(url, options))
   withJson(webhooks.command('test <id>'))
-    .description('send a test event; fails if the receiver does not accept it')
+    .description('send a test event; fail if the receiver does not accept it')
     .action(async (id, { json }) => (await load()).test(id, json))
   withJson(webhooks.command('delete <id>'))
     .description('delete a webhook with its deliveries')
@@ -248,21 +248,24 @@ function addConversationsCommands(conversations: Command): void {
       .option('--mode <mode>', 'only conversations in this mode: model, waiting or person')
       .option('--visitor <id>', 'only conversations of this visitor')
       .option('--tag <tag>', 'only conversations with this tag')
-      .option('--rating <value>', 'only conversations with a turn of this rating: up or down')
+      .option('--rating <value>', 'only conversations with a turn that has this rating: up or down')
       .option(
         '--reason <reason>',
         'only conversations with a rating or an incomplete turn that has this reason',
       )
       .option(
         '--status <status>',
-        'only conversations with a turn of this status; "unanswered" selects those whose last turn has no answer',
+        'only conversations with a turn that has this status; "unanswered" selects those whose last turn has no answer',
       )
       .option('--error <code>', 'only conversations with a turn that failed with this error code')
       .option('--tool <name>', 'only conversations with a turn that called this tool')
-      .option('--model <id>', 'only conversations with a turn of this model, or provider/model')
+      .option(
+        '--model <id>',
+        'only conversations with a turn that used this model, given as its id or provider/id',
+      )
       .option(
         '--agent-version <number>',
-        'only conversations with a turn of this version of the agent',
+        'only conversations with a turn that used this version of the agent',
         parseCount,
       )
       .option('--min-tokens <count>', 'only conversations with at least this number of tokens', parseCount)
@@ -301,7 +304,9 @@ function addDataCommands(program: Command): void {
   withJson(program.command('restore <archive>'))
     .description('restore an archive to an empty data directory (- for standard input)')
     .action(async (archive, { json }) => (await import('./commands/backup.ts')).restore(archive, json))
-  const store = program.command('store').description('copy rows to PostgreSQL, and repair stored files')
+  const store = program
+    .command('store')
+    .description('copy data to PostgreSQL and S3, and repair stored files')
   withJson(store.command('copy'))
     .description(
       'copy the rows of the data directory to the empty PostgreSQL database in DATABASE_URL, and the files to S3_BUCKET if it is set',

@@ -50,7 +50,7 @@ export const limits = {
   PARLEY_BUDGET_MIN_OUTPUT_TOKENS: integer(1, 1_000_000)
     .prefault('256')
     .describe(
-      'Minimum number of tokens in an answer under a budget. If the budget has fewer left, the call is rejected, unless it asks for fewer.',
+      'Minimum number of tokens in an answer under a budget. If the budget has fewer tokens left, the server rejects the call, unless the request asks for fewer.',
     ),
   PARLEY_BUDGET_WAIT_SECONDS: integer(0, 60)
     .prefault('5')

@@ -196,7 +196,7 @@ export const managerOperations = {
         'The server prints a link at its first start. `parley sign-in` prints another one. The response sets a session cookie.',
       failures: {
         401: 'The link was already used or has expired.',
-        429: 'Too many sign-in attempts with wrong links from this address.',
+        429: 'Too many sign-in attempts with invalid links from this address.',
       },
     },
     input: SignIn,

@@ -12,7 +12,7 @@ import { diskFull, isDiskFull, type Job, type MadeFile, type Outcome, unconverti
 import { type Media, parseProbe, sniffVideo } from './media.ts'
 import type { SandboxedResult, SandboxedRun, Tool } from './sandbox.ts'
 
-export const NO_FFMPEG = 'This server has no ffmpeg, so it serves videos as uploaded.'
+export const NO_FFMPEG = 'This server has no ffmpeg or ffprobe, so it serves videos as uploaded.'
 
 const MIB = 1024 ** 2
 /** Larger frames would exceed the memory limit of a conversion. */
@@ -148,7 +148,10 @@ function parseSeconds(line: string): number | undefined {
  */
 const limitCodes: readonly (number | null)[] = [137, 152, 153]
 
-/** Logs ffmpeg's output instead of returning it, because it contains server paths. */
+/**
+ * Returns the error for a failed run. Its cause contains ffmpeg's output, which clients must not receive,
+ * because it contains server paths.
+ */
 function toRejection({ code, killedBy, stderr }: SandboxedResult, reason: string): Error {
   const cause = new Error(`ffmpeg ended with ${killedBy ?? code}: ${stderr.trim()}`)
   if (isDiskFull(stderr)) return diskFull(cause)

@@ -44,7 +44,7 @@ export async function assertDatabaseNotEmptied(dataDir: string): Promise<void> {
  */
 export async function assertNoFilesBesideEmptyDatabase(dataDir: string): Promise<void> {
   const foreign = (await listForeign(dataDir)).find((entry) => !databaseFile.test(entry))
-  const what = `a ${databaseName} without tables`
+  const what = `its ${databaseName} has no tables`
   if (foreign !== undefined) throw noDatabase(dataDir, foreign, what)
   const log = await stat(join(dataDir, `${databaseName}-wal`)).catch(() => undefined)
   if ((await findDatabaseSize(dataDir)) === 0 && log !== undefined && log.size > 0)

@@ -127,8 +127,8 @@ function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
 }
 
 /**
- * Does not reuse a connection after a failure, because a late response could be mistaken for that of another
- * statement.
+ * Wraps a connection for Kysely. Does not reuse it after a failure, because a late response could be mistaken
+ * for that of another statement.
  */
 function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolClient {
   let isBroken = false

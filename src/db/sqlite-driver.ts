@@ -70,7 +70,10 @@ class PatientSqliteDriver extends SqliteDriver {
     return retrying
   }
 
-  /** Settles while this object holds the connection, because the caller releases it. */
+  /**
+   * Retries a statement until the lock is free or the deadline has passed. Settles while this object holds the
+   * connection, because the caller releases it.
+   */
   private async retry<R>(
     inner: DatabaseConnection,
     query: CompiledQuery,

@@ -140,7 +140,7 @@ export async function deleteFile(
   await removeBytes(deps, blob)
 }
 
-/** Never throws; the sweeper retries failed deletions. */
+/** Deletes a file's bytes. Never throws, because the sweeper retries failed deletions. */
 async function removeBytes({ fileBlobs, log }: FileDeps, blob: string): Promise<void> {
   await fileBlobs
     .delete(blob)

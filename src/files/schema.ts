@@ -37,7 +37,7 @@ const FilePart = z
   .custom<UploadedFile>((part) => findFault(part) === undefined, { error: ({ input }) => findFault(input) })
   .meta({
     override: { type: 'string', format: 'binary' },
-    description: 'The file, with a file name.',
+    description: 'The file. The form part must have a file name.',
   })
 
 /** Converts `seconds` to a number, because form fields are text. */

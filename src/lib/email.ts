@@ -17,8 +17,8 @@ function canonical(text: string): string {
 }
 
 /**
- * Rejects characters that normalize to ASCII; otherwise, an address with the Kelvin sign would equal one with
- * a `k`.
+ * Returns whether the text contains a non-ASCII character that normalizes to ASCII. Such texts are rejected,
+ * because an address with the Kelvin sign would otherwise equal one with a `k`.
  */
 function hidesAscii(text: string): boolean {
   return (text.match(/[^\p{ASCII}]/gu) ?? []).some((character) => /\p{ASCII}/u.test(canonical(character)))

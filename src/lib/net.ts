@@ -60,8 +60,8 @@ function rejectAddress(hostname: string, address: string): Error {
 }
 
 /**
- * Rejects link-local and metadata addresses. With the reach `any`, allows loopback and private networks,
- * where model and MCP servers run.
+ * Never connects to link-local or metadata addresses. Connects to loopback and private networks, where model
+ * and MCP servers run, unless `reach` is `public`.
  */
 export function createGuardedConnector(
   connectMs: number,

@@ -1,6 +1,6 @@
 /**
  * Serves the API reference under `/docs` (Swagger UI, without requests to other hosts), the documentation as
- * Markdown with `/llms.txt`, and the receivers of webhooks in `examples/`.
+ * Markdown with `/llms.txt`, and the example webhook receivers in `examples/`.
  */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -101,7 +101,7 @@ export const markdownPages: ReadonlyMap<string, PageFile> = new Map([
 
 const examplesFolder = fileURLToPath(new URL('../../examples', import.meta.url))
 
-/** The receivers of webhooks, at paths that match the links in `docs/webhooks.md`. */
+/** The example webhook receivers, at paths that match the links in `docs/webhooks.md`. */
 export const examplePages: ReadonlyMap<string, PageFile> = new Map(
   listFiles(examplesFolder, /^webhook-.*\.mjs$/).map((name): [string, PageFile] => [
     `/examples/${name}`,

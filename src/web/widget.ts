@@ -23,8 +23,8 @@ import {
 } from './widget-files.ts'
 
 /**
- * Renders the strictest policy for a page that embeds the widget. `connections` lists sources for the page's
- * own requests.
+ * Renders the strictest content security policy under which a page can embed the widget. `connections` lists
+ * the sources for the page's own requests.
  */
 const renderPagePolicy = (connections: string, frames: string, ancestors: string, images = "'self' data:") =>
   [
@@ -75,8 +75,8 @@ ${designHead}
 }
 
 /**
- * Returns the `embed` settings of the key's agent; undefined if the key is not valid, which the frame itself
- * reports.
+ * Returns the `embed` settings of the key's agent. Returns undefined if the agent has none or the key is
+ * invalid; the frame itself reports an invalid key.
  */
 async function findEmbed(deps: Dependencies, publicKey: string): Promise<AgentDefinition['embed']> {
   const publicId = parsePublicKey(publicKey)

@@ -102,6 +102,9 @@ test('the /demo page offers the agents of the console session instead of asking 
   await page.frameLocator('parley-chat iframe').getByText('I am other.').waitFor()
   await saveScreenshot(page, 'demo-session')
   expect(await listAxeFaults(page)).toEqual([])
+  await page.goto(`${app.url}/demo?key=${harness.agent.agent_key}`)
+  await page.getByLabel('Choose an agent').waitFor()
+  expect(await page.getByLabel('Choose an agent').inputValue()).toBe(harness.agent.agent_key)
   expect(complaints).toEqual([])
 })
 

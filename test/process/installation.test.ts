@@ -97,7 +97,7 @@ describe('a database without tables in a directory with stored files', () => {
     await spoil(join(dataDir, 'parley.db'))
     const before = await readAll(dataDir)
     expect(await startupErrorOf(start(dataDir))).toMatch(
-      /contains other files \(such as (files|artifacts|conversions)\) but a parley\.db without tables/,
+      /contains other files \(such as (files|artifacts|conversions)\) but its parley\.db has no tables/,
     )
     expect(await readAll(dataDir)).toEqual(before)
   })
@@ -106,9 +106,9 @@ describe('a database without tables in a directory with stored files', () => {
     const { folder, dataDir } = await makeInstallation()
     await truncate(join(dataDir, 'parley.db'))
     const { code, stdout, stderr } = await runParley(['serve'], { folder, env: { PORT: '0' } })
-    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('a parley.db without tables')])
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('its parley.db has no tables')])
     const doctor = await runCommandInProcess(['doctor'], { folder })
-    expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('a parley.db without tables') })
+    expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('its parley.db has no tables') })
     const keys = await runCommandInProcess(['keys', 'list'], { folder })
     expect(keys).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no Parley database') })
   })

@@ -191,7 +191,7 @@ test('a video is served unchanged when ffmpeg is missing', async () => {
   expect(converted).toEqual({
     result: 'original',
     file: { path: source, mediaType: 'application/octet-stream' },
-    reason: 'This server has no ffmpeg, so it serves videos as uploaded.',
+    reason: 'This server has no ffmpeg or ffprobe, so it serves videos as uploaded.',
   })
   expect(left).toEqual([])
 })

@@ -165,7 +165,7 @@ const invalidAdditions: [addition: string, message: string][] = [
   ['pageTools: { blocked: [" "] }', 'pageTools.blocked[0]: must not be blank (line 3, column 24)'],
   [
     'pageTools: { blocked: [postMessage_a] }',
-    'pageTools.blocked[0]: must be the name that the page uses, without postMessage_ (line 3, column 24)',
+    'pageTools.blocked[0]: must be the tool name that the page uses, without postMessage_ (line 3, column 24)',
   ],
   ['behavior: warm', 'behavior: must be a mapping (line 3, column 11)'],
   ['behavior: { tone: [] }', 'behavior.tone: must be a string (line 3, column 19)'],

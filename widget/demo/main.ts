@@ -35,7 +35,7 @@ function insert(field: HTMLTextAreaElement, text: string): void {
   field.setRangeText(text, field.selectionStart, field.selectionEnd, 'end')
 }
 
-/** Lists every event that the widget dispatches on the document. */
+/** Shows these events on the page when the widget dispatches them on the document. */
 function logEvents(): void {
   const names = ['ready', 'opened', 'closed', 'unread', 'insert', 'tool-call', 'user-share', 'error']
   for (const name of names) {
@@ -73,16 +73,16 @@ function start(): void {
   const key = readKey()
   page.key.value = key
   if (key !== '') page.keyForm.requestSubmit()
-  if ('session' in document.documentElement.dataset) void offerAgents(key === '')
+  if ('session' in document.documentElement.dataset) void offerAgents(key)
 }
 
-/** Offers the console session's agents. If `starts` is true, starts the chat with the first one. */
-async function offerAgents(starts: boolean): Promise<void> {
+/** Offers the console session's agents. If no key is in use, starts the chat with the first agent. */
+async function offerAgents(usedKey: string): Promise<void> {
   const agents = await listAgents()
   const [first] = agents
   if (first === undefined) return
-  showAgents(page, agents)
-  if (starts) mount(first.agent_key)
+  showAgents(page, agents, usedKey || first.agent_key)
+  if (usedKey === '') mount(first.agent_key)
 }
 
 /** Returns the console session's agents, or an empty list if the session has ended. */

@@ -109,9 +109,13 @@ function drawKeyHelp(keyForm: HTMLFormElement): HTMLElement {
   )
 }
 
-/** Offers the console session's agents, and collapses the form for a key. */
-export function showAgents({ agents }: Page, list: readonly Agent[]): void {
+/**
+ * Offers the console session's agents and collapses the form for a key. Selects the agent whose key is in use,
+ * if the list contains it.
+ */
+export function showAgents({ agents }: Page, list: readonly Agent[], usedKey: string): void {
   agents.replaceChildren(...list.map(({ name, agent_key }) => make('option', { value: agent_key }, name)))
+  agents.value = usedKey
   agents.parentElement?.classList.add('known')
   const byKey = document.querySelector<HTMLDetailsElement>('.by-key')
   if (byKey !== null) byKey.open = false
@@ -169,8 +173,8 @@ function drawSettings(): HTMLFormElement {
     choice('theme', ['auto', 'light', 'dark']),
     choice('position', ['bottom-right', 'bottom-left']),
     field('primaryColor', { type: 'color', value: '#4f46e5' }),
-    field('width', { type: 'number', value: '360', min: '240', max: '900' }),
-    field('height', { type: 'number', value: '520', min: '240', max: '900' }),
+    field('width', { type: 'number', placeholder: '400', min: '240', max: '900' }),
+    field('height', { type: 'number', placeholder: '720', min: '240', max: '900' }),
     choice('language', ['', 'en', 'de', 'fr', 'es', 'pt', 'ar', 'he', 'ja', 'zh']),
     field('title', { placeholder: 'from the agent' }),
     field('greeting', { placeholder: 'from the agent' }),

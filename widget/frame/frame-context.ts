@@ -13,7 +13,7 @@ interface FrameContext {
   readonly options: FrameOptions | undefined
   /** Undefined until the server has responded, or if the endpoint has no agent. */
   readonly agent: AgentSelf | undefined
-  /** Whether only the browser stores the conversation, so that the visitor can change it. */
+  /** Whether only the browser stores the conversation; false while this is unknown. */
   readonly isLocal: boolean
 }
 

@@ -177,7 +177,7 @@ function postChanges(store: Store, post: (message: FrameMessage) => void): void 
   postPersonal(store, post)
 }
 
-/** Posts the number of unread replies whenever it changes. */
+/** Posts the number of unread replies and messages from people whenever it changes. */
 function postUnread(store: Store, post: (message: FrameMessage) => void): void {
   let posted = 0
   store.subscribe(() => {

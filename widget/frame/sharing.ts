@@ -32,7 +32,7 @@ export function createSharing(post: (message: Share) => void, getTarget: () => S
     return isReceived ? 'shared' : copy(text)
   }
 
-  /** The visitor can cancel the browser's dialog, which is not a failure to report. */
+  /** Also returns `failed` if the visitor cancels the browser's dialog. */
   async function shareWithApp(text: string): Promise<ShareOutcome> {
     try {
       await navigator.share({ text })

@@ -32,7 +32,7 @@ export interface WidgetState {
   readonly isReady: boolean
   readonly isOpen: boolean
   readonly hasUnread: boolean
-  /** Number of answers that were completed while the window was closed. */
+  /** Number of answers and messages from people that arrived while the window was closed. */
   readonly unreadCount: number
 }
 

@@ -132,7 +132,7 @@ export interface ParleyChat {
   readonly ready: Promise<ParleyChat>
   readonly isOpen: boolean
   readonly hasUnread: boolean
-  /** Number of answers that were completed while the window was closed. */
+  /** Number of answers and messages from people that arrived while the window was closed. */
   readonly unreadCount: number
   readonly iframe: HTMLIFrameElement | null
 }

@@ -9,7 +9,7 @@ interface SwitchProps {
   readonly about?: string
 }
 
-/** Edits a permission, which the definition grants unless it denies it. */
+/** Edits a permission that is granted unless the definition denies it. */
 export function PermissionSwitch({ path, label, about }: SwitchProps) {
   const { value, error, isDisabled, attributes, set } = useField(path)
   return (

@@ -1,4 +1,4 @@
-/** Opens the menu of a table row. */
+/** Shows a button that opens the menu of a table row. */
 import { ActionIcon, Menu } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Icon } from '../../shell/icons.tsx'

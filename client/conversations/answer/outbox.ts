@@ -57,7 +57,10 @@ export function discard({ clientId }: Pick<Outgoing, 'clientId'>): void {
   change(messages.filter((message) => message.clientId !== clientId))
 }
 
-/** Removes a message that the server has stored, even if its response was lost. */
+/**
+ * Marks a message as stored, and removes it after `load` has loaded the stored item. Does nothing if the
+ * message is not in the outbox.
+ */
 export async function markStored(clientId: string, load: () => Promise<unknown>): Promise<void> {
   if (!messages.some((message) => message.clientId === clientId)) return
   update(clientId, { state: 'stored' })
@@ -119,7 +122,7 @@ function change(next: readonly Outgoing[]): void {
   try {
     sessionStorage.setItem(STORAGE_KEY, JSON.stringify(messages))
   } catch {
-    // Without storage, a reload loses the messages that are not sent.
+    // Without storage, a reload loses the unsent messages.
   }
   for (const listener of listeners) listener()
 }

@@ -78,11 +78,11 @@ export function TranscriptView({ transcript, match, outgoing, selectedId, onSele
   )
 }
 
-/** Distance from its end in pixels within which the area counts as scrolled to the end. */
+/** The area counts as scrolled to the end if it is at most this many pixels away from it. */
 const NEAR_END = 80
 
 interface ScrollPlace {
-  /** Keeps the visible messages in place at the next change, because earlier ones are added above them. */
+  /** Keeps the visible messages in place at the next change, which adds earlier messages above them. */
   readonly keepPlace: () => void
   /** Reads the position at once; the browser reports it only later. */
   readonly notePlace: () => void

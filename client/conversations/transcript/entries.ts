@@ -11,7 +11,10 @@ export interface Entry {
   readonly items: readonly Item[]
 }
 
-/** Groups items in the order of their first item; turns without items follow if all items are loaded. */
+/**
+ * Groups the items by turn, in the order of the first item of each group. If all items are loaded, turns
+ * without items follow.
+ */
 export function toEntries(items: readonly Item[], turns: readonly Turn[], isWhole: boolean): Entry[] {
   const groups = new Map<string, Item[]>()
   let outside = ''

@@ -23,7 +23,7 @@ export async function insertIntoBin(
   return row as BinnedUpload | undefined
 }
 
-/** Returns undefined if the artifact is not in the tenant's bin. */
+/** Moves an artifact out of the bin. Returns undefined if it is not in the tenant's bin. */
 export async function removeFromBin(
   db: Database,
   tenantId: string,

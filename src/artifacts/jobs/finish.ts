@@ -51,7 +51,7 @@ export async function finish(
   return isDone
 }
 
-/** The sweeper deletes originals that cannot be deleted here. */
+/** Deletes an original. Never throws, because the sweeper retries failed deletions. */
 async function deleteOriginal({ store, log }: FinishingDeps, { blob }: Upload): Promise<void> {
   await store.blobs
     .delete(blob)

@@ -45,7 +45,7 @@ export interface Received {
   readonly failure: unknown
 }
 
-/** Resolves when the request has ended and no write is running. */
+/** Writes a request body to the blob. Resolves when the request has ended and no write is running. */
 export function receive(options: ReceivingOptions): Promise<Received> {
   return new Receiving(options).run()
 }

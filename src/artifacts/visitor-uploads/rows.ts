@@ -45,7 +45,7 @@ export async function listStartTimes(
   return rows.map(({ created_at: at }) => Number(at))
 }
 
-/** `expiresAt` is in Unix seconds; null keeps the uploads. */
+/** Sets the time at which complete uploads expire, in Unix seconds; null keeps them. */
 export async function setExpiry(
   db: Database,
   ids: readonly string[],

@@ -30,7 +30,7 @@ import {
 const TOKEN_SECONDS = 6 * 3_600
 /** Time after which a complete upload that is in no message is deleted. */
 export const UNSENT_SECONDS = 86_400
-/** Time between finding that no message contains a kept upload and deleting it; a message may be on its way. */
+/** Delay before a kept upload that is in no message is deleted; its message may be about to be stored. */
 const UNREFERENCED_SECONDS = 3_600
 const HOUR_SECONDS = 3_600
 const BATCH = 200
@@ -112,7 +112,7 @@ function toVisitorUpload({ id, filename, received_bytes, media_type }: UploadRow
 }
 
 /**
- * Deletes uploads of visitors in any state, and reserved ids. Other kinds of artifacts with these ids remain.
+ * Deletes visitors' uploads in any state, including reserved ids. Never deletes artifacts of other kinds.
  */
 export async function deleteVisitorUploads(
   deps: DeletionDeps,
@@ -159,7 +159,10 @@ export async function describeUpload(
   } as const
 }
 
-/** Text has no signature: it is UTF-8 without control characters. The head may end within a character. */
+/**
+ * Returns the media type of a file. Text has no signature, so UTF-8 without control characters counts as
+ * text. The head may end within a character.
+ */
 async function detectType(head: Buffer): Promise<string> {
   const found = await sniff(head)
   if (found !== 'application/octet-stream') return found

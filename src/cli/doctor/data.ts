@@ -173,9 +173,7 @@ export async function checkSecret(config: Config, db: Database | undefined): Pro
 }
 
 function describeFormer({ formerSecrets }: Config): string {
-  return formerSecrets.length === 0
-    ? ''
-    : '; remove PARLEY_SECRET_PREVIOUS 30 days after the first start with it'
+  return formerSecrets.length === 0 ? '' : '; remove PARLEY_SECRET_PREVIOUS 30 days after you set it'
 }
 
 async function findAnyAgent(db: Database): Promise<boolean> {

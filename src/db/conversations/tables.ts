@@ -170,8 +170,8 @@ export interface TurnEventTable {
 }
 
 /**
- * Blobs that contain long strings of items: images, audio, files and tool results. A row whose name is `upload:`
- * and the id of an artifact keeps a visitor's upload.
+ * Blobs that contain long strings of items: images, audio, files and tool results. A row whose name is
+ * `upload:` followed by an artifact's id keeps a visitor's upload.
  */
 export interface ItemDataTable {
   name: string

@@ -1,4 +1,4 @@
-/** Adds the agent and the visitor of an upload that a visitor has started (ADR 0079). */
+/** Adds columns for the agent and the visitor of a visitor's upload (ADR 0079). */
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

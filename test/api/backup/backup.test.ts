@@ -210,7 +210,17 @@ test('a backup succeeds and lists files whose bytes are missing', async () => {
 test('a backup of an older database is restored unchanged, and the next start migrates it', async () => {
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = openSqliteFile(dataDir)
+  const costColumns = {
+    usage_calls: [
+      ...['cost', 'price_id', 'rounds', 'cached_tokens', 'cache_write_tokens'],
+      ...['reasoning_tokens', 'audio_tokens', 'image_tokens'],
+    ],
+    usage_days: ['cost', 'unpriced', 'cached_tokens', 'cache_write_tokens', 'reasoning_tokens'],
+  }
+  for (const [table, columns] of Object.entries(costColumns))
+    for (const column of columns) connection.exec(`alter table ${table} drop column ${column}`)
   connection.exec(`
+    drop table price_snapshots;
     drop index artifacts_by_visitor;
     alter table artifacts drop column agent_id; alter table artifacts drop column visitor_id;
     drop table visitor_secrets;

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { parseSync } from 'vite'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { StartupError } from '../../../src/lib/errors.ts'
 import { loadWidget } from '../../../src/web/widget-files.ts'
@@ -18,9 +19,32 @@ interface Asset {
   readonly gzipBytes: number
 }
 
-async function readManifest(): Promise<Record<string, Asset>> {
-  const path = join(import.meta.dirname, '../../../dist/widget/manifest.json')
-  return JSON.parse(await readFile(path, 'utf8'))
+const WIDGET = join(import.meta.dirname, '../../../dist/widget')
+
+type Manifest = Record<'extras' | 'loader' | 'frameScript' | 'frameStyle' | 'frameWorker', Asset> & {
+  readonly frameChunks: readonly Asset[]
+}
+
+async function readManifest(): Promise<Manifest> {
+  return JSON.parse(await readFile(join(WIDGET, 'manifest.json'), 'utf8'))
+}
+
+/** Returns the scripts that a browser loads before it runs `script`, without `script` itself. */
+async function listStaticImports({ file }: Asset, found = new Set<Asset>()): Promise<ReadonlySet<Asset>> {
+  const { frameChunks } = await readManifest()
+  const { module } = parseSync(file, await readFile(join(WIDGET, file), 'utf8'))
+  const names = [
+    ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
+    ...module.staticExports.flatMap(({ entries }) => entries.map((entry) => entry.moduleRequest?.value)),
+  ]
+  for (const name of names) {
+    if (name === undefined || [...found].some((asset) => name.endsWith(asset.file))) continue
+    const imported = frameChunks.find((chunk) => name.endsWith(chunk.file))
+    if (imported === undefined) throw new Error(`${file} imports ${name}, which is not in the manifest`)
+    found.add(imported)
+    await listStaticImports(imported, found)
+  }
+  return found
 }
 
 const get = (app: TestApp, path: string, init?: RequestInit) => app.fetch(app.url + path, init)
@@ -48,10 +72,10 @@ test("the widget's loader can be read by any page and cached for five minutes", 
 test("the widget's versioned loader is immutable and matches its digest", async () => {
   const app = await startApp()
   const { loader } = await readManifest()
-  const copy = await get(app, `/embed/${loader?.file}`)
+  const copy = await get(app, `/embed/${loader.file}`)
   const body = Buffer.from(await copy.arrayBuffer())
   expect(copy.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
-  expect(`sha384-${createHash('sha384').update(body).digest('base64')}`).toBe(loader?.integrity)
+  expect(`sha384-${createHash('sha384').update(body).digest('base64')}`).toBe(loader.integrity)
   expect(body).toEqual(Buffer.from(await (await get(app, '/embed/parley.js')).arrayBuffer()))
 })
 
@@ -65,7 +89,7 @@ test.each([
   async (encoding, accepted) => {
     const app = await startApp()
     const { loader, frameScript } = await readManifest()
-    for (const path of ['/embed/parley.js', `/embed/${loader?.file}`, `/embed/${frameScript?.file}`]) {
+    for (const path of ['/embed/parley.js', `/embed/${loader.file}`, `/embed/${frameScript.file}`]) {
       const { headers } = await get(app, path, { headers: { 'Accept-Encoding': accepted } })
       expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([encoding, 'Accept-Encoding'])
     }
@@ -277,9 +301,18 @@ describe("an agent's theme", () => {
 
 test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 100 KiB", async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
-  expect(loader?.gzipBytes).toBeLessThanOrEqual(6 * KIB)
-  expect((frameScript?.gzipBytes ?? 0) + (frameStyle?.gzipBytes ?? 0)).toBeLessThanOrEqual(100 * KIB)
+  expect(loader.gzipBytes).toBeLessThanOrEqual(6 * KIB)
+  const frame = [frameStyle, frameScript, ...(await listStaticImports(frameScript))]
+  expect(frame.reduce((sum, { gzipBytes }) => sum + gzipBytes, 0)).toBeLessThanOrEqual(100 * KIB)
 })
+
+test.each(['frameScript', 'frameWorker'] as const)(
+  "the widget's %s runs without loading other scripts first",
+  async (name) => {
+    const manifest = await readManifest()
+    expect([...(await listStaticImports(manifest[name]))]).toEqual([])
+  },
+)
 
 test('the startup error for a missing widget build names the build command', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-widget-'))

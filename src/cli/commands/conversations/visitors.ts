@@ -112,7 +112,7 @@ async function readReceipts(path: string): Promise<string[]> {
   } catch {
     // Reported below.
   }
-  throw new StartupError(`${path} must contain receipts of erasures, one JSON object in each line.`)
+  throw new StartupError(`${path} must contain erasure receipts, as JSON Lines or a JSON array.`)
 }
 
 /**

@@ -117,8 +117,8 @@ interface BadCountProps {
 }
 
 /**
- * Links to the conversations with these ratings. A day has no link, because the list filters by creation
- * date.
+ * Links to the conversations with these ratings. A day has no link, because the list can filter only by the
+ * day on which a conversation was created.
  */
 function BadCount({ sums: { day, agent_id: agent, agent_version: version, down }, onClose }: BadCountProps) {
   if (day !== undefined || agent == null || down === 0) return renderNumber(down)

@@ -175,7 +175,10 @@ export function titleOf({ parley }: Pick<Conversation, 'parley'>): string {
   return parley?.title ?? t('conversations.untitled')
 }
 
-/** Returns the visitor's name or, without one, the subject of a visitor who is not anonymous. */
+/**
+ * Returns the visitor's name. Without a name, returns the subject, or the word for an anonymous visitor.
+ * Returns undefined for a conversation without a visitor.
+ */
 export function visitorOf({ parley }: Pick<Conversation, 'parley'>): string | undefined {
   const visitor = parley?.visitor
   if (visitor == null) return undefined

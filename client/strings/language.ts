@@ -33,7 +33,7 @@ const STORAGE_KEY = 'parley-language'
 
 interface Current {
   readonly code: LanguageCode
-  /** BCP 47 tag for numbers and dates; undefined is the browser's own. */
+  /** BCP 47 tag of the locale for numbers and dates; undefined selects the browser's locale. */
   readonly locale: string | undefined
   readonly catalogue: Translation
 }

@@ -25,7 +25,7 @@ export interface ChartPanelProps {
   readonly by: Grouping
   readonly lines: readonly Line[]
   readonly series: readonly Series[]
-  /** `lines` is only for days, because lines between agents, models or keys would be meaningless. */
+  /** `'lines'` is only for days, because a line between agents, models or keys would be meaningless. */
   readonly shape: 'bars' | 'lines'
   readonly render: (value: number) => string
   /** Called when the user clicks a bar. */

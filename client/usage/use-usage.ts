@@ -112,6 +112,11 @@ const nothing: Sums = {
   completion_tokens: 0,
   total_tokens: 0,
   estimated_requests: 0,
+  cost: '0',
+  unpriced_requests: 0,
+  cached_tokens: 0,
+  cache_write_tokens: 0,
+  reasoning_tokens: 0,
   latency_ms: null,
   first_byte_ms: null,
 }

@@ -123,7 +123,7 @@ async function copyBlob(store: ResumableStore, blob: ReferencedBlob, path: strin
   if (readBack.digest('hex') !== hash.digest('hex')) throw notTheSame(name)
 }
 
-/** S3 cannot read back the parts of an active upload, so they are not verified. */
+/** S3 cannot read back the parts of an active upload, so only their total size is verified. */
 async function copyActiveUpload(
   { resumable }: ResumableStore,
   { name, sizeBytes }: ReferencedBlob,

@@ -4,6 +4,8 @@ import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
 import { addressGroup } from '../operations/access.ts'
 import { type CallContext, type Caller, EventStream, JsonBytes } from '../operations/operation.ts'
+import { addCost, hideCost, toUsd } from '../prices/call-cost.ts'
+import { renderFixedAmount } from '../prices/money.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import { nameFailure, toCallerError, toFailedCall, toInterruption } from '../providers/failures.ts'
@@ -120,9 +122,8 @@ export async function* runTurn(
       const calls = answer.callsOf(0)
       trace?.endOutput(attempts.route, answer.usage, calls.length)
       if (loop.isLast(calls)) {
-        if (!run.hasBegun) {
-          run.begin(reports)
-        }
+        if (!run.hasBegun) run.begin(reports)
+        run.reportCost(reports)
         if (trace !== undefined) yield* trace.take()
         // Uses a loop, because `yield*` would create several promises for each piece.
         for (const piece of answer.finish(loop, run.names)) yield piece
@@ -223,6 +224,7 @@ class TurnRun {
     this.diagnostics?.beginRound()
     this.answer = await attempts.run(deadline, async (route, span, signal) => {
       const { backend, model } = route
+      usage.calling(backend.name, model, loop.request)
       const granted = await usage.reserve(loop.request, signal)
       if (signal.aborted) {
         usage.failCall('unused')
@@ -270,6 +272,24 @@ class TurnRun {
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))
     if (this.usage?.isLimited) context.setHeader('X-Parley-Budget', 'limited')
+  }
+
+  /**
+   * Adds the cost to the response for a parent key. The log of a stored turn does not contain it, because
+   * visitors can read that log.
+   */
+  reportCost(reports: TurnReports | undefined): void {
+    const { context, loop, turn, usage } = this
+    if (usage === undefined) return
+    const { isPriced } = usage.cost
+    if (isPriced) context.metadata.instrumentation.span?.set({ 'parley.cost.usd': toUsd(usage.cost.total) })
+    const mayShow = context.caller.kind === 'parent' && reports === undefined
+    if (loop.usage !== undefined) {
+      const changed = mayShow ? isPriced && addCost(loop.usage, usage.cost) : hideCost(loop.usage)
+      if (changed) loop.replaceUsage(changed)
+    }
+    if (mayShow && !turn.isStream && isPriced)
+      context.setHeader('X-Parley-Cost', renderFixedAmount(usage.cost.total))
   }
 
   explain(reports: TurnReports | undefined): void {

@@ -163,7 +163,8 @@ class WholeAnswer implements ModelAnswer {
 
   *finish(loop: ToolLoop): Generator<Uint8Array> {
     const isStripped = loop.tools !== undefined && this.stripCalls(loop)
-    if (!this.isNormalized && !isStripped && loop.isFirst) return yield this.bytes
+    const isChanged = this.isNormalized || isStripped || loop.isUsageChanged
+    if (!isChanged && loop.isFirst) return yield this.bytes
     if (loop.textBefore !== '') this.message().content = loop.textBefore + (this.text ?? '')
     yield Buffer.from(JSON.stringify({ ...this.completion, usage: loop.usage }))
   }

@@ -59,6 +59,8 @@ type ToolChoice = NonNullable<ChatRequest['tool_choice']>
 export class ToolLoop {
   request: ChatRequest
   usage: Usage | undefined
+  /** Whether the client receives another usage than the provider sent. */
+  isUsageChanged = false
   textBefore = ''
   /** The tools that the model may call; undefined without an agent, which allows all tools in the request. */
   readonly tools: TurnTools | undefined
@@ -89,9 +91,15 @@ export class ToolLoop {
           }
   }
 
+  /** Replaces the usage that the client receives. */
+  replaceUsage(usage: Usage): void {
+    this.usage = usage
+    this.isUsageChanged = true
+  }
+
   /**
-   * Returns whether an answer with these calls is the turn's last one: it has no server-side calls or
-   * several choices, or the turn has reached `MAX_MODEL_CALLS`.
+   * Returns whether an answer with these calls is the turn's last one: it has no server-side calls, the
+   * request asks for several choices, or the turn has reached `MAX_MODEL_CALLS`.
    */
   isLast(calls: readonly ToolCall[]): boolean {
     if (calls.every((call) => this.isClients(call))) return true

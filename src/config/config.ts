@@ -1,5 +1,6 @@
 /** Builds the service's configuration from validated settings. */
 import { resolve } from 'node:path'
+import type { PriceEntry } from '../prices/schema.ts'
 import type { Settings } from './settings.ts'
 
 /** The validated configuration. It contains secrets, so never log it as a whole. */
@@ -17,6 +18,8 @@ export type ProviderConfig =
       /** Ends in `/v1`, unless an administrator added the provider. */
       readonly url: string
       readonly apiKey: string | undefined
+      /** The vendor in the price list; found by the URL if it is not set. */
+      readonly vendor?: string | undefined
     }
   /** A local model server such as Ollama. */
   | {
@@ -64,12 +67,15 @@ export type TracingConfig = NonNullable<ReturnType<typeof toTracingConfig>>
 export type ForwardedAuthConfig = NonNullable<ReturnType<typeof toForwardedAuthConfig>>
 export type ForwardedField = keyof ForwardedAuthConfig['headers']
 
+/** Dated prices by `provider/model`. */
+export type ConfiguredPrices = Readonly<Record<string, readonly PriceEntry[]>>
+
 const DEFAULT_SEARCH_PATH = '/usr/local/bin:/usr/bin:/bin'
 
 export function toConfig(
   settings: Settings,
   providers: readonly ProviderConfig[],
-  mcp: readonly McpServerConfig[],
+  { mcp, prices }: { readonly mcp: readonly McpServerConfig[]; readonly prices: ConfiguredPrices },
   searchPath = DEFAULT_SEARCH_PATH,
 ) {
   return {
@@ -91,7 +97,7 @@ export function toConfig(
     consoleProviders: settings.PARLEY_CONSOLE_PROVIDERS,
     defaultModel: settings.PARLEY_DEFAULT_MODEL,
     defaultEmbeddingModel: settings.PARLEY_DEFAULT_EMBEDDING_MODEL,
-    mcp,
+    ...{ mcp, prices: toPricesConfig(settings, prices) },
     hooks: settings.PARLEY_HOOKS === undefined ? undefined : resolve(settings.PARLEY_HOOKS),
     usageRetentionDays: settings.PARLEY_USAGE_RETENTION_DAYS,
     conversations: toConversationsConfig(settings),
@@ -142,6 +148,14 @@ export function toConfig(
     },
     timings: toTimings(settings),
   } as const
+}
+
+function toPricesConfig({ PARLEY_PRICES: file }: Settings, configured: ConfiguredPrices) {
+  return {
+    configured,
+    /** An absolute path; undefined for the shipped list. */
+    file: file === undefined ? undefined : resolve(file),
+  }
 }
 
 function toServerConfig(settings: Settings) {

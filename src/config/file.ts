@@ -1,4 +1,4 @@
-/** Reads model providers and MCP servers from the YAML file in `PARLEY_CONFIG`. */
+/** Reads model providers, prices and MCP servers from the YAML file in `PARLEY_CONFIG`. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { closest } from 'fastest-levenshtein'
@@ -6,13 +6,15 @@ import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { keyOffsetOf, readYaml, renderFault, type YamlMapping } from '../lib/formats/yaml.ts'
-import type { McpServerConfig, ProviderConfig } from './config.ts'
+import { PriceEntries } from '../prices/schema.ts'
+import type { ConfiguredPrices, McpServerConfig, ProviderConfig } from './config.ts'
 import type { Variables } from './settings.ts'
 import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, visibleText } from './values.ts'
 
 interface ConfigFile {
   readonly providers: readonly ProviderConfig[]
   readonly mcp: readonly McpServerConfig[]
+  readonly prices: ConfiguredPrices
   /**
    * One sentence per problem, with the file and, if it can be parsed, the path within it and the line. Never
    * contains a value from the file.
@@ -34,7 +36,7 @@ interface Fault {
 export async function readConfigFile(path: string, variables: Readonly<Variables>): Promise<ConfigFile> {
   const mapping = await readMapping(path)
   if (typeof mapping === 'string')
-    return { providers: [], mcp: [], problems: [mapping], variables: new Set() }
+    return { providers: [], mcp: [], prices: {}, problems: [mapping], variables: new Set() }
   const references: References = { variables, faults: [], names: new Set() }
   const { data, error } = ConfigFileSchema.safeParse(resolveReferences(mapping.value, [], references))
   const unresolved = new Set(references.faults.map((fault) => JSON.stringify(fault.path)))
@@ -46,6 +48,7 @@ export async function readConfigFile(path: string, variables: Readonly<Variables
       findProviderNameProblem(name, variables.PARLEY_BACKEND),
     ),
     ...listNameFaults('mcp', mapping.value.mcp, findMcpNameProblem),
+    ...listPricedFaults(mapping.value.prices),
   ]
   const problems = [...references.faults, ...schemaFaults, ...nameFaults]
     .map((fault) => ({ ...fault, offset: keyOffsetOf(mapping, fault.path) }))
@@ -58,6 +61,7 @@ export async function readConfigFile(path: string, variables: Readonly<Variables
     providers: Object.entries(data?.providers ?? {}).map(([name, provider]) =>
       toProvider(name, provider, dirname(path)),
     ),
+    prices: data?.prices ?? {},
     mcp: Object.entries(data?.mcp ?? {}).map(([name, server]) => toMcpServer(name, server, variables.PATH)),
     problems,
     variables: references.names,
@@ -127,6 +131,14 @@ function listNameFaults(section: string, value: unknown, findProblem: (name: str
   })
 }
 
+function listPricedFaults(value: unknown): Fault[] {
+  return Object.keys(isJsonObject(value) ? value : {}).flatMap((name): Fault[] =>
+    /^[^/]+\/./.test(name)
+      ? []
+      : [{ path: ['prices', name], problem: 'must be a provider and a model, such as far/my-model' }],
+  )
+}
+
 /** Returns the rule that a provider's or MCP server's name breaks. */
 export function findNameProblem(name: string): string | undefined {
   if (/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name)) return undefined
@@ -175,6 +187,7 @@ const Gateway = mappingOf({
   kind: z.literal('gateway'),
   url: gatewayUrl(),
   api_key: visibleText().optional(),
+  vendor: visibleText().optional(),
 })
 
 const Mock = mappingOf({ kind: z.literal('mock') })
@@ -241,6 +254,9 @@ const McpServer = z.preprocess(
 
 const ConfigFileSchema = mappingOf({
   providers: z.record(z.string(), Provider, { error: 'must be a mapping of names to providers' }).default({}),
+  prices: z
+    .record(z.string(), PriceEntries, { error: 'must be a mapping of models to lists of prices' })
+    .default({}),
   mcp: z.record(z.string(), McpServer, { error: 'must be a mapping of names to MCP servers' }).default({}),
 })
 
@@ -248,7 +264,7 @@ const ConfigFileSchema = mappingOf({
 function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
   if (provider.kind === 'gateway')
-    return { kind: 'gateway', name, url: provider.url, apiKey: provider.api_key }
+    return { kind: 'gateway', name, url: provider.url, apiKey: provider.api_key, vendor: provider.vendor }
   const { url = LOCAL_URL, model, threads, context } = provider
   if (model === undefined) return { kind: 'local', name, url }
   return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }

@@ -63,7 +63,7 @@ export async function parseConfig(variables: Readonly<Variables>): Promise<Parse
   const isFileAlone = given.PARLEY_BACKEND === undefined && file.providers.length > 0
   const providers = isFileAlone ? file.providers : [toProvider(settings), ...file.providers]
   return {
-    config: toConfig(settings, providers, file.mcp, given.PATH),
+    config: toConfig(settings, providers, file, given.PATH),
     warnings: listWarnings(given, file.variables),
   }
 }
@@ -71,7 +71,7 @@ export async function parseConfig(variables: Readonly<Variables>): Promise<Parse
 /** Loads the YAML parser only when `PARLEY_CONFIG` is set. */
 async function readConfigFileOf(given: Variables) {
   if (given.PARLEY_CONFIG === undefined)
-    return { providers: [], mcp: [], problems: [], variables: new Set<string>() }
+    return { providers: [], mcp: [], prices: {}, problems: [], variables: new Set<string>() }
   const { readConfigFile } = await import('./file.ts')
   return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }

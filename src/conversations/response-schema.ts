@@ -59,6 +59,13 @@ const ResponseUsage = z
     output_tokens: z.int(),
     output_tokens_details: z.strictObject({ reasoning_tokens: z.int() }),
     total_tokens: z.int(),
+    cost: z.number().optional().meta({
+      description: 'Cost in US dollars; only with a parent key, if the model has a price.',
+    }),
+    cost_details: z
+      .strictObject({ input: z.number(), output: z.number(), other: z.number() })
+      .optional()
+      .meta({ description: 'The parts of `cost` in US dollars.' }),
   })
   .meta({ id: 'ResponseUsage' })
 export type ResponseUsage = z.infer<typeof ResponseUsage>

@@ -138,8 +138,8 @@ function renderTime(ms: number): string {
 const entity = /^&(#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,30});/i
 
 /**
- * Escapes everything except entities, single `>` characters, and tags for which `toMarkup` returns a
- * replacement.
+ * Escapes markup characters. Preserves entities and any `>` that is not part of a tag or an arrow, and replaces
+ * tags with the result of `toMarkup`, if any.
  */
 function toCueText(line: string, toMarkup: (tag: string) => string | undefined): string {
   return line.replaceAll(/<[^<>]*>|[<>&]/g, (piece, offset: number) => {

@@ -10,7 +10,7 @@ export interface Tool {
   readonly reads: readonly string[]
   /** Arguments that make the tool exit immediately with code 0. */
   readonly check: readonly string[]
-  /** Bytes of address space that the tool reserves without using them. */
+  /** Address space that the tool reserves but does not use, in bytes. */
   readonly reservedBytes: number
 }
 
@@ -36,7 +36,7 @@ export type Sandbox = ReturnType<typeof createSandbox>
 /** Timeout for checking whether a tool runs. Long, because a wrong result would remain cached. */
 const CHECK_MS = 60_000
 const CHECK_BYTES = 1024 ** 2
-/** The CPU time limit lets a program keep this number of cores busy for the whole time limit. */
+/** Number of cores that a program can keep busy until its timeout without exceeding its CPU time limit. */
 const BUSY_THREADS = 4
 
 export function createSandbox(

@@ -9,7 +9,7 @@ import type {
   BudgetTable,
   ModelMeterTable,
 } from './tables/budgets.ts'
-import type { UsageCallTable, UsageDayTable } from './tables/usage.ts'
+import type { PriceSnapshotTable, UsageCallTable, UsageDayTable } from './tables/usage.ts'
 
 export type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/artifacts.ts'
 export type {
@@ -244,6 +244,7 @@ export interface Tables {
   agent_versions: AgentVersionTable
   usage_calls: UsageCallTable
   usage_days: UsageDayTable
+  price_snapshots: PriceSnapshotTable
   budgets: BudgetTable
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
@@ -281,6 +282,7 @@ export const tableOwners = {
   agent_versions: 'agents',
   usage_calls: 'usage',
   usage_days: 'usage',
+  price_snapshots: 'usage',
   budgets: 'budgets',
   budget_counters: 'budgets',
   budget_reservations: 'budgets',

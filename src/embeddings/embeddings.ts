@@ -3,6 +3,7 @@
 import type { Dependencies } from '../chat/dependencies.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { type CallContext, type Caller, JsonBytes } from '../operations/operation.ts'
+import { renderFixedAmount } from '../prices/money.ts'
 import { beginEmbeddingCalls } from '../providers/call-span.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import { nameFailure, toCallerError, toFailedCall } from '../providers/failures.ts'
@@ -37,6 +38,8 @@ export async function createEmbeddings(
     const { pieces, tokens } = await embed(deps, usage, { attempts, request, client })
     usage.used(tokens === undefined ? undefined : toUsage(tokens))
     await usage.end('ok')
+    if (usage.cost.isPriced && context.caller.kind === 'parent')
+      context.setHeader('X-Parley-Cost', renderFixedAmount(usage.cost.total))
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(attempts.count))
     return new JsonBytes(pieces)
@@ -63,6 +66,7 @@ async function embed(
   const deadline = new Deadline(clock, client, { firstEventMs: backendTotalMs, totalMs: backendTotalMs })
   try {
     return await attempts.run(deadline, async ({ backend, model }, span, signal) => {
+      usage.calling(backend.name, model, { input: request.input })
       await usage.reserve({ input: request.input }, signal)
       const list = await ask({ ...request, model }, { backend, signal, span }).catch((thrown) => {
         usage.failCall(toFailedCall(thrown, false))

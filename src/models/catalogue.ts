@@ -83,6 +83,11 @@ export class ModelCatalogue {
     this.firstLists = Promise.all([this.firstLists, ...added.map((backend) => this.refresh(backend))])
   }
 
+  /** Returns the provider with this name. */
+  provider(name: string): ChatBackend | undefined {
+    return this.backends.find((backend) => backend.name === name)
+  }
+
   /** Requests a provider's model list now. Has no effect if there is no such provider. */
   async refreshNow(name: string): Promise<void> {
     const backend = this.backends.find((one) => one.name === name)

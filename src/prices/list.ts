@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { StartupError } from '../lib/errors.ts'
+import { renderPath } from '../lib/formats/json.ts'
 import { PriceEntries, type PriceEntry } from './schema.ts'
 
 /** The list that `scripts/write-prices.ts` generates. */
@@ -40,6 +42,18 @@ export const PriceList = z
       }
   })
 export type PriceList = z.infer<typeof PriceList>
+
+/** Reads another list. @throws StartupError if the file cannot be read or has an error. */
+export function readPriceList(path: string): PriceList {
+  try {
+    return PriceList.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch (cause) {
+    const [issue] = cause instanceof z.ZodError ? cause.issues : []
+    const problem =
+      issue === undefined ? 'cannot be read as JSON' : `${renderPath(issue.path)} ${issue.message}`
+    throw new StartupError(`PARLEY_PRICES: ${path}: ${problem}.`, { cause })
+  }
+}
 
 /** Reads the shipped list. Tests check its contents, so that the server does not need to. */
 export function readShippedPrices(): PriceList {

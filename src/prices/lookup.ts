@@ -36,18 +36,24 @@ const freeEntry: PriceEntry = { per_million: { input: '0', output: '0' } }
 
 type Candidate = readonly [source: PriceSource, entries: readonly PriceEntry[]]
 
-/** Creates a price book that remembers prices. Call `invalidate` after a change to providers or overrides. */
+interface Remembered {
+  readonly provider: PricedProvider | undefined
+  readonly candidates: readonly Candidate[]
+}
+
+/** Creates a price book that remembers prices. Call `invalidate` after a change to overrides. */
 export function createPriceBook(sources: PriceSources): PriceBook & { invalidate(): void } {
-  const remembered = new LRUCache<string, readonly Candidate[]>({ max: MOST_MODELS })
+  const remembered = new LRUCache<string, Remembered>({ max: MOST_MODELS })
   return {
     find(provider, model, atMs) {
       const key = `${provider}/${model}`
-      let candidates = remembered.get(key)
-      if (candidates === undefined) {
-        candidates = listCandidates(sources, provider, model)
-        remembered.set(key, candidates)
+      const found = sources.findProvider(provider)
+      let known = remembered.get(key)
+      if (known === undefined || known.provider !== found) {
+        known = { provider: found, candidates: listCandidates(sources, provider, model) }
+        remembered.set(key, known)
       }
-      for (const [source, entries] of candidates) {
+      for (const [source, entries] of known.candidates) {
         const entry = findEntryAt(entries, atMs)
         if (entry !== undefined) return toPrice(entry, source)
       }

@@ -1,4 +1,5 @@
 /** Creates spans for model calls with OpenTelemetry's generative AI attributes, without message text. */
+import { noTokens, readTokens } from '../prices/cost.ts'
 import type { SpanAttributes, TraceSpan } from '../telemetry/tracing.ts'
 import type { AnswerNames, ChatRequest, Usage } from './chat-api.ts'
 import { nameFailure } from './failures.ts'
@@ -60,6 +61,18 @@ export function toAnswerAttributes(
     'gen_ai.response.finish_reasons': finishReasons.length === 0 ? undefined : finishReasons,
     'gen_ai.usage.input_tokens': usage?.prompt_tokens,
     'gen_ai.usage.output_tokens': usage?.completion_tokens,
+    ...(usage?.prompt_tokens_details != null || usage?.completion_tokens_details != null
+      ? toDetailAttributes(usage)
+      : undefined),
+  }
+}
+
+function toDetailAttributes(usage: Usage): SpanAttributes {
+  const { cached, cacheWrite, reasoning } = readTokens(usage) ?? noTokens
+  return {
+    'gen_ai.usage.cache_read.input_tokens': cached || undefined,
+    'gen_ai.usage.cache_creation.input_tokens': cacheWrite || undefined,
+    'gen_ai.usage.reasoning.output_tokens': reasoning || undefined,
   }
 }
 

@@ -171,7 +171,18 @@ export const chatApiFields: ReadonlySet<string> = new Set([
 ])
 
 export const Usage = z
-  .looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
+  .looseObject({
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    total_tokens: z.int(),
+    cost: z.number().optional().meta({
+      description: 'Cost in US dollars; only with a parent key, if the model has a price.',
+    }),
+    cost_details: z
+      .looseObject({ input: z.number(), output: z.number(), other: z.number() })
+      .optional()
+      .meta({ description: 'The parts of `cost` in US dollars.' }),
+  })
   .meta({ id: 'Usage' })
 export type Usage = z.infer<typeof Usage>
 

@@ -6,6 +6,7 @@ import type { Config, ProviderConfig } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId, type Random } from '../lib/ids.ts'
 import type { Reach } from '../lib/net.ts'
+import type { PricedProvider } from '../prices/lookup.ts'
 import type { ChatBackend } from './provider.ts'
 
 interface BackendDeps {
@@ -36,11 +37,13 @@ async function createBackend(
   const { name } = provider
   if (provider.kind === 'mock') {
     const { createMockBackend } = await import('./mock.ts')
-    return createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
+    const mock = createMockBackend({ name, clock, newId: () => newId('', 24, random), wait: clock.wait })
+    return withPricing(mock, { kind: 'mock' })
   }
   if (provider.kind === 'local-model') {
     const { createLocalModelBackend, loadLocalModel } = await importLocalModels()
-    return createLocalModelBackend({ name, model: await loadLocalModel(provider), clock, random })
+    const model = await loadLocalModel(provider)
+    return withPricing(createLocalModelBackend({ name, model, clock, random }), { kind: 'local-model' })
   }
   return createRemote(provider, timings)
 }
@@ -79,8 +82,13 @@ export async function createRemote(
   }
   if (provider.kind === 'local') {
     const { createRunnerBackend } = await import('./local-server.ts')
-    return createRunnerBackend(options)
+    return withPricing(createRunnerBackend(options), { kind: 'local', url: provider.url })
   }
   const { createGatewayBackend } = await import('./gateway.ts')
-  return createGatewayBackend(options)
+  const { url, vendor } = provider
+  return withPricing(createGatewayBackend(options), { kind: 'gateway', url, vendor })
+}
+
+function withPricing(backend: ChatBackend, pricing: PricedProvider): ChatBackend {
+  return Object.assign(backend, { pricing })
 }

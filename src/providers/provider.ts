@@ -1,4 +1,5 @@
 /** Defines the interface of model providers and their failures. */
+import type { PricedProvider } from '../prices/lookup.ts'
 
 export interface BackendRequest {
   /** A chat or embeddings request in the chat API's format; `model` is the provider's own id. */
@@ -32,6 +33,8 @@ export interface BackendModel {
 export interface ChatBackend {
   readonly name: string
   readonly address?: { readonly host: string; readonly port: number } | undefined
+  /** Absent for a provider without prices. */
+  readonly pricing?: PricedProvider
   /** Returns one `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
   /**
@@ -57,7 +60,10 @@ export class BackendFailure extends Error {
   /** The provider's explanation, if the client may see it; mostly for invalid requests (400, 413, 422). */
   readonly said: { readonly message: string; readonly code?: string; readonly param?: string } | undefined
   readonly isFinal: boolean
-  /** Whether the provider reported the failure within its answer, so that `status` is not an HTTP status. */
+  /**
+   * Whether the provider reported the failure within its answer; `status` is then not the HTTP status of the
+   * response.
+   */
   readonly isInAnswer: boolean
 
   constructor(

@@ -6,6 +6,7 @@ import type { ResponseEcho, ResponseObject } from '../conversations/response-sch
 import { unixSeconds } from '../lib/clock.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
+import { pickCost } from '../prices/call-cost.ts'
 import type { ResponsesRequest } from './schema.ts'
 
 const ID_LENGTH = 24
@@ -74,7 +75,7 @@ export class Answer {
     this.model = piece.model
     if (typeof piece.service_tier === 'string') this.serviceTier = piece.service_tier
     this.begin()
-    if (piece.usage) this.usage = toResponseUsage(piece.usage)
+    if (piece.usage) this.usage = { ...toResponseUsage(piece.usage), ...pickCost(piece.usage) }
     const [choice] = piece.choices
     if (choice === undefined) return
     for (const part of partsOf(choice)) this.output.addPart(part)

@@ -11,6 +11,7 @@ import { embeddingsOperations } from '../embeddings/operations.ts'
 import { filesOperations } from '../files/operations.ts'
 import { keysOperations } from '../identity/operations.ts'
 import { modelsOperations } from '../models/operations.ts'
+import { priceOperations } from '../models/price-operations.ts'
 import { providersOperations } from '../models/provider-operations.ts'
 import { renderOpenapi } from '../operations/openapi.ts'
 import type { NamedOperation, Operation } from '../operations/operation.ts'
@@ -35,6 +36,7 @@ const api = {
   keys: keysOperations,
   manager: managerOperations,
   models: modelsOperations,
+  prices: priceOperations,
   providers: providersOperations,
   responses: responsesOperations,
   conversations: {

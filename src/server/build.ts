@@ -26,6 +26,8 @@ import { ModelCatalogue } from '../models/catalogue.ts'
 import { followProviders } from '../models/live-providers.ts'
 import { resealProviderKeys } from '../models/sealed-provider-keys.ts'
 import { AddressSharing } from '../operations/address-sharing.ts'
+import { type PriceList, readPriceList, readShippedPrices } from '../prices/list.ts'
+import { createPriceBook, type PriceBook } from '../prices/lookup.ts'
 import { createBackends } from '../providers/create.ts'
 import { Breakers } from '../providers/retry.ts'
 import { type Bus, broadcastInvalidation } from '../replicas/bus.ts'
@@ -79,6 +81,7 @@ export async function createDeps(
   // Runs after the stores are open; otherwise, a failure to open them would leave the providers running.
   const backends = await createBackends(config, { clock, random })
   const models = new ModelCatalogue(backends, { config, log, clock })
+  const prices = createPrices(config, models)
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
   const replicas = await openReplicas(config, postgres, { db: backgroundDb, clock, random, log })
@@ -107,15 +110,13 @@ export async function createDeps(
     ...createVisitors({ sealer, clock, random, log, allow: config.webhooks.allow }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
-    ...{ backends, models, attachmentBytes: createAttachmentBytes(agents) },
+    ...{ backends, models, prices, attachmentBytes: createAttachmentBytes(agents) },
     providers: createProviders(bus, backends, { config, db: backgroundDb, log, sealer, models }),
     breakers: new Breakers(config.breaker, clock),
     shared,
-    ...createUsage(bus, { config, db: dbFor('calls'), clock, random, log, metrics, sealer }),
+    ...createUsage(bus, { config, db: dbFor('calls'), clock, random, log, metrics, sealer, prices }),
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
-    onUploadComplete: hooks.onUploadComplete,
-    ...{ converter, fileBlobs, webhooks },
-    ...uploads,
+    ...{ onUploadComplete: hooks.onUploadComplete, converter, fileBlobs, webhooks, ...uploads },
     ...createConversations(
       { ...jobDeps, ...uploads, bus, nextPosition, isOnlyServer, fileBlobs, agents, webhooks },
       sealer,
@@ -124,9 +125,25 @@ export async function createDeps(
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
 }
 
+/** Reads the price list now if a provider in the configuration needs it, and otherwise when one does. */
+function createPrices({ prices, providers }: Config, models: ModelCatalogue): PriceBook {
+  let known: PriceList | undefined
+  const list = () => {
+    known ??= prices.file === undefined ? readShippedPrices() : readPriceList(prices.file)
+    return known
+  }
+  if (prices.file !== undefined || providers.some(({ kind }) => kind === 'gateway')) list()
+  return createPriceBook({
+    findProvider: (name) => models.provider(name)?.pricing,
+    findOverride: () => undefined,
+    configured: prices.configured,
+    list,
+  })
+}
+
 function createUsage(
   bus: Bus,
-  given: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'sealer'>,
+  given: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'sealer' | 'prices'>,
 ) {
   const subjectKey = createSecretKey(given.sealer.derive('parley budget subjects', 32))
   const budgets = new BudgetEnforcer({ ...given, subjectKey })

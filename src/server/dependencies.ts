@@ -10,6 +10,7 @@ import type { LiveProviders } from '../models/live-providers.ts'
 import type { AddressSharing } from '../operations/address-sharing.ts'
 import type { Dependencies as OperationsDependencies } from '../operations/dependencies.ts'
 import type { Authenticator } from '../operations/operation.ts'
+import type { PriceBook } from '../prices/lookup.ts'
 import type { ChatBackend } from '../providers/provider.ts'
 import type { Dependencies as VisitorsDependencies } from '../visitors/dependencies.ts'
 import type { Dependencies as WebhooksDependencies } from '../webhooks/dependencies.ts'
@@ -25,6 +26,7 @@ export interface Deps
   /** The providers in the configuration. */
   readonly backends: readonly ChatBackend[]
   readonly providers: LiveProviders
+  readonly prices: PriceBook
   readonly artifacts: ArtifactService
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator

@@ -181,6 +181,9 @@ export interface EndedCall {
   readonly firstByteMs: number | undefined
   readonly inputTokens: number
   readonly outputTokens: number
+  readonly costUsd: number
+  /** Whether the call used tokens without a price. */
+  readonly isUnpriced: boolean
 }
 
 export type IsListed = (provider: string, model: string) => boolean
@@ -250,7 +253,9 @@ export class ModelMetrics {
   }
 
   private create(provider: string, model: string): ModelMeter {
-    const { attempts, fallbacks, tokens, firstToken, duration, pending } = this.instruments
+    const { attempts, fallbacks, tokens, cost, unpriced, firstToken, duration, pending } = this.instruments
+    const usd = new PendingCount(cost.labels(provider, model), pending.cost)
+    const unpricedCalls = new PendingCount(unpriced.labels(provider, model), pending.unpriced)
     const input = new PendingCount(tokens.labels(provider, model, 'input'), pending.tokens)
     const output = new PendingCount(tokens.labels(provider, model, 'output'), pending.tokens)
     const durations: Record<EndedCall['operation'], Partial<Record<EndedCall['outcome'], Distribution>>> = {
@@ -261,9 +266,12 @@ export class ModelMetrics {
     const meter = {
       attempts: new PendingCount(attempts.labels(provider, model), pending.attempts),
       fallbacks: new PendingCount(fallbacks.labels(provider, model), pending.fallbacks),
-      ended({ operation, outcome, durationMs, firstByteMs, inputTokens, outputTokens }: EndedCall) {
-        input.inc(inputTokens)
-        output.inc(outputTokens)
+      ended(call: EndedCall) {
+        const { operation, outcome, durationMs, firstByteMs } = call
+        input.inc(call.inputTokens)
+        output.inc(call.outputTokens)
+        usd.inc(call.costUsd)
+        if (call.isUnpriced) unpricedCalls.inc()
         const byOutcome = durations[operation]
         byOutcome[outcome] ??= duration[operation].add({ provider, model, outcome })
         byOutcome[outcome].observe(durationMs / 1000)
@@ -278,8 +286,8 @@ export class ModelMetrics {
 
 function createInstruments(registry: Registry) {
   const registers = [registry]
-  const pending = { tokens: [], attempts: [], fallbacks: [] } as Record<
-    'tokens' | 'attempts' | 'fallbacks',
+  const pending = { tokens: [], attempts: [], fallbacks: [], cost: [], unpriced: [] } as Record<
+    'tokens' | 'attempts' | 'fallbacks' | 'cost' | 'unpriced',
     PendingCount[]
   >
   const flushing = (name: keyof typeof pending) => () => {
@@ -316,6 +324,20 @@ function createInstruments(registry: Registry) {
       labelNames: [...labelNames, 'direction'],
       registers,
       collect: flushing('tokens'),
+    }),
+    cost: new Counter({
+      name: 'parley_cost_usd_total',
+      help: 'Cost of model calls with a price, in US dollars.',
+      labelNames,
+      registers,
+      collect: flushing('cost'),
+    }),
+    unpriced: new Counter({
+      name: 'parley_unpriced_calls_total',
+      help: 'Calls that used tokens of a model without a price.',
+      labelNames,
+      registers,
+      collect: flushing('unpriced'),
     }),
     attempts: new Counter({
       name: 'parley_backend_attempts_total',

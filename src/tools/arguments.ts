@@ -46,7 +46,7 @@ export function readArguments(text: string, rules: readonly Rule[]): ReadArgumen
   return problem === undefined ? { args: value } : { problem }
 }
 
-/** Rejects values that handlers need not expect, regardless of their schema. */
+/** Returns why a tool must never receive the value, even if its schema allows it; undefined if it may. */
 function findShapeProblem(value: unknown, depth = 1): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > MAX_DEPTH) return `they are nested deeper than ${MAX_DEPTH} levels`

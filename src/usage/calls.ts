@@ -3,6 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { toPage } from '../lib/page.ts'
+import { renderAmount } from '../prices/money.ts'
+import { nanoOf } from '../prices/rates.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
   FailedAttempt,
@@ -26,14 +28,19 @@ export async function readCalls(
   tenantId: string | undefined,
   query: Omit<UsageCallQuery, 'key'>,
 ): Promise<UsageCallList> {
-  const { limit, after, agent, model, status } = query
+  const { limit, after, agent, model, status, min_cost } = query
   if (after !== undefined && !callId.test(after))
     throw new ServiceError('invalid_value', 'after: must be the id of a call', { param: 'after' })
   const range = { tenantId, from: firstIdFrom(query.from), before: firstIdAfter(query.to), after }
   if (range.from !== undefined && range.before !== undefined && range.from >= range.before)
     throw new ServiceError('invalid_value', 'from: must not be later than `to`', { param: 'from' })
   await deps.usage.flush()
-  const found = await listCalls(deps.db, range, { agent_id: agent, model, status }, limit + 1)
+  const found = await listCalls(
+    deps.db,
+    range,
+    { agent_id: agent, model, status, minCost: nanoOf(min_cost) },
+    limit + 1,
+  )
   const { rows, hasMore } = toPage(found.rows, limit)
   const next = hasMore ? rows.at(-1)?.id : found.unreadAfter
   return {
@@ -72,6 +79,14 @@ function renderCall(row: UsageCallRow): UsageCall {
     first_byte_ms: row.first_byte_ms,
     created_at: row.created_at,
     attempts: row.attempts,
+    cost: row.cost === null ? null : renderAmount(BigInt(row.cost)),
+    price_id: row.price_id,
+    rounds: row.rounds,
+    cached_tokens: row.cached_tokens,
+    cache_write_tokens: row.cache_write_tokens,
+    reasoning_tokens: row.reasoning_tokens,
+    audio_tokens: row.audio_tokens,
+    image_tokens: row.image_tokens,
     failed_attempts:
       row.failed_attempts === null ? [] : z.array(FailedAttempt).parse(JSON.parse(row.failed_attempts)),
   }
@@ -127,6 +142,12 @@ const columns: readonly (readonly [name: string, read: (call: UsageCall) => Cell
   ['first_byte_ms', (call) => call.first_byte_ms],
   ['attempts', ({ attempts }) => attempts],
   ['failed_attempts', renderFailures],
+  ['cost', ({ cost }) => cost],
+  ['price_id', (call) => call.price_id],
+  ['rounds', ({ rounds }) => rounds],
+  ['cached_tokens', (call) => call.cached_tokens],
+  ['cache_write_tokens', (call) => call.cache_write_tokens],
+  ['reasoning_tokens', (call) => call.reasoning_tokens],
 ]
 
 /**

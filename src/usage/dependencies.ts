@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/ids.ts'
+import type { PriceBook } from '../prices/lookup.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 export interface Dependencies {
@@ -14,5 +15,6 @@ export interface Dependencies {
   readonly random: Random
   readonly log: Logger
   readonly metrics: Metrics
+  readonly prices: PriceBook
   readonly budgets: BudgetEnforcer
 }

@@ -1,4 +1,9 @@
-/** Writes usage records in batches, independently of requests. */
+/** Writes the records of calls, their daily totals and their prices in batches. */
+import { LRUCache } from 'lru-cache'
+import type { Database } from '../db/database.ts'
+import { type Clock, unixSeconds } from '../lib/clock.ts'
+import { renderEntry } from '../prices/lookup.ts'
+import type { PriceInForce } from '../prices/rates.ts'
 import type { Dependencies } from './dependencies.ts'
 import { addDay, createCallWriter, sumByDay, type UsageCallRow } from './store.ts'
 
@@ -14,18 +19,22 @@ const BATCH = 1_000
 const MOST_WAITING = 100_000
 
 /** Writes calls in batches, usually within a second, independently of requests. */
-export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'>) {
+export function createUsageRecorder({ db, log, clock }: Pick<Dependencies, 'db' | 'log' | 'clock'>) {
   const insertCalls = createCallWriter(db)
+  const snapshots = createSnapshotWriter(clock)
   let waiting: UsageCallRow[] = []
   let lost = 0
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
 
   async function write(calls: readonly UsageCallRow[]): Promise<void> {
-    await db.transaction().execute(async (trx) => {
+    const added = await db.transaction().execute(async (trx) => {
+      const written = await snapshots.write(trx)
       await insertCalls(trx, calls)
       for (const sums of sumByDay(calls)) await addDay(trx, sums)
+      return written
     })
+    snapshots.forget(added)
   }
 
   async function writeAll(): Promise<void> {
@@ -67,7 +76,8 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
   }
 
   return {
-    record(call: UsageCallRow): void {
+    record(call: UsageCallRow, price: PriceInForce | undefined): void {
+      if (price !== undefined) snapshots.add(price)
       if (waiting.length >= MOST_WAITING) {
         lost += 1
         return
@@ -77,5 +87,40 @@ export function createUsageRecorder({ db, log }: Pick<Dependencies, 'db' | 'log'
       if (waiting.length === FLUSH_AT) void flushOrRetry()
     },
     flush,
+  }
+}
+
+/** Maximum number of ids of stored prices to remember. */
+const MOST_SNAPSHOTS = 10_000
+
+/** Stores each price once, before the first call that names it. */
+function createSnapshotWriter(clock: Pick<Clock, 'now'>) {
+  const waiting = new Map<string, PriceInForce>()
+  const stored = new LRUCache<string, true>({ max: MOST_SNAPSHOTS })
+  return {
+    add(price: PriceInForce): void {
+      if (!stored.has(price.id)) waiting.set(price.id, price)
+    },
+    async write(trx: Database): Promise<readonly PriceInForce[]> {
+      const prices = [...waiting.values()]
+      if (prices.length === 0) return prices
+      const first_used_at = unixSeconds(clock)
+      // Uses the same order in all processes, which prevents deadlocks.
+      const rows = prices
+        .toSorted((one, other) => (one.id < other.id ? -1 : 1))
+        .map(({ id, entry }) => ({ id, entry: renderEntry(entry), first_used_at }))
+      await trx
+        .insertInto('price_snapshots')
+        .values(rows)
+        .onConflict((conflict) => conflict.column('id').doNothing())
+        .execute()
+      return prices
+    },
+    forget(prices: readonly PriceInForce[]): void {
+      for (const { id } of prices) {
+        waiting.delete(id)
+        stored.set(id, true)
+      }
+    },
   }
 }

@@ -1,6 +1,7 @@
 /** Defines the schemas of usage queries and results. */
 import { z } from 'zod'
 import { label, modelId, reference } from '../lib/schema-bounds.ts'
+import { Amount } from '../prices/money.ts'
 
 const error = 'must be a date (YYYY-MM-DD, in UTC) or Unix seconds'
 /** The end of the year 9999. */
@@ -20,7 +21,7 @@ export const UsageQuery = z.strictObject({
     description: 'Last day (UTC, inclusive), as a date or as Unix seconds on that day. Defaults to today.',
   }),
   group_by: z
-    .enum(['day', 'agent', 'model'], { error: 'must be day, agent or model' })
+    .enum(['day', 'agent', 'model', 'key'], { error: 'must be day, agent, model or key' })
     .default('day')
     .meta({ description: 'Grouping of the entries.' }),
   agent: reference().optional().meta({
@@ -48,6 +49,9 @@ export const UsageCallQuery = z.strictObject({
   model: modelId().optional().meta({ description: "The provider's model id." }),
   status: label().min(1).optional().meta({
     description: '`ok`, `left` (the client disconnected) or the reason for a failure.',
+  }),
+  min_cost: Amount.optional().meta({
+    description: 'Lists only calls that cost at least this amount, in US dollars.',
   }),
   from: Moment.optional().meta({ description: 'First day (UTC), as a date, or first second (Unix).' }),
   to: Moment.optional().meta({
@@ -81,6 +85,16 @@ const sums = {
     description:
       'Number of calls whose tokens the server estimated, because the provider reported none or implausible ones.',
   }),
+  cost: z.string().meta({
+    description:
+      'Cost of the calls that have a price, in US dollars, such as `"12.5"`. Calls of earlier versions have no cost.',
+  }),
+  unpriced_requests: z
+    .int()
+    .meta({ description: 'Number of calls that used tokens of a model without a price.' }),
+  cached_tokens: z.int().meta({ description: 'Prompt tokens that the provider read from a cache.' }),
+  cache_write_tokens: z.int().meta({ description: 'Prompt tokens that the provider wrote to a cache.' }),
+  reasoning_tokens: z.int().meta({ description: 'Completion tokens that the model used to reason.' }),
   latency_ms: Percentiles,
   first_byte_ms: Percentiles.meta({ description: 'Time to the first byte of streamed responses.' }),
 }
@@ -125,6 +139,21 @@ export const UsageCall = z
       description:
         'Number of requests to providers, including retries, fallbacks and requests after tool calls; null for calls recorded by earlier versions.',
     }),
+    cost: z.string().nullable().meta({
+      description:
+        'Cost in US dollars, such as `"0.0007345"`; null for a call without a price, or recorded by an earlier version.',
+    }),
+    price_id: z.string().nullable().meta({
+      description: 'Identifies the price of the last request to a provider; null without a price.',
+    }),
+    rounds: z.int().nullable().meta({
+      description: 'Number of answers of models; null for calls recorded by earlier versions.',
+    }),
+    cached_tokens: z.int(),
+    cache_write_tokens: z.int(),
+    reasoning_tokens: z.int(),
+    audio_tokens: z.int(),
+    image_tokens: z.int(),
     failed_attempts: z.array(FailedAttempt).meta({
       description: `Requests to providers that failed, in order (at most ${MAX_FAILED_ATTEMPTS}). After a model's last failure, its fallback is called.`,
     }),
@@ -166,6 +195,9 @@ export const UsageEntry = z
       .optional()
       .meta({ description: "The provider's model id; present with `group_by=model`." }),
     provider: z.string().optional().meta({ description: 'Provider name; present with `group_by=model`.' }),
+    key: z.string().optional().meta({
+      description: 'Public id of the parent key; present with `group_by=key`.',
+    }),
     ...sums,
   })
   .meta({ id: 'UsageEntry' })

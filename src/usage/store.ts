@@ -86,7 +86,10 @@ export interface CallRange {
   readonly after: string | undefined
 }
 
-type CallFilter = { readonly [Column in 'agent_id' | 'model' | 'status']: string | undefined }
+type CallFilter = { readonly [Column in 'agent_id' | 'model' | 'status']: string | undefined } & {
+  /** Nano-dollars. */
+  readonly minCost?: bigint | undefined
+}
 
 /** Maximum number of rows that a filtered query examines, so that it is fast even if few calls match. */
 const MOST_EXAMINED = 10_000
@@ -112,6 +115,7 @@ export async function listCalls(
     const value = filter[column]
     if (value !== undefined) matching = matching.where(column, '=', value)
   }
+  if (filter.minCost !== undefined) matching = matching.where('cost', '>=', Number(filter.minCost))
   const rows = await matching.execute()
   if (rows.length === limit) return { rows, unreadAfter: undefined }
   const last = await range
@@ -139,6 +143,11 @@ export async function addDay(trx: Database, sums: UsageDayRow): Promise<void> {
         prompt_tokens: row('usage_days.prompt_tokens', '+', row.ref('excluded.prompt_tokens')),
         completion_tokens: row('usage_days.completion_tokens', '+', row.ref('excluded.completion_tokens')),
         estimated: row('usage_days.estimated', '+', row.ref('excluded.estimated')),
+        cost: row('usage_days.cost', '+', row.ref('excluded.cost')),
+        unpriced: row('usage_days.unpriced', '+', row.ref('excluded.unpriced')),
+        cached_tokens: row('usage_days.cached_tokens', '+', row.ref('excluded.cached_tokens')),
+        cache_write_tokens: row('usage_days.cache_write_tokens', '+', row.ref('excluded.cache_write_tokens')),
+        reasoning_tokens: row('usage_days.reasoning_tokens', '+', row.ref('excluded.reasoning_tokens')),
       })),
     )
     .returning(['latency_histogram', 'first_byte_histogram'])
@@ -176,7 +185,10 @@ export function sumByDay(calls: readonly UsageCallRow[]): UsageDayRow[] {
 
 function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDayRow {
   const { parent_key_id, agent_id, model, provider, created_at } = first
-  const sums = { requests: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0, estimated: 0 }
+  const sums = {
+    ...{ requests: 0, errors: 0, prompt_tokens: 0, completion_tokens: 0, estimated: 0 },
+    ...{ cost: 0, unpriced: 0, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 },
+  }
   const latencies: number[] = []
   const firstBytes: number[] = []
   for (const call of [first, ...others]) {
@@ -186,6 +198,11 @@ function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDa
     sums.prompt_tokens += call.prompt_tokens
     sums.completion_tokens += call.completion_tokens
     sums.estimated += call.is_estimated
+    sums.cost += call.cost ?? 0
+    if (isUnpriced(call)) sums.unpriced += 1
+    sums.cached_tokens += call.cached_tokens
+    sums.cache_write_tokens += call.cache_write_tokens
+    sums.reasoning_tokens += call.reasoning_tokens
     latencies.push(call.latency_ms)
     if (call.first_byte_ms !== null) firstBytes.push(call.first_byte_ms)
   }
@@ -195,6 +212,11 @@ function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDa
     latency_histogram: renderHistogram(histogramOf(latencies)),
     first_byte_histogram: renderHistogram(histogramOf(firstBytes)),
   }
+}
+
+/** Calls of earlier versions have no rounds, and no price. */
+function isUnpriced({ cost, rounds, prompt_tokens, completion_tokens }: UsageCallRow): boolean {
+  return cost === null && rounds !== null && prompt_tokens + completion_tokens > 0
 }
 
 /** A sample row from which insert statements are compiled. */
@@ -215,6 +237,14 @@ const anyCall: UsageCallRow = {
   created_at: 0,
   attempts: 0,
   failed_attempts: null,
+  cost: null,
+  price_id: null,
+  rounds: 0,
+  cached_tokens: 0,
+  cache_write_tokens: 0,
+  reasoning_tokens: 0,
+  audio_tokens: 0,
+  image_tokens: 0,
 }
 const callColumns = Object.keys(anyCall) as (keyof UsageCallRow)[]
 

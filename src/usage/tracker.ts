@@ -11,6 +11,9 @@ import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { within } from '../lib/timeout.ts'
+import { CallCost, toUsd } from '../prices/call-cost.ts'
+import type { PriceBook } from '../prices/lookup.ts'
+import type { PriceInForce } from '../prices/rates.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
@@ -37,7 +40,7 @@ export interface UsageTracker extends SpentBefore {
 }
 
 export function createUsageTracker(
-  deps: Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'budgets'>,
+  deps: Pick<Dependencies, 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'budgets' | 'prices'>,
 ): UsageTracker {
   const { clock, log, metrics, budgets } = deps
   const recorder = createUsageRecorder(deps)
@@ -52,8 +55,9 @@ export function createUsageTracker(
       metrics,
       newId: nextId,
       budgets,
-      save(row) {
-        if (row !== undefined) recorder.record(row)
+      prices: deps.prices,
+      save(row, price) {
+        if (row !== undefined) recorder.record(row, price)
         open -= 1
         if (open === 0) onLastEnd?.()
       },
@@ -112,9 +116,10 @@ interface RecordOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
+  readonly prices: PriceBook
   readonly budgets: Pick<BudgetEnforcer, 'reserve' | 'book'>
   /** Records the row, which is undefined if no provider was called. */
-  readonly save: (row: UsageCallRow | undefined) => void
+  readonly save: (row: UsageCallRow | undefined, price?: PriceInForce) => void
 }
 
 /** The parts of a model's answer from which its tokens are estimated. */
@@ -130,6 +135,7 @@ const nothingSaid: Said = { text: undefined, textBytes: 0 }
 /** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
   isEnded = false
+  readonly cost: CallCost
   private readonly start: CallStart
   private readonly options: RecordOptions
   private readonly startedAtMs: number
@@ -160,6 +166,7 @@ export class UsageRecord implements AsyncDisposable {
     this.options = options
     this.provider = start.provider
     this.model = start.model
+    this.cost = new CallCost(options.prices)
     this.startedAtMs = options.clock.now()
     this.startedTick = options.clock.monotonic()
   }
@@ -168,6 +175,11 @@ export class UsageRecord implements AsyncDisposable {
   answering(provider: string, model = this.model): void {
     this.provider = provider
     this.model = model
+  }
+
+  /** Finds the price of the next request, which goes to this model. */
+  calling(provider: string, model: string, request: Promptlike): void {
+    this.cost.begin(provider, model, request, this.options.clock.now())
   }
 
   /**
@@ -211,14 +223,15 @@ export class UsageRecord implements AsyncDisposable {
    */
   used(usage: Usage | undefined, said = nothingSaid, isCut = false): void {
     this.modelCalls += 1
+    this.cost.rounds += 1
     if (this.reservation !== undefined)
-      this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut))
-    else this.addUnreserved(toTokens(usage) ?? this.estimate(said.text))
+      this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut), usage)
+    else this.addUnreserved(toTokens(usage) ?? this.estimate(said.text), usage)
     this.events = 0
   }
 
-  private addUnreserved(used: UsedTokens): void {
-    this.add(used)
+  private addUnreserved(used: UsedTokens, usage: Usage | undefined): void {
+    this.add(used, usage)
     const booking = this.options.budgets.book(this.start, used, this.startedAtMs)
     if (booking !== undefined) this.settleAfter(booking)
   }
@@ -231,14 +244,15 @@ export class UsageRecord implements AsyncDisposable {
     }
   }
 
-  private add({ prompt, completion, isEstimated }: UsedTokens): void {
+  private add({ prompt, completion, isEstimated }: UsedTokens, usage?: Usage): void {
+    this.cost.add({ prompt, completion }, isEstimated ? undefined : usage)
     this.promptTokens += prompt
     this.completionTokens += completion
     this.isEstimated ||= isEstimated
   }
 
-  private settle(reservation: Reservation, used: UsedTokens): void {
-    this.add(used)
+  private settle(reservation: Reservation, used: UsedTokens, usage?: Usage): void {
+    this.add(used, usage)
     if (this.budget !== undefined) this.budget.settled += used.prompt + used.completion
     this.reservation = undefined
     this.settleAfter(reservation.settle(used))
@@ -268,7 +282,7 @@ export class UsageRecord implements AsyncDisposable {
     // call.
     if (status === 'left' && this.modelCalls === 0 && !this.hasBudget) this.used(undefined)
     this.observe(status)
-    this.options.save(this.toRow(status))
+    this.options.save(this.toRow(status), this.cost.price)
     await this.settling
   }
 
@@ -285,11 +299,13 @@ export class UsageRecord implements AsyncDisposable {
       firstByteMs: firstByteTick === undefined ? undefined : firstByteTick - startedTick,
       inputTokens: this.promptTokens,
       outputTokens: this.completionTokens,
+      costUsd: toUsd(this.cost.total),
+      isUnpriced: this.cost.isUnpriced,
     })
   }
 
   private toRow(status: string): UsageCallRow {
-    const { start, options, startedAtMs, startedTick, firstByteTick } = this
+    const { start, options, startedAtMs, startedTick, firstByteTick, cost } = this
     const firstByteMs = firstByteTick === undefined ? null : Math.round(firstByteTick - startedTick)
     return {
       id: options.newId(startedAtMs),
@@ -308,6 +324,14 @@ export class UsageRecord implements AsyncDisposable {
       created_at: Math.floor(startedAtMs / 1000),
       attempts: this.attempts,
       failed_attempts: this.failedAttempts.length === 0 ? null : JSON.stringify(this.failedAttempts),
+      cost: cost.isUnpriced ? null : Number(cost.total),
+      price_id: cost.price?.id ?? null,
+      rounds: cost.rounds,
+      cached_tokens: cost.tokens.cached,
+      cache_write_tokens: cost.tokens.cacheWrite,
+      reasoning_tokens: cost.tokens.reasoning,
+      audio_tokens: cost.tokens.audio,
+      image_tokens: cost.tokens.image,
     }
   }
 }

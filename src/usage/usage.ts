@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { bookMovedUsage } from '../budgets/counters.ts'
 import type { Database } from '../db/database.ts'
 import { ServiceError } from '../lib/errors.ts'
+import { renderAmount } from '../prices/money.ts'
 import { sumMatchingCalls } from './calls.ts'
 import { addDays, countDays, dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -14,13 +15,6 @@ import type { UsageTracker } from './tracker.ts'
 const DEFAULT_DAYS = 30
 const MOST_DAYS = 366
 
-/** `key` groups several tenants' usage by parent key. */
-export type Grouping = UsageQuery['group_by'] | 'key'
-
-export interface Entry extends UsageEntry {
-  readonly key?: string
-}
-
 /**
  * Reads usage, including calls that are not yet written. @throws ServiceError `invalid_value` if the range of
  * days is invalid or too long.
@@ -28,8 +22,8 @@ export interface Entry extends UsageEntry {
 export async function readUsage(
   deps: Pick<Dependencies, 'config' | 'db' | 'clock'> & { readonly usage: UsageTracker },
   tenantIds: readonly string[],
-  query: Omit<UsageQuery, 'group_by'> & { readonly group_by: Grouping },
-): Promise<Omit<UsageList, 'data'> & { data: Entry[] }> {
+  query: UsageQuery,
+): Promise<UsageList> {
   const to = query.to === undefined ? dayOf(deps.clock.now()) : toDay(query.to)
   const from = query.from === undefined ? addDays(to, 1 - DEFAULT_DAYS) : toDay(query.from)
   assertRange(from, to)
@@ -90,11 +84,11 @@ function assertRange(from: string, to: string): void {
 }
 
 interface Group {
-  readonly of: Pick<Entry, 'day' | 'agent' | 'model' | 'provider' | 'key'>
+  readonly of: Pick<UsageEntry, 'day' | 'agent' | 'model' | 'provider' | 'key'>
   readonly sum: Sum
 }
 
-function groupFor(groups: Map<string, Group>, row: UsageDayRow, grouping: Grouping): Group {
+function groupFor(groups: Map<string, Group>, row: UsageDayRow, grouping: UsageQuery['group_by']): Group {
   const of = groupOf(row, grouping)
   const name = JSON.stringify(of)
   const known = groups.get(name)
@@ -104,7 +98,7 @@ function groupFor(groups: Map<string, Group>, row: UsageDayRow, grouping: Groupi
   return group
 }
 
-function groupOf(row: UsageDayRow, grouping: Grouping): Group['of'] {
+function groupOf(row: UsageDayRow, grouping: UsageQuery['group_by']): Group['of'] {
   switch (grouping) {
     case 'day':
       return { day: row.day }
@@ -117,7 +111,7 @@ function groupOf(row: UsageDayRow, grouping: Grouping): Group['of'] {
   }
 }
 
-function listEntries(groups: ReadonlyMap<string, Group>, grouping: Grouping): Entry[] {
+function listEntries(groups: ReadonlyMap<string, Group>, grouping: UsageQuery['group_by']): UsageEntry[] {
   const entries = [...groups.values()].map(({ of, sum }) => ({ ...of, ...sum.render() }))
   if (grouping === 'day') return entries.sort((a, b) => ((a.day ?? '') < (b.day ?? '') ? -1 : 1))
   return entries.sort((a, b) => b.total_tokens - a.total_tokens)
@@ -129,6 +123,11 @@ class Sum {
   private promptTokens = 0
   private completionTokens = 0
   private estimated = 0
+  private cost = 0n
+  private unpriced = 0
+  private cached = 0
+  private cacheWrite = 0
+  private reasoning = 0
   private readonly latency: Histogram = new Map()
   private readonly firstByte: Histogram = new Map()
 
@@ -138,6 +137,11 @@ class Sum {
     this.promptTokens += row.prompt_tokens
     this.completionTokens += row.completion_tokens
     this.estimated += row.estimated
+    this.cost += BigInt(row.cost)
+    this.unpriced += row.unpriced
+    this.cached += row.cached_tokens
+    this.cacheWrite += row.cache_write_tokens
+    this.reasoning += row.reasoning_tokens
     merge(this.latency, parseHistogram(row.latency_histogram))
     merge(this.firstByte, parseHistogram(row.first_byte_histogram))
   }
@@ -150,6 +154,11 @@ class Sum {
       completion_tokens: this.completionTokens,
       total_tokens: this.promptTokens + this.completionTokens,
       estimated_requests: this.estimated,
+      cost: renderAmount(this.cost),
+      unpriced_requests: this.unpriced,
+      cached_tokens: this.cached,
+      cache_write_tokens: this.cacheWrite,
+      reasoning_tokens: this.reasoning,
       latency_ms: toPercentiles(this.latency),
       first_byte_ms: toPercentiles(this.firstByte),
     }

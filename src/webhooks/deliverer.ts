@@ -26,8 +26,11 @@ import { findWebhookRow, markFailing, markWorking, updateWebhookRow, type Webhoo
 const POLL_EVERY_MS = 2_000
 /** Longer than an attempt takes. */
 const CLAIM_SECONDS = 60
+/** Maximum number of attempts that run at the same time. */
 const MAX_ATTEMPTS = 16
-/** Prevents a slow receiver from delaying the deliveries of other webhooks. */
+/**
+ * The same limit for one webhook, so that a slow receiver does not delay the deliveries of other webhooks.
+ */
 const MAX_ATTEMPTS_EACH = 4
 const CLEAN_EVERY_MS = 600_000
 const KEEP_SECONDS = 7 * 86_400

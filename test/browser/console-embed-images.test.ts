@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { startApp, type TestApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })

@@ -4,9 +4,10 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { startPages } from '../support/page-server.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 import { allowLoopback } from '../support/webhook-receiver.ts'
 
 // Browsers are slow on a busy machine.

@@ -3,8 +3,9 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })

@@ -6,9 +6,10 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { askInPlayground, openMenuPage } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 import { shareUpstream } from '../support/start-upstream.ts'
 
 // Browsers are slow on a busy machine.

@@ -4,11 +4,12 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAuditRows } from '../support/audit.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { behindProxy } from '../support/console.ts'
 import { askInPlayground, openMenuPage, rowOf } from '../support/console-parts.ts'
 import { openConsole, openWindow, setTheme } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 import { shareUpstream } from '../support/start-upstream.ts'
 
 // Browsers are slow on a busy machine.

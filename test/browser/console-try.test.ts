@@ -3,9 +3,10 @@ import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { askInPlayground, playgroundFrame } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 import { tool } from '../support/tools.ts'
 
 // Browsers are slow on a busy machine.

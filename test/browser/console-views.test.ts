@@ -3,10 +3,11 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { type Installation, openInstallation } from '../support/console-installation.ts'
 import { listViews, openView } from '../support/console-tour.ts'
 import { openConsole, setTheme } from '../support/console-ui.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 
 // Browsers are slow on a busy machine.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 120_000 })

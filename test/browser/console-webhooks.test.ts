@@ -3,10 +3,11 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
 import { openMenuPage, rowOf } from '../support/console-parts.ts'
 import { openConsole, openWindow } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 import { KEEPER, runTurn } from '../support/storing-chat.ts'
 import {
   allowLoopback,

@@ -7,7 +7,8 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { designFiles } from '../../src/design/design.ts'
 import { docsPages } from '../../src/web/docs.ts'
-import { launchBrowser, saveScreenshot } from '../support/browser.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 
 const document = {
   openapi: '3.1.0',

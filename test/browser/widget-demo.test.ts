@@ -6,8 +6,8 @@ import type { Page } from 'playwright-core'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
-import { saveScreenshot } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 import { openWidgetHarness, type WidgetHarness } from '../support/widget-harness.ts'
 
 // Browsers are slow on a busy machine.

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { waitForTransitions } from '../support/axe.ts'
-import { saveScreenshot } from '../support/browser.ts'
+import { saveScreenshot } from '../support/screenshots.ts'
 import {
   type FrameHarness,
   type OpenFrame,

@@ -126,8 +126,8 @@ test('an upload continues after a reload, when the visitor chooses the same file
   const opened = await started.open()
   await started.choose(opened)
   await vi.waitFor(() => expect(started.proxy.passedPoints).toBe(1), 30_000)
-  held.resolve(started.app.url)
   await opened.page.goto('about:blank')
+  held.resolve(started.app.url)
   const again = await started.open(opened)
   await started.choose(again)
   await complete(again)
@@ -144,9 +144,22 @@ test('a removed upload is deleted on the server', async () => {
   const opened = await started.open()
   await started.choose(opened)
   await vi.waitFor(() => expect(started.proxy.passedPoints).toBe(1), 30_000)
-  held.resolve(started.app.url)
   await button(opened, 'Remove logs.zip').click()
   await opened.frame.locator('.transfer').waitFor({ state: 'detached' })
+  held.resolve(started.app.url)
+  await vi.waitFor(
+    async () => expect((await started.app.call('GET', '/v1/artifacts')).body.data).toEqual([]),
+    30_000,
+  )
+})
+
+test('a complete upload that the visitor removes is deleted on the server', async () => {
+  const started = await start()
+  const opened = await started.open()
+  await started.choose(opened)
+  await complete(opened)
+  expect((await started.app.call('GET', '/v1/artifacts')).body.data).toHaveLength(1)
+  await button(opened, 'Remove logs.zip').click()
   await vi.waitFor(
     async () => expect((await started.app.call('GET', '/v1/artifacts')).body.data).toEqual([]),
     30_000,

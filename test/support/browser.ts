@@ -1,6 +1,5 @@
-/** Starts the Chromium that browser tests use, without background network requests, and saves screenshots. */
-import { mkdir } from 'node:fs/promises'
-import { type Browser, chromium, type Page } from 'playwright-core'
+/** Starts the Chromium that browser tests use, without background network requests. */
+import { type Browser, chromium } from 'playwright-core'
 import { getProgram } from './programs.ts'
 
 /** Features to disable: Playwright's default list, which this flag replaces, and the address bar popup. */
@@ -41,11 +40,4 @@ export async function launchBrowser(): Promise<Browser> {
     await Promise.all(opened.map((context) => context.close()))
   }
   return Object.create(browser, { close: { value: close } })
-}
-
-/** Saves a screenshot for manual review, only if SAVE_SCREENSHOTS is set, because it takes long. */
-export async function saveScreenshot(page: Page, name: string): Promise<void> {
-  if (process.env.SAVE_SCREENSHOTS === undefined) return
-  await mkdir('screenshots', { recursive: true })
-  await page.screenshot({ path: `screenshots/${name}.png`, fullPage: true, animations: 'disabled' })
 }

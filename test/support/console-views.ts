@@ -3,8 +3,8 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { listAxeFaults } from './axe.ts'
-import { saveScreenshot } from './browser.ts'
 import { setTheme } from './console-ui.ts'
+import { saveScreenshot } from './screenshots.ts'
 
 const PHONE = { width: 390, height: 844 }
 

@@ -4,7 +4,7 @@ import type { Updateable } from 'kysely'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { ArtifactTable } from '../../src/db/tables.ts'
 import type { TestApp } from './app.ts'
-import { saveScreenshot } from './browser.ts'
+import { saveScreenshot } from './screenshots.ts'
 
 /** A reserved artifact and its tokens. */
 export interface Reserved {

@@ -45,6 +45,7 @@ describe('without environment variables', () => {
         providers: [{ kind: 'mock', name: 'mock' }],
         defaultModel: undefined,
         mcp: [],
+        prices: { configured: {}, file: undefined },
         hooks: undefined,
         usageRetentionDays: 30,
         defaultEmbeddingModel: undefined,

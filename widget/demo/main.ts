@@ -35,7 +35,7 @@ function insert(field: HTMLTextAreaElement, text: string): void {
   field.setRangeText(text, field.selectionStart, field.selectionEnd, 'end')
 }
 
-/** Lists every event that the widget dispatches on the document. */
+/** Shows these events on the page when the widget dispatches them on the document. */
 function logEvents(): void {
   const names = ['ready', 'opened', 'closed', 'unread', 'insert', 'tool-call', 'user-share', 'error']
   for (const name of names) {

@@ -52,7 +52,10 @@ const types = [
   { value: 'text', label: t('editor.attachText') },
 ]
 
-/** Without the key, agents accept images. An empty list is an error, which the server's check explains. */
+/**
+ * Edits `attachments.types`; without it, agents accept images. An empty list is an error, which the server's
+ * check explains.
+ */
 function TypesField() {
   const { value, error, isDisabled, attributes, set } = useField(['attachments', 'types'])
   const chosen = Array.isArray(value) ? value.map(String) : ['image']

@@ -21,8 +21,8 @@ interface MatchOptions {
 }
 
 /**
- * Loads earlier messages until the match is one of them, then scrolls to it and moves the focus there. Returns
- * whether messages are still being loaded for this.
+ * Loads earlier messages until the match is one of them, then scrolls to it and moves the focus there.
+ * Returns whether it is still loading messages.
  */
 export function useMatch({ scroller, match, transcript, notePlace }: MatchOptions): boolean {
   const { items, loaded } = transcript

@@ -93,6 +93,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
 
 /**
  * Throws the error for an upload that was deleted, or whose lease was stolen, while its bytes were committed.
+ * If it was deleted, its bytes are deleted too.
  */
 async function forget(deps: CompletionDeps, row: UploadRow): Promise<never> {
   if ((await findUploadRow(deps.db, row)) !== undefined) throw leaseStolen()

@@ -111,7 +111,7 @@ function chooseKey(given: string | undefined): string {
   throw new StartupError(`${source} ${problem}; with --url, it must be a complete parent key (svc_…).`)
 }
 
-/** Sends a request. Retries it after a pause while the server limits the key's requests. */
+/** Sends a request up to `MOST_TRIES` times, with the pauses that the server's rate limit requires. */
 async function sendUntilAllowed(place: string, key: string, request: Call): Promise<Response> {
   for (let tries = 1; ; tries++) {
     const response = await send(place, key, request)

@@ -24,7 +24,7 @@ const MEBIBYTE = 1024 ** 2
 /** Share of the quota above which the check warns. */
 const NEARLY_FULL = 0.9
 
-/** Another check reports a main database that cannot be opened. */
+/** Returns nothing if the main database cannot be opened, because another check reports that. */
 export async function checkConversations(config: Config): Promise<Diagnostic[]> {
   const { dataDir, databaseUrl } = config
   if (databaseUrl === undefined && dataDir === ':memory:') return []

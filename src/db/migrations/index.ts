@@ -31,6 +31,7 @@ import * as createWebhooks from './0025_create_webhooks.ts'
 import * as addArtifactBin from './0026_add_artifact_bin.ts'
 import * as createVisitorSecrets from './0027_create_visitor_secrets.ts'
 import * as addVisitorUploads from './0028_add_visitor_uploads.ts'
+import * as addCosts from './0030_add_costs.ts'
 import * as replaceBudgets from './0031_replace_budgets.ts'
 
 export const migrations: Record<string, Migration> = {
@@ -62,5 +63,6 @@ export const migrations: Record<string, Migration> = {
   '0026_add_artifact_bin': addArtifactBin,
   '0027_create_visitor_secrets': createVisitorSecrets,
   '0028_add_visitor_uploads': addVisitorUploads,
+  '0030_add_costs': addCosts,
   '0031_replace_budgets': replaceBudgets,
 }

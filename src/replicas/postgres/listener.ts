@@ -77,7 +77,7 @@ export class Listener {
   }
 }
 
-/** Closes the connection, even if the server does not respond. */
+/** Closes the connection without waiting for the server, and ignores failures. */
 function end(client: NotificationClient): void {
   client.end().catch(() => {})
 }

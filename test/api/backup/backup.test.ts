@@ -210,7 +210,28 @@ test('a backup succeeds and lists files whose bytes are missing', async () => {
 test('a backup of an older database is restored unchanged, and the next start migrates it', async () => {
   await (await openDatabase({ dataDir, role: 'server' })).close()
   const connection = openSqliteFile(dataDir)
+  const costColumns = {
+    usage_calls: [
+      ...['cost', 'price_id', 'rounds', 'cached_tokens', 'cache_write_tokens'],
+      ...['reasoning_tokens', 'audio_tokens', 'image_tokens'],
+    ],
+    usage_days: ['cost', 'unpriced', 'cached_tokens', 'cache_write_tokens', 'reasoning_tokens'],
+  }
+  for (const [table, columns] of Object.entries(costColumns))
+    for (const column of columns) connection.exec(`alter table ${table} drop column ${column}`)
   connection.exec(`
+    drop table budget_events; drop table budget_entries; drop table budget_reservations;
+    drop table budget_counters; drop table budgets; drop table model_meters;
+    create table budgets (owner_kind text not null, owner_id text not null, period text not null,
+      token_limit bigint not null, primary key (owner_kind, owner_id, period));
+    create table budget_counters (owner_kind text not null, owner_id text not null, period text not null,
+      starts_on text not null, used bigint not null, reserved bigint not null,
+      primary key (owner_kind, owner_id, period, starts_on));
+    create table budget_reservations (id text not null, owner_kind text not null, owner_id text not null,
+      period text not null, starts_on text not null, tokens bigint not null, expires_at bigint not null,
+      primary key (id, owner_kind, owner_id, period));
+    create index budget_reservations_by_expiry on budget_reservations (expires_at);
+    drop table price_snapshots;
     drop index artifacts_by_visitor;
     alter table artifacts drop column agent_id; alter table artifacts drop column visitor_id;
     drop table visitor_secrets;

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { chatRequest as sayTo, startChatHarness } from '../../support/chat-harness.ts'
 import { type CollectedSpan, type Collector, startCollector } from '../../support/collector.ts'
+import { writeConfigFile } from '../../support/config-file.ts'
 import { findFreePort } from '../../support/free-port.ts'
 import { createLineLog } from '../../support/log-lines.ts'
 import { promisedSpans } from '../../support/observability-doc.ts'
@@ -31,6 +32,21 @@ const asked = {
   seed: 7,
 }
 
+const prices = `
+prices:
+  gateway/up-chat: [{ per_million: { input: 1, output: 2 } }]
+`
+/** A completion whose usage has all details. */
+const detailed = {
+  ...{ id: 'chatcmpl-9', object: 'chat.completion', created: 1, model: 'up-chat' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'a lot' }, finish_reason: 'stop' }],
+  usage: {
+    ...{ prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 },
+    prompt_tokens_details: { cached_tokens: 3, cache_write_tokens: 2 },
+    completion_tokens_details: { reasoning_tokens: 4 },
+  },
+}
+
 const toEnv = ({ url }: Collector) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
 
 /** Returns the spans whose names match a documented name, which may contain placeholders in braces. */
@@ -42,10 +58,12 @@ function findSpans(spans: readonly CollectedSpan[], promised: string): Collected
 
 /** Sends every kind of gateway request that is traced. */
 async function useGateway(collector: Collector): Promise<void> {
-  const app = await harness.start(toEnv(collector))
+  const app = await harness.start({ ...toEnv(collector), PARLEY_CONFIG: await writeConfigFile(prices) })
   await app.call('POST', CHAT, { body: sayTo('What is there to see?', asked), headers: { traceparent } })
   await app.stream(sayTo('And what is there to hear?'))
   await app.call('POST', CHAT, { body: sayTo('{{up:status 500}} Nothing at all?') })
+  await harness.answerWith(detailed, 1)
+  await app.call('POST', CHAT, { body: sayTo('What does it cost?') })
   const input = ['what there is']
   await app.call('POST', '/v1/embeddings', { body: { model: 'up-embedding', input, dimensions: 8 } })
   await app.call('POST', '/v1/embeddings', { body: { model: 'up-embedding', input: '{{up:status 400}} x' } })

@@ -86,6 +86,14 @@ test('a call is listed with its tokens, times and outcome', async () => {
         created_at: AFTERNOON,
         attempts: 1,
         failed_attempts: [],
+        cost: '0',
+        price_id: expect.stringMatching(/^[0-9a-f]{64}$/),
+        rounds: 1,
+        cached_tokens: 0,
+        cache_write_tokens: 0,
+        reasoning_tokens: 0,
+        audio_tokens: 0,
+        image_tokens: 0,
       },
     ],
     has_more: false,
@@ -179,12 +187,12 @@ describe('GET /v1/usage/calls.csv', () => {
     await insertCalls(app, 250, (at) => ({ status: at % 2 === 0 ? 'ok' : 'left' }))
     const [head, ...lines] = await readCsv(app, '/v1/usage/calls.csv?status=ok', bearer(app))
     expect(head).toBe(
-      'id,created_at,request_id,key,agent,provider,model,status,prompt_tokens,completion_tokens,estimated,streamed,latency_ms,first_byte_ms,attempts,failed_attempts',
+      'id,created_at,request_id,key,agent,provider,model,status,prompt_tokens,completion_tokens,estimated,streamed,latency_ms,first_byte_ms,attempts,failed_attempts,cost,price_id,rounds,cached_tokens,cache_write_tokens,reasoning_tokens',
     )
     expect(lines).toHaveLength(125)
     const id = `${(AFTERNOON + 248) * 1000}`.padStart(15, '0')
     expect(lines[0]).toBe(
-      `${id}-abcdef-6x,2027-01-15T16:04:08.000Z,request-248,${app.key.slice(4, 16)},,mock,mock,ok,1,2,false,false,5,,,`,
+      `${id}-abcdef-6x,2027-01-15T16:04:08.000Z,request-248,${app.key.slice(4, 16)},,mock,mock,ok,1,2,false,false,5,,,,,,,0,0,0`,
     )
     expect(new Set(lines).size).toBe(125)
   })
@@ -199,7 +207,7 @@ describe('GET /v1/usage/calls.csv', () => {
     }))
     const [, line] = await readCsv(app, '/v1/usage/calls.csv', bearer(app))
     expect(line).toContain(",'=1+1,")
-    expect(line).toMatch(/,2,"one\/a,b: timeout"$/)
+    expect(line).toMatch(/,2,"one\/a,b: timeout",,,,0,0,0$/)
   })
 
   test("exports only the caller's own calls, or the calls of all keys for administrators", async () => {

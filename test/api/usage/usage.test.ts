@@ -64,6 +64,14 @@ describe('a successful call', () => {
         created_at: AFTERNOON,
         attempts: 1,
         failed_attempts: null,
+        cost: 0,
+        price_id: expect.stringMatching(/^[0-9a-f]{64}$/),
+        rounds: 1,
+        cached_tokens: 0,
+        cache_write_tokens: 0,
+        reasoning_tokens: 0,
+        audio_tokens: 0,
+        image_tokens: 0,
       },
     ])
   })

@@ -49,6 +49,8 @@ const storage = createBrowserStorage('parley-upload ')
 export class Uploader {
   private readonly parts: UploaderParts
   private entries: readonly Entry[] = []
+  /** The complete uploads by their ids on the server. */
+  private readonly complete = new Map<string, Upload | undefined>()
 
   constructor(parts: UploaderParts) {
     this.parts = parts
@@ -84,6 +86,15 @@ export class Uploader {
     this.forget(entry)
     // The server deletes an upload that is in no message after a day.
     entry.upload?.abort(true).catch(() => {})
+  }
+
+  /** Deletes a complete upload that the visitor does not send. */
+  discard(uploadId: string): void {
+    this.complete
+      .get(uploadId)
+      ?.abort(true)
+      .catch(() => {})
+    this.complete.delete(uploadId)
   }
 
   private find(id: string): Entry | undefined {
@@ -143,6 +154,7 @@ export class Uploader {
       onProgress: (sent, total) => this.change(entry, { share: total === 0 ? 1 : sent / total }),
       onSuccess: () => {
         this.forget(entry)
+        this.complete.set(id, entry.upload)
         this.parts.onDone({ id: newId(), type: 'file', name: nameOf(file), upload: id })
       },
       onError: (error) => this.onError(entry, error),

@@ -77,6 +77,8 @@ export function useAttachments(): Attachments {
     },
     remove(id) {
       setProblem(undefined)
+      const { upload } = list.find((one) => one.id === id) ?? {}
+      if (upload !== undefined) uploads.discard(upload)
       setList((before) => before.filter((one) => one.id !== id))
     },
     clear() {

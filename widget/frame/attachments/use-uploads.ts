@@ -14,6 +14,8 @@ export interface Uploads {
   readonly pause: (id: string) => void
   readonly resume: (id: string) => void
   readonly remove: (id: string) => void
+  /** Deletes a complete upload. */
+  readonly discard: (uploadId: string) => void
 }
 
 export function useUploads(onDone: (attachment: Attachment) => void): Uploads {
@@ -44,5 +46,6 @@ export function useUploads(onDone: (attachment: Attachment) => void): Uploads {
     pause: (id) => uploader.current?.pause(id),
     resume: (id) => uploader.current?.resume(id),
     remove: (id) => uploader.current?.remove(id),
+    discard: (uploadId) => uploader.current?.discard(uploadId),
   }
 }

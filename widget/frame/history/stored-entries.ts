@@ -7,7 +7,7 @@ import type { Entry, Reply, Round, ToolCall } from '../conversation.ts'
 const MAX_ENTRIES = 200
 /** Maximum length of the entries as JSON, in UTF-16 code units. */
 const MAX_LENGTH = 1024 * 1024
-/** Conversations in another version's format are ignored. */
+/** Version of the stored format; conversations in other versions are ignored. */
 const VERSION = 2
 /** Conversations expire this many milliseconds after their last change (30 days). */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000

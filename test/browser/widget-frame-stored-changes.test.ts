@@ -71,6 +71,20 @@ describe('in a stored conversation, a message', () => {
     await expectTexts(tabs, ...exchange('second', 'third'))
   })
 
+  test('that was not sent is removed without a note about what the log keeps', async () => {
+    const opened = await openVisible(harness)
+    await askAll(opened, 'first')
+    await opened.page.route('**/trpc/visitor.send*', (route) => route.abort())
+    await opened.say('lost')
+    await opened.frame.getByRole('button', { name: 'Try again' }).waitFor()
+    await opened.frame.getByRole('button', { name: 'Remove message' }).last().click()
+    const dialog = opened.frame.getByRole('dialog')
+    await dialog.getByRole('heading', { name: 'Remove this message?' }).waitFor()
+    expect(await dialog.locator('p').count()).toBe(0)
+    await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
+    await expectTexts([opened], ...exchange('first'))
+  })
+
   test('whose edit is refused stays, and the edited text is in the input', async () => {
     const opened = await openVisible(harness)
     await askAll(opened, 'first')

@@ -42,6 +42,8 @@ export interface UserMessage {
   readonly delivery?: 'sending' | 'delayed' | Failure
   /** Whether the visitor can edit or remove a message that the server stores. */
   readonly isChangeable?: boolean
+  /** Whether the visitor can edit or remove a message that the server has not stored. */
+  readonly isUnsent?: boolean
 }
 
 export interface Rating {

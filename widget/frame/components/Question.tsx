@@ -6,7 +6,8 @@ import { useModal } from './use-modal.ts'
 
 interface Props {
   readonly title: string
-  readonly text: string
+  /** The consequence of the action. */
+  readonly text?: string | undefined
   readonly yes: string
   readonly no: string
   /** Why the action has failed. */
@@ -24,14 +25,14 @@ export function Question({ title, text, yes, no, failure, onAnswer }: Props) {
       ref={dialog}
       className="question"
       aria-labelledby={`${id}-title`}
-      aria-describedby={`${id}-text`}
+      aria-describedby={text && `${id}-text`}
       onCancel={(event) => {
         event.preventDefault()
         onAnswer(false)
       }}
     >
       <h2 id={`${id}-title`}>{title}</h2>
-      <p id={`${id}-text`}>{text}</p>
+      {text !== undefined && <p id={`${id}-text`}>{text}</p>}
       {failure !== undefined && <FailureNote failure={failure} />}
       <div className="buttons">
         <button type="button" className="button" onClick={() => onAnswer(false)}>

@@ -59,7 +59,7 @@ export const UserMessageView = memo(function UserMessageView({ entry, isLast }: 
       {mode === 'remove' && (
         <Question
           title={strings.removeQuestion}
-          text={isLocal ? strings.removeLoss : strings.removeLossStored}
+          text={entry.isUnsent ? undefined : isLocal ? strings.removeLoss : strings.removeLossStored}
           yes={strings.removeYes}
           no={strings.cancel}
           onAnswer={(isYes) => {

@@ -93,7 +93,7 @@ function renderQuestion(view: View, question: Line, key: string, isChangeable: b
   return {
     ...{ kind: 'user', id: key, text, atMs: created_at * 1000 },
     ...filesOf(question),
-    ...(isChangeable && { isChangeable }),
+    ...(isChangeable && { isChangeable, isUnsent: question.turn_id === null }),
     ...(delivery !== undefined && !isAnswered(view, question) && { delivery }),
   }
 }

@@ -16,12 +16,12 @@ export function usePageCheck(url: URL | undefined): CheckedPage | undefined {
     retry: false,
     staleTime: 60_000,
   })
-  return isError ? { result: 'unchecked', rule: null, status: null } : data
+  return isError ? { outcome: 'unchecked', rule: null, status: null } : data
 }
 
 /** Returns whether the preview shows the page; it shows the sample page instead of an empty frame. */
 export function isPageShown(checked: CheckedPage | undefined): boolean {
-  return checked !== undefined && checked.result !== 'refused' && checked.result !== 'unreachable'
+  return checked !== undefined && checked.outcome !== 'refused' && checked.outcome !== 'unreachable'
 }
 
 interface PageNoticeProps {
@@ -35,7 +35,7 @@ interface PageNoticeProps {
 export function PageNotice({ url, checked, onSample }: PageNoticeProps) {
   return (
     <div role="status">
-      {url === undefined || checked?.result === 'shown' ? null : (
+      {url === undefined || checked?.outcome === 'shown' ? null : (
         <Notice host={url.host} checked={checked} onSample={onSample} />
       )}
     </div>
@@ -53,7 +53,7 @@ function Notice({ host, checked, onSample }: NoticeProps) {
         {t('embed.checkingPage')}
       </Text>
     )
-  const isProblem = checked.result !== 'unchecked'
+  const isProblem = checked.outcome !== 'unchecked'
   return (
     <Alert p="xs" color={isProblem ? 'yellow' : 'gray'}>
       <Group gap="xs" justify="space-between">
@@ -70,9 +70,9 @@ function Notice({ host, checked, onSample }: NoticeProps) {
   )
 }
 
-function describe(host: string, { result, rule, status }: CheckedPage): string {
-  if (result === 'refused') return t('embed.pageRefused', { host, rule: rule ?? '' })
-  if (result === 'unreachable') return t('embed.pageUnreachable', { host })
-  if (result === 'failed') return t('embed.pageFailed', { host, status: status ?? 0 })
+function describe(host: string, { outcome, rule, status }: CheckedPage): string {
+  if (outcome === 'refused') return t('embed.pageRefused', { host, rule: rule ?? '' })
+  if (outcome === 'unreachable') return t('embed.pageUnreachable', { host })
+  if (outcome === 'failed') return t('embed.pageFailed', { host, status: status ?? 0 })
   return t('embed.mayRefuse')
 }

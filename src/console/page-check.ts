@@ -18,8 +18,8 @@ interface Check {
   readonly allow: readonly EgressTarget[]
 }
 
-const unchecked: CheckedPage = { result: 'unchecked', rule: null, status: null }
-const unreachable: CheckedPage = { result: 'unreachable', rule: null, status: null }
+const unchecked: CheckedPage = { outcome: 'unchecked', rule: null, status: null }
+const unreachable: CheckedPage = { outcome: 'unreachable', rule: null, status: null }
 
 /**
  * Requests a page, follows its redirects and checks whether its headers allow the frame. Returns `unchecked`
@@ -60,6 +60,6 @@ function findRedirect({ status, headers }: EgressResponse, page: URL): URL | und
 
 function judge({ status, headers }: EgressResponse, page: URL, parentOrigin: string): CheckedPage {
   const rule = findFramingRefusal(headers, { page, parentOrigin })
-  if (rule !== undefined) return { result: 'refused', rule: rule.slice(0, MAX_RULE), status }
-  return { result: status >= 400 ? 'failed' : 'shown', rule: null, status }
+  if (rule !== undefined) return { outcome: 'refused', rule: rule.slice(0, MAX_RULE), status }
+  return { outcome: status >= 400 ? 'failed' : 'shown', rule: null, status }
 }

@@ -79,7 +79,7 @@ export const PageToCheck = z.strictObject({
 })
 
 export const CheckedPage = z.strictObject({
-  result: z.enum(['shown', 'refused', 'failed', 'unreachable', 'unchecked']).meta({
+  outcome: z.enum(['shown', 'refused', 'failed', 'unreachable', 'unchecked']).meta({
     description:
       '`refused` if the headers forbid the frame, `failed` for an HTTP error, `unchecked` if the server must not request the page.',
   }),

@@ -74,7 +74,7 @@ describe('the page check', () => {
       )
       const app = await startChecker()
       expect(await check(app, pages)).toEqual({
-        result: rule === null ? 'shown' : 'refused',
+        outcome: rule === null ? 'shown' : 'refused',
         rule,
         status: 200,
       })
@@ -90,8 +90,8 @@ describe('the page check', () => {
       response.writeHead(200, headers).end()
     })
     const app = await startChecker()
-    expect((await check(app, `${pages}/options`, pages)).result).toBe('shown')
-    expect((await check(app, `${pages}/policy`, pages)).result).toBe('shown')
+    expect((await check(app, `${pages}/options`, pages)).outcome).toBe('shown')
+    expect((await check(app, `${pages}/policy`, pages)).outcome).toBe('shown')
   })
 
   test('follows redirects and reports the rule of the last page', async () => {
@@ -101,7 +101,7 @@ describe('the page check', () => {
     })
     const app = await startChecker()
     expect(await check(app, `${pages}/#start`)).toEqual({
-      result: 'refused',
+      outcome: 'refused',
       rule: 'X-Frame-Options: DENY',
       status: 200,
     })
@@ -115,7 +115,7 @@ describe('the page check', () => {
       response.writeHead(302, { Location: `http://localhost:${port}/` }).end()
     })
     const app = await startChecker()
-    expect((await check(app, pages)).result).toBe('unchecked')
+    expect((await check(app, pages)).outcome).toBe('unchecked')
     expect(asked).toEqual([new URL(pages).host])
   })
 
@@ -126,20 +126,20 @@ describe('the page check', () => {
       response.writeHead(302, { Location: '/' }).end()
     })
     const app = await startChecker()
-    expect(await check(app, pages)).toEqual({ result: 'unreachable', rule: null, status: null })
+    expect(await check(app, pages)).toEqual({ outcome: 'unreachable', rule: null, status: null })
     expect(count).toBe(6)
   })
 
   test('reports the status of an error page', async () => {
     const pages = await startPages((_request, response) => void response.writeHead(404).end('Not found'))
     const app = await startChecker()
-    expect(await check(app, pages)).toEqual({ result: 'failed', rule: null, status: 404 })
+    expect(await check(app, pages)).toEqual({ outcome: 'failed', rule: null, status: 404 })
   })
 
   test('reports a server that drops the connection as unreachable', async () => {
     const pages = await startPages((request) => void request.socket.destroy())
     const app = await startChecker()
-    expect(await check(app, pages)).toEqual({ result: 'unreachable', rule: null, status: null })
+    expect(await check(app, pages)).toEqual({ outcome: 'unreachable', rule: null, status: null })
   })
 
   test('does not request a private address that the operator has not allowed', async () => {
@@ -156,7 +156,7 @@ describe('the page check', () => {
       `https://localhost:${port}`,
       'https://169.254.169.254',
     ])
-      expect((await check(app, url)).result).toBe('unchecked')
+      expect((await check(app, url)).outcome).toBe('unchecked')
     expect(count).toBe(0)
   })
 

@@ -98,7 +98,7 @@ test('each operation id in the OpenAPI document is a tRPC procedure name, option
   for (const id of ids.slice(names.length)) expect(names).toContain(id.replace(/^manager-/, ''))
 })
 
-describe.each(operations)('the OpenAPI operation $id', ({ http, auth, request, response, output }) => {
+describe.each(operations)('the OpenAPI operation $id', ({ http, auth, input, request, response, output }) => {
   const documented = find(http.path, http.method)
 
   test('states which keys and console users may call it', () => {
@@ -143,7 +143,9 @@ describe.each(operations)('the OpenAPI operation $id', ({ http, auth, request, r
     const inPath = [...http.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
     const parameters = (documented.parameters ?? []) as Json[]
     expect(parameters.filter(({ in: place }) => place === 'path').map(({ name }) => name)).toEqual(inPath)
-    for (const parameter of parameters) expect(parameter.required === true).toBe(parameter.in === 'path')
+    const fields: Readonly<Record<string, z.ZodType>> = input instanceof z.ZodObject ? input.shape : {}
+    for (const { name, in: place, required } of parameters)
+      expect(required === true).toBe(place === 'path' || fields[name]?.safeParse(undefined).success === false)
     const names = parameters.map((parameter) => `${parameter.in} ${parameter.name}`)
     expect(new Set(names).size).toBe(names.length)
     if (http.method === 'GET' || http.method === 'DELETE')

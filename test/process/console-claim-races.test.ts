@@ -13,6 +13,7 @@ describe('two processes', () => {
   const script = (folder: string) => `
     import { randomBytes } from 'node:crypto'
     import { createAgentDirectory } from ${source('agents/cache.ts')}
+    import { BudgetEnforcer } from ${source('budgets/enforcer.ts')}
     import { userActor } from ${source('identity/audit.ts')}
     import { parseConfig } from ${source('config/parse.ts')}
     import { claimKey } from ${source('console/operations.ts')}
@@ -29,7 +30,8 @@ describe('two processes', () => {
     const { config } = await parseConfig({})
     const random = randomBytes
     const keys = createKeyDirectory(db, clock)
-    const usage = createUsageTracker({ config, db, clock, random, log: undefined })
+    const budgets = new BudgetEnforcer({ config, db, clock, random, log: undefined, subjectKey: random(32) })
+    const usage = createUsageTracker({ config, db, clock, random, log: undefined, budgets })
     const nextPosition = createPositions(clock)
     const storage = createConversationStorage({ db, postgres: undefined }, ${JSON.stringify(`${folder}/data`)})
     const log = { warn() {} }

@@ -34,7 +34,8 @@ const readText = (path: string) => readFile(join(installed.folder, 'node_modules
 describe('the npm tarball', () => {
   const allowed = [
     /^(package|openapi)\.json$/,
-    /^(README|CHANGELOG)\.md$|^LICENSE$/,
+    /^(README|CHANGELOG)\.md$|^(LICENSE|NOTICE)$/,
+    /^prices\/prices\.json$/,
     /^docs\/[\w-]+\.md$/,
     /^examples\/webhook-[\w-]+\.mjs$/,
     /^src\/([\w-]+\/)*[\w-]+\.(js|d\.ts)$/,

@@ -92,6 +92,20 @@ export async function identify(
   return { id, kind, token: session.token, expiresAt: session.expires_at, visitor }
 }
 
+/** Returns the failure of an exchange of an identity, as clients receive it. */
+export async function failureOf(
+  visit: Pick<IdentityVisit, 'app' | 'key'>,
+  identityToken: string,
+  token?: string,
+) {
+  const failure = await identify(visit, identityToken, token).then(
+    () => undefined,
+    (error) => error,
+  )
+  const { data, message } = failure ?? {}
+  return { status: data?.httpStatus, code: data?.code, message: String(message) }
+}
+
 export interface KeyPair {
   readonly alg: string
   readonly jwk: JWK

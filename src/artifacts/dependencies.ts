@@ -94,6 +94,8 @@ export interface VisitorUploads {
   find(owner: UploadOwner, id: string): Promise<VisitorUpload | undefined>
   /** Keeps complete uploads until `delete`. Call it before a message that contains them is stored. */
   keep(ids: readonly string[]): Promise<void>
+  /** Gives all uploads of a visitor to another visitor of the same agent. */
+  move(from: UploadOwner, visitorId: string): Promise<void>
   delete(ids: readonly string[]): Promise<void>
   /** Deletes all uploads of a visitor, including unfinished ones. */
   deleteOf(visitor: Pick<UploadOwner, 'tenantId' | 'visitorId'>): Promise<void>

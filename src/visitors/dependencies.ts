@@ -28,6 +28,7 @@ interface Uploads {
   ): Promise<{ readonly id: string; readonly token: string; readonly expiresAt: number }>
   find(owner: VisitorKey, id: string): Promise<VisitorUpload | undefined>
   keep(ids: readonly string[]): Promise<void>
+  move(from: VisitorKey, visitorId: string): Promise<void>
 }
 
 export interface VisitorUpload {

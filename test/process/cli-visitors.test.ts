@@ -5,6 +5,8 @@ import { expect, test, vi } from 'vitest'
 import { runCommandInProcess } from '../support/command.ts'
 import { callServer, makeFolder, startServer } from '../support/process.ts'
 import { storingAgent } from '../support/stored-chats.ts'
+import { listArtifactBytes } from '../support/uploads.ts'
+import { sendUpload, upload, uploadAgent, uploadRules } from '../support/visitor-uploads.ts'
 import { beginSession, sayAndWait } from '../support/visitors.ts'
 
 vi.setConfig({ testTimeout: 90_000 })
@@ -44,4 +46,26 @@ test('commands can find, export and erase a visitor, and erase the visitor again
   expect(again.stdout).toBe(`erased ${one.id}: 1 conversations, 1 turns\n`)
   const once = await parley('erase', '--receipts', join(folder, 'receipts'), '--yes')
   expect([once.code, once.stderr]).toEqual([0, expect.stringContaining(`${one.id} has no data.`)])
+})
+
+test("a command that erases a visitor deletes the visitor's uploads, sent or not", async () => {
+  const folder = await makeFolder()
+  const server = await startServer({ folder })
+  const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, {
+    yaml: uploadAgent(uploadRules),
+  })
+  const app = { ...server, fetch } as never
+  const [one, other] = [await beginSession(app, agent.agent_key), await beginSession(app, agent.agent_key)]
+  await sendUpload(one, await upload(app, one))
+  await upload(app, one)
+  const { id: kept } = await upload(app, other)
+  await server.stop()
+  const list = () => listArtifactBytes(join(folder, 'data'))
+  expect((await list()).kept).toHaveLength(3)
+  const erased = await runCommandInProcess(['visitors', 'erase', one.id, '--yes', '--json'], { folder })
+  expect(JSON.parse(erased.stdout)).toMatchObject({ status: 'done', counts: { conversations: 1 } })
+  expect((await list()).kept).toHaveLength(1)
+  const restarted = await startServer({ folder })
+  const { body } = await callServer(restarted.url, 'GET', '/v1/artifacts', server.key)
+  expect(body.data).toMatchObject([{ artifactId: kept }])
 })

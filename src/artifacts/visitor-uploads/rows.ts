@@ -61,6 +61,22 @@ export async function setExpiry(
     .execute()
 }
 
+/** Gives a visitor's uploads to another visitor of the same agent. */
+export async function moveUploads(
+  db: Database,
+  { tenantId, agentId, visitorId }: UploadOwner,
+  to: string,
+): Promise<void> {
+  await db
+    .updateTable('artifacts')
+    .set({ visitor_id: to })
+    .where('visitor_id', '=', visitorId)
+    .where('kind', '=', KIND)
+    .where('parent_key_id', '=', tenantId)
+    .where('agent_id', '=', agentId)
+    .execute()
+}
+
 export async function listAttachments(
   db: Database,
   by: { readonly ids: readonly string[] } | { readonly tenantId: string; readonly visitorId: string },

@@ -23,6 +23,7 @@ import {
   listExpiredUploads,
   listKeptUploads,
   listStartTimes,
+  moveUploads,
   setExpiry,
 } from './rows.ts'
 
@@ -52,6 +53,7 @@ export function createVisitorUploads(deps: UploadsDeps): VisitorUploads {
       return row && toVisitorUpload(row)
     },
     keep: (ids) => setExpiry(db, ids, null),
+    move: (from, visitorId) => moveUploads(db, from, visitorId),
     delete: (ids) => deleteVisitorUploads(deps, { ids }),
     deleteOf: (visitor) => deleteVisitorUploads(deps, visitor),
     async sweep(now, listReferenced) {

@@ -5,6 +5,7 @@ import { findVisitorId, moveToVisitor, type NamedIdentity, nameVisitor } from '.
 import type { IdentifiedVisitor, MintedToken } from '../../identity/visitor-tokens.ts'
 import { unixSeconds } from '../../lib/clock.ts'
 import type { AgentCaller, CallContext, CallVisitor } from '../../operations/operation.ts'
+import { isErasedVisitor } from '../access.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { identityInvalid, verifyIdentity } from './jwt.ts'
 import { openVisitorSecrets } from './secrets.ts'
@@ -18,7 +19,7 @@ interface Exchange {
 
 /**
  * Verifies an identity, and returns the visitor with a token. If `present` is an anonymous visitor, moves
- * that visitor's conversations to the identified visitor.
+ * that visitor's conversations and uploads to the identified visitor.
  * @throws ServiceError `identity_invalid`, `identity_expired`, `visitor_being_erased`
  */
 export async function exchangeIdentity(
@@ -36,10 +37,13 @@ export async function exchangeIdentity(
     identityToken,
   )
   const visitor = { ...stated.visitor, id: await findVisitorId(deps, tenantId, stated.visitor) }
-  const opened = await deps.conversations.storage.find()
-  if (opened !== undefined && present?.kind === 'anonymous') {
+  if (present?.kind === 'anonymous') {
+    const opened = await deps.conversations.storage.find()
     const move = { tenantId, agentId, from: present.id, to: visitor, nowSeconds }
-    await opened.write.transaction().execute((trx) => moveToVisitor(trx, move))
+    await opened?.write.transaction().execute((trx) => moveToVisitor(trx, move))
+    // An erasure deletes the uploads instead.
+    if (!(await isErasedVisitor(deps, present.id)))
+      await deps.visitorUploads.move({ tenantId, agentId, visitorId: present.id }, visitor.id)
   }
   return { visitor, token: deps.visitorTokens.mintIdentified(caller, visitor, stated.expiresAt) }
 }

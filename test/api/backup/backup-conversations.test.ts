@@ -4,12 +4,22 @@ import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
 import type { TestApp } from '../../support/app.ts'
 import { backUp, readEntries, readUnpacked, restoreArchive, writeArchive } from '../../support/backup.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { maintain, STORING, storeChat } from '../../support/conversations.ts'
 import { startupErrorOf } from '../../support/database.ts'
 import { makeFolder } from '../../support/process.ts'
+import { readArtifact } from '../../support/uploads.ts'
+import {
+  readState,
+  sendUpload,
+  startUploads,
+  upload,
+  uploadRules,
+  zip,
+} from '../../support/visitor-uploads.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -86,6 +96,23 @@ describe('a backup of a running server', () => {
     for await (const { name } of fileBlobs.list()) blobs.push(name)
     await restored.call('DELETE', `/v1/conversations/${conversation.id}`)
     await expect(fileBlobs.open(blobs[0] as string)).rejects.toThrow(/ENOENT/)
+  })
+
+  test('contains the uploads of visitors, which the restored server keeps and deletes with their conversation', async () => {
+    const { app, clock, one } = await startUploads(harness, uploadRules, { PARLEY_DATA_DIR: dataDir })
+    const sent = await upload(app, one)
+    const { conversation } = await sendUpload(one, sent)
+    await backUp(dataDir, archive)
+    await restoreArchive(archive, target)
+    const restored = await harness.start(
+      { PARLEY_DATA_DIR: target, PARLEY_PARENT_KEY: app.key },
+      { clock: { ...clock, now: () => clock.now() + 3 * 86_400_000 } },
+    )
+    await createArtifactSweeper(restored.service.deps).run()
+    expect((await readArtifact(restored, sent.id)).equals(zip)).toBe(true)
+    await restored.call('DELETE', `/v1/conversations/${conversation.id}`)
+    expect((await readState(restored, sent)).status).toBe(404)
+    expect((await readState(app, sent)).status).toBe(200)
   })
 
   test('contains a running turn, which the restored server ends as interrupted', async () => {

@@ -1,14 +1,11 @@
-/** Tests the files that visitors upload for their messages: rights, limits, deletion, and what the model receives. */
+/** Tests the files that visitors upload for their messages: rights, limits, and what the model receives. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { createArtifactSweeper } from '../../../src/artifacts/maintenance.ts'
 import { createTenant } from '../../support/agents.ts'
-import type { Answer, TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
-import { createFakeClock } from '../../support/fake-clock.ts'
+import { identify, signIdentity, startIdentityVisit } from '../../support/identities.ts'
 import { eventually } from '../../support/process.ts'
 import {
-  type Creation,
   callUpload,
   createUpload,
   patchUpload,
@@ -16,60 +13,29 @@ import {
   readArtifact,
   readOffset,
 } from '../../support/uploads.ts'
-import { asVisitor, beginSession, say, type TestVisitor } from '../../support/visitors.ts'
+import {
+  put,
+  type Reserved,
+  readState,
+  reserve,
+  sendUpload,
+  startUploads,
+  upload,
+  uploadAgent,
+  uploadRules,
+  zip,
+} from '../../support/visitor-uploads.ts'
+import { asVisitor, beginSession } from '../../support/visitors.ts'
 
 const harness = await startChatHarness()
 
-const zip = Buffer.concat([Buffer.from('504b0304140000000000', 'hex'), Buffer.alloc(5_000, 7)])
-const uploads = { types: ['archive', 'text'], maxBytes: 10_000, perHour: 3 }
 const HOUR = 3_600
 
-async function startAgent(rules: object | undefined = uploads, env: Readonly<Record<string, string>> = {}) {
-  const clock = createFakeClock()
-  const app = await harness.start(env, { clock })
-  const { agent_key: key, agent_id: agentId } = await app.createAgent(definition(rules))
-  return { app, clock, key, agentId, one: await beginSession(app, key) }
-}
-
-function definition(rules: object | undefined, more: object = { conversations: { keep: '30d' } }): string {
-  const attachments = rules === undefined ? {} : { attachments: { types: ['text'], uploads: rules } }
-  return JSON.stringify({ name: 'Reader', instructions: 'Answer.', ...more, ...attachments })
-}
-
-interface Reserved {
-  readonly id: string
-  readonly token: string
-}
-
-const reserve = ({ visitor }: Pick<TestVisitor, 'visitor'>, filename = 'logs.zip', bytes = zip.length) =>
-  visitor.createUpload.mutate({ filename, bytes })
-
-/** Sends the bytes of a reserved upload in one request. */
-function put(app: TestApp, { token }: Reserved, bytes: Buffer, more: Creation = {}): Promise<Answer> {
-  return postUpload({ ...app, key: token }, { size: bytes.length, body: bytes, ...more })
-}
-
-async function upload(app: TestApp, one: TestVisitor, filename = 'logs.zip', bytes = zip): Promise<Reserved> {
-  const reserved = await reserve(one, filename, bytes.length)
-  expect((await put(app, reserved, bytes)).status).toBe(201)
-  return reserved
-}
-
-/** Sends a message with an upload, and waits for the end of its turn. */
-async function sendUpload(one: TestVisitor, { id }: Reserved, conversation?: string) {
-  const attachments = [{ type: 'upload' as const, upload: { id } }]
-  const sent = await say(one, 'Look.', { attachments, ...(conversation !== undefined && { conversation }) })
-  const at = { conversation: sent.conversation.id }
-  await eventually(async () => (await one.visitor.open.query(at)).turn?.status, 'completed')
-  return sent
-}
-
-const readState = (app: TestApp, { id }: Reserved) => app.call('GET', `/v1/artifacts/${id}`)
 const failure = (httpStatus: number, more: object = {}) => ({ data: { httpStatus, ...more } })
 
 describe("a visitor's upload", () => {
   test('reaches the model as a name, a type, a size and an id, and its owner downloads it', async () => {
-    const { app, one, agentId } = await startAgent()
+    const { app, one, agentId } = await startUploads(harness)
     const reserved = await upload(app, one)
     const sent = await sendUpload(one, reserved)
     const [{ body } = { body: {} }] = await harness.listChats()
@@ -91,7 +57,7 @@ describe("a visitor's upload", () => {
   })
 
   test('continues at the offset that the server has stored', async () => {
-    const { app, one } = await startAgent()
+    const { app, one } = await startUploads(harness)
     const reserved = await reserve(one)
     const target = { ...app, key: reserved.token }
     const begun = await createUpload(target, { size: zip.length, body: zip.subarray(0, 2_000) })
@@ -102,7 +68,7 @@ describe("a visitor's upload", () => {
   })
 
   test('is downloaded as a file, so that a browser does not run its content', async () => {
-    const { app, one } = await startAgent()
+    const { app, one } = await startUploads(harness)
     const text = Buffer.from('<script>alert(1)</script>')
     const { id } = await upload(app, one, 'page.txt', text)
     const response = await app.fetch(`${app.url}/artifacts/${id}`, {
@@ -114,17 +80,34 @@ describe("a visitor's upload", () => {
   })
 
   test('can be sent again in the same conversation, but not in another one', async () => {
-    const { app, one } = await startAgent()
+    const { app, one } = await startUploads(harness)
     const reserved = await upload(app, one)
     const { conversation } = await sendUpload(one, reserved)
-    await sendUpload(one, reserved, conversation.id)
+    await sendUpload(one, reserved, { conversation: conversation.id })
     await expect(sendUpload(one, reserved)).rejects.toMatchObject(
       failure(400, { code: 'upload_used', param: 'attachments[0]' }),
     )
   })
 
+  test('can be sent by the visitor after proving an identity, and is deleted with that visitor', async () => {
+    const attachments = { types: ['text'], uploads: uploadRules }
+    const visit = await startIdentityVisit({}, {}, { definition: { attachments } })
+    const { app, key } = visit
+    const anonymous = await beginSession(app, key)
+    const [reserved, unsent] = [await upload(app, anonymous), await upload(app, anonymous)]
+    const one = await identify(visit, await signIdentity(visit), anonymous.token)
+    expect((await sendUpload(one, reserved)).item.attachments).toMatchObject([{ artifact_id: reserved.id }])
+    expect((await readState(app, reserved)).body.visitor.id).toBe(one.id)
+    await expect(sendUpload(anonymous, unsent)).rejects.toMatchObject(
+      failure(400, { code: 'upload_not_found' }),
+    )
+    expect((await app.call('DELETE', `/v1/visitors/${one.id}`)).status).toBe(202)
+    for (const gone of [reserved, unsent])
+      await eventually(async () => (await readState(app, gone)).status, 404)
+  })
+
   test('can be deleted by its visitor until it is in a message', async () => {
-    const { app, one } = await startAgent()
+    const { app, one } = await startUploads(harness)
     const removed = await upload(app, one)
     const remove = ({ id, token }: Reserved) => app.call('DELETE', `/artifacts/${id}`, { key: token })
     expect((await remove(removed)).status).toBe(200)
@@ -142,7 +125,7 @@ describe('an upload is refused', () => {
     ['a name without an extension', 'zip', 100, 400, 'filename'],
     ['a file that is larger than the limit', 'logs.zip', 10_001, 413, 'bytes'],
   ])('before it starts: %s', async (_, filename, bytes, status, param) => {
-    const { one } = await startAgent()
+    const { one } = await startUploads(harness)
     await expect(reserve(one, filename, bytes)).rejects.toMatchObject(failure(status, { param }))
   })
 
@@ -150,30 +133,30 @@ describe('an upload is refused', () => {
     ['the agent accepts no uploads', { attachments: { types: ['text'] } }],
     ['the agent has no attachments', {}],
   ])('if %s', async (_, more) => {
-    const { app } = await startAgent()
-    const text = definition(undefined, { conversations: { keep: '30d' }, ...more })
+    const { app } = await startUploads(harness)
+    const text = uploadAgent(undefined, { conversations: { keep: '30d' }, ...more })
     const { agent_key: key } = await app.createAgent(text)
     const one = await beginSession(app, key)
     await expect(reserve(one)).rejects.toMatchObject(failure(400, { code: 'attachment_not_allowed' }))
   })
 
   test('if the agent stores no conversations', async () => {
-    const { app } = await startAgent()
-    const { agent_key: key } = await app.createAgent(definition(uploads, {}))
+    const { app } = await startUploads(harness)
+    const { agent_key: key } = await app.createAgent(uploadAgent(uploadRules, {}))
     await expect(beginSession(app, key)).rejects.toMatchObject(failure(400, { code: 'conversations_off' }))
     const self = await app.call('GET', '/v1/agents/me', { key })
     expect(self.body.attachments.uploads).toBeNull()
   })
 
   test('with an agent key but without a visitor', async () => {
-    const { app, key } = await startAgent()
+    const { app, key } = await startUploads(harness)
     const nobody = { visitor: asVisitor(app, key) }
     await expect(reserve(nobody)).rejects.toMatchObject(failure(403, { code: 'visitor_required' }))
     expect((await postUpload({ ...app, key })).status).toBe(403)
   })
 
   test('after the number of uploads that a visitor may start in an hour', async () => {
-    const { app, clock, key, one } = await startAgent()
+    const { app, clock, key, one } = await startUploads(harness)
     for (let count = 0; count < 3; count++) await reserve(one)
     await expect(reserve(one)).rejects.toMatchObject(failure(429))
     await reserve(await beginSession(app, key))
@@ -182,7 +165,7 @@ describe('an upload is refused', () => {
   })
 
   test('if it would exceed the quota of the parent key', async () => {
-    const { app, one } = await startAgent(uploads, { PARLEY_STORAGE_QUOTA_BYTES: '8000' })
+    const { app, one } = await startUploads(harness, uploadRules, { PARLEY_STORAGE_QUOTA_BYTES: '8000' })
     const second = await reserve(one)
     await upload(app, one)
     await expect(reserve(one)).rejects.toMatchObject(failure(413, { code: 'storage_quota_exceeded' }))
@@ -191,7 +174,7 @@ describe('an upload is refused', () => {
   })
 
   test('in a message, if its content does not match its extension', async () => {
-    const { app, one } = await startAgent()
+    const { app, one } = await startUploads(harness)
     const elf = Buffer.concat([Buffer.from('7f454c46020101', 'hex'), Buffer.alloc(200)])
     const reserved = await upload(app, one, 'logs.zip', elf)
     await expect(sendUpload(one, reserved)).rejects.toMatchObject(
@@ -200,28 +183,28 @@ describe('an upload is refused', () => {
   })
 
   test('in a message, if the agent no longer accepts it', async () => {
-    const { app, one, agentId } = await startAgent()
+    const { app, one, agentId } = await startUploads(harness)
     const reserved = await upload(app, one)
     const headers = { 'Content-Type': 'application/yaml' }
-    const body = definition({ ...uploads, maxBytes: 2_000 })
+    const body = uploadAgent({ ...uploadRules, maxBytes: 2_000 })
     expect((await app.call('PUT', `/v1/agents/${agentId}`, { body, headers })).status).toBe(200)
     await expect(sendUpload(one, reserved)).rejects.toMatchObject(failure(413, { param: 'attachments[0]' }))
   })
 
   test('in a message, while it is unfinished, and if a visitor of another agent or tenant sends it', async () => {
-    const { app, one, key } = await startAgent()
+    const { app, one, key } = await startUploads(harness)
     const unfinished = await reserve(one)
     const notFound = failure(400, { code: 'upload_not_found', param: 'attachments[0]' })
     await expect(sendUpload(one, unfinished)).rejects.toMatchObject(notFound)
     const reserved = await upload(app, one)
     const other = await beginSession(app, key)
     await expect(sendUpload(other, reserved)).rejects.toMatchObject(notFound)
-    const agent = await app.createAgent(definition(uploads))
+    const agent = await app.createAgent(uploadAgent(uploadRules))
     await expect(sendUpload(await beginSession(app, agent.agent_key), reserved)).rejects.toMatchObject(
       notFound,
     )
     const tenant = await createTenant(app)
-    const foreign = await app.createAgent(definition(uploads), tenant)
+    const foreign = await app.createAgent(uploadAgent(uploadRules), tenant)
     await expect(sendUpload(await beginSession(app, foreign.agent_key), reserved)).rejects.toMatchObject(
       notFound,
     )
@@ -232,7 +215,7 @@ describe('an upload is refused', () => {
 
 describe("the token of a visitor's upload", () => {
   test('allows only the file that was announced', async () => {
-    const { app, one } = await startAgent()
+    const { app, one } = await startUploads(harness)
     const reserved = await reserve(one)
     const longer = Buffer.concat([zip, zip])
     expect((await put(app, reserved, longer)).status).toBe(400)
@@ -247,7 +230,7 @@ describe("the token of a visitor's upload", () => {
   })
 
   test('does not read files, and does not write to other uploads', async () => {
-    const { app, one, key } = await startAgent()
+    const { app, one, key } = await startUploads(harness)
     const { id, token } = await upload(app, one)
     const other = await reserve(await beginSession(app, key))
     const begun = await createUpload({ ...app, key: other.token }, { size: zip.length })
@@ -263,79 +246,23 @@ describe("the token of a visitor's upload", () => {
   })
 
   test('expires after six hours', async () => {
-    const { app, clock, one } = await startAgent()
+    const { app, clock, one } = await startUploads(harness)
     const reserved = await reserve(one)
     clock.advance(6 * HOUR)
     expect((await put(app, reserved, zip)).status).toBe(401)
   })
 
   test('cannot start the upload again after the file was deleted', async () => {
-    const { app, one } = await startAgent()
+    const { app, one } = await startUploads(harness)
     const reserved = await upload(app, one)
     await app.call('DELETE', `/artifacts/${reserved.id}`, { key: reserved.token })
     expect((await put(app, reserved, zip)).status).toBe(404)
   })
 })
 
-describe("visitors' uploads are deleted", () => {
-  const sweep = (app: TestApp) => createArtifactSweeper(app.service.deps).run()
-
-  test('a day after they are complete, unless a message contains them', async () => {
-    const { app, clock, one } = await startAgent()
-    const unsent = await upload(app, one)
-    const sent = await upload(app, one)
-    await sendUpload(one, sent)
-    clock.advance(25 * HOUR)
-    await sweep(app)
-    expect((await readState(app, unsent)).status).toBe(404)
-    expect((await readArtifact(app, sent.id)).equals(zip)).toBe(true)
-    clock.advance(2 * HOUR)
-    await sweep(app)
-    expect((await readArtifact(app, sent.id)).equals(zip)).toBe(true)
-  })
-
-  test('if the message that was to contain them was never stored', async () => {
-    const { app, clock, one } = await startAgent()
-    const reserved = await upload(app, one)
-    await app.service.deps.visitorUploads.keep([reserved.id])
-    clock.advance(25 * HOUR)
-    await sweep(app)
-    expect((await readState(app, reserved)).status).toBe(200)
-    clock.advance(2 * HOUR)
-    await sweep(app)
-    expect((await readState(app, reserved)).status).toBe(404)
-  })
-
-  test('with their conversation', async () => {
-    const { app, one } = await startAgent()
-    const reserved = await upload(app, one)
-    const { conversation } = await sendUpload(one, reserved)
-    await one.visitor.delete.mutate({ conversation: conversation.id })
-    expect((await readState(app, reserved)).status).toBe(404)
-    const list = await app.call('GET', '/v1/artifacts')
-    expect(list.body.data).toEqual([])
-  })
-
-  test('with their visitor, also if they are unsent or unfinished', async () => {
-    const { app, one, key } = await startAgent()
-    const sent = await upload(app, one)
-    await sendUpload(one, sent)
-    const unsent = await upload(app, one)
-    const unfinished = await reserve(one)
-    await createUpload({ ...app, key: unfinished.token }, { size: zip.length, body: zip.subarray(0, 100) })
-    const other = await upload(app, await beginSession(app, key))
-    const { body: erasure } = await app.call('DELETE', `/v1/visitors/${one.id}`)
-    const readReceipt = async () => (await app.call('GET', `/v1/erasures/${erasure.id}`)).body
-    await eventually(async () => (await readReceipt()).status, 'done')
-    for (const gone of [sent, unsent, unfinished]) expect((await readState(app, gone)).status).toBe(404)
-    expect((await readState(app, other)).status).toBe(200)
-    expect((await readReceipt()).counts).toMatchObject({ conversations: 1, blobs: 1 })
-  })
-})
-
 describe('the rules of uploads', () => {
   test('are in the description of the agent', async () => {
-    const { app, key } = await startAgent({ ...uploads, types: ['pdf', 'archive'] })
+    const { app, key } = await startUploads(harness, { ...uploadRules, types: ['pdf', 'archive'] })
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.attachments.uploads).toEqual({
       extensions: ['pdf', 'zip', 'gz', 'tgz', 'tar', '7z', 'rar', 'bz2', 'xz', 'zst'],
@@ -350,9 +277,9 @@ describe('the rules of uploads', () => {
     [{ perHour: 0 }, 'attachments.uploads.perHour: must be 1 to 1000'],
     [{ perDay: 1 }, "attachments.uploads: has an unknown key 'perDay'"],
   ])('are checked: %j', async (rules, problem) => {
-    const { app } = await startAgent()
+    const { app } = await startUploads(harness)
     const headers = { 'Content-Type': 'application/yaml' }
-    const { status, text } = await app.call('POST', '/v1/agents', { body: definition(rules), headers })
+    const { status, text } = await app.call('POST', '/v1/agents', { body: uploadAgent(rules), headers })
     expect([status, text]).toEqual([400, expect.stringContaining(problem)])
   })
 })

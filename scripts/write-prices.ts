@@ -34,9 +34,6 @@ const fees: Readonly<Record<string, 'per_web_search' | 'per_call'>> = {
   requests_kcount: 'per_call',
 }
 
-/** Vendors whose newer models reject `max_tokens`. */
-const newerLimitVendors = ['openai', 'azure']
-
 const providers = (await waitForUpdate()) ?? []
 const { version } = JSON.parse(
   await readFile(join(root, 'node_modules/@pydantic/genai-prices/package.json'), 'utf8'),
@@ -51,7 +48,7 @@ if (process.argv.includes('--check')) {
   }
 } else await writeFile(SHIPPED_PRICES, text)
 
-function toVendor({ id, api_pattern, models }: Provider) {
+function toVendor({ api_pattern, models }: Provider) {
   const priced: [string, PriceEntry[] | string][] = []
   const seen = new Set<string>()
   for (const model of models) {
@@ -68,7 +65,6 @@ function toVendor({ id, api_pattern, models }: Provider) {
   const sorted = Object.fromEntries(priced.toSorted(([one], [other]) => (one < other ? -1 : 1)))
   return {
     url: api_pattern,
-    ...(newerLimitVendors.includes(id) && { output_field: 'max_completion_tokens' as const }),
     models: sorted,
   }
 }

@@ -45,7 +45,7 @@ export async function insertCounters(
 ): Promise<void> {
   const rows = counters.map(({ budget_id, subject, starts_at, ends_at }) => ({
     ...{ budget_id, subject, starts_at, ends_at },
-    ...{ booked: 0, reserved: 0, warned: 0, refused: 0 },
+    ...{ booked: 0, reserved: 0, refused: 0 },
   }))
   await db
     .insertInto('budget_counters')
@@ -79,11 +79,11 @@ function distinct<T>(values: readonly T[]): T[] {
 
 export async function updateCounter(
   trx: Database,
-  { budget_id, subject, starts_at, booked, reserved, warned, refused }: CounterRow,
+  { budget_id, subject, starts_at, booked, reserved, refused }: CounterRow,
 ): Promise<void> {
   await trx
     .updateTable('budget_counters')
-    .set({ booked, reserved, warned, refused })
+    .set({ booked, reserved, refused })
     .where('budget_id', '=', budget_id)
     .where('subject', '=', subject)
     .where('starts_at', '=', starts_at)
@@ -224,11 +224,6 @@ export async function moveBudgets(trx: Database, fromTenantId: string, toTenantI
     .where('scope_kind', '=', 'key')
     .execute()
   await trx
-    .updateTable('budget_events')
-    .set({ parent_key_id: toTenantId })
-    .where('parent_key_id', '=', fromTenantId)
-    .execute()
-  await trx
     .updateTable('budgets')
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
@@ -309,11 +304,8 @@ export function listBudgetPage(
   return query.execute()
 }
 
-export async function updateBudget(
-  db: Database,
-  { id, amount, warn_at, mode, managed_by }: BudgetRow,
-): Promise<void> {
-  await db.updateTable('budgets').set({ amount, warn_at, mode, managed_by }).where('id', '=', id).execute()
+export async function updateBudget(db: Database, { id, amount, mode, managed_by }: BudgetRow): Promise<void> {
+  await db.updateTable('budgets').set({ amount, mode, managed_by }).where('id', '=', id).execute()
 }
 
 /** Makes concurrent grants wait for each other. */

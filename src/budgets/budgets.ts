@@ -18,7 +18,7 @@ import {
   sumGrants,
   updateBudget,
 } from './budget-store.ts'
-import { DEFAULT_WARN_AT, startCounter } from './counters.ts'
+import { startCounter } from './counters.ts'
 import type { Dependencies, SpentBefore } from './dependencies.ts'
 import type { FindPeriod } from './periods.ts'
 import {
@@ -98,7 +98,6 @@ export async function changeBudget(
     const after: BudgetRow = {
       ...before,
       ...(changes.limit !== undefined && { amount: parseAmount(changes.limit, 'limit') }),
-      ...(changes.warn_at !== undefined && { warn_at: renderWarnAt(changes.warn_at) }),
       ...(changes.mode !== undefined && { mode: changes.mode }),
     }
     await updateBudget(trx, after)
@@ -206,7 +205,6 @@ export async function renderBudget({ db, clock, budgets }: ReadDeps, row: Budget
     ...(isOfScope ? renderCounter(row.amount, granted, counter) : noAmounts),
     period_start: starts_at,
     resets_at: endsAt,
-    warn_at: JSON.parse(row.warn_at),
     mode: row.mode,
     managed_by: row.managed_by,
     created_at: row.created_at,
@@ -261,19 +259,14 @@ function toRow(
   managed_by: BudgetRow['managed_by'],
   param = 'limit',
 ): BudgetRow {
-  const { scope, unit, period, mode, warn_at = DEFAULT_WARN_AT } = creation
+  const { scope, unit, period, mode } = creation
   return {
     id: newId('bud_', ID_LENGTH, random),
     parent_key_id: tenantId,
     ...{ scope_kind: scope.type, scope_id: scope.id, unit, period, mode, managed_by },
     amount: parseAmount(creation.limit, param),
-    warn_at: renderWarnAt(warn_at),
     created_at: unixSeconds(clock),
   }
-}
-
-function renderWarnAt(percentages: readonly number[]): string {
-  return JSON.stringify([...new Set(percentages)].toSorted((one, other) => one - other))
 }
 
 function isSameSlot(one: BudgetRow, other: BudgetRow): boolean {
@@ -325,8 +318,8 @@ function assertOwn({ managed_by }: BudgetRow): void {
   throw new ServiceError('insufficient_permissions', 'Only administrators can change this budget.')
 }
 
-function toDetails({ unit, period, amount, warn_at, mode, managed_by }: BudgetRow) {
-  return { unit, period, limit: renderAmount(amount), warn_at: JSON.parse(warn_at), mode, managed_by }
+function toDetails({ unit, period, amount, mode, managed_by }: BudgetRow) {
+  return { unit, period, limit: renderAmount(amount), mode, managed_by }
 }
 
 type BudgetAction = 'budget.create' | 'budget.update' | 'budget.delete' | 'budget.grant' | 'budget.adjust'

@@ -11,9 +11,6 @@ import {
 import type { Dependencies, SpentBefore } from './dependencies.ts'
 import type { FindPeriod } from './periods.ts'
 
-/** Percentages of a budget at which its owner is warned. */
-export const DEFAULT_WARN_AT = [50, 80, 100]
-
 const DAY_SECONDS = 86_400
 
 /**

@@ -1,7 +1,6 @@
 /** Decides whether the budgets of a request to a provider admit it, and with how many output tokens. */
 import { ServiceError } from '../lib/errors.ts'
 import type { BudgetRow } from './budget-store.ts'
-import { affordableTokens, type Rates } from './rates.ts'
 import type { TokenNeed } from './token-bounds.ts'
 
 /** The state of a budget for its subject in one period. */
@@ -13,10 +12,9 @@ export interface BudgetState {
   readonly reserved: bigint
   /** Unix seconds; null for the period `total`. */
   readonly endsAt: number | null
-  readonly rates: Rates
 }
 
-export type Decision =
+type Decision =
   | { readonly kind: 'granted'; readonly outputTokens: number; readonly isLimited: boolean }
   /** The request gets all that it asks for when other calls release what they have reserved. */
   | { readonly kind: 'wait' }
@@ -36,14 +34,14 @@ export function decide(states: readonly BudgetState[], asked: Asked, mayWait: bo
   if (most >= need.outputTokens) return { kind: 'granted', outputTokens: need.outputTokens, isLimited: false }
   if (mayWait && leastOf(enforcing, need, unbookedIn) >= need.outputTokens) return { kind: 'wait' }
   if (most >= fewest(asked)) return { kind: 'granted', outputTokens: most, isLimited: true }
-  const blocking = enforcing.filter((state) => isTooLittle(state, asked, leftIn(state)))
-  const spent = blocking.find((state) => isTooLittle(state, asked, unbookedIn(state)))
+  const blocking = enforcing.filter((state) => isTooLittle(asked, leftIn(state)))
+  const spent = blocking.find((state) => isTooLittle(asked, unbookedIn(state)))
   return { kind: 'refused', by: spent ?? (blocking[0] as BudgetState), isReserved: spent === undefined }
 }
 
 /** Returns whether a budget with the mode `observe` would have rejected the request. */
 export function wouldRefuse(state: BudgetState, asked: Asked): boolean {
-  return isTooLittle(state, asked, leftIn(state))
+  return isTooLittle(asked, leftIn(state))
 }
 
 function leastOf(
@@ -52,13 +50,24 @@ function leastOf(
   amountOf: (state: BudgetState) => bigint,
 ): number {
   return states.reduce(
-    (least, state) => Math.min(least, affordableTokens(need, amountOf(state), state.rates)),
+    (least, state) => Math.min(least, affordableTokens(need, amountOf(state))),
     need.outputTokens,
   )
 }
 
-function isTooLittle({ rates }: BudgetState, asked: Asked, amount: bigint): boolean {
-  return affordableTokens(asked.need, amount, rates) < fewest(asked)
+function isTooLittle(asked: Asked, amount: bigint): boolean {
+  return affordableTokens(asked.need, amount) < fewest(asked)
+}
+
+/**
+ * Returns the most output tokens for each choice that fit into `left`, at most what the request asks for;
+ * negative if not even the input fits.
+ */
+export function affordableTokens({ inputTokens, outputTokens, choices }: TokenNeed, left: bigint): number {
+  const free = left - BigInt(inputTokens)
+  if (free < 0n) return -1
+  const tokens = free / BigInt(choices)
+  return tokens >= BigInt(outputTokens) ? outputTokens : Number(tokens)
 }
 
 function fewest({ need, fewestTokens }: Asked): number {
@@ -95,9 +104,8 @@ export function toRefusal(
   nowMs: number,
 ): ServiceError {
   const { budget, limit, booked, endsAt } = by
-  const kind = budget.unit === 'tokens' ? 'token budget' : 'budget'
   const period = budget.period === 'total' ? '' : ` for this ${budget.period}`
-  const name = `${kind} of ${scopeNames[budget.scope_kind]}${period}`
+  const name = `token budget of ${scopeNames[budget.scope_kind]}${period}`
   if (isReserved) {
     return new ServiceError('insufficient_quota', `The rest of the ${name} is reserved by other calls.`, {
       code: 'budget_reserved',
@@ -105,7 +113,7 @@ export function toRefusal(
       shouldRetry: true,
     })
   }
-  if (booked < limit && isTooLittle(by, asked, limit)) {
+  if (booked < limit && isTooLittle(asked, limit)) {
     return new ServiceError('insufficient_quota', `The request may need more than the whole ${name}.`, {
       shouldRetry: false,
     })

@@ -7,9 +7,8 @@ import { type BudgetRow, listApplying } from './budget-store.ts'
 import type { Dependencies } from './dependencies.ts'
 import { Gate } from './gate.ts'
 import type { Grant, UsedTokens } from './grants.ts'
-import { type AppliedBudget, nameOf } from './ledger.ts'
+import { type AppliedCounter, nameOf } from './ledger.ts'
 import { createPeriods, type FindPeriod } from './periods.ts'
-import { tokenRates } from './rates.ts'
 import { boundTokens, type Promptlike } from './token-bounds.ts'
 
 export interface Reservation {
@@ -24,7 +23,6 @@ export interface Reservation {
 export interface Spender {
   readonly tenantId: string
   readonly agentId: string | undefined
-  readonly requestId: string
   /** Identifies the visitor of an agent's call; called only if a budget of visitors applies. */
   readonly findVisitor?: (() => Promise<string>) | undefined
   /** The stored conversation that the call continues. */
@@ -99,13 +97,13 @@ export class BudgetEnforcer {
     budgets: readonly BudgetRow[],
     spender: Spender,
     atMs: number,
-  ): Promise<AppliedBudget[]> {
-    const applied: AppliedBudget[] = []
+  ): Promise<AppliedCounter[]> {
+    const applied: AppliedCounter[] = []
     for (const budget of budgets) {
       const subject = await this.subjectOf(budget, spender)
       if (subject === undefined) continue
       const { startsAt: starts_at, endsAt: ends_at } = this.findPeriod(budget.period, atMs)
-      applied.push({ counter: { budget_id: budget.id, subject, starts_at, ends_at }, rates: tokenRates })
+      applied.push({ budget_id: budget.id, subject, starts_at, ends_at })
     }
     return applied
   }
@@ -137,15 +135,14 @@ export class BudgetEnforcer {
     const need = boundTokens(request, config.limits.budgetOutputTokens)
     const fewestTokens = isReasoning(request) ? FEWEST_REASONING_TOKENS : config.budgets.minOutputTokens
     const id = newId('', 20, random)
-    const { requestId } = spender
     const outcome = await this.gate
-      .reserve({ kind: 'reserve', id, requestId, applied, asked: { need, fewestTokens } }, signal)
+      .reserve({ kind: 'reserve', id, applied, asked: { need, fewestTokens } }, signal)
       .catch((thrown) => {
         if (budgets.every(({ mode }) => mode === 'observe') && isUnavailable(thrown)) return undefined
         throw thrown
       })
     if (outcome?.outputTokens === undefined) return undefined
-    const reserved = new Set(applied.map(({ counter }) => nameOf(counter)))
+    const reserved = new Set(applied.map(nameOf))
     return {
       grant: { need, outputTokens: outcome.outputTokens },
       isLimited: outcome.isLimited,
@@ -158,14 +155,14 @@ export class BudgetEnforcer {
 
   /** Adds the budgets that were created after the call began. */
   private async addCurrent(
-    applied: readonly AppliedBudget[],
+    applied: readonly AppliedCounter[],
     reserved: ReadonlySet<string>,
     spender: Spender,
     atMs: number,
-  ): Promise<readonly AppliedBudget[]> {
+  ): Promise<readonly AppliedCounter[]> {
     try {
       const current = await this.apply(await this.find(spender), spender, atMs)
-      return [...applied, ...current.filter(({ counter }) => !reserved.has(nameOf(counter)))]
+      return [...applied, ...current.filter((counter) => !reserved.has(nameOf(counter)))]
     } catch {
       // The reservation must be settled even if the database cannot be read now.
       return applied
@@ -180,15 +177,8 @@ export class BudgetEnforcer {
   ): Promise<void> {
     const applied = await this.apply(budgets, spender, atMs)
     if (applied.length === 0) return
-    const nothing: ReadonlySet<string> = new Set()
-    await this.gate.settle({
-      kind: 'settle',
-      id: undefined,
-      applied,
-      reserved: nothing,
-      used,
-      isRetry: false,
-    })
+    const reserved: ReadonlySet<string> = new Set()
+    await this.gate.settle({ kind: 'settle', id: undefined, applied, reserved, used, isRetry: false })
   }
 }
 

@@ -18,7 +18,7 @@ import {
 } from './budget-store.ts'
 import type { Dependencies } from './dependencies.ts'
 import {
-  type AppliedBudget,
+  type AppliedCounter,
   CounterMissing,
   type ExpireOperation,
   Ledger,
@@ -122,7 +122,7 @@ export class Gate {
     const { db, clock } = this.deps
     const ids = [...new Set((await listExpired(db, unixSeconds(clock), BATCH)).map(({ id }) => id))]
     if (ids.length === 0) return 0
-    const applied = (await listReservations(db, ids)).map((row) => ({ counter: { ...row, ends_at: null } }))
+    const applied = await listReservations(db, ids)
     await this.submit({ kind: 'expire', ids, applied })
     return ids.length
   }
@@ -211,11 +211,9 @@ export class Gate {
   }
 
   private giveBack({ id, applied }: ReserveOperation): void {
-    const reserved = new Set(applied.map(({ counter }) => nameOf(counter)))
+    const reserved = new Set(applied.map(nameOf))
     const used = { prompt: 0, completion: 0, isEstimated: false }
-    // Uses rates without extras, because the provider was not called.
-    const free = applied.map(({ counter, rates }) => ({ counter, rates: { ...rates, extras: 0n } }))
-    void this.submit({ kind: 'settle', id, applied: free, reserved, used, isRetry: false })
+    void this.submit({ kind: 'settle', id, applied, reserved, used, isRetry: false })
   }
 
   private retryLater(settling: readonly Settling[], error: unknown): void {
@@ -262,10 +260,10 @@ export class Gate {
 
   /** Inserts the counters of new periods and subjects. */
   private async insertMissing(operations: readonly Operation[]): Promise<void> {
-    const missing = new Map<string, AppliedBudget['counter']>()
+    const missing = new Map<string, AppliedCounter>()
     for (const { kind, applied } of operations) {
       if (kind === 'expire') continue
-      for (const { counter } of applied)
+      for (const counter of applied)
         if (!this.known.has(nameOf(counter))) missing.set(nameOf(counter), counter)
     }
     if (missing.size === 0) return

@@ -15,20 +15,15 @@ import {
   updateCounter,
 } from './budget-store.ts'
 import { type Asked, type BudgetState, decide, toRefusal, wouldRefuse } from './decide.ts'
-import type { UsedTokens } from './grants.ts'
-import { type Rates, reservedAmount, spentAmount } from './rates.ts'
+import { reservedTokens, type UsedTokens } from './grants.ts'
 
-/** A counter that a call affects, and what the call costs in the budget's unit. */
-export interface AppliedBudget {
-  readonly counter: CounterKey & Pick<CounterRow, 'ends_at'>
-  readonly rates: Rates
-}
+/** A counter that a call affects. */
+export type AppliedCounter = CounterKey & Pick<CounterRow, 'ends_at'>
 
 export interface ReserveOperation {
   readonly kind: 'reserve'
   readonly id: string
-  readonly requestId: string
-  readonly applied: readonly AppliedBudget[]
+  readonly applied: readonly AppliedCounter[]
   readonly asked: Asked
 }
 
@@ -37,7 +32,7 @@ export interface SettleOperation {
   /** The reservation's id; undefined if no budget applied when the call began. */
   readonly id: string | undefined
   /** The budgets that apply now, including those of the reservation. */
-  readonly applied: readonly AppliedBudget[]
+  readonly applied: readonly AppliedCounter[]
   readonly reserved: ReadonlySet<string>
   readonly used: UsedTokens
   /** True if an earlier attempt failed, which may nevertheless have been committed. */
@@ -47,7 +42,7 @@ export interface SettleOperation {
 export interface ExpireOperation {
   readonly kind: 'expire'
   readonly ids: readonly string[]
-  readonly applied: readonly Pick<AppliedBudget, 'counter'>[]
+  readonly applied: readonly CounterKey[]
 }
 
 export type Operation = ReserveOperation | SettleOperation | ExpireOperation
@@ -82,7 +77,7 @@ interface Moment {
 const MOST = BigInt(Number.MAX_SAFE_INTEGER)
 
 interface Account {
-  readonly state: Omit<BudgetState, 'booked' | 'reserved' | 'rates'>
+  readonly state: Omit<BudgetState, 'booked' | 'reserved'>
   readonly row: CounterRow
   booked: bigint
   reserved: bigint
@@ -116,7 +111,7 @@ export class Ledger {
 
   /** Locks the counters of the operations. @throws CounterMissing */
   static async open(trx: Database, operations: readonly Operation[], moment: Moment): Promise<Ledger> {
-    const keys = operations.flatMap(({ applied }) => applied.map(({ counter }) => counter))
+    const keys = operations.flatMap(({ applied }): readonly CounterKey[] => applied)
     if (keys.length === 0) return new Ledger(trx, moment, new Map(), [])
     const rows = await lockCounters(trx, keys)
     const budgets = new Map((await listByIds(trx, idsOf(keys))).map((budget) => [budget.id, budget]))
@@ -141,21 +136,17 @@ export class Ledger {
   }
 
   /** `mayWait` is false if the call has waited long enough. Calls must be passed in order of arrival. */
-  reserve({ id, requestId, applied, asked }: ReserveOperation, mayWait: boolean): ReserveOutcome {
-    const found = applied.flatMap(({ counter, rates }) => {
-      const account = this.accounts.get(nameOf(counter))
-      return account === undefined ? [] : [{ account, rates, counter }]
-    })
-    if (found.length === 0) return { kind: 'granted', outputTokens: undefined, isLimited: false }
-    const states = found.map(({ account, rates }) => toState(account, rates))
-    const decision = decide(states, asked, mayWait)
-    const names = found
-      .filter(({ account }) => account.state.budget.mode === 'enforce')
-      .map(({ counter }) => nameOf(counter))
+  reserve({ id, applied, asked }: ReserveOperation, mayWait: boolean): ReserveOutcome {
+    const accounts = applied.flatMap((counter) => this.accounts.get(nameOf(counter)) ?? [])
+    if (accounts.length === 0) return { kind: 'granted', outputTokens: undefined, isLimited: false }
+    const decision = decide(accounts.map(toState), asked, mayWait)
+    const names = accounts
+      .filter(({ state }) => state.budget.mode === 'enforce')
+      .map(({ row }) => nameOf(row))
     const isBehind = mayWait && names.some((name) => this.awaited.has(name))
     if (decision.kind === 'refused') {
-      const refusing = found.find(({ account }) => account.state.budget === decision.by.budget)
-      if (refusing !== undefined) countRefusal(refusing.account)
+      const refusing = accounts.find(({ state }) => state.budget === decision.by.budget)
+      if (refusing !== undefined) countRefusal(refusing)
       const error = toRefusal(decision, asked, this.moment.nowMs)
       const reason = decision.isReserved ? 'budget_reserved' : 'insufficient_quota'
       return { kind: 'refused', error, reason, scope: decision.by.budget.scope_kind }
@@ -165,14 +156,13 @@ export class Ledger {
       return { kind: 'wait' }
     }
     const { processId: process_id, expiresAt: expires_at } = this.moment
-    for (const { account, rates, counter } of found) {
-      if (account.state.budget.mode === 'observe' && wouldRefuse(toState(account, rates), asked))
+    const amount = reservedTokens({ need: asked.need, outputTokens: decision.outputTokens })
+    for (const account of accounts) {
+      if (account.state.budget.mode === 'observe' && wouldRefuse(toState(account), asked))
         countRefusal(account)
-      const amount = reservedAmount(asked.need, decision.outputTokens, rates)
-      this.change(account, 0n, amount)
-      const { budget_id, subject, starts_at } = counter
-      const row = { id, budget_id, subject, starts_at, amount: Number(amount) }
-      this.newReservations.push({ ...row, process_id, expires_at, request_id: requestId })
+      this.change(account, 0n, BigInt(amount))
+      const { budget_id, subject, starts_at } = account.row
+      this.newReservations.push({ id, budget_id, subject, starts_at, amount, process_id, expires_at })
     }
     return decision
   }
@@ -183,12 +173,12 @@ export class Ledger {
     // An earlier attempt was committed although its result was lost.
     if (isRetry && id !== undefined && rows.length === 0) return
     const rowOf = new Map(rows.map((row) => [nameOf(row), row]))
-    for (const { counter, rates } of applied) {
+    const amount = BigInt(used.prompt) + BigInt(used.completion)
+    for (const counter of applied) {
       const name = nameOf(counter)
       const account = this.accounts.get(name)
       const row = rowOf.get(name)
       if (account === undefined || (row === undefined && reserved.has(name))) continue
-      const amount = spentAmount(used, rates)
       const held = BigInt(row?.amount ?? 0)
       // A reservation that has expired is already booked.
       if (row?.process_id === '') this.change(account, amount - held, 0n)
@@ -235,8 +225,8 @@ function within(amount: bigint): bigint {
   return amount < 0n ? 0n : amount > MOST ? MOST : amount
 }
 
-function toState({ state, booked, reserved }: Account, rates: Rates): BudgetState {
-  return { ...state, booked, reserved, rates }
+function toState({ state, booked, reserved }: Account): BudgetState {
+  return { ...state, booked, reserved }
 }
 
 function countRefusal(account: Account): void {

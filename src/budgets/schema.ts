@@ -31,7 +31,6 @@ export function renderAmount(amount: number): string {
   return String(amount)
 }
 
-const MOST_WARNINGS = 10
 const REASON_LENGTH = 500
 const LAST_SECOND = 253_402_300_799
 
@@ -48,11 +47,6 @@ const unit = z.enum(['tokens'], { error: 'must be tokens' }).meta({
 const mode = z.enum(['enforce', 'observe'], { error: 'must be enforce or observe' }).meta({
   description: '`observe` counts, but rejects no calls.',
 })
-const percent = 'must be a whole number from 1 to 100'
-const warnAt = z
-  .array(z.int({ error: percent }).min(1, percent).max(100, percent))
-  .max(MOST_WARNINGS, `must contain at most ${MOST_WARNINGS} percentages`)
-  .meta({ description: 'Percentages of the limit.' })
 
 const scope = z.strictObject({
   type: scopeType,
@@ -63,7 +57,7 @@ const scope = z.strictObject({
 })
 
 const limit = { unit: unit.default('tokens'), period, limit: Amount }
-const options = { warn_at: warnAt.optional(), mode: mode.default('enforce') }
+const options = { mode: mode.default('enforce') }
 
 export const BudgetCreation = z.strictObject({ scope, ...limit, ...options }).meta({ id: 'BudgetCreation' })
 export type BudgetCreation = z.output<typeof BudgetCreation>
@@ -72,7 +66,7 @@ const budgetId = reference().meta({ description: 'Budget id: `bud_` and 24 chara
 export const BudgetReference = z.strictObject({ budget_id: budgetId })
 
 export const BudgetChanges = z
-  .strictObject({ limit: Amount.optional(), warn_at: warnAt.optional(), mode: mode.optional() })
+  .strictObject({ limit: Amount.optional(), mode: mode.optional() })
   .meta({ id: 'BudgetChanges' })
 export type BudgetChanges = z.output<typeof BudgetChanges>
 export const BudgetUpdate = BudgetChanges.extend(BudgetReference.shape)
@@ -95,7 +89,7 @@ export const Budget = z
     id: z.string(),
     object: z.literal('budget'),
     scope: z.strictObject({ type: scopeType, id: z.string() }),
-    unit: z.enum(['tokens', 'usd']),
+    unit,
     period,
     limit: amount,
     granted: ofScope,
@@ -108,7 +102,6 @@ export const Budget = z
     }),
     period_start: seconds,
     resets_at: seconds.nullable().meta({ description: 'Unix seconds; null for the period `total`.' }),
-    warn_at: warnAt,
     mode,
     managed_by: z
       .enum(['tenant', 'operator'])

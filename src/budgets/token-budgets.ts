@@ -13,7 +13,7 @@ import {
   listOfScopes,
   updateBudget,
 } from './budget-store.ts'
-import { DEFAULT_WARN_AT, startCounter } from './counters.ts'
+import { startCounter } from './counters.ts'
 import type { Dependencies, SpentBefore } from './dependencies.ts'
 import type { FindPeriod, Period } from './periods.ts'
 
@@ -80,7 +80,6 @@ async function create(deps: WriteDeps, owner: Caller, period: TokenPeriod, amoun
     unit: 'tokens',
     period,
     amount,
-    warn_at: JSON.stringify(DEFAULT_WARN_AT),
     mode: 'enforce',
     managed_by: managerOf(owner),
     created_at: unixSeconds(deps.clock),

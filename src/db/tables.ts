@@ -4,10 +4,8 @@ import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/arti
 import type {
   BudgetCounterTable,
   BudgetEntryTable,
-  BudgetEventTable,
   BudgetReservationTable,
   BudgetTable,
-  ModelMeterTable,
 } from './tables/budgets.ts'
 import type { PriceSnapshotTable, UsageCallTable, UsageDayTable } from './tables/usage.ts'
 
@@ -15,7 +13,6 @@ export type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/arti
 export type {
   BudgetCounterTable,
   BudgetEntryTable,
-  BudgetEventTable,
   BudgetReservationTable,
   BudgetTable,
 } from './tables/budgets.ts'
@@ -249,8 +246,6 @@ export interface Tables {
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
   budget_entries: BudgetEntryTable
-  budget_events: BudgetEventTable
-  model_meters: ModelMeterTable
   files: FileTable
   artifacts: ArtifactTable
   artifact_endings: ArtifactEndingTable
@@ -287,8 +282,6 @@ export const tableOwners = {
   budget_counters: 'budgets',
   budget_reservations: 'budgets',
   budget_entries: 'budgets',
-  budget_events: 'budgets',
-  model_meters: 'budgets',
   files: 'files',
   providers: 'models',
   webhooks: 'webhooks',

@@ -21,7 +21,7 @@ const ModelPrice = z
     provider: z.string(),
     model: z.string().meta({ description: "The provider's model id." }),
     priced: z.boolean(),
-    source: z.enum(['override', 'config', 'shipped', 'free']).nullable().meta({
+    source: z.enum(['config', 'shipped', 'free']).nullable().meta({
       description:
         '`config`: the configuration file; `shipped`: the price list; `free`: a mock or local model; null without a price.',
     }),

@@ -9,7 +9,7 @@ import type { PriceInForce } from './rates.ts'
 const MOST_NANO = BigInt(Number.MAX_SAFE_INTEGER)
 
 /** Sums of all requests of a call. */
-export interface CallTokens {
+interface CallTokens {
   readonly cached: number
   readonly cacheWrite: number
   readonly reasoning: number

@@ -1,7 +1,7 @@
 /** Computes the exact cost of the usage that a provider reports for one request. */
 import { isJsonObject } from '../lib/formats/json.ts'
 import { divideUp } from './money.ts'
-import { nanoOf, type PriceInForce, type ReserveRates, ratesAt, TIER_UNIT, tierFactor } from './rates.ts'
+import { nanoOf, type PriceInForce, ratesAt, TIER_UNIT, tierFactor } from './rates.ts'
 import type { PriceEntry } from './schema.ts'
 
 /** Tokens by kind. The counts of kinds are included in `prompt` or `completion`. */
@@ -81,7 +81,7 @@ export interface Cost {
   readonly other: bigint
 }
 
-export interface CostContext {
+interface CostContext {
   /** When the call was admitted, in Unix milliseconds. */
   readonly atMs: number
   /** The tier that the provider reports, or that the client named. */
@@ -154,26 +154,4 @@ function sumOutput(rates: CallRates, rate: bigint, tokens: TokenCounts): bigint 
 function highestFactor({ tiers = {} }: PriceEntry): bigint {
   const factors = Object.values(tiers).map((factor) => nanoOf(factor) ?? 0n)
   return factors.reduce((most, factor) => (factor > most ? factor : most), TIER_UNIT)
-}
-
-export interface ReservedCounts {
-  readonly inputTokens: number
-  /** Output tokens of all choices. */
-  readonly outputTokens: number
-  readonly images?: number
-  readonly webSearches?: number
-}
-
-/**
- * Returns the most that a request can cost, in nano-dollars. Returns undefined if the price lacks a rate that
- * the request needs.
- */
-export function reservedCost(rates: ReserveRates, counts: ReservedCounts): bigint | undefined {
-  const { inputTokens, outputTokens, images = 0, webSearches = 0 } = counts
-  const { inputPerMillion, outputPerMillion, perCall, perImage, perWebSearch } = rates
-  if (outputPerMillion === undefined && outputTokens > 0) return undefined
-  if (perWebSearch === undefined && webSearches > 0) return undefined
-  const tokens = BigInt(inputTokens) * inputPerMillion + BigInt(outputTokens) * (outputPerMillion ?? 0n)
-  const fees = perCall + perImage * BigInt(images) + (perWebSearch ?? 0n) * BigInt(webSearches)
-  return divideUp(tokens, 1_000_000n) + fees
 }

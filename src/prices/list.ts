@@ -20,7 +20,6 @@ const pattern = z.string().refine((text) => {
 const Vendor = z.strictObject({
   /** Matches the start of the base URLs of the vendor's API. */
   url: pattern,
-  output_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
   /** Entries by model id; a string is another id with the same price. */
   models: z.record(z.string(), z.union([z.string(), PriceEntries])),
 })
@@ -76,7 +75,5 @@ export function findEntries(
   if (vendor === undefined || !Object.hasOwn(vendor.models, model)) return undefined
   const found = vendor.models[model]
   const entries = typeof found === 'string' ? vendor.models[found] : found
-  if (!Array.isArray(entries)) return undefined
-  const { output_field } = vendor
-  return output_field === undefined ? entries : entries.map((entry) => ({ output_field, ...entry }))
+  return Array.isArray(entries) ? entries : undefined
 }

@@ -1,4 +1,4 @@
-/** Finds the price of a model: an override, then the configuration, then the price list. */
+/** Finds the price of a model: the configuration, then the price list. */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { findEntries, findVendor, type PriceList } from './list.ts'
@@ -20,8 +20,6 @@ export interface PricedProvider {
 
 interface PriceSources {
   findProvider(name: string): PricedProvider | undefined
-  /** Returns the entry that an administrator has set. */
-  findOverride(provider: string, model: string): PriceEntry | undefined
   /** Entries of the configuration file by `provider/model`. */
   readonly configured: Readonly<Record<string, readonly PriceEntry[]>>
   /** Called only for a provider that is not free. */
@@ -41,8 +39,8 @@ interface Remembered {
   readonly candidates: readonly Candidate[]
 }
 
-/** Creates a price book that remembers prices. Call `invalidate` after a change to overrides. */
-export function createPriceBook(sources: PriceSources): PriceBook & { invalidate(): void } {
+/** Creates a price book that remembers prices until the settings of the provider change. */
+export function createPriceBook(sources: PriceSources): PriceBook {
   const remembered = new LRUCache<string, Remembered>({ max: MOST_MODELS })
   return {
     find(provider, model, atMs) {
@@ -59,14 +57,11 @@ export function createPriceBook(sources: PriceSources): PriceBook & { invalidate
       }
       return undefined
     },
-    invalidate: () => remembered.clear(),
   }
 }
 
 function listCandidates(sources: PriceSources, name: string, model: string): Candidate[] {
   const candidates: Candidate[] = []
-  const override = sources.findOverride(name, model)
-  if (override !== undefined) candidates.push(['override', [override]])
   const key = `${name}/${model}`
   const configured = Object.hasOwn(sources.configured, key) ? sources.configured[key] : undefined
   if (configured !== undefined) candidates.push(['config', configured])

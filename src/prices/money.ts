@@ -19,15 +19,6 @@ export function parseAmount(given: unknown): bigint | undefined {
   return nano <= MOST_USD * NANO_PER_USD ? nano : undefined
 }
 
-/** Parses an amount that may start with a minus sign. */
-export function parseSignedAmount(given: unknown): bigint | undefined {
-  const text = typeof given === 'number' ? expand(Math.abs(given)) : given
-  if (typeof text !== 'string') return undefined
-  const isNegative = given === text ? text.startsWith('-') : (given as number) < 0
-  const nano = parseAmount(given === text && isNegative ? text.slice(1) : text)
-  return nano === undefined || !isNegative ? nano : -nano
-}
-
 /** Renders a number without an exponent, which JavaScript uses below 0.000001. */
 function expand(value: number): string {
   const text = String(value)

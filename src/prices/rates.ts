@@ -1,5 +1,5 @@
-/** Finds the rates of a price for one call, and the highest rates that a call can cost. */
-import { divideUp, NANO_PER_USD, parseAmount } from './money.ts'
+/** Finds the rates of a price for one call. */
+import { NANO_PER_USD, parseAmount } from './money.ts'
 import type { PriceEntry, PriceRates } from './schema.ts'
 
 /** A price that applies at some time. */
@@ -10,7 +10,7 @@ export interface PriceInForce {
   readonly entry: PriceEntry
 }
 
-export type PriceSource = 'override' | 'config' | 'shipped' | 'free'
+export type PriceSource = 'config' | 'shipped' | 'free'
 
 /** Nano-dollars for each million tokens. */
 export interface Rates {
@@ -95,74 +95,4 @@ export function tierFactor({ tiers }: PriceEntry, tier: string | null | undefine
   const name = tier ?? 'default'
   const factor = tiers !== undefined && Object.hasOwn(tiers, name) ? nanoOf(tiers[name]) : undefined
   return factor ?? (/^(auto|default|standard)$/.test(name) ? TIER_UNIT : undefined)
-}
-
-export interface ReservationNeed {
-  /** The client's `service_tier`. */
-  readonly tier?: string | null | undefined
-  /** Upper bound of the input tokens. */
-  readonly inputTokens: number
-  /** Whether the input contains audio or images, which have their own rates. */
-  readonly hasAudio?: boolean
-  readonly hasImages?: boolean
-  /** Whether the answer may contain audio or images. */
-  readonly mayAnswerAudio?: boolean
-  readonly mayAnswerImages?: boolean
-}
-
-/** The highest rates that a request can cost, in nano-dollars. */
-export interface ReserveRates {
-  readonly inputPerMillion: bigint
-  /** Undefined for a price that is only for embeddings. */
-  readonly outputPerMillion: bigint | undefined
-  readonly perCall: bigint
-  /** 0 if images cost only their tokens. */
-  readonly perImage: bigint
-  /** Undefined if web searches have no price. */
-  readonly perWebSearch: bigint | undefined
-}
-
-/**
- * Returns the highest rates over all windows, and over the steps that `inputTokens` can reach. Returns
- * undefined if the price has no factor for the tier.
- */
-export function reserveRates({ entry }: PriceInForce, need: ReservationNeed): ReserveRates | undefined {
-  const factor = tierFactor(entry, need.tier)
-  if (factor === undefined) return undefined
-  const reachable = listReachable(entry, need.inputTokens)
-  const scale = (rate: bigint) => divideUp(rate * factor, TIER_UNIT)
-  const outputs = reachable.flatMap((rates) => listOutputRates(rates, need))
-  return {
-    inputPerMillion: scale(highest(reachable.flatMap((rates) => listInputRates(rates, need)))),
-    outputPerMillion: outputs.length === 0 ? undefined : scale(highest(outputs)),
-    perCall: nanoOf(entry.per_call) ?? 0n,
-    perImage: nanoOf(entry.per_image) ?? 0n,
-    perWebSearch: nanoOf(entry.per_web_search),
-  }
-}
-
-function listReachable(entry: PriceEntry, inputTokens: number): Rates[] {
-  const reachable: Rates[] = []
-  for (let window = -1; window < (entry.windows?.length ?? 0); window++)
-    for (let step = -1; step <= findStep(entry, inputTokens); step++)
-      reachable.push(ratesOf(entry, window, step))
-  return reachable
-}
-
-function listInputRates(rates: Rates, { hasAudio, hasImages }: ReservationNeed): bigint[] {
-  return [
-    ...[rates.input, rates.cachedInput, rates.cacheWrite, rates.cacheWrite1h],
-    ...(hasAudio ? [rates.inputAudio] : []),
-    ...(hasImages ? [rates.inputImage] : []),
-  ]
-}
-
-function listOutputRates(rates: Rates, { mayAnswerAudio, mayAnswerImages }: ReservationNeed): bigint[] {
-  const { output, reasoning, outputAudio, outputImage } = rates
-  const listed = [output, reasoning, mayAnswerAudio && outputAudio, mayAnswerImages && outputImage]
-  return listed.filter((rate) => typeof rate === 'bigint')
-}
-
-function highest(rates: readonly bigint[]): bigint {
-  return rates.reduce((most, rate) => (rate > most ? rate : most), 0n)
 }

@@ -1,10 +1,10 @@
-/** Defines the schema of a model's price, in the configuration, the shipped list and overrides. */
+/** Defines the schema of a model's price, in the configuration and in price lists. */
 import { z } from 'zod'
 import { recordOf } from '../lib/schema-bounds.ts'
 import { Amount, parseAmount } from './money.ts'
 
 /** Maximum number of dated entries of a model. */
-export const MOST_ENTRIES = 20
+const MOST_ENTRIES = 20
 
 const rates = {
   input: Amount,
@@ -25,7 +25,7 @@ const optionalRates = z.strictObject(rates).partial().meta({
 })
 
 /** A time in UTC as Unix milliseconds; undefined if `text` is neither a date nor a time with seconds. */
-export function parseSince(text: string): number | undefined {
+function parseSince(text: string): number | undefined {
   if (!/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(text)) return undefined
   const at = Date.parse(text)
   return Number.isNaN(at) || new Date(at).toISOString().slice(0, 10) !== text.slice(0, 10) ? undefined : at
@@ -52,15 +52,6 @@ const Above = z
   )
 
 const factor = Amount.refine((text) => (parseAmount(text) ?? 0n) > 0n, 'must be greater than 0')
-
-const bound = z.int().min(0).max(10_000_000)
-
-const Bounds = z.strictObject({
-  image_tokens: bound.optional(),
-  audio_tokens_per_kib: bound.optional(),
-  file_tokens: bound.optional(),
-  overhead_tokens: bound.optional(),
-})
 
 export const PriceEntry = z
   .strictObject({
@@ -95,12 +86,6 @@ export const PriceEntry = z
       .max(8)
       .optional()
       .meta({ description: 'Rates at times of day, in UTC; the last window that matches applies.' }),
-    bounds: Bounds.optional().meta({
-      description: 'Upper bounds of the tokens of media, which budgets need to reserve money for them.',
-    }),
-    output_field: z.enum(['max_tokens', 'max_completion_tokens']).optional().meta({
-      description: 'Field in which the server sends a token limit if the client sets none.',
-    }),
   })
   .meta({ id: 'PriceEntry' })
 export type PriceEntry = z.infer<typeof PriceEntry>

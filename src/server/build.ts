@@ -135,7 +135,6 @@ function createPrices({ prices, providers }: Config, models: ModelCatalogue): Pr
   if (prices.file !== undefined || providers.some(({ kind }) => kind === 'gateway')) list()
   return createPriceBook({
     findProvider: (name) => models.provider(name)?.pricing,
-    findOverride: () => undefined,
     configured: prices.configured,
     list,
   })

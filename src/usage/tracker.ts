@@ -103,6 +103,7 @@ export function firstCallIdAt(ms: number): string {
 const LF = 0x0a
 
 export interface CallStart extends Spender {
+  readonly requestId: string
   readonly operation: EndedCall['operation']
   readonly provider: string
   /** The provider's own model id. */

@@ -45,7 +45,7 @@ describe('concurrent calls in two processes', () => {
         const opened = await openDatabase({ ...config, role: 'command' })
         const deps = { config, db: opened.db, clock: systemClock, random: randomBytes, log: console, metrics: { budgetRefused() {}, budgetWait: { observe() {} } } }
         const enforcer = new BudgetEnforcer({ ...deps, subjectKey: createSecretKey(Buffer.alloc(32)) })
-        const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined, requestId: 'elsewhere' }
+        const call = { tenantId: ${JSON.stringify(ownerOf(app).tenantId)}, agentId: undefined }
         const reserve = () => enforcer.reserve(call, { messages: [], max_tokens: 100 })
         const results = await Promise.allSettled(Array.from({ length: 25 }, reserve))
         for (const { reason } of results) if (reason && reason.reason !== 'insufficient_quota') throw reason

@@ -26,8 +26,8 @@ function ask({ url }: RunningServer, key: string, content: string) {
 function insertBudget(database: Sqlite.Database, key: string, limit: number): void {
   database
     .prepare(
-      `insert into budgets (id, parent_key_id, scope_kind, scope_id, unit, period, amount, warn_at, mode, managed_by, created_at)
-      values (@id, @parent_key_id, @scope_kind, @scope_id, @unit, @period, @amount, @warn_at, @mode, @managed_by, @created_at)`,
+      `insert into budgets (id, parent_key_id, scope_kind, scope_id, unit, period, amount, mode, managed_by, created_at)
+      values (@id, @parent_key_id, @scope_kind, @scope_id, @unit, @period, @amount, @mode, @managed_by, @created_at)`,
     )
     .run(tokensPerDay(tenantOf(key), limit))
 }
@@ -56,7 +56,7 @@ const spendingScript = (dataDir: string, tenantId: string) => `
   const deps = { config, db, clock: systemClock, random: randomBytes, log: console, metrics: { budgetRefused() {}, budgetWait: { observe() {} } } }
   const enforcer = new BudgetEnforcer({ ...deps, subjectKey: createSecretKey(Buffer.alloc(32)) })
   async function spend() {
-    const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined, requestId: 'elsewhere' }
+    const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined }
     const request = { messages: [{ role: 'user', content: 'Hello.' }], max_tokens: 100 }
     const reservation = await enforcer.reserve(call, request)
     await reservation.settle({ prompt: 10, completion: 50, isEstimated: false })

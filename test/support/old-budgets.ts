@@ -84,7 +84,7 @@ function toRow(
 ) {
   const starts = { starts_at: Date.parse(from) / 1000, ends_at: Date.parse(to) / 1000 }
   const budget = { parent_key_id: 'tenant', scope_kind, scope_id, unit: 'tokens', period, amount, managed_by }
-  return { ...budget, mode: 'enforce', warn_at: '[50,80,100]', ...starts, booked, reserved: 0 }
+  return { ...budget, mode: 'enforce', ...starts, booked, reserved: 0 }
 }
 
 export function listMigratedBudgets(db: Kysely<Tables>) {
@@ -92,7 +92,7 @@ export function listMigratedBudgets(db: Kysely<Tables>) {
     .selectFrom('budgets')
     .innerJoin('budget_counters', 'budget_counters.budget_id', 'budgets.id')
     .select(['parent_key_id', 'scope_kind', 'scope_id', 'unit', 'period', 'amount', 'managed_by'])
-    .select(['mode', 'warn_at', 'starts_at', 'ends_at', 'booked', 'reserved'])
+    .select(['mode', 'starts_at', 'ends_at', 'booked', 'reserved'])
     .orderBy('scope_kind')
     .orderBy('period')
     .execute()

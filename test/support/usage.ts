@@ -44,6 +44,6 @@ export function listBudgetCounters({ service }: Pick<TestApp, 'service'>) {
 /** Returns a row for the table `budgets` that limits a key to a number of tokens each day. */
 export function tokensPerDay(tenantId: string, amount: number) {
   const scope = { parent_key_id: tenantId, scope_kind: 'key', scope_id: tenantId } as const
-  const limit = { unit: 'tokens', period: 'day', amount, warn_at: '[]', mode: 'enforce' } as const
+  const limit = { unit: 'tokens', period: 'day', amount, mode: 'enforce' } as const
   return { id: `bud_of_${tenantId}`, ...scope, ...limit, managed_by: 'operator', created_at: 1 } as const
 }

@@ -1,9 +1,8 @@
 /** Tests amounts and costs against an independent calculation with fractions. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { costOf, reservedCost, type TokenCounts } from '../../src/prices/cost.ts'
-import { parseAmount, parseSignedAmount, renderAmount, renderFixedAmount } from '../../src/prices/money.ts'
-import { reserveRates } from '../../src/prices/rates.ts'
+import { costOf, type TokenCounts } from '../../src/prices/cost.ts'
+import { parseAmount, renderAmount, renderFixedAmount } from '../../src/prices/money.ts'
 import { type PriceEntry, PriceEntry as PriceEntrySchema } from '../../src/prices/schema.ts'
 
 /** A fraction, kept as dividend and divisor. */
@@ -176,7 +175,6 @@ describe('an amount of money', () => {
         expect(parseAmount(renderAmount(nano))).toBe(nano)
         expect(renderAmount(nano)).not.toMatch(/\.\d*0$|\.$/)
         expect(parseAmount(renderFixedAmount(nano))).toBe(nano)
-        expect(parseSignedAmount(renderAmount(-nano))).toBe(-nano)
       }),
     )
   })
@@ -210,29 +208,6 @@ describe('the cost of a call', () => {
         if (cost === undefined) return
         expect(cost.input + cost.output + cost.other).toBe(cost.total)
         expect([cost.input, cost.output, cost.other].every((part) => part >= 0n)).toBe(true)
-      }),
-      { numRuns: 500 },
-    )
-  })
-
-  test('is never more than the reservation for as many tokens', () => {
-    fc.assert(
-      fc.property(entries, tokens, calls, count, (entry, given, call, extra) => {
-        const inputTokens = given.prompt + extra
-        const every = { hasAudio: true, hasImages: true, mayAnswerAudio: true, mayAnswerImages: true }
-        const rates = reserveRates(inForce(entry), { tier: call.tier, inputTokens, ...every })
-        const isNamed = call.tier === undefined || call.tier === 'default' || entry.tiers !== undefined
-        expect(rates !== undefined).toBe(isNamed)
-        const cost = costOf(inForce(entry), given, call)
-        if (rates === undefined || cost === undefined) return
-        const { images, webSearches } = call
-        const reserved = reservedCost(rates, {
-          inputTokens,
-          outputTokens: given.completion,
-          images,
-          webSearches,
-        })
-        expect(reserved).toBeGreaterThanOrEqual(cost.total)
       }),
       { numRuns: 500 },
     )

@@ -11,7 +11,6 @@ import {
 } from '../../src/prices/list.ts'
 import { createPriceBook, type PricedProvider } from '../../src/prices/lookup.ts'
 import { renderAmount } from '../../src/prices/money.ts'
-import { reserveRates } from '../../src/prices/rates.ts'
 import { PriceEntries, PriceEntry } from '../../src/prices/schema.ts'
 
 const priced = (given: object) => ({ id: 'a', source: 'config' as const, entry: PriceEntry.parse(given) })
@@ -103,27 +102,6 @@ describe('the cost of a call', () => {
   })
 })
 
-test('reservations use the highest rates of windows, reachable steps and the named tier', () => {
-  const price = priced({
-    per_million: { input: 1, cache_write: 1.25, output: 4, input_audio: 9 },
-    windows: [{ from: '00:00', to: '01:00', per_million: { output: 5 } }],
-    above: [
-      { input_tokens: 100, per_million: { input: 2, output: 6 } },
-      { input_tokens: 200, per_million: { input: 3, output: 7 } },
-    ],
-    tiers: { flex: 0.5 },
-  })
-  const ratesFor = (need: Parameters<typeof reserveRates>[1]) => {
-    const rates = reserveRates(price, need)
-    return rates && [renderAmount(rates.inputPerMillion), renderAmount(rates.outputPerMillion ?? 0n)]
-  }
-  expect(ratesFor({ inputTokens: 100 })).toEqual(['1.25', '5'])
-  expect(ratesFor({ inputTokens: 101 })).toEqual(['2', '6'])
-  expect(ratesFor({ inputTokens: 201, tier: 'flex' })).toEqual(['1.5', '3.5'])
-  expect(ratesFor({ inputTokens: 1, hasAudio: true })).toEqual(['9', '5'])
-  expect(ratesFor({ inputTokens: 1, tier: 'priority' })).toBeUndefined()
-})
-
 describe('reported usage', () => {
   test('is read from the fields of different providers', () => {
     const usage = { prompt_tokens: 10, completion_tokens: 5 }
@@ -141,7 +119,7 @@ describe('reported usage', () => {
     },
   )
 
-  test('counts details that are no counts as 0', () => {
+  test('counts details that are not numbers of tokens as 0', () => {
     const details = { cached_tokens: '5', audio_tokens: -1, image_tokens: 1e308 }
     const usage = { prompt_tokens: 1, completion_tokens: 1, prompt_tokens_details: details }
     expect(readTokens(usage)).toEqual({ ...noTokens, prompt: 1, completion: 1 })
@@ -184,7 +162,6 @@ describe('the shipped price list', () => {
 })
 
 describe('the price of a model', () => {
-  const override = PriceEntry.parse({ since: '2026-11-20T12:00:00Z', per_million: { input: 1, output: 1 } })
   const configured = PriceEntries.parse([
     { per_million: { input: 3, output: 3 } },
     { since: '2026-11-20', per_million: { input: 2, output: 2 } },
@@ -196,10 +173,8 @@ describe('the price of a model', () => {
     mock: { kind: 'mock' },
     other: { kind: 'gateway', url: 'https://other.example/v1' },
   }
-  let overrides = new Map([['far/gpt-4o', override]])
   const book = createPriceBook({
     findProvider: (name) => providers[name],
-    findOverride: (provider, model) => overrides.get(`${provider}/${model}`),
     configured: { 'far/gpt-4o': configured },
     list: readShippedPrices,
   })
@@ -208,9 +183,8 @@ describe('the price of a model', () => {
     return price && [price.source, price.entry.per_million.input]
   }
 
-  test('is the override, then the configuration by date, then the shipped list', () => {
-    expect(found('far', 'gpt-4o')).toEqual(['override', '1'])
-    expect(found('far', 'gpt-4o', NOW - 1)).toEqual(['config', '2'])
+  test('is the configuration by date, then the shipped list', () => {
+    expect(found('far', 'gpt-4o')).toEqual(['config', '2'])
     expect(found('far', 'gpt-4o', at('2026-11-19T23:59:59.999Z'))).toEqual(['config', '3'])
     expect(found('far', 'gpt-4o-2024-11-20')).toEqual(['shipped', '2.5'])
     expect(found('proxy', 'gpt-4o')).toEqual(['shipped', '2.5'])
@@ -230,12 +204,5 @@ describe('the price of a model', () => {
     const first = book.find('far', 'gpt-4o-2024-11-20', NOW)
     expect(first?.id).toMatch(/^[0-9a-f]{64}$/)
     expect(book.find('proxy', 'gpt-4o', NOW)?.id).toBe(first?.id)
-    expect(first?.entry.output_field).toBe('max_completion_tokens')
-  })
-
-  test('changes after an override is deleted', () => {
-    overrides = new Map()
-    book.invalidate()
-    expect(found('far', 'gpt-4o')).toEqual(['config', '2'])
   })
 })

@@ -37,7 +37,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     await db.schema.dropTable(table).execute()
   await createBudgets(db)
   await createSpending(db)
-  await createMeters(db)
   const now = Math.floor(Date.parse(await readNow(db)) / 1000)
   const target = db as Kysely<NewTables>
   const countersOf = Map.groupBy(counters, nameOf)
@@ -81,14 +80,14 @@ function toBudget(
 ) {
   const isOfKey = owner_kind === 'parent'
   const scope = { scope_kind: isOfKey ? 'key' : 'agent', scope_id: owner_id }
-  const limit = { unit: 'tokens', period, amount: token_limit, warn_at: '[50,80,100]', mode: 'enforce' }
+  const limit = { unit: 'tokens', period, amount: token_limit, mode: 'enforce' }
   // Only administrators could set the budget of a key.
   return { id, parent_key_id, ...scope, ...limit, managed_by: isOfKey ? 'operator' : 'tenant', created_at }
 }
 
 function toCounter(budget_id: string, { period, starts_on, booked }: OldCounter) {
   const [starts_at, ends_at] = toPeriod(period, starts_on)
-  return { budget_id, subject: '', starts_at, ends_at, booked, reserved: 0, warned: 0, refused: 0 }
+  return { budget_id, subject: '', starts_at, ends_at, booked, reserved: 0, refused: 0 }
 }
 
 /** Returns the Unix seconds of the start and the end of a period in UTC. */
@@ -109,7 +108,6 @@ async function createBudgets(db: Kysely<unknown>): Promise<void> {
     .addColumn('unit', 'text', (column) => column.notNull())
     .addColumn('period', 'text', (column) => column.notNull())
     .addColumn('amount', 'bigint', (column) => column.notNull())
-    .addColumn('warn_at', 'text', (column) => column.notNull())
     .addColumn('mode', 'text', (column) => column.notNull())
     .addColumn('managed_by', 'text', (column) => column.notNull())
     .addColumn('created_at', 'bigint', (column) => column.notNull())
@@ -131,7 +129,6 @@ async function createSpending(db: Kysely<unknown>): Promise<void> {
     .addColumn('ends_at', 'bigint')
     .addColumn('booked', 'bigint', (column) => column.notNull())
     .addColumn('reserved', 'bigint', (column) => column.notNull())
-    .addColumn('warned', 'bigint', (column) => column.notNull())
     .addColumn('refused', 'bigint', (column) => column.notNull())
     .addPrimaryKeyConstraint('budget_counters_key', ['budget_id', 'subject', 'starts_at'])
     .execute()
@@ -145,7 +142,6 @@ async function createSpending(db: Kysely<unknown>): Promise<void> {
     .addColumn('amount', 'bigint', (column) => column.notNull())
     .addColumn('process_id', 'text', (column) => column.notNull())
     .addColumn('expires_at', 'bigint', (column) => column.notNull())
-    .addColumn('request_id', 'text', (column) => column.notNull())
     .addPrimaryKeyConstraint('budget_reservations_key', ['id', 'budget_id'])
     .execute()
   for (const column of ['expires_at', 'process_id', 'budget_id'])
@@ -168,26 +164,4 @@ async function createSpending(db: Kysely<unknown>): Promise<void> {
     .addColumn('expires_at', 'bigint')
     .execute()
   await db.schema.createIndex('budget_entries_by_budget').on('budget_entries').column('budget_id').execute()
-}
-
-async function createMeters(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('model_meters')
-    .addColumn('provider', 'text', (column) => column.notNull())
-    .addColumn('model', 'text', (column) => column.notNull())
-    .addColumn('metering', 'text', (column) => column.notNull())
-    .addColumn('reason', 'text', (column) => column.notNull())
-    .addColumn('until', 'bigint', (column) => column.notNull())
-    .addPrimaryKeyConstraint('model_meters_key', ['provider', 'model'])
-    .execute()
-  await db.schema
-    .createTable('budget_events')
-    .addColumn('id', 'text', (column) => column.primaryKey())
-    .addColumn('parent_key_id', 'text', (column) => column.notNull())
-    .addColumn('type', 'text', (column) => column.notNull())
-    .addColumn('body', 'text', (column) => column.notNull())
-    .addColumn('created_at', 'bigint', (column) => column.notNull())
-    .addColumn('handed_at', 'bigint')
-    .execute()
-  await db.schema.createIndex('budget_events_by_handed_at').on('budget_events').column('handed_at').execute()
 }

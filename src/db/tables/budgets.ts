@@ -1,4 +1,4 @@
-/** Defines the tables of the budgets module. Amounts are whole tokens or nano-dollars. */
+/** Defines the tables of the budgets module. Amounts are whole tokens. */
 
 export interface BudgetTable {
   id: string
@@ -6,11 +6,9 @@ export interface BudgetTable {
   scope_kind: 'key' | 'agent' | 'visitor' | 'conversation'
   /** The parent key's public id, or an agent id. */
   scope_id: string
-  unit: 'tokens' | 'usd'
+  unit: 'tokens'
   period: 'day' | 'week' | 'month' | 'total'
   amount: number
-  /** JSON: ascending percentages. */
-  warn_at: string
   mode: 'enforce' | 'observe'
   managed_by: 'tenant' | 'operator'
   created_at: number
@@ -26,8 +24,6 @@ export interface BudgetCounterTable {
   ends_at: number | null
   booked: number
   reserved: number
-  /** The highest threshold that was reported, in percent. */
-  warned: number
   /** Number of rejected calls; with the mode `observe`, of calls that would have been rejected. */
   refused: number
 }
@@ -42,7 +38,6 @@ export interface BudgetReservationTable {
   /** Empty once the reservation has expired and its amount has been booked. */
   process_id: string
   expires_at: number
-  request_id: string
 }
 
 /** Grants, which raise one period's limit, and adjustments, which correct the booked amount. */
@@ -58,25 +53,4 @@ export interface BudgetEntryTable {
   created_at: number
   /** Only grants can expire. */
   expires_at: number | null
-}
-
-/** Models whose reported usage the server does not trust before `until`. */
-export interface ModelMeterTable {
-  provider: string
-  model: string
-  metering: 'bytes' | 'reported'
-  reason: string
-  /** Unix seconds. */
-  until: number
-}
-
-/** Events about budgets for delivery through webhooks. */
-export interface BudgetEventTable {
-  id: string
-  parent_key_id: string
-  type: string
-  /** JSON. */
-  body: string
-  created_at: number
-  handed_at: number | null
 }

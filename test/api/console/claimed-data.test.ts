@@ -40,11 +40,6 @@ async function createUserData(app: TestApp) {
     { day: 1_000_000 },
   )
   await setBudget(app.service.deps, serviceActor, { kind: 'parent', tenantId }, { day: 1_000_000 })
-  const event = { id: randomUUID(), parent_key_id: tenantId, type: 'budget.exhausted', body: '{}' }
-  await db
-    .insertInto('budget_events')
-    .values({ ...event, created_at: 1 })
-    .execute()
   return { key, tenantId, id, agentKey, fileId }
 }
 

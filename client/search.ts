@@ -288,6 +288,15 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
   })
 }
 
+export interface BudgetsSearch {
+  /** True while the dialog that creates a budget is open. */
+  readonly add?: true | undefined
+}
+
+export function parseBudgetsSearch({ add }: RawSearch): BudgetsSearch {
+  return add === true ? { add } : {}
+}
+
 interface BinSearch {
   readonly after?: string | undefined
   /** Absent for the agents. */

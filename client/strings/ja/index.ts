@@ -4,6 +4,7 @@ import { admin } from './admin.ts'
 import { agents } from './agents.ts'
 import { audit } from './audit.ts'
 import { bin } from './bin.ts'
+import { budgets } from './budgets.ts'
 import { common } from './common.ts'
 import { conversations } from './conversations.ts'
 import { editor } from './editor.ts'
@@ -34,6 +35,7 @@ export const ja: Translation = {
   uploads,
   files,
   usage,
+  budgets,
   admin,
   audit,
   policy,

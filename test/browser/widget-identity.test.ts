@@ -219,7 +219,7 @@ describe('a page that identifies its user to an agent that stores nothing', () =
     await opened.page.close()
   })
 
-  test('provides another identity after the old one has expired, and after logout', async () => {
+  test('provides a new identity after the old one has expired, and after logout', async () => {
     const answers = [await signForgetful('karen'), await signForgetful('frances')]
     const opened = await openForgetful(await signForgetful('karen', -60), answers)
     expect(await callTool(opened)).toEqual(['karen'])

@@ -66,7 +66,7 @@ function matchSegments(
     const value = takesRest && isLast ? segments.slice(index).join('/') : (segments[index] as string)
     if (!isParam(segment)) {
       if (segment !== value) return undefined
-    } else if (value === '' || value.endsWith('/')) return undefined
+    } else if (value === '') return undefined
     else values.push([segment.slice(1, -1), value])
   }
   return values

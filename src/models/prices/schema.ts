@@ -53,7 +53,9 @@ export const PriceBody = z
   })
   .meta({ id: 'PriceBody', description: 'A price, or several dated prices in `entries`.' })
 
-export const PriceReplacement = PriceBody.extend(PriceReference.shape).superRefine(
+const settableModel = model.refine((id) => !/^\/|\/$/.test(id), 'must not start or end with /')
+
+export const PriceReplacement = PriceBody.extend({ provider, model: settableModel }).superRefine(
   ({ provider: _, model: __, entries, ...fields }, context) => {
     const names = Object.keys(fields).filter((name) => fields[name as keyof typeof fields] !== undefined)
     if (entries === undefined && fields.per_million === undefined)

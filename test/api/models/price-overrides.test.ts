@@ -161,6 +161,7 @@ describe('a price that an administrator sets', () => {
     const app = await startAdminApp()
     expect(errorOf(await setPrice(app, 'metered', cheap, 'Far!'))).toEqual([400, 'provider'])
     expect(errorOf(await setPrice(app, 'a%0Ab', cheap))).toEqual([400, 'model'])
+    expect(errorOf(await setPrice(app, 'metered/', cheap))).toEqual([400, 'model'])
     expect(errorOf(await setPrice(app, 'm'.repeat(301), cheap))).toEqual([400, 'model'])
   })
 

@@ -17,7 +17,7 @@ import {
 import { storingAgent } from '../../support/stored-chats.ts'
 import { beginSession, say, sayAndWait } from '../../support/visitors.ts'
 
-describe('the exchange of an identity', () => {
+describe('exchanging an identity', () => {
   test('returns a token for the subject that is valid for at most one hour', async () => {
     const visit = await startIdentityVisit()
     const one = await identify(visit, await signIdentity(visit))
@@ -28,7 +28,7 @@ describe('the exchange of an identity', () => {
     expect(hour.expiresAt).toBe(now + 3600)
   })
 
-  test('returns the same visitor for the same issuer and subject, and another one for another subject', async () => {
+  test('returns the same visitor for the same issuer and subject, and a different one for a different subject', async () => {
     const visit = await startIdentityVisit()
     const [first, again, other] = await Promise.all([
       signIdentity(visit, { email: 'ana@example.org' }).then((jwt) => identify(visit, jwt)),
@@ -84,7 +84,7 @@ describe('the exchange of an identity', () => {
     expect(body.data).toMatchObject([{ id: one.id, kind: 'verified', conversations: 1 }])
   })
 
-  test('moves no conversations without the token of their visitor, or from another identified visitor', async () => {
+  test("does not move conversations without their visitor's token, or from another identified visitor", async () => {
     const visit = await startIdentityVisit()
     const anonymous = await beginSession(visit.app, visit.key)
     await sayAndWait(anonymous, 'Anonymous.')
@@ -112,7 +112,7 @@ describe('the exchange of an identity', () => {
     expect(await failureOf(visit, await signIdentity(visit))).toMatchObject({ status: 401 })
   })
 
-  test('is rejected by an agent that accepts no identities', async () => {
+  test('fails if the agent does not accept identities', async () => {
     const visit = await startIdentityVisit()
     const other = await visit.app.createAgent(storingAgent())
     const secret = await createSecret(visit.app, other.agent_id)
@@ -129,9 +129,9 @@ describe('an identity', () => {
   const cases: Record<string, (visit: IdentityVisit) => Promise<string>> = {
     'that is empty': async () => '',
     'that is not a JWT': async () => 'a.b.c',
-    'that another secret signed': (visit) =>
+    'signed with a different secret': (visit) =>
       signWithSecret('vsk_forged-forged-forged-forged-forged', claimsOf(visit)),
-    'with an algorithm for secrets that is not accepted': (visit) =>
+    'with an HMAC algorithm that is not accepted': (visit) =>
       signWithSecret(visit.secret.padEnd(64, 'x'), claimsOf(visit), 'HS512'),
     'with the algorithm none': async (visit) => {
       const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -145,11 +145,11 @@ describe('an identity', () => {
         signature,
       ].join('.')
     },
-    'of another issuer': (visit) => signIdentity(visit, { iss: 'https://other.example.org' }),
-    'for another audience': (visit) => signIdentity(visit, { aud: 'other-chat' }),
+    'from a different issuer': (visit) => signIdentity(visit, { iss: 'https://other.example.org' }),
+    'for a different audience': (visit) => signIdentity(visit, { aud: 'other-chat' }),
     'without a subject': (visit) => signIdentity(visit, { sub: undefined }),
     'with an empty subject': (visit) => signIdentity(visit, { sub: '' }),
-    'with a subject that is not text': (visit) => signIdentity(visit, { sub: 42 as never }),
+    'with a subject that is not a string': (visit) => signIdentity(visit, { sub: 42 as never }),
     'without an issue time': (visit) => signIdentity(visit, { iat: undefined }),
     'without an expiry': (visit) => signIdentity(visit, { exp: undefined }),
     'that is valid for more than one hour': (visit) => {
@@ -166,9 +166,9 @@ describe('an identity', () => {
     },
     'of more than 8 KiB': (visit) => signIdentity(visit, { filler: 'x'.repeat(8192) }),
     'with claims of more than 2 KiB': (visit) => signIdentity(visit, { plan: 'x'.repeat(2048) }),
-    'with a name that is not text': (visit) => signIdentity(visit, { name: { first: 'Ana' } }),
+    'with a name that is not a string': (visit) => signIdentity(visit, { name: { first: 'Ana' } }),
     'with control characters': (visit) => signIdentity(visit, { sub: 'u\u000042' }),
-    'that a public key signed, for an agent with a secret': async (visit) =>
+    'signed with an RSA key, for an agent with a secret': async (visit) =>
       (await createKeyPair('RS256')).sign(claimsOf(visit)),
   }
 

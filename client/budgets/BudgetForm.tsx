@@ -14,7 +14,7 @@ import { type Budget, type Period, refreshBudgets, type Scope, type Unit } from 
 
 type Mode = Budget['mode']
 
-/** What the user has entered. */
+/** The values that the user has entered. */
 interface Fields {
   readonly scope: Scope
   readonly agent: string | undefined

@@ -1,6 +1,6 @@
 /** Predicts when a budget is used up, from what its scope has used recently. */
 
-/** What a scope used on a UTC day (`2026-01-31`). */
+/** The amount that a scope used on a UTC day (`2026-01-31`). */
 export interface UsedDay {
   readonly day: string
   readonly amount: number

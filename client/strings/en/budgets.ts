@@ -5,7 +5,7 @@ export const budgets = {
   create: 'Create budget',
   none: 'No budgets yet',
   noneHelp:
-    'Anyone who can see an agent’s public key can use its models. A budget limits what that can cost you: when it is used up, calls are rejected until the next period.',
+    'Everyone who opens a page with an agent can use its models. A budget limits what that can cost you: when it is used up, calls are rejected until the next period.',
   budget: 'Budget',
   used: 'Used',
   remaining: 'Remaining',

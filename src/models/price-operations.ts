@@ -25,9 +25,12 @@ const ModelPrice = z
       description:
         '`config`: the configuration file; `shipped`: the price list; `free`: a mock or local model; null without a price.',
     }),
-    price_id: z.string().nullable().meta({ description: 'The id that calls at this price have.' }),
+    price_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'Id of this price; matches the `price_id` of calls at this price.' }),
     entry: jsonObject().nullable().meta({ description: 'The price, with amounts in US dollars as text.' }),
-    at: z.int().meta({ description: 'Unix seconds of the price.' }),
+    at: z.int().meta({ description: 'Time for which the price was looked up, in Unix seconds.' }),
   })
   .meta({ id: 'ModelPrice' })
 

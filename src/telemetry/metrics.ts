@@ -56,7 +56,7 @@ export class Metrics {
   })
   readonly budgetWait = new Histogram({
     name: 'parley_budget_wait_seconds',
-    help: 'Time that calls waited for their budget check, in seconds.',
+    help: 'Time that calls spent waiting for the budget check, in seconds.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
     registers: this.registers,
   })

@@ -22,7 +22,7 @@ export type Decision =
   /** The cost of the request has no known limit. */
   | { readonly kind: 'unpriced'; readonly by: BudgetState; readonly missing: Unpriced }
 
-/** What a request to a provider needs of budgets with each unit. */
+/** The amounts that a request to a provider needs from budgets with each unit. */
 export interface Asked {
   /** The number of output tokens that the request asks for, for each choice. */
   readonly outputTokens: number

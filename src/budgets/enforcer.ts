@@ -4,14 +4,16 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { PriceInForce } from '../prices/rates.ts'
+import { boundRequest } from './bounds/request.ts'
+import type { Promptlike } from './bounds/tokens.ts'
 import { type BudgetRow, listApplying } from './budget-store.ts'
 import type { Dependencies } from './dependencies.ts'
 import { Gate } from './gate.ts'
 import type { Grant, Spent } from './grants.ts'
 import { type AppliedCounter, nameOf } from './ledger.ts'
 import { createPeriods, type FindPeriod } from './periods.ts'
-import { boundRequest } from './request-bounds.ts'
-import type { Promptlike } from './token-bounds.ts'
+
+export type { Promptlike }
 
 export interface Reservation {
   readonly grant: Grant

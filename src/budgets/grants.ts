@@ -2,7 +2,7 @@
 import { amountOf, type Need } from '../prices/worst-case.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
-import { areTokensPlausible, type TokenNeed } from './token-bounds.ts'
+import { areTokensPlausible, type TokenNeed } from './bounds/tokens.ts'
 
 /** Tokens that a provider may still produce after its connection is closed. */
 const TOKENS_AFTER_CUT = 256

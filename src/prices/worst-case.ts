@@ -34,7 +34,7 @@ export function amountOf({ fixed, perToken, divisor, fees }: Need, outputTokens:
   return divideUp(fixed + BigInt(outputTokens) * perToken, divisor) + fees
 }
 
-/** Returns the most output tokens for which the amount is at most `left`; negative if there are none. */
+/** Returns the most output tokens for which the amount is at most `left`; negative if even 0 tokens exceed it. */
 export function tokensWithin({ fixed, perToken, divisor, fees }: Need, left: bigint, most: number): number {
   const free = (left - fees) * divisor - fixed
   if (free < 0n) return -1

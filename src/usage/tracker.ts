@@ -4,7 +4,7 @@
  */
 
 import type { SpentBefore } from '../budgets/dependencies.ts'
-import type { BudgetEnforcer, Reservation, Spender } from '../budgets/enforcer.ts'
+import type { BudgetEnforcer, Promptlike, Reservation, Spender } from '../budgets/enforcer.ts'
 import {
   countAnswer,
   countFailure,
@@ -14,7 +14,6 @@ import {
   toSpent,
   type UsedTokens,
 } from '../budgets/grants.ts'
-import type { Promptlike } from '../budgets/token-bounds.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'

@@ -314,17 +314,17 @@ prices:
   test('is rejected by every API, also for agent keys', async () => {
     const { app, provider } = await startPriced()
     await create(app)
-    const { agent_id, agent_key } = await app.createAgent()
+    const yaml = 'name: A\ninstructions: B\nmodel: spare\n'
+    const { agent_id, agent_key } = await app.createAgent(yaml)
     const spare = { model: 'spare' }
     const answers = await Promise.all([
       app.call('POST', '/v1/responses', { body: { ...spare, input: 'hello' } }),
       app.call('POST', '/v1/embeddings', { body: { ...spare, input: 'hello' } }),
       sendChat(app, 'hello', spare, agent_key),
+      sendChat(app, 'hello', { model: `agent/${agent_id}` }),
     ])
     for (const { status, body } of answers)
       expect([status, body.error.code]).toEqual([403, 'model_not_priced'])
-    const definition = 'name: A\ninstructions: B\nmodel: spare\n'
-    await app.call('PUT', `/v1/agents/${agent_id}`, { body: { yaml: definition } })
     expect(provider.requests).toEqual([])
   })
 

@@ -1,6 +1,6 @@
 /** Computes upper bounds on the tokens of images, audio and files, whose bytes do not show their number. */
-import { isJsonObject } from '../lib/formats/json.ts'
-import type { PriceEntry } from '../prices/schema.ts'
+import { isJsonObject } from '../../lib/formats/json.ts'
+import type { PriceEntry } from '../../prices/schema.ts'
 
 export type MediaBounds = NonNullable<PriceEntry['bounds']>
 

@@ -1,8 +1,8 @@
 /** Computes what a request to a provider needs of budgets in tokens and in US dollars. */
-import type { PriceInForce } from '../prices/rates.ts'
-import { findUnpricedField, type Need, type PricedFields, worstCase } from '../prices/worst-case.ts'
-import type { Asked, Unpriced } from './decide.ts'
-import { boundTokens, type Promptlike, type TokenNeed } from './token-bounds.ts'
+import type { PriceInForce } from '../../prices/rates.ts'
+import { findUnpricedField, type Need, type PricedFields, worstCase } from '../../prices/worst-case.ts'
+import type { Asked, Unpriced } from '../decide.ts'
+import { boundTokens, type Promptlike, type TokenNeed } from './tokens.ts'
 
 /** Reasoning models spend their first tokens on thoughts, so that short answers would be empty. */
 const FEWEST_REASONING_TOKENS = 1_024
@@ -34,7 +34,7 @@ export function boundRequest(
   return { asked, need, cost: 'code' in cost ? undefined : cost }
 }
 
-/** A price for each image covers an image without a bound of its own. */
+/** A price for each image covers an image without a bound. */
 function boundsOf(price: PriceInForce | undefined) {
   const { per_image: perImage, bounds } = price?.entry ?? {}
   return perImage === undefined ? bounds : { image_tokens: 0, ...bounds }

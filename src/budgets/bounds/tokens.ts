@@ -1,8 +1,8 @@
 /** Computes upper bounds on the number of tokens that a provider can count for a request and its answer. */
 
-import type { RequestBounds } from '../prices/worst-case.ts'
-import { chatApiFields } from '../providers/chat-api.ts'
-import { countMedia, type MediaBounds, withoutMedia } from './media-bounds.ts'
+import type { RequestBounds } from '../../prices/worst-case.ts'
+import { chatApiFields } from '../../providers/chat-api.ts'
+import { countMedia, type MediaBounds, withoutMedia } from './media.ts'
 
 /** Overhead tokens of each message: its role and separators. */
 const MESSAGE_TOKENS = 16
@@ -34,7 +34,7 @@ export interface TokenNeed extends RequestBounds {
   /** The number of output tokens that the client requests for each choice; 0 for embeddings. */
   readonly outputTokens: number
   readonly choices: number
-  /** Path of the first part or tool whose tokens have no known bound; undefined if there is none. */
+  /** Path of the first part or tool whose tokens have no known bound, if any. */
   readonly unbounded: string | undefined
 }
 

@@ -43,7 +43,10 @@ export interface ParentKeyTable {
    * Unix seconds from which the key, its agent keys and its tokens are rejected; null if it does not expire.
    */
   expires_at: number | null
-  /** The key's own limits; null for none. The server applies the lower of each and the matching setting. */
+  /**
+   * The key's own limits; null if not set. For each limit, the server applies the lower of this value and the
+   * corresponding setting.
+   */
   requests_per_minute: number | null
   max_streams: number | null
   /** True for a key that may create other keys and manage those that it created. */
@@ -149,6 +152,7 @@ export interface AuditEventTable {
     | 'webhook'
     | 'visitor'
     | 'budget'
+    | 'price'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */
@@ -164,17 +168,28 @@ export interface ProviderTable {
   base_url: string
   /** The provider's encrypted API key; null without one. */
   key_sealed: string | null
-  /** The last characters of the API key; null without a key, or if it is too short to show a part of it. */
+  /** The last characters of the API key; null without a key, or if it is too short to reveal part of it. */
   key_hint: string | null
-  /** Random; a new value after each change, so that servers notice the change. */
+  /** Random; replaced at each change, so that servers notice the change. */
   revision: string
   created_at: number
   updated_at: number
 }
 
+/** Prices that administrators set for the models of providers. */
+export interface PriceOverrideTable {
+  provider: string
+  model: string
+  /** JSON: the list of dated entries, as defined in `src/prices/schema.ts`. */
+  entry: string
+  /** The name of the actor, as in the audit log. */
+  updated_by: string
+  updated_at: number
+}
+
 export interface VisitorSecretTable {
   agent_id: string
-  /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
+  /** The secret that signs visitors' identities, encrypted with the installation's master key. */
   secret_sealed: string
   /** The secret before the last rotation, which stays valid until `previous_until`. */
   previous_sealed: string | null
@@ -255,6 +270,7 @@ export interface Tables {
   sessions: SecretTable
   audit_events: AuditEventTable
   providers: ProviderTable
+  price_overrides: PriceOverrideTable
   webhooks: WebhookTable
   visitor_secrets: VisitorSecretTable
   installation: InstallationTable
@@ -284,6 +300,7 @@ export const tableOwners = {
   budget_entries: 'budgets',
   files: 'files',
   providers: 'models',
+  price_overrides: 'models',
   webhooks: 'webhooks',
   visitor_secrets: 'visitors',
   artifacts: 'artifacts',

@@ -45,6 +45,8 @@ export const auditActions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'price.set',
+  'price.delete',
   'visitor.erase',
   'visitor_secret.rotate',
   'webhook.create',
@@ -66,12 +68,13 @@ export interface AuditEvent {
       | 'conversation'
       | 'user'
       | 'provider'
+      | 'price'
       | 'webhook'
       | 'visitor'
       | 'budget'
     readonly id: string
   }
-  /** Public id of the parent key that is the target or owns it; null without such a key. */
+  /** Public id of the parent key that is the target or owns it; null if there is no such key. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>

@@ -26,7 +26,7 @@ export async function listDays(
   return days.execute()
 }
 
-/** Returns the last day with calls by agent id; reads one index entry for each agent. */
+/** Returns the last day with calls for each agent id; reads one index entry for each agent. */
 export async function listLastDays(
   db: Database,
   tenantId: string,
@@ -38,6 +38,28 @@ export async function listLastDays(
       (select max(day) from usage_days where parent_key_id = ${tenantId} and agent_id = wanted.column1) as day
     from (values ${wanted}) as wanted`.execute(db)
   return new Map(rows.flatMap(({ agent, day }) => (day === null ? [] : [[agent, day]])))
+}
+
+/** Lists the models with calls that have no price since `day`, of all tenants. */
+export async function listUnpriced(db: Database, day: string, limit: number): Promise<UnpricedModel[]> {
+  const rows = await db
+    .selectFrom('usage_days')
+    .select(({ fn }) => ['provider', 'model', fn.sum<number>('unpriced').as('requests')])
+    .where('unpriced', '>', sql.lit(0))
+    .where('day', '>=', day)
+    .groupBy(['provider', 'model'])
+    .orderBy('requests', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ provider, model, requests }) => ({ provider, model, requests: Number(requests) }))
+}
+
+/** A provider's model with calls that have no price. */
+export interface UnpricedModel {
+  readonly provider: string
+  readonly model: string
+  /** Number of calls. */
+  readonly requests: number
 }
 
 export interface DayFilter {
@@ -67,7 +89,7 @@ export async function sumSpentSince(
   return { tokens: Number(input ?? 0) + Number(output ?? 0), usd }
 }
 
-/** Deletes up to `limit` calls with ids before `id`, oldest first; returns their number. */
+/** Deletes up to `limit` calls with ids before `id`, oldest first; returns how many it deleted. */
 export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('usage_calls')
@@ -216,7 +238,7 @@ function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDa
   }
 }
 
-/** Calls of earlier versions have no rounds, and no price. */
+/** Calls recorded by earlier versions of Parley have neither a number of rounds nor a price. */
 function isUnpriced({ cost, rounds, prompt_tokens, completion_tokens }: UsageCallRow): boolean {
   return cost === null && rounds !== null && prompt_tokens + completion_tokens > 0
 }

@@ -37,7 +37,7 @@ const state: fc.Arbitrary<BudgetState> = fc.record({
 
 const needIn = ({ needs }: Asked, { budget }: BudgetState) => needs[budget.unit] as Need
 
-test('a grant never exceeds what each enforcing budget has left', () => {
+test('a grant never exceeds the amount left in any enforcing budget', () => {
   fc.assert(
     fc.property(
       fc.array(state, { minLength: 1, maxLength: 5 }),
@@ -60,7 +60,7 @@ test('a grant never exceeds what each enforcing budget has left', () => {
   )
 })
 
-test('the affordable tokens fit into the amount, and one more token does not', () => {
+test('the affordable number of tokens fits into the amount, and one more token does not', () => {
   fc.assert(
     fc.property(need, amount, fc.integer({ min: 0, max: 1_000_000 }), (each, left, most) => {
       const tokens = Math.min(tokensWithin(each, left, most), most)
@@ -75,7 +75,7 @@ test('the affordable tokens fit into the amount, and one more token does not', (
   )
 })
 
-test('a call that the budgets can admit later waits, and is rejected only without a chance', () => {
+test('a call waits if the budgets can admit it later, and is rejected only if they cannot', () => {
   fc.assert(
     fc.property(fc.array(state, { minLength: 1, maxLength: 4 }), asked, (states, request) => {
       const decision = decide(states, request, true)

@@ -24,7 +24,7 @@ export interface BudgetCounterTable {
   ends_at: number | null
   booked: number
   reserved: number
-  /** Number of rejected calls; with the mode `observe`, of calls that would have been rejected. */
+  /** Number of rejected calls; in `observe` mode, the number of calls that would have been rejected. */
   refused: number
 }
 

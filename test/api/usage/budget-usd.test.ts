@@ -24,7 +24,7 @@ prices:
       windows: [{ from: "16:30", to: "18:00", per_million: { output: 5 } }]
       bounds: { image_tokens: 1445, audio_tokens_per_kib: 16, file_tokens: 40000, overhead_tokens: 300 }
       output_field: max_completion_tokens
-  gateway/cheap:
+  gateway/thrifty:
     - per_million: { input: 0.01, output: 0.01 }
 `
 /** Nano-dollars for each token at the highest rates of the price above. */
@@ -363,22 +363,22 @@ describe('fallbacks under a budget in US dollars', () => {
 
   test('are skipped if they have no price', async () => {
     const fail = ({ model }: ChatBody): Plan => (model === 'metered' ? { status: 500 } : {})
-    const { app, provider, key } = await startWithFallbacks(fail, ['metered', 'spare', 'cheap'])
+    const { app, provider, key } = await startWithFallbacks(fail, ['metered', 'spare', 'thrifty'])
     await create(app)
     expect((await sendChat(app, 'hello', { model: undefined }, key)).status).toBe(200)
-    expect(modelsOf(provider)).toEqual(['metered', 'cheap'])
+    expect(modelsOf(provider)).toEqual(['metered', 'thrifty'])
   })
 
   test('answer if the budget cannot pay for the first model', async () => {
-    const { app, provider, key } = await startWithFallbacks(() => ({}), ['metered', 'spare', 'cheap'])
+    const { app, provider, key } = await startWithFallbacks(() => ({}), ['metered', 'spare', 'thrifty'])
     await create(app, { limit: '0.001' })
     const { status, headers } = await sendChat(app, 'hello', { model: undefined }, key)
     expect([status, headers.get('x-parley-attempts')]).toEqual([200, '1'])
-    expect(modelsOf(provider)).toEqual(['cheap'])
+    expect(modelsOf(provider)).toEqual(['thrifty'])
   })
 
   test('do not replace a first model without a price', async () => {
-    const { app, provider, key } = await startWithFallbacks(() => ({}), ['spare', 'cheap'])
+    const { app, provider, key } = await startWithFallbacks(() => ({}), ['spare', 'thrifty'])
     await create(app)
     const { body } = await sendChat(app, 'hello', { model: undefined }, key)
     expect(body.error.code).toBe('model_not_priced')

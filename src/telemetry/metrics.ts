@@ -20,6 +20,8 @@ export type Limit = 'requests' | 'authentication' | 'streams'
 /** `stopped`: another process has taken over the job, its upload was deleted, or the server is stopping. */
 export type JobResult = 'done' | 'failed' | 'stopped'
 
+type BudgetRefusal = Extract<Reason, 'insufficient_quota' | 'model_not_priced' | 'content_not_priced'>
+
 export class Metrics {
   readonly registry = new Registry()
   readonly models: ModelMetrics
@@ -140,7 +142,7 @@ export class Metrics {
     this.failures.inc({ reason })
   }
 
-  budgetRefused(scope: string, reason: 'insufficient_quota' | 'budget_reserved'): void {
+  budgetRefused(scope: string, reason: BudgetRefusal | 'budget_reserved'): void {
     this.budgetRefusals.inc({ scope, reason })
   }
 

@@ -10,7 +10,7 @@ export interface PriceInForce {
   readonly entry: PriceEntry
 }
 
-export type PriceSource = 'config' | 'shipped' | 'free'
+export type PriceSource = 'override' | 'config' | 'shipped' | 'free'
 
 /** Nano-dollars for each million tokens. */
 export interface Rates {
@@ -37,6 +37,14 @@ const known = new WeakMap<PriceEntry, Map<number, Rates>>()
 /** Returns the rates of a call with `inputTokens` input tokens that is admitted at `atMs`. */
 export function ratesAt(entry: PriceEntry, atMs: number, inputTokens: number): Rates {
   return ratesOf(entry, findWindow(entry, atMs), findStep(entry, inputTokens))
+}
+
+/** Returns the rates of all windows, for each step that a request with up to `inputTokens` can reach. */
+export function listReachableRates(entry: PriceEntry, inputTokens: number): Rates[] {
+  const windows = [-1, ...(entry.windows ?? []).keys()]
+  const lastStep = findStep(entry, inputTokens)
+  const steps = Array.from({ length: lastStep + 2 }, (_, index) => index - 1)
+  return windows.flatMap((window) => steps.map((step) => ratesOf(entry, window, step)))
 }
 
 function findWindow({ windows }: PriceEntry, atMs: number): number {

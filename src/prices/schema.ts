@@ -32,7 +32,10 @@ function parseSince(text: string): number | undefined {
 }
 
 const timeRule = 'must be a time such as "16:30", in UTC'
-const timeOfDay = z.string(timeRule).regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeRule)
+const timeOfDay = z
+  .string(timeRule)
+  .max(5, timeRule)
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeRule)
 
 const Window = z
   .strictObject({ from: timeOfDay, to: timeOfDay, per_million: optionalRates })
@@ -50,6 +53,24 @@ const Above = z
       ),
     stepRule,
   )
+
+const MOST_BOUND = 100_000_000
+const bound = z.int().min(0).max(MOST_BOUND)
+
+const Bounds = z
+  .strictObject({
+    image_tokens: bound,
+    audio_tokens_per_kib: bound,
+    file_tokens: bound,
+    overhead_tokens: bound,
+  })
+  .partial()
+  .meta({
+    description:
+      'The most tokens that the provider counts for an image, for 1,024 bytes of audio, for a file, and for the instructions that it adds to requests with tools (512 by default). Budgets reserve them.',
+  })
+
+const tierRule = 'must be 1 to 32 lowercase letters, digits, _ and -'
 
 const factor = Amount.refine((text) => (parseAmount(text) ?? 0n) > 0n, 'must be greater than 0')
 
@@ -75,7 +96,10 @@ export const PriceEntry = z
       description: 'Rates for the whole request if its input has more tokens than `input_tokens`.',
     }),
     tiers: recordOf(
-      z.string().regex(/^[a-z0-9_-]{1,32}$/, 'must be 1 to 32 lowercase letters, digits, _ and -'),
+      z
+        .string()
+        .max(32, tierRule)
+        .regex(/^[a-z0-9_-]{1,32}$/, tierRule),
       factor,
       8,
     )
@@ -86,6 +110,16 @@ export const PriceEntry = z
       .max(8)
       .optional()
       .meta({ description: 'Rates at times of day, in UTC; the last window that matches applies.' }),
+    bounds: Bounds.optional(),
+    output_field: z
+      .enum(['max_tokens', 'max_completion_tokens'], {
+        error: 'must be max_tokens or max_completion_tokens',
+      })
+      .optional()
+      .meta({
+        description:
+          'Field in which a budget sends its token limit if the request has none. By default `max_completion_tokens` for OpenAI and Azure, and otherwise `max_tokens`.',
+      }),
   })
   .meta({ id: 'PriceEntry' })
 export type PriceEntry = z.infer<typeof PriceEntry>

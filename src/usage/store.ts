@@ -40,29 +40,53 @@ export async function listLastDays(
   return new Map(rows.flatMap(({ agent, day }) => (day === null ? [] : [[agent, day]])))
 }
 
+/** Lists the models with calls that have no price since `day`, of all tenants. */
+export async function listUnpriced(db: Database, day: string, limit: number): Promise<UnpricedModel[]> {
+  const rows = await db
+    .selectFrom('usage_days')
+    .select(({ fn }) => ['provider', 'model', fn.sum<number>('unpriced').as('requests')])
+    .where('unpriced', '>', sql.lit(0))
+    .where('day', '>=', day)
+    .groupBy(['provider', 'model'])
+    .orderBy('requests', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ provider, model, requests }) => ({ provider, model, requests: Number(requests) }))
+}
+
+/** A provider's model with calls that have no price. */
+export interface UnpricedModel {
+  readonly provider: string
+  readonly model: string
+  /** Number of calls. */
+  readonly requests: number
+}
+
 export interface DayFilter {
   /** Agent id; empty for calls without an agent. */
   readonly agent?: string | undefined
   readonly model?: string | undefined
 }
 
-export async function sumTokensSince(
+export async function sumSpentSince(
   db: Database,
   owner: { readonly kind: 'parent' | 'agent'; readonly id: string },
   tenantId: string,
   day: string,
-): Promise<number> {
+): Promise<{ readonly tokens: number; readonly usd: number }> {
   let query = db
     .selectFrom('usage_days')
     .select(({ fn }) => [
       fn.sum<number>('prompt_tokens').as('input'),
       fn.sum<number>('completion_tokens').as('output'),
+      fn.sum<number>('cost').as('cost'),
     ])
     .where('parent_key_id', '=', tenantId)
     .where('day', '>=', day)
   if (owner.kind === 'agent') query = query.where('agent_id', '=', owner.id)
-  const { input, output } = await query.executeTakeFirstOrThrow()
-  return Number(input ?? 0) + Number(output ?? 0)
+  const { input, output, cost } = await query.executeTakeFirstOrThrow()
+  const usd = Math.min(Number(cost ?? 0), Number.MAX_SAFE_INTEGER)
+  return { tokens: Number(input ?? 0) + Number(output ?? 0), usd }
 }
 
 /** Deletes up to `limit` calls with ids before `id`, oldest first; returns how many it deleted. */

@@ -175,11 +175,8 @@ function BudgetFields({ initial, action, onSubmit, onCancel, isExisting = false 
   )
 }
 
-const units: readonly [Unit, ...Unit[]] = ['tokens']
-const unitNames: Readonly<Record<string, 'budgets.unitTokens' | 'budgets.unitUsd'>> = {
-  tokens: 'budgets.unitTokens',
-  usd: 'budgets.unitUsd',
-}
+const units = ['usd', 'tokens'] as const satisfies readonly Unit[]
+const unitNames = { tokens: 'budgets.unitTokens', usd: 'budgets.unitUsd' } as const
 const periods = ['day', 'week', 'month', 'total'] as const
 /** Undefined if the server has no thresholds. */
 const defaultThresholds: string | undefined = undefined
@@ -224,24 +221,22 @@ function ScopeFields({ fields, errors, change }: PartProps) {
           />
         )}
       </SimpleGrid>
-      {units.length === 1 ? null : (
-        <Radio.Group
-          label={t('budgets.unit')}
-          value={unit}
-          onChange={(value) => change({ unit: units.find((one) => one === value) ?? units[0], limit: '' })}
-        >
-          <Stack gap="xs" mt="xs">
-            {units.map((value) => (
-              <Radio
-                key={value}
-                value={value}
-                label={t(unitNames[value] ?? 'budgets.unitTokens')}
-                description={t(isUsd(value) ? 'budgets.unitUsdHelp' : 'budgets.unitTokensHelp')}
-              />
-            ))}
-          </Stack>
-        </Radio.Group>
-      )}
+      <Radio.Group
+        label={t('budgets.unit')}
+        value={unit}
+        onChange={(value) => change({ unit: units.find((one) => one === value) ?? units[0], limit: '' })}
+      >
+        <Stack gap="xs" mt="xs">
+          {units.map((value) => (
+            <Radio
+              key={value}
+              value={value}
+              label={t(unitNames[value])}
+              description={t(isUsd(value) ? 'budgets.unitUsdHelp' : 'budgets.unitTokensHelp')}
+            />
+          ))}
+        </Stack>
+      </Radio.Group>
     </>
   )
 }

@@ -65,7 +65,7 @@ export function renderAmount(unit: Unit, amount: number): string {
   return isUsd(unit) ? renderUsd(amount) : t('budgets.tokens', { number: amount })
 }
 
-export function isUsd(unit: string): boolean {
+export function isUsd(unit: Unit): boolean {
   return unit === 'usd'
 }
 

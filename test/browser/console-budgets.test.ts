@@ -51,6 +51,8 @@ describe('the list of budgets', () => {
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
     await page.keyboard.press('Tab')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Tab')
     await page.keyboard.type('5000')
     await page.keyboard.press('Enter')
     await dialogOf(page).waitFor({ state: 'hidden' })
@@ -65,6 +67,7 @@ describe('the list of budgets', () => {
     const { page } = await openConsole(app, browser, '/budgets?add=true', { width: 1440 })
     const limit = dialogOf(page).getByRole('textbox', { name: 'Limit' })
     const agent = dialogOf(page).getByRole('combobox', { name: 'Agent' })
+    await dialogOf(page).getByRole('radio', { name: 'Tokens' }).check()
     await limit.fill('2000000000000')
     await buttonOf(page, 'Create budget').click()
     await dialogOf(page).getByText('Select an agent.').waitFor()
@@ -131,6 +134,27 @@ describe('the list of budgets', () => {
 })
 
 describe('a budget', () => {
+  test('in US dollars shows money, and can have a limit below a cent', async () => {
+    const app = await startApp()
+    await app.createAgent()
+    const { page, complaints } = await openConsole(app, browser, '/budgets?add=true', { width: 1440 })
+    await dialogOf(page).getByRole('combobox', { name: 'Agent' }).fill('Greeter')
+    await page.getByRole('option', { name: 'Greeter' }).click()
+    await dialogOf(page).getByRole('textbox', { name: 'Limit' }).fill('0.0000005')
+    await buttonOf(page, 'Create budget').click()
+    await dialogOf(page).waitFor({ state: 'hidden' })
+    await rowOf(page, 'Greeter').getByText('$0.0000005 per day').waitFor()
+    const [budget] = (await app.call('GET', '/v1/budgets')).body.data
+    expect(budget).toMatchObject({ unit: 'usd', limit: '0.0000005' })
+    await app.call('PATCH', `/v1/budgets/${budget.id}`, { body: { limit: '25' } })
+    const body = { amount: '18.2', reason: 'test' }
+    await app.call('POST', `/v1/budgets/${budget.id}/adjustments`, { body })
+    await page.reload()
+    await rowOf(page, 'Greeter').getByText('$18.20 of $25.00').waitFor()
+    await rowOf(page, 'Greeter').getByText('$6.80', { exact: true }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
   test('can be raised, corrected, changed and deleted, and leads to its calls', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()

@@ -104,7 +104,7 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'الرموز',
   unitUsd: 'الدولار الأمريكي',
   unitTokensHelp: 'رموز الإدخال والإخراج',
-  unitUsdHelp: 'تكلفة الاستدعاءات حسب أسعار نماذجها',
+  unitUsdHelp: 'تكلفة الاستدعاءات حسب أسعار نماذجها. تُرفض الاستدعاءات التي لا تُعرف تكلفتها.',
   period: 'الفترة',
   day: 'يوم',
   week: 'أسبوع',

@@ -92,7 +92,7 @@ export const budgets = {
   unitTokens: 'Tokens',
   unitUsd: 'US dollars',
   unitTokensHelp: 'Input and output tokens',
-  unitUsdHelp: 'The cost of calls by the prices of their models',
+  unitUsdHelp: 'The cost of calls by the prices of their models. Calls without a known cost are rejected.',
   period: 'Period',
   day: 'Day',
   week: 'Week',

@@ -100,7 +100,7 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'Tokens',
   unitUsd: 'Dollars américains',
   unitTokensHelp: 'Tokens d’entrée et de sortie',
-  unitUsdHelp: 'Le coût des appels selon les prix de leurs modèles',
+  unitUsdHelp: 'Le coût des appels selon les prix de leurs modèles. Les appels sans coût connu sont refusés.',
   period: 'Période',
   day: 'Jour',
   week: 'Semaine',

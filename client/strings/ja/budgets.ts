@@ -90,7 +90,7 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'トークン',
   unitUsd: '米ドル',
   unitTokensHelp: '入力と出力のトークン',
-  unitUsdHelp: 'モデルの価格に基づく呼び出しの費用',
+  unitUsdHelp: 'モデルの価格に基づく呼び出しの費用。費用が不明な呼び出しは拒否されます。',
   period: '期間',
   day: '日',
   week: '週',

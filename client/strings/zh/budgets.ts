@@ -90,7 +90,7 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'Token',
   unitUsd: '美元',
   unitTokensHelp: '输入和输出 token',
-  unitUsdHelp: '按模型价格计算的调用费用',
+  unitUsdHelp: '按模型价格计算的调用费用。费用未知的调用会被拒绝。',
   period: '周期',
   day: '天',
   week: '周',

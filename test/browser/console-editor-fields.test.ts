@@ -1,6 +1,4 @@
-/**
- * Tests the form fields for attachments and for talking to a person, which write to the definition's text.
- */
+/** * Tests the form fields for attachments and handover, which write to the definition's text. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
@@ -29,7 +27,7 @@ async function save(app: TestApp, page: Page, agentId: string, version: number) 
   return parse((await app.call('GET', `/v1/agents/${agentId}`)).body.yaml)
 }
 
-test('the fields for talking to a person write to the definition, show errors, and stay in step with the YAML', async () => {
+test('the handover fields write to the definition, show errors, and stay in sync with the YAML', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent(KEEPER)
   const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })

@@ -1,4 +1,4 @@
-/** Tests that the diagnostics of turns name the causes of failures, which match the provider's own log. */
+/** Tests that turns' diagnostics name the causes of failures, consistent with the provider's own log. */
 import { describe, expect, test } from 'vitest'
 import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
@@ -100,8 +100,14 @@ const streamedCases: readonly Case[] = [
   ['does not respond', '{{up:hang}}', 'client', timeout],
   ['sends only headers', '{{up:hang-after}}', 'client', timeout],
   ['stalls after three events', '{{up:hang-after 3}}', 'client', timeout, incomplete],
-  ['resets before the first event', '{{up:reset-after}}', 'script', unreachable],
-  ['resets after three events', '{{up:reset-after 3}}', 'script', interrupted('unreachable'), incomplete],
+  ['resets the connection before the first event', '{{up:reset-after}}', 'script', unreachable],
+  [
+    'resets the connection after three events',
+    '{{up:reset-after 3}}',
+    'script',
+    interrupted('unreachable'),
+    incomplete,
+  ],
   ['disconnects after three events', '{{up:cut-off 3}}', 'script', interrupted('unreachable'), incomplete],
   ['ends before the first event', '{{up:end-after}}', 'answer', protocol],
   ['ends after three events', '{{up:end-after 3}}', 'answer', interrupted('protocol'), incomplete],

@@ -12,6 +12,7 @@ import {
   parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
+  parsePricesSearch,
   parseUploadsSearch,
   parseUsageSearch,
   parseVisitorSearch,
@@ -219,6 +220,13 @@ const providers = createRoute({
   component: lazyPage(() => import('./providers/page.tsx'), 'ProvidersPage'),
 })
 
+const prices = createRoute({
+  getParentRoute: () => shell,
+  path: '/prices',
+  validateSearch: parsePricesSearch,
+  component: lazyPage(() => import('./prices/page.tsx'), 'PricesPage'),
+})
+
 const bin = createRoute({
   getParentRoute: () => shell,
   path: '/bin',
@@ -261,6 +269,7 @@ const tree = root.addChildren([
     uploads,
     files,
     providers,
+    prices,
     bin,
     admin,
     ...('development' in document.documentElement.dataset ? [design] : []),

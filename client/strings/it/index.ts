@@ -13,6 +13,7 @@ import { files } from './files.ts'
 import { firstRun } from './first-run.ts'
 import { keys } from './keys.ts'
 import { policy } from './policy.ts'
+import { prices } from './prices.ts'
 import { providers } from './providers.ts'
 import { shell } from './shell.ts'
 import { things } from './things.ts'
@@ -40,6 +41,7 @@ export const it: Translation = {
   audit,
   policy,
   providers,
+  prices,
   embed,
   agents,
   editor,

@@ -100,7 +100,8 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'Tokens',
   unitUsd: 'US-Dollar',
   unitTokensHelp: 'Eingabe- und Ausgabe-Tokens',
-  unitUsdHelp: 'Die Kosten der Aufrufe nach den Preisen ihrer Modelle. Aufrufe ohne bekannte Kosten werden abgelehnt.',
+  unitUsdHelp:
+    'Die Kosten der Aufrufe nach den Preisen ihrer Modelle. Aufrufe ohne bekannte Kosten werden abgelehnt.',
   period: 'Zeitraum',
   day: 'Tag',
   week: 'Woche',

@@ -100,7 +100,8 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'Tokens',
   unitUsd: 'Dólares estadounidenses',
   unitTokensHelp: 'Tokens de entrada y de salida',
-  unitUsdHelp: 'El coste de las llamadas según los precios de sus modelos. Las llamadas sin coste conocido se rechazan.',
+  unitUsdHelp:
+    'El coste de las llamadas según los precios de sus modelos. Las llamadas sin coste conocido se rechazan.',
   period: 'Periodo',
   day: 'Día',
   week: 'Semana',

@@ -100,7 +100,8 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'Token',
   unitUsd: 'Dollari statunitensi',
   unitTokensHelp: 'Token di ingresso e di uscita',
-  unitUsdHelp: 'Il costo delle chiamate secondo i prezzi dei modelli. Le chiamate senza costo noto vengono rifiutate.',
+  unitUsdHelp:
+    'Il costo delle chiamate secondo i prezzi dei modelli. Le chiamate senza costo noto vengono rifiutate.',
   period: 'Periodo',
   day: 'Giorno',
   week: 'Settimana',

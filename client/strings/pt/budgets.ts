@@ -100,7 +100,8 @@ export const budgets: AreaTranslation<typeof english> = {
   unitTokens: 'Tokens',
   unitUsd: 'Dólares americanos',
   unitTokensHelp: 'Tokens de entrada e de saída',
-  unitUsdHelp: 'O custo das chamadas pelos preços de seus modelos. Chamadas sem custo conhecido são recusadas.',
+  unitUsdHelp:
+    'O custo das chamadas pelos preços de seus modelos. Chamadas sem custo conhecido são recusadas.',
   period: 'Período',
   day: 'Dia',
   week: 'Semana',

@@ -1,5 +1,5 @@
 /** Shows the forms that create and change a budget. */
-import { NumberInput, Radio, Select, SimpleGrid, Stack, TextInput } from '@mantine/core'
+import { Radio, Select, SimpleGrid, Stack, TextInput } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { AgentSelect } from '../agents/AgentSelect.tsx'
@@ -9,8 +9,9 @@ import { toFailure } from '../failure.ts'
 import { showDone } from '../shell/toast.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { t } from '../strings/language.ts'
+import { AmountField } from './AmountField.tsx'
 import { isUsd, thresholdsOf } from './amounts.ts'
-import { type Budget, type Period, refreshBudgets, type Scope, type Unit } from './queries.ts'
+import { type Budget, type Period, periods, refreshBudgets, type Scope, type Unit } from './queries.ts'
 
 type Mode = Budget['mode']
 
@@ -175,9 +176,8 @@ function BudgetFields({ initial, action, onSubmit, onCancel, isExisting = false 
   )
 }
 
-const units = ['usd', 'tokens'] as const satisfies readonly Unit[]
-const unitNames = { tokens: 'budgets.unitTokens', usd: 'budgets.unitUsd' } as const
-const periods = ['day', 'week', 'month', 'total'] as const
+export const units = ['usd', 'tokens'] as const satisfies readonly Unit[]
+export const unitNames = { tokens: 'budgets.unitTokens', usd: 'budgets.unitUsd' } as const
 /** Undefined if the server has no thresholds. */
 const defaultThresholds: string | undefined = undefined
 
@@ -253,38 +253,6 @@ function ModeField({ value, onChange }: { readonly value: Mode; readonly onChang
         <Radio value="observe" label={t('budgets.observes')} description={t('budgets.observeHelp')} />
       </Stack>
     </Radio.Group>
-  )
-}
-
-interface AmountFieldProps {
-  readonly label: string
-  readonly unit: Unit
-  readonly value: number | string
-  readonly error: string | undefined
-  readonly onChange: (value: number | string) => void
-  readonly isSigned?: boolean
-  readonly isFirst?: boolean
-}
-
-export function AmountField(props: AmountFieldProps) {
-  const { label, unit, value, error, onChange, isSigned = false, isFirst = false } = props
-  const isMoney = isUsd(unit)
-  return (
-    <NumberInput
-      label={label}
-      description={t(isMoney ? 'budgets.unitUsd' : 'budgets.unitTokens')}
-      inputWrapperOrder={['label', 'input', 'description', 'error']}
-      {...(isMoney ? { prefix: '$', decimalScale: 9, step: 1 } : { allowDecimal: false, step: 1_000 })}
-      {...(isSigned ? {} : { min: 0 })}
-      allowNegative={isSigned}
-      clampBehavior="none"
-      thousandSeparator=" "
-      required
-      data-autofocus={isFirst || undefined}
-      value={value}
-      error={error}
-      onChange={onChange}
-    />
   )
 }
 

@@ -1,6 +1,6 @@
 /** Lists individual calls with their outcome, attempts and failures. */
 
-import { Text } from '@mantine/core'
+import { Badge, Text } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { agentNamesQuery } from '../agents/queries.ts'
 import { api, type Outputs } from '../api.ts'
@@ -8,7 +8,7 @@ import type { Column } from '../components/DataTable.tsx'
 import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
-import { renderMilliseconds, renderNumber } from '../format.ts'
+import { renderMilliseconds, renderNumber, renderUsd } from '../format.ts'
 import { changeSearch, type UsageSearch } from '../search.ts'
 import { t } from '../strings/language.ts'
 import { nameOutcome } from './outcomes.ts'
@@ -83,6 +83,7 @@ function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolea
     },
     { name: 'usage.outcome', render: ({ status }) => <Outcome status={status} /> },
     { name: 'usage.tokens', isNumber: true, render: renderTokens },
+    { name: 'usage.cost', isNumber: true, render: (call) => <Cost call={call} /> },
     { name: 'usage.latency', isNumber: true, render: ({ latency_ms: time }) => renderMilliseconds(time) },
     {
       name: 'usage.firstTokenShort',
@@ -98,6 +99,26 @@ function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolea
 
 function renderTokens({ total_tokens: tokens, estimated }: Call): string {
   return estimated ? t('usage.estimated', { number: tokens }) : renderNumber(tokens)
+}
+
+/** Shows the cost; marks calls whose tokens are estimated, and calls of models without a price. */
+function Cost({ call }: { readonly call: Call }) {
+  const { cost, estimated, rounds, total_tokens: tokens } = call
+  if (cost !== null) {
+    const amount = renderUsd(Number(cost))
+    return estimated ? (
+      <span title={t('usage.estimatedHelp')}>{t('usage.estimated', { number: amount })}</span>
+    ) : (
+      amount
+    )
+  }
+  // Calls of earlier versions have no rounds and no cost.
+  if (rounds === null || tokens === 0) return '–'
+  return (
+    <Badge size="sm" variant="default" title={t('usage.unpricedHelp')}>
+      {t('usage.unpriced')}
+    </Badge>
+  )
 }
 
 function Outcome({ status }: Pick<Call, 'status'>) {

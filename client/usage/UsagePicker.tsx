@@ -1,7 +1,9 @@
 /** Selects the period, keys and grouping for the Usage page. */
 
-import { Button, Group, NativeSelect, SegmentedControl, TextInput } from '@mantine/core'
-import { type ReactNode, useState } from 'react'
+import './usage.css'
+import { Badge, Button, Group, NativeSelect, SegmentedControl, TextInput } from '@mantine/core'
+import { type ReactNode, useId, useState } from 'react'
+import { renderNumber } from '../format.ts'
 import { groupings, ranges, type UsageSearch } from '../search.ts'
 import { t } from '../strings/language.ts'
 import { nameOutcome, outcomes } from './outcomes.ts'
@@ -59,23 +61,54 @@ export function UsagePicker({
         ]}
         onChange={(value) => onSearch({ ...search, view: value === 'calls' ? value : undefined })}
       />
-      {view === 'calls' ? null : (
-        <SegmentedControl
-          aria-label={t('usage.groupBy')}
-          value={by}
-          data={offered.map((value) => ({ value, label: t(`usage.${value}`) }))}
-          onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
-        />
-      )}
-      {isAdministrator && (!isAllKeys || key !== undefined) ? (
-        <Whose search={search} onSearch={onSearch} isAll={isAll} isAllKeys={isAllKeys} />
-      ) : null}
-      <CalledFilter by="agent" search={search} onSearch={onSearch} />
-      <CalledFilter by="model" search={search} onSearch={onSearch} />
-      <OutcomeFilter search={search} onSearch={onSearch} />
+      <Filters search={search}>
+        {view === 'calls' ? null : (
+          <SegmentedControl
+            aria-label={t('usage.groupBy')}
+            value={by}
+            data={offered.map((value) => ({ value, label: t(`usage.${value}`) }))}
+            onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
+          />
+        )}
+        {isAdministrator && (!isAllKeys || key !== undefined) ? (
+          <Whose search={search} onSearch={onSearch} isAll={isAll} isAllKeys={isAllKeys} />
+        ) : null}
+        <CalledFilter by="agent" search={search} onSearch={onSearch} />
+        <CalledFilter by="model" search={search} onSearch={onSearch} />
+        <OutcomeFilter search={search} onSearch={onSearch} />
+      </Filters>
       <Group ms="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
     </Group>
+  )
+}
+
+interface FiltersProps {
+  readonly search: UsageSearch
+  readonly children: ReactNode
+}
+
+/** Hides the filters on phones, where they need several rows, until the user shows them. */
+function Filters({ search: { agent, model, status, key }, children }: FiltersProps) {
+  const [isOpen, setIsOpen] = useState(false)
+  const id = useId()
+  const count = [agent, model, status, key].filter((value) => value !== undefined).length
+  return (
+    <>
+      <Button
+        className="usage-filters-button"
+        variant="default"
+        aria-expanded={isOpen}
+        aria-controls={id}
+        rightSection={count === 0 ? null : <Badge size="sm">{renderNumber(count)}</Badge>}
+        onClick={() => setIsOpen(!isOpen)}
+      >
+        {t('admin.filters')}
+      </Button>
+      <div id={id} className="usage-filters" data-open={isOpen || undefined}>
+        {children}
+      </div>
+    </>
   )
 }
 

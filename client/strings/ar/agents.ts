@@ -70,4 +70,5 @@ export const agents: AreaTranslation<typeof english> = {
   restore: 'استعادة',
   restoreTitle: 'استعادة الإصدار {number}؟',
   restoreAbout: 'يُنشئ هذا إصدارًا جديدًا بالمحتوى القديم وينشره. يحتفظ السجل بكل الإصدارات.',
+  byKey: 'بالمفتاح {name}',
 }

@@ -114,4 +114,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'النموذج التفاعلي',
   yaml: 'YAML',
   try: 'تجربة',
+  upload: 'يمكن للزوار رفع ملفات أكبر',
+  uploadAbout:
+    'للملفات الأكبر من أن تُرسل في رسالة، أو التي لا يستطيع النموذج قراءتها. يجب أن يحفظ الوكيل المحادثات.',
+  uploadTypes: 'أنواع الملفات المرفوعة',
+  uploadAudio: 'صوت',
+  uploadVideo: 'فيديو',
+  uploadDocument: 'مستندات Office و EPUB',
+  uploadArchive: 'أرشيفات',
+  uploadBytes: 'أكبر ملف مرفوع بالبايت',
+  uploadBytesAbout: 'من 1,024 إلى 5,368,709,120 بايت (5 GiB).',
+  uploadPerHour: 'الملفات المرفوعة في الساعة',
+  uploadPerHourAbout: '1,000 على الأكثر لكل زائر.',
 }

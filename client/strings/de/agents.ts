@@ -66,4 +66,5 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Version {number} wiederherstellen?',
   restoreAbout:
     'Dies erstellt eine neue Version mit dem alten Inhalt und schaltet sie live. Der Verlauf behält alle Versionen.',
+  byKey: 'mit dem Schlüssel {name}',
 }

@@ -121,4 +121,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formular',
   yaml: 'YAML',
   try: 'Testen',
+  upload: 'Besucher können größere Dateien hochladen',
+  uploadAbout:
+    'Für Dateien, die für eine Nachricht zu groß sind oder die das Modell nicht lesen kann. Der Agent muss Unterhaltungen speichern.',
+  uploadTypes: 'Arten von Uploads',
+  uploadAudio: 'Audio',
+  uploadVideo: 'Videos',
+  uploadDocument: 'Office-Dokumente und EPUB',
+  uploadArchive: 'Archive',
+  uploadBytes: 'Größter Upload in Bytes',
+  uploadBytesAbout: '1.024 bis 5.368.709.120 Bytes (5 GiB).',
+  uploadPerHour: 'Uploads pro Stunde',
+  uploadPerHourAbout: 'Höchstens 1.000, je Besucher.',
 }

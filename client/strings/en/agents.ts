@@ -63,4 +63,5 @@ export const agents = {
   restoreTitle: 'Restore version {number}?',
   restoreAbout:
     'This creates a new version with the old content and makes it live. The history keeps all versions.',
+  byKey: 'with the key {name}',
 } as const

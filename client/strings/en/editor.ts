@@ -116,4 +116,16 @@ export const editor = {
   form: 'Form',
   yaml: 'YAML',
   try: 'Try it',
+  upload: 'Visitors can upload larger files',
+  uploadAbout:
+    'For files that are too large for a message, or that the model cannot read. The agent must store conversations.',
+  uploadTypes: 'Types of uploads',
+  uploadAudio: 'Audio',
+  uploadVideo: 'Videos',
+  uploadDocument: 'Office documents and EPUB',
+  uploadArchive: 'Archives',
+  uploadBytes: 'Largest upload in bytes',
+  uploadBytesAbout: '1,024 to 5,368,709,120 bytes (5 GiB).',
+  uploadPerHour: 'Uploads per hour',
+  uploadPerHourAbout: 'At most 1,000, for each visitor.',
 } as const

@@ -87,4 +87,12 @@ export const usage = {
   requestId: 'Request ID',
   estimated: '{number} (estimated)',
   fromCalls: 'These sums count only calls with the chosen outcome. The server keeps calls for {days} days.',
+  cost: 'Cost',
+  costData: 'Data for cost',
+  perCall: '{amount} per call',
+  unpricedCalls: { one: '{count} call without a price', other: '{count} calls without a price' },
+  unpriced: 'No price',
+  unpricedHelp: 'The model’s price is not known, so sums do not contain the cost of this call.',
+  estimatedHelp: 'The provider reported no plausible usage, so the tokens and the cost are estimated.',
+  costUnknown: 'No model has a price',
 } as const

@@ -66,4 +66,5 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: '¿Restaurar la versión {number}?',
   restoreAbout:
     'Esto crea una versión nueva con el contenido antiguo y la activa. El historial conserva todas las versiones.',
+  byKey: 'con la clave {name}',
 }

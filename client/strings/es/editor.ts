@@ -121,4 +121,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulario',
   yaml: 'YAML',
   try: 'Probar',
+  upload: 'Los visitantes pueden subir archivos más grandes',
+  uploadAbout:
+    'Para archivos demasiado grandes para un mensaje, o que el modelo no puede leer. El agente debe guardar las conversaciones.',
+  uploadTypes: 'Tipos de archivos subidos',
+  uploadAudio: 'Audio',
+  uploadVideo: 'Vídeos',
+  uploadDocument: 'Documentos de oficina y EPUB',
+  uploadArchive: 'Archivos comprimidos',
+  uploadBytes: 'Mayor archivo subido en bytes',
+  uploadBytesAbout: 'De 1024 a 5 368 709 120 bytes (5 GiB).',
+  uploadPerHour: 'Archivos por hora',
+  uploadPerHourAbout: 'Como máximo 1000, por visitante.',
 }

@@ -66,4 +66,5 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Restaurer la version {number} ?',
   restoreAbout:
     'Cela crée une nouvelle version avec l’ancien contenu et la met en ligne. L’historique garde toutes les versions.',
+  byKey: 'avec la clé {name}',
 }

@@ -123,4 +123,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulaire',
   yaml: 'YAML',
   try: 'Tester',
+  upload: 'Les visiteurs peuvent envoyer de gros fichiers',
+  uploadAbout:
+    'Pour les fichiers trop gros pour un message, ou que le modèle ne peut pas lire. L’agent doit enregistrer les conversations.',
+  uploadTypes: 'Types de fichiers envoyés',
+  uploadAudio: 'Audio',
+  uploadVideo: 'Vidéos',
+  uploadDocument: 'Documents bureautiques et EPUB',
+  uploadArchive: 'Archives',
+  uploadBytes: 'Plus gros envoi en octets',
+  uploadBytesAbout: 'De 1 024 à 5 368 709 120 octets (5 Gio).',
+  uploadPerHour: 'Envois par heure',
+  uploadPerHourAbout: '1 000 au plus, par visiteur.',
 }

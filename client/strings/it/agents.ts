@@ -66,4 +66,5 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Ripristinare la versione {number}?',
   restoreAbout:
     'Crea una nuova versione con il vecchio contenuto e la attiva. La cronologia conserva tutte le versioni.',
+  byKey: 'con la chiave {name}',
 }

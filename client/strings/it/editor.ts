@@ -122,4 +122,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Modulo',
   yaml: 'YAML',
   try: 'Prova',
+  upload: 'I visitatori possono caricare file più grandi',
+  uploadAbout:
+    'Per file troppo grandi per un messaggio, o che il modello non può leggere. L’agente deve salvare le conversazioni.',
+  uploadTypes: 'Tipi di caricamenti',
+  uploadAudio: 'Audio',
+  uploadVideo: 'Video',
+  uploadDocument: 'Documenti Office ed EPUB',
+  uploadArchive: 'Archivi',
+  uploadBytes: 'Caricamento massimo in byte',
+  uploadBytesAbout: 'Da 1.024 a 5.368.709.120 byte (5 GiB).',
+  uploadPerHour: 'Caricamenti all’ora',
+  uploadPerHourAbout: 'Al massimo 1.000, per visitatore.',
 }

@@ -65,4 +65,5 @@ export const agents: AreaTranslation<typeof english> = {
   restore: '復元',
   restoreTitle: 'バージョン {number} を復元しますか？',
   restoreAbout: '古い内容で新しいバージョンを作成し、公開します。履歴にはすべてのバージョンが残ります。',
+  byKey: 'キー {name} による',
 }

@@ -116,4 +116,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'フォーム',
   yaml: 'YAML',
   try: '試す',
+  upload: '訪問者は大きなファイルをアップロードできる',
+  uploadAbout:
+    'メッセージには大きすぎるファイルや、モデルが読めないファイル用です。エージェントが会話を保存する必要があります。',
+  uploadTypes: 'アップロードの種類',
+  uploadAudio: '音声',
+  uploadVideo: '動画',
+  uploadDocument: 'Office 文書と EPUB',
+  uploadArchive: 'アーカイブ',
+  uploadBytes: 'アップロードの最大サイズ (バイト)',
+  uploadBytesAbout: '1,024～5,368,709,120 バイト (5 GiB)。',
+  uploadPerHour: '1 時間あたりのアップロード数',
+  uploadPerHourAbout: '訪問者ごとに最大 1,000。',
 }

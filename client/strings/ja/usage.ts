@@ -88,4 +88,12 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (推定)',
   fromCalls:
     'この合計には、選択した結果の呼び出しだけが含まれます。サーバーは呼び出しを {days} 日間保持します。',
+  cost: '費用',
+  costData: '費用のデータ',
+  perCall: '1 件あたり {amount}',
+  unpricedCalls: { other: '{count} 件は価格なし' },
+  unpriced: '価格なし',
+  unpricedHelp: 'モデルの価格が不明なため、合計にこの呼び出しの費用は含まれません。',
+  estimatedHelp: 'プロバイダーが妥当な使用量を報告しなかったため、トークンと費用は推定値です。',
+  costUnknown: '価格のあるモデルがありません',
 }

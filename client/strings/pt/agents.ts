@@ -66,4 +66,5 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Restaurar a versão {number}?',
   restoreAbout:
     'Isso cria uma nova versão com o conteúdo antigo e a ativa. O histórico mantém todas as versões.',
+  byKey: 'com a chave {name}',
 }

@@ -118,4 +118,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulário',
   yaml: 'YAML',
   try: 'Testar',
+  upload: 'Visitantes podem enviar arquivos maiores',
+  uploadAbout:
+    'Para arquivos grandes demais para uma mensagem, ou que o modelo não consegue ler. O agente deve armazenar as conversas.',
+  uploadTypes: 'Tipos de envios',
+  uploadAudio: 'Áudio',
+  uploadVideo: 'Vídeos',
+  uploadDocument: 'Documentos do Office e EPUB',
+  uploadArchive: 'Arquivos compactados',
+  uploadBytes: 'Maior envio em bytes',
+  uploadBytesAbout: 'De 1.024 a 5.368.709.120 bytes (5 GiB).',
+  uploadPerHour: 'Envios por hora',
+  uploadPerHourAbout: 'No máximo 1.000, por visitante.',
 }

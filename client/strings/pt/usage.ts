@@ -91,4 +91,12 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (estimativa)',
   fromCalls:
     'Estes totais contam apenas as chamadas com o resultado escolhido. O servidor mantém as chamadas por {days} dias.',
+  cost: 'Custo',
+  costData: 'Dados de custo',
+  perCall: '{amount} por chamada',
+  unpricedCalls: { one: '{count} chamada sem preço', other: '{count} chamadas sem preço' },
+  unpriced: 'Sem preço',
+  unpricedHelp: 'O preço do modelo não é conhecido; por isso, as somas não incluem o custo desta chamada.',
+  estimatedHelp: 'O provedor não informou um uso plausível; por isso, os tokens e o custo são estimados.',
+  costUnknown: 'Nenhum modelo tem preço',
 }

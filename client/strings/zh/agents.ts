@@ -64,4 +64,5 @@ export const agents: AreaTranslation<typeof english> = {
   restore: '恢复',
   restoreTitle: '恢复版本 {number}？',
   restoreAbout: '这会用旧内容创建新版本并使其上线。历史记录会保留所有版本。',
+  byKey: '通过密钥 {name}',
 }

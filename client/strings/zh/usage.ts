@@ -85,4 +85,12 @@ export const usage: AreaTranslation<typeof english> = {
   requestId: '请求 ID',
   estimated: '{number}（估算）',
   fromCalls: '这些汇总仅统计所选结果的调用。服务器会将调用保留 {days} 天。',
+  cost: '费用',
+  costData: '费用数据',
+  perCall: '每次调用 {amount}',
+  unpricedCalls: { other: '{count} 次调用无价格' },
+  unpriced: '无价格',
+  unpricedHelp: '模型价格未知，因此合计不包含此次调用的费用。',
+  estimatedHelp: '提供商未报告合理的用量，因此 token 数和费用为估算值。',
+  costUnknown: '没有模型有价格',
 }

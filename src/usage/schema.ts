@@ -147,7 +147,7 @@ export const UsageCall = z
       description: 'Identifies the price of the last request to a provider; null without a price.',
     }),
     rounds: z.int().nullable().meta({
-      description: 'Number of answers of models; null for calls recorded by earlier versions.',
+      description: 'Number of responses from models; null for calls recorded by earlier versions.',
     }),
     cached_tokens: z.int(),
     cache_write_tokens: z.int(),

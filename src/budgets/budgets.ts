@@ -97,7 +97,7 @@ export async function changeBudget(
     assertOwn(before)
     const after: BudgetRow = {
       ...before,
-      ...(changes.limit !== undefined && { amount: parseAmount(changes.limit, 'limit') }),
+      ...(changes.limit !== undefined && { amount: parseAmount(changes.limit, before.unit, 'limit') }),
       ...(changes.mode !== undefined && { mode: changes.mode }),
     }
     await updateBudget(trx, after)
@@ -201,8 +201,8 @@ export async function renderBudget({ db, clock, budgets }: ReadDeps, row: Budget
     scope: { type: row.scope_kind, id: row.scope_id },
     unit: row.unit,
     period: row.period,
-    limit: renderAmount(row.amount),
-    ...(isOfScope ? renderCounter(row.amount, granted, counter) : noAmounts),
+    limit: renderAmount(row.amount, row.unit),
+    ...(isOfScope ? renderCounter(row, granted, counter) : noAmounts),
     period_start: starts_at,
     resets_at: endsAt,
     mode: row.mode,
@@ -214,7 +214,7 @@ export async function renderBudget({ db, clock, budgets }: ReadDeps, row: Budget
 const noAmounts = { granted: null, booked: null, reserved: null, remaining: null, refused: null }
 
 export function renderCounter(
-  limit: number,
+  { amount: limit, unit }: Pick<BudgetRow, 'amount' | 'unit'>,
   granted: number,
   { booked, reserved, refused }: Pick<CounterRow, 'booked' | 'reserved' | 'refused'> = {
     booked: 0,
@@ -223,10 +223,10 @@ export function renderCounter(
   },
 ) {
   return {
-    granted: renderAmount(granted),
-    booked: renderAmount(booked),
-    reserved: renderAmount(reserved),
-    remaining: renderAmount(Math.max(0, limit + granted - booked - reserved)),
+    granted: renderAmount(granted, unit),
+    booked: renderAmount(booked, unit),
+    reserved: renderAmount(reserved, unit),
+    remaining: renderAmount(Math.max(0, limit + granted - booked - reserved), unit),
     refused,
   }
 }
@@ -264,7 +264,7 @@ function toRow(
     id: newId('bud_', ID_LENGTH, random),
     parent_key_id: tenantId,
     ...{ scope_kind: scope.type, scope_id: scope.id, unit, period, mode, managed_by },
-    amount: parseAmount(creation.limit, param),
+    amount: parseAmount(creation.limit, unit, param),
     created_at: unixSeconds(clock),
   }
 }
@@ -319,7 +319,7 @@ function assertOwn({ managed_by }: BudgetRow): void {
 }
 
 function toDetails({ unit, period, amount, mode, managed_by }: BudgetRow) {
-  return { unit, period, limit: renderAmount(amount), mode, managed_by }
+  return { unit, period, limit: renderAmount(amount, unit), mode, managed_by }
 }
 
 type BudgetAction = 'budget.create' | 'budget.update' | 'budget.delete' | 'budget.grant' | 'budget.adjust'

@@ -97,3 +97,14 @@ test('an answer stays complete if the request for suggestions fails', async () =
   await opened.say('and now')
   await visibleText(opened.frame, 'You said: and now').waitFor()
 })
+
+test('the actions of the newest answer remain visible above the suggestions', async () => {
+  const opened = await openWith(enabled(helper))
+  await opened.say('hello')
+  await suggestion(opened).waitFor()
+  await opened.page.mouse.move(0, 0)
+  const copy = opened.frame.locator('.reply').last().getByRole('button', { name: 'Copy answer' })
+  const opacity = () => copy.evaluate((button) => getComputedStyle(button.parentElement as Element).opacity)
+  await expect.poll(opacity).toBe('1')
+  expect(await suggestion(opened).isVisible()).toBe(true)
+})

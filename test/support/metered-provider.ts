@@ -81,6 +81,7 @@ interface Reply {
 const models = [
   { id: 'metered', object: 'model', created: 1, owned_by: 'test' },
   { id: 'spare', object: 'model', created: 1, owned_by: 'test' },
+  { id: 'thrifty', object: 'model', created: 1, owned_by: 'test' },
 ]
 
 /** Counts one token per four characters, and 1,445 per image, which OpenAI charges for a large image. */

@@ -1,4 +1,4 @@
-/** Defines the tables of the budgets module. Amounts are whole tokens. */
+/** Defines the tables of the budgets module. Amounts are whole tokens or nano-dollars. */
 
 export interface BudgetTable {
   id: string
@@ -6,7 +6,7 @@ export interface BudgetTable {
   scope_kind: 'key' | 'agent' | 'visitor' | 'conversation'
   /** The parent key's public id, or an agent id. */
   scope_id: string
-  unit: 'tokens'
+  unit: 'tokens' | 'usd'
   period: 'day' | 'week' | 'month' | 'total'
   amount: number
   mode: 'enforce' | 'observe'

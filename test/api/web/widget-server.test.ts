@@ -187,6 +187,24 @@ test("only the server's own pages may embed the trial frame, which may not conne
   expect(await answer.text()).toContain('<html lang="en" data-trial ')
 })
 
+test('the trial frame loads images only from the HTTPS origins in its address', async () => {
+  const app = await startApp()
+  const query = new URLSearchParams(
+    [
+      'https://img.example:8443',
+      "https://x.example; script-src 'unsafe-inline'",
+      'http://plain.example',
+      '*',
+    ].map((origin) => ['image', origin]),
+  )
+  const answer = await get(app, `/embed/trial?${query}`)
+  expect(answer.headers.get('content-security-policy')).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob: https://img.example:8443; " +
+      "font-src 'self'; connect-src 'none'; form-action 'none'; base-uri 'none'; object-src 'none'; " +
+      "frame-ancestors 'self'; require-trusted-types-for 'script'",
+  )
+})
+
 test("the operator's widget settings appear in the frame's CSP and HTML", async () => {
   const app = await startApp({
     PARLEY_WIDGET_CONNECT_ORIGINS: 'https://one.example,http://two.example:8080/',

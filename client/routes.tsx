@@ -10,6 +10,7 @@ import {
   parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
+  parsePricesSearch,
   parseUploadsSearch,
   parseUsageSearch,
   parseVisitorSearch,
@@ -203,6 +204,13 @@ const providers = createRoute({
   component: lazyPage(() => import('./providers/page.tsx'), 'ProvidersPage'),
 })
 
+const prices = createRoute({
+  getParentRoute: () => shell,
+  path: '/prices',
+  validateSearch: parsePricesSearch,
+  component: lazyPage(() => import('./prices/page.tsx'), 'PricesPage'),
+})
+
 const bin = createRoute({
   getParentRoute: () => shell,
   path: '/bin',
@@ -243,6 +251,7 @@ const tree = root.addChildren([
     uploads,
     files,
     providers,
+    prices,
     bin,
     admin,
     ...('development' in document.documentElement.dataset ? [design] : []),

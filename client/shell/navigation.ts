@@ -14,6 +14,7 @@ export interface Entry {
     | '/files'
     | '/bin'
     | '/providers'
+    | '/prices'
     | '/admin'
   readonly label: string
   readonly icon: IconName
@@ -43,6 +44,7 @@ export function keysAndAdministration(isAdministrator: boolean): readonly Entry[
   const keys: Entry = { to: '/keys', label: t('shell.keys'), icon: 'keys' }
   const webhooks: Entry = { to: '/webhooks', label: t('webhooks.title'), icon: 'webhooks' }
   const providers: Entry = { to: '/providers', label: t('shell.providers'), icon: 'models' }
+  const prices: Entry = { to: '/prices', label: t('prices.title'), icon: 'prices' }
   const administration: Entry = { to: '/admin', label: t('shell.administration'), icon: 'admin' }
-  return isAdministrator ? [keys, webhooks, providers, administration] : [keys, webhooks]
+  return isAdministrator ? [keys, webhooks, providers, prices, administration] : [keys, webhooks]
 }

@@ -54,6 +54,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     },
     { name: 'files', path: '/files', ready: text('prices.csv') },
     { name: 'providers', path: '/providers', ready: table('Model providers') },
+    { name: 'prices', path: '/prices', ready: table('Prices') },
     { name: 'admin-users', path: '/admin', ready: text('Administrator') },
     { name: 'admin-keys', path: '/admin?tab=keys', ready: text('Night jobs') },
     { name: 'admin-usage', path: '/admin?tab=usage&by=key', ready: table('Usage by key') },

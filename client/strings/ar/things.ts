@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: 'المستخدمون',
   versions: 'الإصدارات',
   providers: 'مزوّدو النماذج',
+  prices: 'الأسعار',
   testResult: 'نتيجة الاختبار',
   calls: 'الاستدعاءات',
   turn: 'الدور',

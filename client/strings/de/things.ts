@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: 'Benutzer',
   versions: 'Versionen',
   providers: 'Anbieter',
+  prices: 'Preise',
   testResult: 'Testergebnis',
   calls: 'Aufrufe',
   turn: 'Durchgang',

@@ -28,6 +28,7 @@ export const things = {
   users: 'users',
   versions: 'versions',
   providers: 'providers',
+  prices: 'prices',
   testResult: 'test result',
   calls: 'calls',
   turn: 'turn',

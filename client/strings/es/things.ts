@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: 'usuarios',
   versions: 'versiones',
   providers: 'proveedores',
+  prices: 'precios',
   testResult: 'resultado de la prueba',
   calls: 'llamadas',
   turn: 'turno',

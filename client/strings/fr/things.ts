@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: 'utilisateurs',
   versions: 'versions',
   providers: 'fournisseurs',
+  prices: 'prix',
   testResult: 'résultat du test',
   calls: 'appels',
   turn: 'tour',

@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: 'utenti',
   versions: 'versioni',
   providers: 'provider',
+  prices: 'prezzi',
   testResult: 'risultato del test',
   calls: 'chiamate',
   turn: 'turno',

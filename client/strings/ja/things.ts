@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: 'ユーザー',
   versions: 'バージョン',
   providers: 'プロバイダー',
+  prices: '価格',
   testResult: 'テスト結果',
   calls: '呼び出し',
   turn: 'ターン',

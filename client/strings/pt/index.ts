@@ -12,6 +12,7 @@ import { files } from './files.ts'
 import { firstRun } from './first-run.ts'
 import { keys } from './keys.ts'
 import { policy } from './policy.ts'
+import { prices } from './prices.ts'
 import { providers } from './providers.ts'
 import { shell } from './shell.ts'
 import { things } from './things.ts'
@@ -38,6 +39,7 @@ export const pt: Translation = {
   audit,
   policy,
   providers,
+  prices,
   embed,
   agents,
   editor,

@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: 'usuários',
   versions: 'versões',
   providers: 'provedores',
+  prices: 'preços',
   testResult: 'resultado do teste',
   calls: 'chamadas',
   turn: 'turno',

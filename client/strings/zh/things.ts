@@ -31,6 +31,7 @@ export const things: AreaTranslation<typeof english> = {
   users: '用户',
   versions: '版本',
   providers: '提供商',
+  prices: '价格',
   testResult: '测试结果',
   calls: '调用',
   turn: '轮次',

@@ -1,4 +1,4 @@
-/** Tests the API of budgets: scopes, periods, modes, grants, adjustments, and who may change them. */
+/** Tests the budgets API: scopes, periods, modes, grants, adjustments, and who may change them. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
@@ -188,7 +188,7 @@ describe('a budget', () => {
     const day = await create(app, ofKey(app))
     expect(await reserved.reserve(request)).toBe(9)
     const week = await create(app, ofKey(app, { period: 'week' }))
-    // Fills the cache, so that the record need not wait for a look-up.
+    // Fills the cache, so that the record does not have to wait for a lookup.
     await sendChat(app, 'hello', { max_tokens: 1 })
     const { booked } = (await budgets(app, 'GET', `/${week}`)).body
     for (const record of [unreserved, reserved]) {

@@ -124,7 +124,7 @@ test("the widget's frame may load remote images only from the hosts that the age
   expect(await readFrame('')).toEqual({ images: "'self' data: blob:", isolation: 'require-corp' })
   expect(await readFrame('embed: { imageHosts: [Images.example.org, "*.example.net"] }')).toEqual({
     images: "'self' data: blob: https://images.example.org https://*.example.net",
-    // Images of other hosts rarely have the header that `require-corp` needs.
+    // Images from other hosts rarely have the header that `require-corp` requires.
     isolation: 'credentialless',
   })
 })

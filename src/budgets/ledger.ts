@@ -1,6 +1,7 @@
 /** Applies reservations, settlements and expiries to the counters of budgets in one transaction. */
 import type { Database } from '../db/database.ts'
 import type { ServiceError } from '../lib/errors.ts'
+import type { Random } from '../lib/ids.ts'
 import {
   type CounterKey,
   type CounterRow,
@@ -15,6 +16,8 @@ import {
   updateCounter,
 } from './budget-store.ts'
 import { type Asked, type BudgetState, decide, toRefusal, wouldRefuse } from './decide.ts'
+import { type EventRow, insertEvents } from './events/outbox.ts'
+import { reportThresholds } from './events/report.ts'
 import { reservedTokens, type UsedTokens } from './grants.ts'
 
 /** A counter that a call affects. */
@@ -71,6 +74,7 @@ interface Moment {
   readonly nowMs: number
   readonly processId: string
   readonly expiresAt: number
+  readonly random: Random
 }
 
 /** Sums above cannot be represented exactly; a provider's usage can be arbitrarily large. */
@@ -82,6 +86,8 @@ interface Account {
   booked: bigint
   reserved: bigint
   refused: number
+  /** Whether it has rejected a call because it is used up. */
+  isExhausted: boolean
   isChanged: boolean
 }
 
@@ -125,7 +131,7 @@ export class Ledger {
       const limit = BigInt(budget.amount) + BigInt(grants.get(nameOf(row)) ?? 0)
       const amounts = { booked: BigInt(row.booked), reserved: BigInt(row.reserved), refused: row.refused }
       const state = { budget, limit, endsAt: row.ends_at }
-      accounts.set(nameOf(row), { state, row, ...amounts, isChanged: false })
+      accounts.set(nameOf(row), { state, row, ...amounts, isExhausted: false, isChanged: false })
     }
     const isMissing = (key: CounterKey) => budgets.has(key.budget_id) && !accounts.has(nameOf(key))
     if (keys.some(isMissing)) throw new CounterMissing()
@@ -146,7 +152,7 @@ export class Ledger {
     const isBehind = mayWait && names.some((name) => this.awaited.has(name))
     if (decision.kind === 'refused') {
       const refusing = accounts.find(({ state }) => state.budget === decision.by.budget)
-      if (refusing !== undefined) countRefusal(refusing)
+      if (refusing !== undefined) countRefusal(refusing, decision.isReserved)
       const error = toRefusal(decision, asked, this.moment.nowMs)
       const reason = decision.isReserved ? 'budget_reserved' : 'insufficient_quota'
       return { kind: 'refused', error, reason, scope: decision.by.budget.scope_kind }
@@ -159,7 +165,7 @@ export class Ledger {
     const amount = reservedTokens({ need: asked.need, outputTokens: decision.outputTokens })
     for (const account of accounts) {
       if (account.state.budget.mode === 'observe' && wouldRefuse(toState(account), asked))
-        countRefusal(account)
+        countRefusal(account, false)
       this.change(account, 0n, BigInt(amount))
       const { budget_id, subject, starts_at } = account.row
       this.newReservations.push({ id, budget_id, subject, starts_at, amount, process_id, expires_at })
@@ -201,10 +207,17 @@ export class Ledger {
   }
 
   async write(): Promise<void> {
-    for (const { row, booked, reserved, refused, isChanged } of this.accounts.values()) {
+    const moment = { random: this.moment.random, nowSeconds: Math.floor(this.moment.nowMs / 1000) }
+    const allEvents: EventRow[] = []
+    for (const account of this.accounts.values()) {
+      const { state, row, booked, reserved, refused, isChanged } = account
       if (!isChanged) continue
-      await updateCounter(this.trx, { ...row, booked: Number(booked), reserved: Number(reserved), refused })
+      const { warned, events } = reportThresholds({ ...account, ...state }, moment)
+      allEvents.push(...events)
+      const amounts = { booked: Number(booked), reserved: Number(reserved), refused, warned }
+      await updateCounter(this.trx, { ...row, ...amounts })
     }
+    await insertEvents(this.trx, allEvents)
     await insertReservations(this.trx, this.newReservations)
     await deleteReservations(this.trx, this.settled)
     await markBooked(this.trx, [...new Set(this.expired)])
@@ -229,7 +242,8 @@ function toState({ state, booked, reserved }: Account): BudgetState {
   return { ...state, booked, reserved }
 }
 
-function countRefusal(account: Account): void {
+function countRefusal(account: Account, isReserved: boolean): void {
   account.refused += 1
+  if (!isReserved) account.isExhausted = true
   account.isChanged = true
 }

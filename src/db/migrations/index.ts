@@ -33,6 +33,7 @@ import * as createVisitorSecrets from './0027_create_visitor_secrets.ts'
 import * as addVisitorUploads from './0028_add_visitor_uploads.ts'
 import * as addCosts from './0030_add_costs.ts'
 import * as replaceBudgets from './0031_replace_budgets.ts'
+import * as addBudgetEvents from './0034_add_budget_events.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -65,4 +66,5 @@ export const migrations: Record<string, Migration> = {
   '0028_add_visitor_uploads': addVisitorUploads,
   '0030_add_costs': addCosts,
   '0031_replace_budgets': replaceBudgets,
+  '0034_add_budget_events': addBudgetEvents,
 }

@@ -67,7 +67,8 @@ const frameAliases = [
  * `ParleyChat` or the DOM, and must not be shared with the React component (`widget/host/page.ts`) or
  * the second script (`widget/host/extras.ts`).
  */
-const internalNames = /^(attach|onApproach|onEscape|onToggle|paint|setOpen)$/
+const internalNames =
+  /^(attach|importScript|loadExtras|onApproach|onEscape|onToggle|paint|scriptUrl|setOpen)$/
 
 async function bundle(
   entry: string,

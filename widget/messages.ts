@@ -61,6 +61,8 @@ export type PageMessage =
   | { readonly type: 'focus' }
   /** The user has signed out of the page. The frame deletes the stored conversations with this agent. */
   | { readonly type: 'logout' }
+  /** Another user may have signed in to the page. The frame removes the identified user's conversation and token. */
+  | { readonly type: 'resetVisitor' }
   /** Sends a message on the visitor's behalf, or puts it into the input while an answer is being written. */
   | { readonly type: 'send'; readonly text: string }
   /** Puts text into the input. */

@@ -101,7 +101,7 @@ export async function countAgents(
   return new Map(rows.map(({ parent_key_id, count }) => [parent_key_id, Number(count)]))
 }
 
-/** @throws ServiceError `not_found`, also for another tenant's agent. */
+/** @throws ServiceError `not_found`, including for another tenant's agent. */
 export async function getAgent(
   deps: Pick<Dependencies, 'db'> & { readonly agents: AgentDirectory },
   tenantId: string,
@@ -128,7 +128,7 @@ export async function replaceAgent(
 ): Promise<Agent> {
   const { name } = parseDefinition(text.yaml, text.format)
   let written: AgentRow | undefined
-  // Retries if a concurrent write came first; without `ifMatch`, the last write wins.
+  // Retries after a conflicting concurrent write; without `ifMatch`, the last write wins.
   while (written === undefined) {
     const row = await getRow(deps, tenantId, id)
     if (ifMatch !== undefined && !matchesVersion(ifMatch, row.version))
@@ -187,7 +187,7 @@ export async function deleteWhere(
   return true
 }
 
-/** Stores an earlier version's text as the next version. @throws ServiceError `not_found` */
+/** Stores an earlier version's text as a new version. @throws ServiceError `not_found` */
 export async function restoreVersion(
   deps: AgentDeps,
   actor: Actor,
@@ -249,7 +249,7 @@ export async function getRow(
 }
 
 /**
- * Stores the definition as the next version and `row` as an earlier one, and deletes versions beyond the
+ * Stores the definition as a new version and `row` as an earlier version, and deletes versions beyond the
  * limit. Returns undefined if `row` is no longer current.
  */
 async function writeVersion(
@@ -283,7 +283,7 @@ async function writeVersion(
   })
 }
 
-/** Does not record the definition's text, which could never be deleted from the audit log. */
+/** Omits the definition's text, because the audit log's entries cannot be deleted. */
 async function recordWrite(
   deps: AuditDeps,
   actor: Actor,
@@ -305,8 +305,8 @@ export function toVersion({ id, version, name, source, format, updated_at }: Age
 }
 
 /**
- * Moves all of a tenant's agents, with their versions and keys, to another tenant and returns their number.
- * Requires a transaction.
+ * Moves all of a tenant's agents, with their versions and keys, to another tenant and returns how many there
+ * are. Requires a transaction.
  */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await trx
@@ -319,7 +319,7 @@ export async function moveAgents(trx: Database, fromTenantId: string, toTenantId
   return Number(moved.numUpdatedRows)
 }
 
-/** An agent's tenant and the retention time of its conversations. */
+/** An agent's tenant and the retention period of its conversations. */
 export interface AgentRetention {
   readonly tenantId: string
   /** Undefined if the agent stores no conversations, or if its definition is invalid. */

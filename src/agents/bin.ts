@@ -19,7 +19,7 @@ export type BinnedRow = AgentRow & { readonly binned_at: number }
 type BinDeps = AgentDeps & Pick<Dependencies, 'config'>
 
 /**
- * Moves an agent to the bin. From now on, clients see it as deleted, and its keys are rejected.
+ * Moves an agent to the bin. Clients then see it as deleted, and its keys are rejected.
  * @throws ServiceError `not_found`; `too_large` if the bin is full.
  */
 export async function binAgent(
@@ -43,7 +43,7 @@ export async function binAgent(
   return row
 }
 
-/** Applies the limit on agents to the bin as well, because an agent in the bin still uses storage. */
+/** Applies the agent limit to the bin as well, because an agent in the bin still uses storage. */
 async function assertRoom({ db, config }: Pick<BinDeps, 'db' | 'config'>, tenantId: string): Promise<void> {
   const { agents: limit } = config.limits
   if (limit === 0) return
@@ -73,7 +73,7 @@ export async function listBinnedAgents(
 }
 
 /**
- * Restores an agent with its keys and its versions.
+ * Restores an agent with its keys and versions.
  * @throws ServiceError `not_found` if it is not in the bin; `too_large` if the agent limit is reached.
  */
 export async function restoreBinnedAgent(
@@ -119,7 +119,7 @@ async function recordChange(
   await recordAudit(deps, actor, { action, target, tenantId, details: { name, version } })
 }
 
-/** Deletes the agents that were moved to the bin at least 30 days ago; returns their number. */
+/** Deletes the agents that were moved to the bin at least 30 days ago, and returns how many it deleted. */
 export async function purgeBin(
   deps: AgentDeps & Pick<Dependencies, 'onAgentDeleted'>,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** Caches agents' rows for two seconds, and parsed definitions by version. */
+/** Caches agent rows for two seconds, and parsed definitions by version. */
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/database.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -76,7 +76,7 @@ const Handover = mappingOf(
       button: permission(),
       /** Whether the model may ask for a person, with the tool `request_person`. */
       tool: permission(),
-      /** The longest wait for a person's answer. */
+      /** The longest time to wait for a person's answer. */
       timeout: duration(0, MAX_HANDOVER_DAYS).default('10m'),
       /** Whether visitors see the name of the person who answers. */
       showName: permission(),
@@ -93,7 +93,7 @@ const Handover = mappingOf(
 
 export type HandoverRules = z.output<typeof Handover>
 
-/** The rules of agents without `handover`, and of conversations without an agent. */
+/** The rules for agents without `handover`, and for conversations without an agent. */
 export const defaultHandover: HandoverRules = { ...Handover.parse({}), button: false, tool: false }
 
 const MAX_IMAGE_HOSTS = 20
@@ -143,7 +143,7 @@ export const DisclaimerView = z
       'Notice that the assistant can make mistakes, with a link to privacy information; null if the widget must not show it.',
   })
 
-/** Returns the disclaimer for the widget; null hides it. The link defaults to that of the storage notice. */
+/** Returns the disclaimer for the widget; null hides it. The link defaults to the storage notice's link. */
 export function renderDisclaimer(
   given: z.infer<typeof Disclaimer> | undefined,
   noticeUrl: string | undefined,

@@ -249,7 +249,10 @@ export interface DescribedTool {
   readonly inputSchema: JsonSchema | undefined
 }
 
-/** Returns a tool's description and schema from the agent's definition, or else from the server's tool. */
+/**
+ * Returns a tool's description and schema from the agent's definition if it has them, otherwise from the
+ * server's tool.
+ */
 export function describeTool(tool: AgentTool, known: ServerTool | undefined): DescribedTool {
   const { description, inputSchema } = typeof tool === 'string' ? {} : tool
   return {

@@ -86,8 +86,7 @@ function reseal(sealer: Sealer, { id, key_sealed: sealed }: SealedKey): string |
 }
 
 /**
- * Lists the encrypted agent keys of all tenants, except keys with one of the prefixes, in the order of agent
- * ids.
+ * Lists the encrypted agent keys of all tenants, except keys with one of the prefixes, ordered by agent id.
  */
 async function listSealedKeys(
   db: Database,

@@ -55,7 +55,7 @@ const line = (max: number) =>
     .regex(/^\P{Cc}*$/u, 'must not contain control characters')
     .optional()
 
-/** The page's widget options override these fields, except `colorScheme` (docs/widget.md). */
+/** The widget options on the page override these fields, except `colorScheme` (docs/widget.md). */
 const themeFields = {
   colorScheme: oneOf(['light', 'dark', 'auto']).meta({
     description: 'Color scheme; `auto` uses the system setting.',

@@ -38,7 +38,10 @@ export function assertAccess(caller: ArtifactCaller, id: string, found: Subject 
   if (!grantsAccess(caller, found ?? { id, related_to: null })) throw wrongArtifact()
 }
 
-/** Keeps visitors from deleting uploads in their messages. @throws ServiceError `insufficient_permissions` */
+/**
+ * Prevents visitors from deleting uploads that are in their messages. @throws ServiceError
+ * `insufficient_permissions`
+ */
 export function assertRemovable(
   caller: ArtifactCaller,
   { finished_at, expires_at }: Pick<ArtifactRow, 'finished_at' | 'expires_at'>,

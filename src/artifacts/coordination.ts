@@ -1,4 +1,4 @@
-/** Publishes changes of artifacts to all replicas, and allows one writer per upload. */
+/** Publishes changes to artifacts to all replicas, and allows one writer per upload. */
 import { EventEmitter, once } from 'node:events'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
@@ -119,7 +119,7 @@ function isWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return within(ms, resolved, () => false)
 }
 
-/** After this time without a renewal, another request can acquire the lease. */
+/** Seconds without a renewal after which another request can acquire the lease. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 const RETRY_RELEASE_EVERY_MS = 1_000

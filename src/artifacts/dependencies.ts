@@ -58,7 +58,7 @@ export interface Processing {
   close(): Promise<void>
 }
 
-/** The visitor of an upload, and the agent whose conversations may contain it. */
+/** The visitor who owns an upload, and the agent whose conversations may contain it. */
 export interface UploadOwner {
   readonly tenantId: string
   readonly agentId: string
@@ -94,10 +94,10 @@ export interface VisitorUploads {
   find(owner: UploadOwner, id: string): Promise<VisitorUpload | undefined>
   /** Keeps complete uploads until `delete`. Call it before a message that contains them is stored. */
   keep(ids: readonly string[]): Promise<void>
-  /** Gives all uploads of a visitor to another visitor of the same agent. */
+  /** Transfers all of a visitor's uploads to another visitor of the same agent. */
   move(from: UploadOwner, visitorId: string): Promise<void>
   delete(ids: readonly string[]): Promise<void>
-  /** Deletes all uploads of a visitor, including unfinished ones. */
+  /** Deletes all of a visitor's uploads, including unfinished ones. */
   deleteOf(visitor: Pick<UploadOwner, 'tenantId' | 'visitorId'>): Promise<void>
   /**
    * Deletes uploads that expired by `now` (Unix seconds) and are in no message. Also checks a batch of kept

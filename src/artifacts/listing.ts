@@ -79,7 +79,7 @@ export async function listArtifacts(
   return { object: 'list', data: page.rows.map((row) => renderListed(row, now)), has_more: page.hasMore }
 }
 
-/** @throws ServiceError `not_found`, also for a reserved id or another tenant's artifact. */
+/** @throws ServiceError `not_found`, including for a reserved id or another tenant's artifact. */
 export async function getListedArtifact(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,

@@ -174,7 +174,7 @@ export function toCompletedUpload(row: UploadRow): CompletedUpload {
 
 /** Describes the end of a conversion, with the fields of `CompletedUpload`. */
 export interface EndedConversion extends CompletedUpload {
-  /** The same in every delivery of this event, and different from the id of the upload's event. */
+  /** The same in every delivery of this event, and different from the upload event's id. */
   readonly eventId: string
   /** `rejected`: the content is dangerous, and the artifact was deleted. */
   readonly result: 'converted' | 'original' | 'rejected'

@@ -5,7 +5,7 @@ import type { ArtifactViewRow } from './store.ts'
 
 /** The kinds that clients with a parent key upload. */
 export const artifactKinds = ['video', 'project', 'captions', 'thumbnail'] as const
-/** `attachment` is an upload of a visitor. */
+/** `attachment` is a visitor's upload. */
 export const storedKinds = [...artifactKinds, 'attachment'] as const
 
 export type ArtifactKind = (typeof storedKinds)[number]

@@ -298,8 +298,8 @@ export async function removeArtifact(
 }
 
 /**
- * Moves all of a tenant's artifacts, active uploads and reserved ids to another tenant and returns their
- * number. Their tokens stay bound to the previous tenant's key.
+ * Moves all of a tenant's artifacts, active uploads and reserved ids to another tenant and returns how many
+ * there are. Their tokens stay bound to the previous tenant's key.
  */
 export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db
@@ -316,7 +316,7 @@ export async function moveArtifacts(db: Database, fromTenantId: string, toTenant
 }
 
 /**
- * Returns the number of bytes that a tenant's artifacts use of its quota, including the bin. Ignores rows
+ * Returns how many bytes of the tenant's quota its artifacts use, including those in the bin. Ignores rows
  * that expired by `now`.
  */
 export async function sumArtifactBytes(db: Database, tenantId: string, now: number): Promise<number> {

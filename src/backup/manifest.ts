@@ -20,7 +20,7 @@ export const MANIFEST = 'manifest.json'
 /** The last entry: the manifest's checksum in `sha256sum` format. An archive without it is truncated. */
 export const SEAL = 'manifest.sha256'
 
-/** The first entry, which states the archive's format and version. */
+/** The first entry, which contains the archive's format and version. */
 export const Head = z.object({
   format: z.int(),
   parley_version: z.string(),

@@ -1,5 +1,5 @@
 /**
- * Opens an installation's settings, database and parent keys for CLI commands, even while a server is
+ * Gives CLI commands access to an installation's settings, database and parent keys, even while a server is
  * running.
  */
 import { randomBytes } from 'node:crypto'
@@ -107,8 +107,8 @@ export function createDeps(db: Database, clock: Clock) {
 }
 
 /**
- * Returns a parent key's id, given the id, the prefixed id or the complete key. Errors omit the text, which
- * may be a secret.
+ * Returns a parent key's id, given the id, the prefixed id or the complete key. Error messages omit the text,
+ * because it may be a secret.
  */
 export function toPublicId(text: string): string {
   const [, id] = /^(?:svc_)?([0-9A-Za-z]{12})$/.exec(text) ?? []

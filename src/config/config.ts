@@ -7,8 +7,8 @@ import type { Settings } from './settings.ts'
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * A model provider. `name` identifies it for operators and clients. The name of a provider from the
- * environment is the value of `PARLEY_BACKEND`.
+ * A model provider. `name` identifies it for operators and clients. The name of a provider that is configured
+ * through environment variables is the value of `PARLEY_BACKEND`.
  */
 export type ProviderConfig =
   | { readonly kind: 'mock'; readonly name: string }
@@ -18,7 +18,7 @@ export type ProviderConfig =
       /** Ends in `/v1`, unless an administrator added the provider. */
       readonly url: string
       readonly apiKey: string | undefined
-      /** The vendor in the price list; found by the URL if it is not set. */
+      /** The vendor in the price list; determined from the URL if not set. */
       readonly vendor?: string | undefined
     }
   /** A local model server such as Ollama. */
@@ -74,7 +74,7 @@ export interface OperatorWebhookConfig {
   readonly events: readonly string[]
 }
 
-/** Dated prices by `provider/model`. */
+/** Dated prices, keyed by `provider/model`. */
 export type ConfiguredPrices = Readonly<Record<string, readonly PriceEntry[]>>
 
 /** What only the configuration file contains. */
@@ -263,7 +263,7 @@ function toS3Config(settings: Settings) {
     endpoint,
     // The default region; S3-compatible servers without regions expect it.
     region: settings.S3_REGION ?? settings.AWS_REGION ?? 'us-east-1',
-    // Path-style addresses, because servers other than AWS rarely support one host name per bucket.
+    // Uses path-style addressing, because servers other than AWS rarely support one host name per bucket.
     forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? endpoint !== undefined,
     /** If undefined, uses the credentials that AWS provides to the machine or container. */
     credentials:

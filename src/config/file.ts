@@ -138,7 +138,7 @@ function listPricedFaults(value: unknown): Fault[] {
   )
 }
 
-/** Returns the rule that a provider's or MCP server's name breaks. */
+/** Returns the rule that a provider's or MCP server's name violates. */
 export function findNameProblem(name: string): string | undefined {
   if (/^[a-z0-9][a-z0-9_-]{0,31}$/.test(name)) return undefined
   return 'a name must be 1 to 32 lowercase letters, digits, - and _, and start with a letter or digit'
@@ -297,7 +297,7 @@ function toProvider(name: string, provider: z.infer<typeof Provider>, folder: st
   return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }
 }
 
-/** Passes the service's `PATH` to the program unless `env` sets another one. */
+/** Passes the service's `PATH` to the program unless `env` sets a different one. */
 function toMcpServer(name: string, server: z.infer<typeof McpServer>, searchPath = ''): McpServerConfig {
   if (server.kind === 'http') return { ...server, name }
   return { ...server, name, env: { PATH: searchPath, ...server.env }, cwd: server.cwd }

@@ -1,4 +1,4 @@
-/** Defines the console's API operations on the user, the session and the user's parent keys. */
+/** Defines the console's API operations for the user, the session and the user's parent keys. */
 
 import { z } from 'zod'
 import { moveAgents } from '../agents/agents.ts'

@@ -40,8 +40,8 @@ function renderSubrip(text: string): string {
 }
 
 /**
- * Text with a higher share of non-ASCII letters is not in a Western language. In Western languages, about a
- * seventh of the letters are accented, and more in short texts. In other alphabets, nearly all letters are
+ * Above this fraction of non-ASCII letters, text is not in a Western language. In Western languages, about
+ * one letter in seven is accented, or more in short texts. In other alphabets, nearly all letters are
  * non-ASCII.
  */
 const MAX_ACCENTED_SHARE = 0.5
@@ -196,7 +196,7 @@ function hasArrow({ text }: Line): boolean {
   return text.includes('-->')
 }
 
-/** A block with times in its first two lines is a cue, even if it starts with `NOTE`. */
+/** A block with a timing line among its first two lines is a cue, even if it starts with `NOTE`. */
 function isCue(block: readonly Line[]): boolean {
   return block.slice(0, 2).some(hasArrow) || !/^(?:NOTE|STYLE|REGION)(?:[ \t]|$)/.test(block[0]?.text ?? '')
 }

@@ -41,7 +41,7 @@ export type Converter = Awaited<ReturnType<typeof createConverter>>
 
 /**
  * Shorter time limits for kinds with small files, so that they do not delay other conversions. The limits
- * include the startup of the process.
+ * include process startup.
  */
 const maxMs: Readonly<Partial<Record<ConversionKind, number>>> = { thumbnail: 30_000, captions: 60_000 }
 

@@ -79,7 +79,7 @@ export function toPosterArguments(source: Source, atSeconds: number, path: strin
   ]
 }
 
-/** Scales the video down to fit a square. The sides are even, because H.264 requires that. */
+/** Scales the video down to fit a square. Both sides are even, as H.264 requires. */
 function toScale(sidePixels: number): string {
   const side = (name: string) => `'min(${sidePixels},${name})'`
   return `scale=${side('iw')}:${side('ih')}:force_original_aspect_ratio=decrease:force_divisible_by=2`

@@ -25,7 +25,7 @@ export type Outcome =
   | { readonly unchanged: { readonly mediaType: string; readonly reason?: string } }
 
 /**
- * `dangerous` content, such as a ZIP bomb, is deleted. `unconvertible` content is retried and finally
+ * `dangerous` content, such as a ZIP bomb, is deleted. `unconvertible` content is retried, and eventually
  * served as an attachment.
  */
 export type Verdict = 'dangerous' | 'unconvertible'

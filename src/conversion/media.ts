@@ -5,7 +5,7 @@ import { HEAD_BYTES, sniff } from '../storage/blobs.ts'
 import { unconvertible } from './job.ts'
 
 export interface Media {
-  /** Undefined if the file does not state it, as in recordings made by browsers. */
+  /** Undefined if the file does not contain it, as in browser recordings. */
   readonly durationSeconds: number | undefined
   readonly isVideoFit: boolean
   readonly widthPixels: number

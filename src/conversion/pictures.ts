@@ -40,7 +40,7 @@ export async function convertPicture(source: string, folder: string): Promise<Ou
     .autoOrient()
     .resize({ width: MAX_SIDE_PIXELS, height: MAX_SIDE_PIXELS, fit: 'inside', withoutEnlargement: true })
     .timeout({ seconds: SECONDS })
-  // A higher effort saves 5 % of the bytes but doubles the time.
+  // A higher effort saves 5% of the bytes but doubles the time.
   const encoded = isJpeg ? pipeline.jpeg({ quality: 85 }) : pipeline.webp({ quality: 85, effort: 2 })
   await encoded.toFile(join(folder, made.name)).catch((error: Error) => {
     if (isDiskFull(error.message)) throw error

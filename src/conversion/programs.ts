@@ -12,7 +12,7 @@ export type Programs = Readonly<Partial<Record<ProgramName, string>>>
 
 const VERSION_MS = 10_000
 
-/** Searches the path as a shell would, without running anything. */
+/** Searches `searchPath` as a shell would, without running anything. */
 export async function findPrograms(searchPath: string): Promise<Programs> {
   const folders = searchPath.split(delimiter).filter((folder) => folder !== '')
   const found = await Promise.all(names.map(async (name) => [name, await findIn(folders, name)] as const))

@@ -17,7 +17,9 @@ export const NO_FFMPEG = 'This server has no ffmpeg or ffprobe, so it serves vid
 const MIB = 1024 ** 2
 /** Larger frames would exceed the memory limit of a conversion. */
 const MAX_PIXELS = 50e6
-/** A conversion fails if the result lacks more than this share of the duration plus `LOST_SECONDS`. */
+/**
+ * A conversion fails if the result is shorter by more than this fraction of the duration plus `LOST_SECONDS`.
+ */
 const LOST_SHARE = 0.1
 const LOST_SECONDS = 1
 
@@ -122,7 +124,7 @@ function assertWhole(writtenSeconds: number, durationSeconds: number): void {
 }
 
 const POSTER: MadeFile = { name: 'poster.jpg', mediaType: 'image/jpeg' }
-/** The first frames of a video are often black. */
+/** The position of the poster as a fraction of the duration. The first frames of a video are often black. */
 const POSTER_SHARE = 0.1
 const LATEST_POSTER_SECONDS = 3
 

@@ -53,7 +53,7 @@ async function assertNoRows(trx: Transaction<Tables>, shapes: readonly TableShap
 }
 
 /**
- * Defers foreign key checks, because users and parent keys refer to each other, so no order of copying works.
+ * Defers foreign key checks, because users and parent keys refer to each other, so no copying order works.
  * The returned function runs the checks and stops deferring them.
  */
 async function deferReferences(trx: Transaction<Tables>): Promise<() => Promise<void>> {
@@ -89,7 +89,7 @@ async function copyTable(trx: Transaction<Tables>, shape: TableShape, onCopied: 
   return count
 }
 
-/** Writes bytes in the format in which PostgreSQL reads them from JSON. */
+/** Encodes bytes in the format that PostgreSQL expects in JSON. */
 function toJsonValues(row: Row): Row {
   const values = Object.entries(row).map(([name, value]) =>
     value instanceof Uint8Array ? [name, `\\x${Buffer.from(value).toString('hex')}`] : [name, value],
@@ -167,7 +167,7 @@ interface TableShape {
 type Source = Kysely<Tables> | ConversationDb
 
 async function listShapes(source: Source, batch: number, postgres: Kysely<Tables>): Promise<TableShape[]> {
-  // This function reads only names, so the types of the tables do not matter.
+  // This function reads only names, so the table types do not matter.
   const sqlite = source as Kysely<Tables>
 
   const { rows: schemas } = await sql<{ name: string }>`select current_schema() as name`.execute(postgres)
@@ -187,7 +187,7 @@ async function listShapes(source: Source, batch: number, postgres: Kysely<Tables
   return shapes
 }
 
-/** Lists the tables of the search index, which PostgreSQL builds by itself. */
+/** Lists the tables of the search index, which PostgreSQL builds automatically. */
 async function listDerivedTables(sqlite: Kysely<Tables>): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ name: string }>`
     select name from pragma_table_list where type in ('virtual', 'shadow')`.execute(sqlite)

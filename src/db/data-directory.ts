@@ -67,8 +67,8 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
 }
 
 /**
- * Rejects a data directory with files, which may belong to another database: with a new PostgreSQL database,
- * the sweeper would delete them as orphans. @throws StartupError
+ * Rejects a data directory that contains files, because they may belong to another database: with a new
+ * PostgreSQL database, the sweeper would delete them as orphans. @throws StartupError
  */
 export async function assertUnused(dataDir: string): Promise<void> {
   const [foreign] = await listForeign(dataDir)
@@ -79,8 +79,8 @@ export async function assertUnused(dataDir: string): Promise<void> {
 }
 
 /**
- * Rejects a data directory with a SQLite database: with an empty PostgreSQL database, the sweeper would
- * delete its files as orphans. @throws StartupError
+ * Rejects a data directory that contains a SQLite database: with an empty PostgreSQL database, the sweeper
+ * would delete its files as orphans. @throws StartupError
  */
 export async function assertNothingToCopy(dataDir: string): Promise<void> {
   if (!(await readdir(dataDir)).includes(databaseName)) return

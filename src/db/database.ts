@@ -52,8 +52,8 @@ export interface OpenedDatabase {
    */
   readonly backgroundDb: Database
   /**
-   * Returns the database for one area of requests, which cannot use all connections. Undefined with SQLite,
-   * which has one connection.
+   * Returns the database for one area of requests; a single area cannot use all connections. Undefined with
+   * SQLite, which has one connection.
    */
   readonly dbFor: ((area: string) => Database) | undefined
   /** True if no other server can use the database; existing leases are then void at startup. */

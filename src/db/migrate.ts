@@ -3,7 +3,7 @@ import type { Database as SqliteDatabase } from 'better-sqlite3'
 import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, sql, type Transaction } from 'kysely'
 import { StartupError } from '../lib/errors.ts'
 
-/** Returns the pending migrations, oldest first. @throws StartupError for a database of a newer version. */
+/** Returns the pending migrations, oldest first. @throws StartupError for a database from a newer version. */
 export async function listPendingMigrations<T>(
   db: Kysely<T>,
   migrations: Readonly<Record<string, Migration>>,

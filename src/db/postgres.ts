@@ -6,10 +6,7 @@ import type { Logger } from 'pino'
 import type { Database, PoolUse } from './database.ts'
 import type { Tables } from './tables.ts'
 
-/**
- * Maximum number of connections for requests, and for other work: jobs, sweeps and the coordination of
- * replicas.
- */
+/** Maximum number of connections for requests, and for other work: jobs, sweeps and replica coordination. */
 const REQUEST_CONNECTIONS = 15
 const BACKGROUND_CONNECTIONS = 5
 const CONNECT_TIMEOUT_MS = 2_000
@@ -128,7 +125,7 @@ function toStorable(text: string, parameters: readonly unknown[]): unknown[] {
 
 /**
  * Wraps a connection for Kysely. Does not reuse it after a failure, because a late response could be mistaken
- * for that of another statement.
+ * for the response to another statement.
  */
 function toKyselyClient(client: PoolClient, probe: LivenessProbe): PostgresPoolClient {
   let isBroken = false
@@ -248,7 +245,7 @@ const AREA_CONNECTIONS = 7
 
 export interface Areas {
   dbFor(area: string): Database
-  /** Returns the number of statements and transactions that wait for a connection of their area. */
+  /** Returns the number of statements and transactions that are waiting for a connection in their area. */
   countWaiting(): number
 }
 

@@ -11,9 +11,7 @@ const OLDEST_SQLITE = '3.51.3'
 /** Page cache size; enough for 100,000 agents, which use 100 MB. */
 const CACHE_KIB = 128 * 1024
 const JOURNAL_SIZE_LIMIT_BYTES = 67_108_864
-/**
- * Maximum number of cached statements, because `in (?, ?, …)` creates a new statement for every list length.
- */
+/** Limits the statement cache, because `in (?, ?, …)` creates a new statement for every list length. */
 const STATEMENTS_KEPT = 500
 
 /** @throws StartupError if SQLite is too old or the file system does not support its write-ahead log. */

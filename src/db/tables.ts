@@ -45,7 +45,10 @@ export interface ParentKeyTable {
    * Unix seconds from which the key, its agent keys and its tokens are rejected; null if it does not expire.
    */
   expires_at: number | null
-  /** The key's own limits; null for none. The server applies the lower of each and the matching setting. */
+  /**
+   * The key's own limits; null if not set. For each limit, the server applies the lower of this value and the
+   * corresponding setting.
+   */
   requests_per_minute: number | null
   max_streams: number | null
   /** True for a key that may create other keys and manage those that it created. */
@@ -166,9 +169,9 @@ export interface ProviderTable {
   base_url: string
   /** The provider's encrypted API key; null without one. */
   key_sealed: string | null
-  /** The last characters of the API key; null without a key, or if it is too short to show a part of it. */
+  /** The last characters of the API key; null without a key, or if it is too short to reveal part of it. */
   key_hint: string | null
-  /** Random; a new value after each change, so that servers notice the change. */
+  /** Random; replaced at each change, so that servers notice the change. */
   revision: string
   created_at: number
   updated_at: number
@@ -176,7 +179,7 @@ export interface ProviderTable {
 
 export interface VisitorSecretTable {
   agent_id: string
-  /** The secret that signs the identity of visitors, encrypted with the installation's master key. */
+  /** The secret that signs visitors' identities, encrypted with the installation's master key. */
   secret_sealed: string
   /** The secret before the last rotation, which stays valid until `previous_until`. */
   previous_sealed: string | null

@@ -3,8 +3,8 @@
 export type Encoding = 'float' | 'base64'
 
 /**
- * Returns the list with empty vectors, which is much faster than a full parse. Returns undefined for another
- * encoding or invalid JSON.
+ * Returns the list with empty vectors, which is much faster than a full parse. Returns undefined for any
+ * other encoding or invalid JSON.
  */
 export function readOutline(pieces: readonly Uint8Array[], encoding: Encoding): unknown {
   const reader = new OutlineReader(encoding)

@@ -89,7 +89,7 @@ export async function listFiles(
   return toPage(rows, limit)
 }
 
-/** @throws ServiceError `not_found`, also for another tenant's file. */
+/** @throws ServiceError `not_found`, including for another tenant's file. */
 export async function getFile(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
   tenantId: string,

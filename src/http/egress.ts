@@ -79,7 +79,7 @@ export class EgressClient {
     this.agent = new Agent({ connect, connections: 8, pipelining: 0 })
   }
 
-  /** @throws Error if the URL is not allowed, or the server does not answer in time */
+  /** @throws Error if the URL is not allowed, or the server does not respond in time */
   async send(url: string, { timeoutMs, maxBytes, ...options }: EgressRequest): Promise<EgressResponse> {
     const problem = findUrlProblem(url, this.allow)
     if (problem !== undefined) throw new Error(`The URL ${problem}.`)

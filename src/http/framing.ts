@@ -1,6 +1,6 @@
 /**
- * Decides from a response's headers whether browsers show the page in a frame on another page (CSP 3, section
- * 6.4.2; RFC 7034).
+ * Determines from a response's headers whether browsers show the page in a frame on another page (CSP 3,
+ * section 6.4.2; RFC 7034).
  */
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
@@ -13,7 +13,7 @@ interface Framing {
 }
 
 /**
- * Returns the rule that forbids the frame, such as `X-Frame-Options: DENY`; undefined if the headers allow it.
+ * Returns the rule that forbids framing, such as `X-Frame-Options: DENY`; undefined if the headers allow it.
  * As in browsers, `frame-ancestors` overrides `X-Frame-Options`.
  */
 export function findFramingRefusal(headers: Headers, framing: Framing): string | undefined {
@@ -43,7 +43,7 @@ function findAncestors(policy: string): { text: string; sources: string[] } | un
   return undefined
 }
 
-/** Browsers ignore unknown values, and refuse the frame if several values contradict each other. */
+/** Browsers ignore unknown values, and block the frame if several values conflict. */
 function findOptionsRefusal(values: readonly string[], { page, parentOrigin }: Framing): string | undefined {
   const options = [...new Set(values.map((value) => value.toLowerCase()))]
   const isContradiction =

@@ -50,7 +50,7 @@ const exposedHeaders = [
   'openai-processing-ms',
 ].join(', ')
 
-/** Allows pages of any origin to read responses, because keys are sent in headers and never in cookies. */
+/** Allows pages from any origin to read responses, because keys are sent in headers and never in cookies. */
 export const crossOriginHeaders: readonly string[] = [
   'Access-Control-Allow-Origin',
   '*',
@@ -112,8 +112,8 @@ export function endWith(response: ServerResponse, body: readonly Uint8Array[]): 
 }
 
 /**
- * Writes one chunk with its own framing (RFC 9112, section 7.1), because Node's framing costs more CPU time;
- * returns false if the client reads too slowly.
+ * Writes one chunk together with its HTTP framing (RFC 9112, section 7.1), because Node's own framing costs
+ * more CPU time; returns false if the client reads too slowly.
  */
 export function writeChunk(response: ServerResponse, bytes: Uint8Array | Latin1): boolean {
   const isText = typeof bytes === 'string'

@@ -72,8 +72,8 @@ export function createDrain(server: Server): (graceMs: number, abortCalls: () =>
   }
 
   /**
-   * Accepts connections that wait in the backlog, because closing the server would reset them. Node accepts
-   * one per event-loop turn.
+   * Accepts the connections that are waiting in the backlog, because closing the server would reset them.
+   * Node accepts one per event-loop turn.
    */
   async function acceptWaiting(): Promise<void> {
     for (let turn = 0, quietTurns = 0; turn < MAX_ACCEPT_TURNS && quietTurns < 3; turn++) {

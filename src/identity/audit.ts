@@ -71,7 +71,7 @@ export interface AuditEvent {
       | 'budget'
     readonly id: string
   }
-  /** Public id of the parent key that is the target or owns it; null without such a key. */
+  /** Public id of the parent key that is the target or owns it; null if there is no such key. */
   readonly tenantId: string | null
   /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>

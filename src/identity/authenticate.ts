@@ -41,8 +41,8 @@ export function createAuthenticator({ keys, tokens, users }: CredentialStores): 
 export const PREFIX = 'atk_'
 
 /**
- * Lifetime of cached callers, and so the longest time that a key stays valid after another replica revokes
- * it.
+ * Lifetime of cached callers, and therefore the longest time that a key stays valid after another replica
+ * revokes it.
  */
 const KNOWN_FOR_MS = 2_000
 const UNKNOWN_FOR_MS = 1_000
@@ -119,7 +119,7 @@ export function createKeyDirectory(db: Database, clock: Clock): KeyDirectory {
   }
 }
 
-/** Returns false for scoped keys too, because they are reserved and not in use yet. */
+/** Also returns false for scoped keys, because they are reserved and not in use yet. */
 function isWellFormed(key: string): boolean {
   const kind = parseKey(key)?.kind
   return kind === 'parent' || kind === 'agent'

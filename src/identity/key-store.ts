@@ -225,8 +225,8 @@ export async function moveAgentKeys(db: Database, fromTenantId: string, toTenant
 }
 
 /**
- * Rejects an agent's keys from now on, or accepts them again if `at` is null. Runs in the caller's
- * transaction.
+ * Suspends an agent's keys, which are then rejected, or lifts the suspension if `at` is null. Runs in the
+ * caller's transaction.
  */
 export async function suspendAgentKeys(trx: Database, agentId: string, at: number | null): Promise<void> {
   await trx.updateTable('credentials').set({ suspended_at: at }).where('agent_id', '=', agentId).execute()

@@ -1,4 +1,7 @@
-/** Creates, reads and changes parent keys for another key, a console user or a command (ADR 0046). */
+/**
+ * Creates, reads and changes parent keys on behalf of another key, a console user or a CLI command (ADR
+ * 0046).
+ */
 import type { Insertable, Updateable } from 'kysely'
 import type { ParentKeyTable } from '../db/tables.ts'
 import { type MintedKey, mintKey } from '../lib/api-key.ts'
@@ -66,7 +69,7 @@ export async function listManagedKeys(
   })
 }
 
-/** @throws ServiceError `not_found`, also for a key that the manager may not read. */
+/** @throws ServiceError `not_found`, including for a key that the manager may not read. */
 export async function getManagedKey(
   { db }: Pick<Deps, 'db'>,
   manager: KeyManager,
@@ -175,7 +178,8 @@ type Settings = Partial<Record<keyof KeySettings, number | null | undefined>>
 type KeyUpdate = Updateable<ParentKeyTable>
 
 /**
- * Changes a key, and records the values before and after the change. A change without effect is not recorded.
+ * Changes a key, and records the values before and after the change. Does not record a change that has no
+ * effect.
  */
 async function changeKey(
   deps: Deps,

@@ -6,10 +6,10 @@ import { newId, type Random } from '../lib/ids.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { CallVisitor } from '../operations/operation.ts'
 
-/** A visitor with an identity that a JWT or the owner of the agent has stated. */
+/** A visitor whose identity has been asserted by a JWT or by the agent's owner. */
 export type IdentifiedVisitor = CallVisitor & { readonly kind: 'verified' | 'named' }
 
-/** The agent or tenant at which a token is valid. */
+/** The agent or tenant for which a token is valid. */
 interface TokenPlace {
   readonly tenantId: string
   readonly agentId: string

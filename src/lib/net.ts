@@ -27,7 +27,7 @@ export function isPrivateAddress(host: string): boolean {
   return isForbiddenAddress(address) || ipaddr.process(address).range() !== 'unicast'
 }
 
-/** The addresses to which connections are allowed: all, or only those of the public Internet. */
+/** The addresses to which connections are allowed: all, or only those on the public Internet. */
 export type Reach = 'any' | 'public'
 
 /**

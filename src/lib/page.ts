@@ -26,7 +26,7 @@ export async function readPage<Row>({ limit, after }: PageQuery, source: Pageabl
   return toPage(await source.list(limit + 1, last), limit)
 }
 
-/** `rows` must contain up to `limit + 1` items; the extra item shows that there is another page. */
+/** `rows` must contain up to `limit + 1` items; the extra item indicates that there is another page. */
 export function toPage<Row>(rows: readonly Row[], limit: number): Page<Row> {
   return { rows: rows.slice(0, limit), hasMore: rows.length > limit }
 }

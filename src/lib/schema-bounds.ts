@@ -22,7 +22,7 @@ export function jsonObject() {
 
 export const label = () => z.string().max(1024)
 
-/** Rejects texts that databases cannot store: those with U+0000 or with half of a surrogate pair. */
+/** Rejects texts that databases cannot store: those that contain U+0000 or an unpaired surrogate. */
 export const storable = (text: z.ZodString) =>
   text.refine(
     (value) => value.isWellFormed() && !value.includes('\0'),

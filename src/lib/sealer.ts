@@ -8,7 +8,9 @@ export interface Sealer {
   readonly formerKeyIds: readonly string[]
   /** `context` is the id of the text's owner, such as an agent; `open` requires the same context. */
   seal(text: string, context: string): string
-  /** @throws Error if the text was changed, or was sealed with an unknown master key or another context. */
+  /**
+   * @throws Error if the text was changed, or was sealed with an unknown master key or a different context.
+   */
   open(sealed: string, context: string): string
   derive(purpose: string, sizeBytes: number): Buffer
   deriveFormer(purpose: string, sizeBytes: number): Buffer[]

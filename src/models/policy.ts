@@ -1,4 +1,4 @@
-/** Implements agents' model policies, which state the models an agent may use and their order. */
+/** Implements agents' model policies, which define which models an agent may use and in what order. */
 import { ServiceError } from '../lib/errors.ts'
 import type { ModelRoute } from '../providers/provider.ts'
 import type { CatalogueModel, ModelCatalogue } from './catalogue.ts'
@@ -46,8 +46,8 @@ function isRouteAllowed(policy: ModelPolicy, { backend, model }: ModelRoute): bo
 }
 
 /**
- * Returns the first available of the policy's default model, the definition's model, the providers' default,
- * and the allowed models.
+ * Returns the first available model in this order: the policy's default model, the definition's model, the
+ * providers' default, the allowed models.
  */
 export function findDefaultModel(
   models: ModelCatalogue,
@@ -81,7 +81,7 @@ export interface RouteReasons {
   readonly skipped: readonly SkippedModel[]
 }
 
-/** Explains the choice of `chooseRoutes`. */
+/** Explains the choice that `chooseRoutes` makes. */
 export function explainRoutes(
   models: ModelCatalogue,
   wishes: ModelWishes,

@@ -1,4 +1,4 @@
-/** Defines the operation that returns the price of a model. */
+/** Defines the operation that returns a model's price. */
 import { z } from 'zod'
 import type { Clock } from '../lib/clock.ts'
 import { unixSeconds } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Defines the operations with which administrators manage model providers. */
+/** Defines the operations that administrators use to manage model providers. */
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf } from '../operations/operation.ts'
 import type { ModelCatalogue } from './catalogue.ts'

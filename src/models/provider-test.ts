@@ -12,7 +12,7 @@ export interface ProviderTest {
   readonly problem: string | undefined
 }
 
-/** Lists the provider's models once; never throws for a failure of the provider. */
+/** Lists the provider's models once; never throws if the provider fails. */
 export async function testProvider(
   { config, clock }: { readonly config: Config; readonly clock: Pick<Clock, 'monotonic'> },
   provider: RemoteConfig,
@@ -36,7 +36,7 @@ export function reachOf({ consoleProviders }: Pick<Config, 'consoleProviders'>):
   return consoleProviders === 'public' ? 'public' : 'any'
 }
 
-/** Describes why a provider's model list could not be read, and what to do. */
+/** Describes why a provider's model list could not be read, and what to do about it. */
 export function describeFailure(failure: unknown, url: string): string {
   if (!(failure instanceof BackendFailure)) return 'The provider returned an invalid response.'
   const { kind, status } = failure
@@ -54,7 +54,7 @@ export function describeFailure(failure: unknown, url: string): string {
 const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH|ALTNAME/
 
 function describeUnreachable(failure: BackendFailure, { host, hostname }: URL): string {
-  // A local server's failure wraps that of its connection.
+  // A local server's failure wraps its connection's failure.
   const cause = failure.cause instanceof BackendFailure ? failure.cause.cause : failure.cause
   const { code = '', message = '' } = (cause ?? {}) as { code?: string; message?: string }
   if (code === 'ECONNREFUSED')

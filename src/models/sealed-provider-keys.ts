@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import { type Sealer, sealedPrefix } from '../lib/sealer.ts'
 
-/** The context of the encryption includes the origin, so that a key is never sent to another server. */
+/** The encryption context includes the origin, so that a key is never sent to another server. */
 function contextOf(name: string, baseUrl: string): string {
   return `provider ${name} ${new URL(baseUrl).origin}`
 }
@@ -17,7 +17,7 @@ export function sealProviderKey(
   return sealer.seal(apiKey, contextOf(name, baseUrl))
 }
 
-/** @throws Error if the key was encrypted with another secret, or for another provider or server. */
+/** @throws Error if the key was encrypted with a different secret, or for a different provider or server. */
 export function openProviderKey(
   sealer: Pick<Sealer, 'open'>,
   { name, base_url: baseUrl, key_sealed: sealed }: SealedProvider,

@@ -34,13 +34,13 @@ export interface ProviderDeps {
 export interface ProviderFields {
   readonly kind: 'gateway' | 'local'
   readonly base_url: string
-  /** Undefined keeps the stored key, null removes it. */
+  /** Undefined keeps the stored key; null removes it. */
   readonly api_key?: string | null | undefined
 }
 
 const MOST_PROVIDERS = 50
 const REVISION_BYTES = 9
-/** Minimum length of a key with a hint, because a hint would reveal too much of a shorter key. */
+/** Shorter keys have no hint, because it would reveal too much of them. */
 const SHORTEST_HINTED_KEY = 16
 const HINT_LENGTH = 4
 
@@ -221,7 +221,7 @@ function assertName(deps: ProviderDeps, name: string): void {
   if (reason !== undefined) throw invalid('name', `is reserved, because ${reason}`)
 }
 
-/** @throws ServiceError `invalid_value` for a URL that is not valid, or that the server must not call. */
+/** @throws ServiceError `invalid_value` for an invalid URL, or one that the server must not call. */
 function parseBaseUrl({ config }: ProviderDeps, { kind, base_url: text }: ProviderFields): string {
   const { data: url, error } = (kind === 'local' ? localUrl() : baseUrlRule()).safeParse(text)
   if (url === undefined) throw invalid('base_url', error?.issues[0]?.message ?? 'is not valid')

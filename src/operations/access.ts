@@ -314,7 +314,7 @@ export function lowerLimit(setting: number, own: number | null | undefined): num
 }
 
 /**
- * Counts a call without valid credentials against the limit of its client address. @throws ServiceError
+ * Counts a call without valid credentials against its client address's limit. @throws ServiceError
  * `rate_limit_exceeded` above this limit, which never affects calls with valid keys.
  */
 export async function limitAuthFailures(context: LimitedContext): Promise<void> {

@@ -65,7 +65,7 @@ interface ResponseOptions {
   readonly status?: 201 | 202
   /** Set for a response with a stored file; lists the media types for the OpenAPI document. */
   readonly download?: readonly string[]
-  /** Set for a file that the server generates while sending it; states the media type. */
+  /** Set to the media type for a file that the server generates while sending it. */
   readonly generated?: string
   /** Set for an HTML response; also renders failures as HTML. */
   readonly page?: (failure: ServiceError) => Page
@@ -156,7 +156,10 @@ export interface ParentCaller {
   readonly ownLimits?: OwnLimits
 }
 
-/** One parent key's own limits; the server applies the lower of each and the matching setting. */
+/**
+ * One parent key's own limits. For each of them, the server applies the lower of this limit and the
+ * corresponding setting.
+ */
 export interface OwnLimits {
   readonly requestsPerMinute: number | null
   readonly streams: number | null
@@ -208,11 +211,11 @@ export interface RequestMetadata {
 export interface CallVisitor {
   /** `vis_` and 24 characters. */
   readonly id: string
-  /** `verified` if a JWT states the identity, `named` if a parent key does. */
+  /** `verified` if a JWT asserts the identity, `named` if a request with a parent key does. */
   readonly kind: 'anonymous' | 'verified' | 'named'
   /** The authority that identifies the visitor; the agent for anonymous visitors. */
   readonly issuer: string
-  /** The id at the issuer; the visitor id for anonymous visitors. */
+  /** The visitor's id at the issuer; the visitor id for anonymous visitors. */
   readonly subject: string
   readonly email: string | null
   readonly name: string | null
@@ -223,9 +226,9 @@ export interface CallVisitor {
 export class CallContext<C extends AnyCaller = Caller, D = unknown> {
   readonly deps: D
   readonly metadata: RequestMetadata
-  /** Response headers as a flat list of names and values; sent with successes and failures. */
+  /** Response headers as a flat list of names and values; sent with successful and failed responses. */
   readonly headers: string[]
-  /** The visitor whose token an agent key's call contains. */
+  /** The visitor whose token was sent in a call with an agent key. */
   visitor: CallVisitor | undefined
   private authenticated: C | undefined
 

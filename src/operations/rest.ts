@@ -63,8 +63,8 @@ export function listRestOperations<D>(named: readonly NamedOperation<D>[]): Rest
 }
 
 /**
- * Returns true for operations that console users may also call: those on agents and files, and the exports of
- * usage, conversations and visitors. A form upload requires a key.
+ * Returns true for operations that console users may also call: those for agents and files, and the exports
+ * of usage, conversations and visitors. A form upload requires a key.
  */
 function isForConsole({ http, auth, request }: RestOperation): boolean {
   const isTheirs = consolePath.test(http.path) && auth.callers.includes('parent')
@@ -121,7 +121,7 @@ export function createRestEndpoint<D extends Dependencies>(
 const preflight: Route = { auth: undefined, run: (call) => call.writePreflight() }
 
 /**
- * Counts requests to unknown paths towards the rate limits; otherwise, keys could be guessed without limit.
+ * Counts requests to unknown paths toward the rate limits; otherwise, keys could be guessed without limit.
  */
 async function rejectUnmatched({ context }: HttpCall, failure: unknown): Promise<never> {
   const { bearer, token } = context.metadata

@@ -195,7 +195,7 @@ export function createTrpcEndpoint(
   return { find: ({ path }) => (/^\/trpc(\/|$)/.test(path) ? route : undefined) }
 }
 
-/** Uses the highest limit and cost of a batch's calls, because one body contains all their inputs. */
+/** Uses the highest limit and cost among a batch's calls, because one body contains all their inputs. */
 function combineCosts(costs: readonly BodyCost[]): BodyCost {
   const steps = costs.flatMap(({ bytesPerRequest }) => bytesPerRequest ?? [])
   return {

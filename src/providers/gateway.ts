@@ -111,7 +111,7 @@ function toFailure(
 
 type Header = string | string[] | undefined
 
-/** Reads `Retry-After`, in seconds or as a date by the server's clock. */
+/** Reads `Retry-After`, as seconds, or as a date according to the server's clock. */
 function findRetryAfterSeconds(retryAfter: Header, date: Header): number | undefined {
   if (typeof retryAfter !== 'string') return undefined
   if (/^\d{1,9}(\.\d+)?$/.test(retryAfter)) return Math.ceil(Number(retryAfter))

@@ -60,7 +60,7 @@ export class Attempts {
   }
 
   /**
-   * Retries until a model responds. @throws BackendFailure of the last attempt; rethrows any other error of
+   * Retries until a model responds. @throws the last attempt's BackendFailure; rethrows any other error of
    * `ask` immediately.
    */
   async run<T>(deadline: Deadline, ask: Ask<T>): Promise<T> {
@@ -200,7 +200,7 @@ export class Deadline {
   }
 }
 
-/** A model's share of the time until its response, or until a stream's first event. */
+/** Limits how long one model may take to respond, or to send a stream's first event, within the deadline. */
 interface TimeShare {
   readonly signal: AbortSignal
   /** Removes the time limit; the signal still follows the deadline. */
@@ -312,7 +312,7 @@ class Breaker {
     return this.limits.calls > 0 && calls >= this.limits.calls && failures * 2 >= calls
   }
 
-  /** Clears the window, because earlier calls do not show how the model behaves after the pause. */
+  /** Clears the window, because earlier calls do not predict how the model behaves after the pause. */
   private open(): void {
     this.halfOpensAtMs = this.clock.monotonic() + this.limits.restMs
     for (const each of this.window) each.step = -1

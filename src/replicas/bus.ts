@@ -148,7 +148,10 @@ export function createStoreBus(
   }
 }
 
-/** Logs each reason once, because a replica of another version may send such a message every second. */
+/**
+ * Logs each reason once, because a replica that runs a different version may send such a message every
+ * second.
+ */
 function createDropLog(log: Logger): (topic: string, reason: string) => void {
   const logged = new Set<string>()
   return (topic, reason) => {

@@ -3,7 +3,7 @@ import { RedisConnection } from './redis/connection.ts'
 
 export interface RedisProbe {
   readonly version: string
-  /** Milliseconds since the epoch, by the server's clock. */
+  /** Milliseconds since the epoch, according to the server's clock. */
   readonly now: number
 }
 

@@ -32,7 +32,7 @@ export interface Replicas {
 const NAME_LENGTH = 16
 
 /**
- * Uses Redis if configured, or else PostgreSQL if it is the database. Starts even if the store is
+ * Uses Redis if configured; otherwise PostgreSQL, if it is the database. Starts even if the store is
  * unavailable, and then enforces a share of the limits.
  */
 export async function openReplicas(

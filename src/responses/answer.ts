@@ -23,7 +23,7 @@ export interface Identity {
   readonly conversationId: string | null
 }
 
-/** The reason that a response ended before the model finished. */
+/** The reason why a response ended before the model finished. */
 export type Interruption = 'cancelled' | 'interrupted'
 
 /** Creates the identity of a response that is not stored. */

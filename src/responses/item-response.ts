@@ -38,7 +38,7 @@ function replay(
 ): ResponseObject {
   const items = rows.filter(isOutput).map(({ body }): OutputItem => JSON.parse(body))
   const ids = items.map(({ id }) => id)
-  // A response without any item still gets an empty message, whose id depends on the turn.
+  // A response without items still gets an empty message, whose id depends on the turn.
   const answer = createAnswer(view, (prefix) => ids.shift() ?? `${prefix}${turn.id}`, onEvent)
   const model = turn.model ?? view.request.model ?? ''
   for (const [index, item] of items.entries())

@@ -32,7 +32,7 @@ interface Search {
   readonly agentId: string
   readonly limits: HistoryLimits
   readonly turn?: TurnRow | undefined
-  /** The visitor of the request. */
+  /** The visitor who sent the request. */
   readonly visitorId: string | undefined
 }
 

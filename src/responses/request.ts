@@ -90,7 +90,7 @@ function toMessages(history: readonly InputItem[], input: ResponsesRequest['inpu
 }
 
 /**
- * Moves outputs to their calls if messages of other authors are between them, because providers reject such
+ * Moves outputs to their calls if messages from other authors are between them, because providers reject such
  * requests. A conversation contains such messages if a person answered it while the client ran its functions.
  */
 function moveOutputsToCalls(items: readonly InputItem[]): readonly InputItem[] {

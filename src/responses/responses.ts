@@ -35,8 +35,8 @@ export async function respond(
 }
 
 /**
- * Rejects unknown fields from agent keys, which are public, because such fields may gain an effect in later
- * versions.
+ * Rejects unknown fields from agent keys, which are public, because later versions may give such fields an
+ * effect.
  */
 function assertKnownFieldsOnly(request: ResponsesRequest): void {
   const param = Object.keys(request).find((field) => !Object.hasOwn(ResponsesRequest.shape, field))

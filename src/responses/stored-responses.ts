@@ -48,7 +48,7 @@ const RESPONSE_ID_LENGTH = 24
 const MAX_STARTS = 5
 
 /**
- * Starts the request's stored turn, or joins that of an earlier request with the same idempotency key.
+ * Starts the request's stored turn, or joins the turn of an earlier request with the same idempotency key.
  * Continues `turn` if it is given. If the response must not be stored, returns the chat request instead.
  * @throws ServiceError
  */
@@ -194,7 +194,7 @@ async function answer(
   return request.stream ? streamResponse(view, entries, -1) : readResponse(view, entries)
 }
 
-/** Answers with the response of an earlier request that had the same idempotency key. */
+/** Answers with the response to an earlier request that had the same idempotency key. */
 async function attach(
   context: Context,
   turn: TurnRow,

@@ -8,7 +8,7 @@ import { EventStream } from '../operations/operation.ts'
 import { Answer, conversationIdOf } from './answer.ts'
 import type { ResponsesRequest } from './schema.ts'
 
-/** The parts of a turn that its response shows. */
+/** The parts of a turn that appear in its response. */
 export interface ResponseView {
   readonly turnId: string
   readonly responseId: string

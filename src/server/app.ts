@@ -130,8 +130,8 @@ function destroyResponse(this: ServerResponse): void {
 }
 
 /**
- * Holds the calls in progress, by connection. A Set would retain finished calls, because V8 rebuilds a set
- * after some additions and deletions, and the old copy keeps its calls until a full garbage collection.
+ * Holds the calls in progress, keyed by connection. A Set would retain finished calls, because V8 rebuilds a
+ * set after some additions and deletions, and the old copy keeps its calls until a full garbage collection.
  */
 class OpenCalls {
   private readonly bySocket = new Map<Socket, HttpCall[]>()

@@ -129,7 +129,7 @@ export async function createDeps(
   return isOnlyServer ? deps : { ...deps, inArea: createAreaDeps(deps, dbFor) }
 }
 
-/** Reads the price list now if a provider in the configuration needs it, and otherwise when one does. */
+/** Reads the price list now if a configured provider needs it, otherwise as soon as any provider does. */
 function createPrices({ prices, providers }: Config, models: ModelCatalogue): PriceBook {
   let known: PriceList | undefined
   const list = () => {

@@ -68,8 +68,8 @@ export interface ResumableBlob {
    */
   append(chunks: readonly Uint8Array[]): Promise<void>
   /**
-   * Makes appended bytes durable, then calls `record` to store their number. If `record` rejects, `sync`
-   * rejects too, and the blob accepts no more bytes. Bytes can be appended during `sync`.
+   * Makes appended bytes durable, then calls `record` to store how many there are. If `record` rejects,
+   * `sync` rejects too, and the blob accepts no more bytes. Bytes can be appended during `sync`.
    */
   sync(record: () => Promise<void>): Promise<void>
   close(): Promise<void>
@@ -83,7 +83,7 @@ export interface ResumableBlobs {
   /**
    * Opens a blob and truncates it at `offset`; 0 creates the blob. Returns undefined if the blob is shorter.
    * `fence` must exceed the fences of all earlier writers, which can no longer change the blob even if they
-   * still run. `isPreviousDone` states that the previous fence's writer has ended.
+   * still run. `isPreviousDone` means that the previous fence's writer has ended.
    */
   extend(
     name: string,

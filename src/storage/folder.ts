@@ -106,7 +106,7 @@ export function ignoreMissing(error: unknown): undefined {
 }
 
 /**
- * Minimum free space, in bytes and as a share of the volume. Writes that would leave less are rejected, so
+ * Minimum free space, in bytes and as a fraction of the volume. Writes that would leave less are rejected, so
  * that the database and the system can still write.
  */
 const LEAST_FREE_BYTES = 2 * 1024 ** 3

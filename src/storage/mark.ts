@@ -99,7 +99,9 @@ export async function checkMarks(
   return unmarked
 }
 
-/** Marks the folders for this installation even if they have another mark; returns their previous marks. */
+/**
+ * Marks the folders for this installation even if they have a different mark; returns their previous marks.
+ */
 export async function adoptFolders(dataDir: string, id: string): Promise<Record<StoreName, string | null>> {
   const former: Record<StoreName, string | null> = { files: null, artifacts: null }
   for (const name of storeNames) {

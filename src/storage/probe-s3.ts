@@ -40,7 +40,7 @@ export function checkBucket(
 }
 
 /**
- * Marks both prefixes for this installation even if they have other marks; returns their previous marks.
+ * Marks both prefixes for this installation even if they have different marks; returns their previous marks.
  * @throws StartupError
  */
 export function adoptPlaces(

@@ -21,7 +21,7 @@ interface SweeperOptions extends Pick<Dependencies, 'clock' | 'log'> {
   readonly what: string
   readonly places: readonly BlobPlace[]
   readonly blobs: Blobs
-  /** Deletes rows that expired before `nowMs`; returns their number. */
+  /** Deletes rows that expired before `nowMs`; returns how many it deleted. */
   deleteExpired(limit: number, nowMs: number): Promise<number>
   afterExpired?(): Promise<void>
 }

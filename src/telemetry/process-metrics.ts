@@ -1,6 +1,6 @@
 /**
- * Measures this process. prom-client's own collectors cannot be stopped, and measure from the start instead
- * of the first scrape.
+ * Measures this process. prom-client's own collectors cannot be stopped, and measure from process start
+ * rather than from the first scrape.
  */
 import { readdir } from 'node:fs/promises'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'

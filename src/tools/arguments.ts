@@ -15,7 +15,7 @@ import type { ServerTool } from './tools.ts'
 const MAX_BYTES = 256 * 1024
 const MAX_DEPTH = 64
 /**
- * Maximum CPU time of one validation, because references and patterns can make even a short schema take
+ * Limits the CPU time of one validation, because references and patterns can make even a short schema take
  * years.
  */
 const MAX_CPU_MS = 50

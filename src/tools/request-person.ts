@@ -1,4 +1,4 @@
-/** Defines the tool with which a model asks for a person. */
+/** Defines the tool that a model uses to ask for a person. */
 import { REQUEST_PERSON, type ServerTool } from './tools.ts'
 
 const inputSchema = {

@@ -6,7 +6,10 @@ import type { CallVisitor } from '../operations/operation.ts'
 export interface ToolVisitor {
   /** `vis_` and 24 characters. */
   readonly id: string
-  /** Whether a signed identity or a parent key states the subject; false for anonymous visitors. */
+  /**
+   * True if a signed identity or a request with a parent key asserts the subject; false for anonymous
+   * visitors.
+   */
   readonly verified: boolean
   /** The visitor's id in the agent owner's system; for anonymous visitors, the same as `id`. */
   readonly subject: string
@@ -28,7 +31,7 @@ export type ToolAnswer =
   | { readonly text: string }
   | {
       readonly problem: string
-      /** Whether the tool's server did not answer, so that the tool itself may not have run. */
+      /** Whether the tool's server did not respond, so the tool itself may not have run. */
       readonly isUnavailable?: true
     }
 
@@ -87,7 +90,7 @@ const noTools: Toolbox = {
 
 export const pageToolPrefix = 'postMessage_'
 
-/** The tool with which a model asks for a person; the server adds it to agents with `handover.tool`. */
+/** The tool that a model uses to ask for a person; the server adds it to agents with `handover.tool`. */
 export const REQUEST_PERSON = 'request_person'
 
 export const ToolName = Text.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -').refine(

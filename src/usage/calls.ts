@@ -1,4 +1,4 @@
-/** Lists, exports and sums individual calls within the retention time. */
+/** Lists, exports and sums individual calls within the retention period. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
@@ -96,7 +96,8 @@ function renderCall(row: UsageCallRow): UsageCall {
 const SUM_SIZE = 1_000
 
 /**
- * Sums a tenant's matching calls by day, agent and model, in parts, so that other requests run in between.
+ * Sums a tenant's matching calls by day, agent and model, in batches, so that other requests can run in
+ * between.
  */
 export async function* sumMatchingCalls(
   db: Dependencies['db'],

@@ -1,4 +1,4 @@
-/** Calculates days in UTC, the periods of usage. */
+/** Calculates the UTC days by which usage is grouped. */
 
 const DAY_MS = 86_400_000
 

@@ -6,7 +6,7 @@
 /** Number of calls by bucket; empty buckets are absent. */
 export type Histogram = Map<number, number>
 
-/** Each bucket is 10 % wide, so a percentile is at most 5 % off. */
+/** Each bucket is 10% wide, so a percentile is at most 5% off. */
 const GROWTH = 1.1
 const LOG_GROWTH = Math.log(GROWTH)
 /** Index of the last bucket, which starts at about 48 hours and contains all longer durations. */

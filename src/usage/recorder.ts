@@ -13,8 +13,8 @@ const FLUSH_AT = 500
 /** Maximum number of calls per transaction. */
 const BATCH = 1_000
 /**
- * Maximum number of calls held in memory while the database is not writable. Further calls are lost, and
- * their number is logged.
+ * Maximum number of calls held in memory while the database is not writable. Further calls are lost, and the
+ * server logs how many.
  */
 const MOST_WAITING = 100_000
 

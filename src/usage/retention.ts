@@ -1,4 +1,4 @@
-/** Deletes calls after the retention time. */
+/** Deletes calls after the retention period. */
 
 import { createDeletionTime } from '../lib/clock.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -46,7 +46,7 @@ export function startUsageMaintenance(
 }
 
 /**
- * Deletes calls older than the retention time in small batches, but not their daily totals; returns the
+ * Deletes calls older than the retention period in small batches, but not their daily totals; returns the
  * number of deleted calls.
  */
 export async function pruneCalls(

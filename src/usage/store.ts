@@ -26,7 +26,7 @@ export async function listDays(
   return days.execute()
 }
 
-/** Returns the last day with calls by agent id; reads one index entry for each agent. */
+/** Returns the last day with calls for each agent id; reads one index entry for each agent. */
 export async function listLastDays(
   db: Database,
   tenantId: string,
@@ -65,7 +65,7 @@ export async function sumTokensSince(
   return Number(input ?? 0) + Number(output ?? 0)
 }
 
-/** Deletes up to `limit` calls with ids before `id`, oldest first; returns their number. */
+/** Deletes up to `limit` calls with ids before `id`, oldest first; returns how many it deleted. */
 export async function deleteCallsBefore(db: Database, id: string, limit: number): Promise<number> {
   const result = await db
     .deleteFrom('usage_calls')
@@ -214,7 +214,7 @@ function sumCalls(first: UsageCallRow, others: readonly UsageCallRow[]): UsageDa
   }
 }
 
-/** Calls of earlier versions have no rounds, and no price. */
+/** Calls recorded by earlier versions of Parley have neither a number of rounds nor a price. */
 function isUnpriced({ cost, rounds, prompt_tokens, completion_tokens }: UsageCallRow): boolean {
   return cost === null && rounds !== null && prompt_tokens + completion_tokens > 0
 }

@@ -123,7 +123,7 @@ interface RecordOptions {
   readonly save: (row: UsageCallRow | undefined, price?: PriceInForce) => void
 }
 
-/** The parts of a model's answer from which its tokens are estimated. */
+/** The parts of a model's answer that are used to estimate its tokens. */
 export interface Said {
   /** Undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
@@ -205,12 +205,12 @@ export class UsageRecord implements AsyncDisposable {
     return this.reservation?.grant.outputTokens
   }
 
-  /** Records a request to a provider that has failed, and why. */
+  /** Records a failed request to a provider, and why it failed. */
   addFailedAttempt(failed: FailedAttempt): void {
     if (this.failedAttempts.length < MAX_FAILED_ATTEMPTS) this.failedAttempts.push(failed)
   }
 
-  /** Settles the tokens of a request to a provider that has failed before its answer began. */
+  /** Settles the tokens of a request to a provider that failed before the answer began. */
   failCall(failure: FailedCall): void {
     if (this.reservation === undefined) return
     const used = countFailure(this.reservation.grant, failure)

@@ -59,8 +59,8 @@ async function* listSums(
 }
 
 /**
- * Returns the last day (UTC) on which each agent was called, by agent id; agents that were never called have
- * no entry.
+ * Returns the last day (UTC) on which each agent was called, keyed by agent id; agents that were never called
+ * have no entry.
  */
 export async function readLastDays(
   { db, usage }: Pick<Dependencies, 'db'> & { readonly usage: UsageTracker },

@@ -1,4 +1,4 @@
-/** Reads the widget's built files, and serves them compressed to pages of any origin. */
+/** Reads the widget's built files, and serves them compressed to pages from any origin. */
 import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -76,7 +76,7 @@ async function loadPart(folder: URL, { file, integrity }: z.infer<typeof Part>):
 export const LOADER_CACHE = 'public, max-age=300'
 
 /**
- * Lets pages of any origin load these files, even with `integrity` or under `Cross-Origin-Embedder-Policy`.
+ * Lets pages from any origin load these files, even with `integrity` or under `Cross-Origin-Embedder-Policy`.
  */
 export const crossOriginHeaders: Headers = {
   ...commonHeaders,

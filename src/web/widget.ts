@@ -23,8 +23,8 @@ import {
 } from './widget-files.ts'
 
 /**
- * Renders the strictest content security policy under which a page can embed the widget. `connections` lists
- * the sources for the page's own requests.
+ * Renders the strictest content security policy that lets a page embed the widget. `connections` lists the
+ * sources for the page's own requests.
  */
 const renderPagePolicy = (connections: string, frames: string, ancestors: string, images = "'self' data:") =>
   [
@@ -53,7 +53,7 @@ interface WidgetPage {
   readonly style: WidgetPart
 }
 
-/** Renders a page of this server that embeds the widget the way any other website would. */
+/** Renders a page on this server that embeds the widget the way any other website would. */
 function renderPage({ loader }: WidgetAssets, { title, attributes, script, style }: WidgetPage): string {
   return `<!doctype html>
 <html lang="en" data-loader="${loader.path}" data-integrity="${loader.integrity}"${attributes}>
@@ -186,7 +186,7 @@ const themeHeaders: Headers = { ...crossOriginHeaders, Vary: 'Accept-Encoding, O
 /**
  * Serves the agent's theme to loaders without a key in their URL. Fails for pages that may not show the
  * frame, so that the widget reports this when it is mounted. Browsers send `Origin` when a page imports a
- * script of another origin.
+ * script from another origin.
  */
 function themePage(deps: Dependencies): Page {
   return async (request, response) => {

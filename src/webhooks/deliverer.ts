@@ -54,7 +54,7 @@ interface DelivererDeps {
 }
 
 export interface TestedDelivery extends DeliveryRow {
-  /** The time until the receiver's response or the failure. */
+  /** The time until the receiver responded or the attempt failed. */
   readonly durationMs: number
 }
 
@@ -93,7 +93,7 @@ export class Deliverer {
     this.poll()
   }
 
-  /** Attempts all deliveries that are due now, and resolves after these attempts. */
+  /** Attempts all deliveries that are due now, and resolves when the attempts have ended. */
   async deliverDue(): Promise<void> {
     for (;;) {
       await this.claim()

@@ -1,4 +1,4 @@
-/** Reads and writes the deliveries of webhooks, which are stored with the conversations. */
+/** Reads and writes webhook deliveries, which are stored with the conversations. */
 import { type Selectable, sql } from 'kysely'
 import type { ConversationDb, WebhookDeliveryTable } from '../db/open.ts'
 import { pageOf } from '../lib/page.ts'
@@ -50,7 +50,7 @@ interface Claims {
   readonly busy: readonly string[]
 }
 
-/** Takes deliveries that are due, so that no other process attempts them until the claim ends. */
+/** Claims due deliveries, so that no other process attempts them until the claim ends. */
 export async function claimDeliveries(
   trx: ConversationDb,
   { nowSeconds, until, limit, limitEach, busy }: Claims,
@@ -180,8 +180,8 @@ export async function deleteTextsOf(trx: ConversationDb, conversationIds: readon
 }
 
 /**
- * Deletes up to `limit` deliveries that were created before `createdBefore` and are not pending. Returns
- * their number.
+ * Deletes up to `limit` deliveries that were created before `createdBefore` and are not pending. Returns how
+ * many it deleted.
  */
 export async function deleteOldDeliveries(
   trx: ConversationDb,

@@ -31,7 +31,7 @@ interface ReadRecorder {
   ): Promise<void>
 }
 
-/** Reports the changes of a module to webhooks. */
+/** Reports a module's changes to webhooks. */
 export interface EventPublisher extends Pick<WebhookDirectory, 'find'> {
   /** Sends the prepared deliveries; call it after the transaction that stores them. */
   wake(): void

@@ -11,7 +11,8 @@ import { type Subscriber, Subscribers } from './events.ts'
 import { deleteWebhookRows, listAllWebhookRows, type WebhookRow } from './store.ts'
 
 /**
- * Lifetime of the cache. Limits the delay of changes that the bus does not report, such as those by the CLI.
+ * Lifetime of the cache. Limits the delay of changes that the bus does not report, such as changes made by
+ * the CLI.
  */
 const KEEP_MS = 10_000
 

@@ -31,9 +31,9 @@ export interface WebhookEvent {
   /** Empty for a conversation without an agent. */
   readonly agentId: string
   readonly conversationId: string | undefined
-  /** Must not contain text of the conversation. */
+  /** Must not contain text from the conversation. */
   readonly data?: Readonly<Record<string, unknown>>
-  /** Text of the conversation, which only webhooks with `include_text` receive. */
+  /** Text from the conversation, which only webhooks with `include_text` receive. */
   readonly text?: Readonly<Record<string, string>>
 }
 

@@ -1,4 +1,4 @@
-/** Decides when a failed delivery is repeated, and when a webhook is disabled. */
+/** Decides when a failed delivery is retried, and when a webhook is disabled. */
 import type { Random } from '../lib/ids.ts'
 
 const MINUTE = 60
@@ -9,7 +9,9 @@ const waits = [0, 5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 
 const DAY = 24 * HOUR
 /** A webhook is disabled after it has failed for this many seconds. */
 export const FAILING_SECONDS = 5 * DAY
-/** Adds up to a tenth to each wait, so that deliveries that failed together are not repeated together. */
+/**
+ * Adds up to a tenth to each wait, so that deliveries that failed together are not retried at the same time.
+ */
 const JITTER = 0.1
 const LONGEST_RETRY_AFTER = DAY
 

@@ -21,7 +21,7 @@ export function sealSecret(sealer: Pick<Sealer, 'seal'>, webhookId: string, secr
 
 /**
  * Returns the secrets that are valid at `nowSeconds`, newest first.
- * @throws Error if a secret was encrypted with another master key
+ * @throws Error if a secret was encrypted with a different master key
  */
 export function openSecrets(sealer: Pick<Sealer, 'open'>, row: WebhookRow, nowSeconds: number): string[] {
   const { id, secret_sealed: newest, previous_sealed: previous, previous_until: until } = row

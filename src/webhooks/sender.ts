@@ -110,7 +110,7 @@ function describeStatus(status: number): string {
     : `The receiver answered with ${status}.`
 }
 
-/** Describes a failure without the addresses of the server's network. */
+/** Describes a failure without addresses from the server's network. */
 function describe(thrown: unknown): string {
   const { name, code, message } = thrown as { name?: string; code?: string; message?: string }
   if (code === ADDRESS_NOT_PUBLIC) return 'The host does not have a public address.'

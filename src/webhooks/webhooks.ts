@@ -1,4 +1,4 @@
-/** Creates, changes, deletes and tests webhooks, and lists and repeats their deliveries. */
+/** Creates, changes, deletes and tests webhooks, and lists and retries their deliveries. */
 import { findUrlProblem } from '../http/egress.ts'
 import { type Actor, recordAudit } from '../identity/audit.ts'
 import { lockTenant } from '../identity/keys.ts'
@@ -43,7 +43,7 @@ export function listWebhooks({ db }: Pick<Dependencies, 'db'>, tenantId: string)
   return listWebhookRows(db, tenantId)
 }
 
-/** @throws ServiceError `not_found`, also for the webhook of another tenant */
+/** @throws ServiceError `not_found`, including for another tenant's webhook */
 export async function getWebhook(
   { db }: Pick<Dependencies, 'db'>,
   tenantId: string | undefined,
@@ -161,7 +161,7 @@ export async function testWebhook(
   return deps.deliverer.test(await getWebhook(deps, tenantId, id))
 }
 
-/** Lists the stored deliveries of a webhook, newest first. @throws ServiceError */
+/** Lists a webhook's stored deliveries, newest first. @throws ServiceError */
 export async function listDeliveries(
   deps: Dependencies,
   tenantId: string,
@@ -204,7 +204,7 @@ export async function retryDelivery(
   return row
 }
 
-/** Records that an actor reads the conversations whose text is in the deliveries. */
+/** Records that an actor has read the conversations whose text is in the deliveries. */
 export async function recordReads(
   deps: Pick<Dependencies, 'db' | 'random' | 'nextPosition' | 'conversations'>,
   actor: Actor,

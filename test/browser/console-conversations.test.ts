@@ -63,7 +63,7 @@ describe('the list of conversations', () => {
     await page.getByText('This server does not store conversations').waitFor()
   })
 
-  test('is sorted newest first, loads further pages at its end, and keeps combined filters in the address', async () => {
+  test('is sorted newest first, loads further pages at its end, and keeps combined filters in the URL', async () => {
     const { app, agent_id, agent_key } = await startKeeper()
     const other = await app.createAgent(KEEPER.replace('Keeper', 'Second keeper'))
     for (let count = 1; count <= 31; count++) await runTurn(app, agent_key, `Question ${count}.`)
@@ -202,7 +202,7 @@ describe('a conversation', () => {
     expect(complaints.filter((text) => !text.includes('404'))).toEqual([])
   })
 
-  test('folds the turns that the visitor has replaced, and states what the visitor did', async () => {
+  test('collapses the turns that the visitor has replaced, and states what the visitor did', async () => {
     const { app, agent_key } = await startKeeper()
     const visitor = await beginSession(app, agent_key)
     const { sent: first } = await sayAndWait(visitor, 'A wrong number')

@@ -54,7 +54,7 @@ const countStoredDrafts = (page: Page) =>
   page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('parley-draft:')).length)
 
 describe('the save shortcut', () => {
-  test('saves a change, and does nothing without one', async () => {
+  test('saves a change, and does nothing without changes', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}`)
@@ -224,7 +224,7 @@ describe('the history', () => {
 })
 
 describe('the agent editor', () => {
-  test('duplicates an agent with the same definition and another name', async () => {
+  test('duplicates an agent with the same definition and a different name', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)

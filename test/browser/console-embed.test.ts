@@ -166,7 +166,7 @@ describe('the embed page', () => {
     expect(complaints.filter((line) => !line.includes('frame-ancestors'))).toEqual([])
   })
 
-  test('reports that a page forbids frames or cannot be reached, and offers the sample page', async () => {
+  test('reports that a page forbids framing or cannot be reached, and offers the sample page', async () => {
     const pages = await startPages((request, response) => {
       if (request.url === '/gone') return void request.socket.destroy()
       if (request.url === '/forbids') response.setHeader('X-Frame-Options', 'DENY')

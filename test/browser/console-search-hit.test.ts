@@ -98,7 +98,7 @@ test('words in an answer with Markdown are marked', async () => {
   expect(await isFocused(page)).toBe(true)
 })
 
-test('a conversation without the message of its address opens at its end', async () => {
+test('a conversation opens at its end if it does not contain the message in the URL', async () => {
   const { app, conversation } = await startLongConversation()
   const { page } = await openConsole(
     app,

@@ -81,7 +81,7 @@ describe('the list of visitors', () => {
     await page.getByText('This server does not store conversations').waitFor()
   })
 
-  test('can be searched and filtered by agent, and keeps the agent in the address', async () => {
+  test('can be searched and filtered by agent, and keeps the agent in the URL', async () => {
     const { app, anonymous, other, second } = await startShop()
     const { page, complaints } = await openConsole(app, browser, '/visitors', { width: 1440 })
     const rows = page.getByRole('table', { name: 'Visitors' }).locator('tbody tr')

@@ -61,6 +61,22 @@ describe('the /demo page', () => {
     await page.locator('parley-chat .launcher').waitFor()
   })
 
+  test('logs each message and each change of who answers', async () => {
+    const { page } = await openPage()
+    const yaml = 'name: Shop\ninstructions: Help.\nconversations: { keep: 30d, handover: {} }\n'
+    const { agent_key } = await harness.app.createAgent(yaml)
+    await page.goto(`${harness.app.url}/demo?key=${agent_key}`)
+    await page.locator('parley-chat .launcher').click()
+    await say(page, 'Hello there.')
+    const events = page.locator('.events')
+    await events.getByText('{"role":"user"}').waitFor()
+    await events.getByText('{"role":"assistant","status":"done"}').waitFor()
+    const frame = page.frameLocator('parley-chat iframe')
+    await frame.getByRole('button', { name: 'More actions' }).click()
+    await frame.getByRole('menuitem', { name: 'Talk to a person' }).click()
+    await events.getByText('{"mode":"waiting"}').waitFor()
+  })
+
   test('applies form options, runs tools and receives text from the widget', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${harness.app.url}/demo?key=${harness.agent.agent_key}`)

@@ -213,7 +213,7 @@ test('the browser skips the layout of the parts of a long reply that are not vis
   expect(texts.slice(-599)).toEqual(paragraphs.slice(1))
 })
 
-test('the widget does not cut off text on a narrow screen with 200 % text size', async () => {
+test('the widget does not cut off text on a narrow screen at 200% text size', async () => {
   const opened = await harness.open({ browser: { viewport: { width: 320, height: 360 } } })
   await opened.say(markdown)
   await opened.settle()

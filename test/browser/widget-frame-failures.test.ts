@@ -51,7 +51,7 @@ describe('a chat that cannot be used', () => {
     expect(opened.requests.filter((url) => url.includes('example.com'))).toEqual([])
   })
 
-  test('reloads when the page sets another key', async () => {
+  test('reloads when the page sets a different key', async () => {
     const opened = await harness.open({ key: null })
     await visibleText(opened.frame, 'does not provide an agent key').waitFor()
     const options = { theme: 'light', primaryColor: '#000', debug: false, history: true, isInline: false }

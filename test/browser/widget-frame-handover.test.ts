@@ -104,7 +104,7 @@ describe('a visitor who asks for a person', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('can do so only after the first message, and only if the agent offers the button', async () => {
+  test('can ask only after the first message, and only if the agent offers the button', async () => {
     const opened = await openVisible(harness)
     await opened.frame.getByRole('button', { name: 'More actions' }).click()
     const item = opened.frame.getByRole('menuitem', { name: ASK })
@@ -150,7 +150,7 @@ describe('a visitor who asks for a person', () => {
 })
 
 describe('a takeover', () => {
-  test('in the middle of an answer keeps the text, and the visitor can write at once', async () => {
+  test('in the middle of an answer keeps the text, and the visitor can write immediately', async () => {
     const opened = await openVisible(harness)
     await opened.say(slow)
     await begins(opened)
@@ -182,7 +182,7 @@ describe('a takeover', () => {
     await announced.getByText('The assistant answers again.').waitFor()
   })
 
-  test('withdraws the question about a page tool, which then does not run', async () => {
+  test('withdraws the approval prompt for a page tool, and the tool does not run', async () => {
     const tools = [
       { name: 'postMessage_remove', inputSchema: { type: 'object' }, annotations: { destructiveHint: true } },
     ]
@@ -206,7 +206,7 @@ describe('a takeover', () => {
 })
 
 describe('a message to a person', () => {
-  test('is sent again until the server has it, and is stored once', async () => {
+  test('is resent until the server has received it, and is stored only once', async () => {
     const { opened, id } = await openAnswer()
     await own(id, 'takeover', ANA)
     await bar(opened).waitFor()

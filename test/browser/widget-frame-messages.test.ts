@@ -87,7 +87,7 @@ describe("a visitor's message", () => {
     expect(await questions(opened)).toEqual(['lost', 'found'])
   })
 
-  test('shows its time, and follows a date separator if it is from another day', async () => {
+  test('shows its time, and follows a date separator if it is from a different day', async () => {
     const opened = await harness.open({ isSameSite: true })
     await askAll(opened, 'now')
     expect(await opened.frame.locator('.day').count()).toBe(0)
@@ -163,7 +163,7 @@ describe('an answer', () => {
     expect(opened.complaints).toEqual([])
   })
 
-  test('has no Insert and Share buttons if the page does not handle them', async () => {
+  test('has no Insert or Share button if the page does not handle that action', async () => {
     const opened = await harness.open({ options: { given: [] } })
     await askAll(opened, 'hello')
     const names = await opened.frame

@@ -60,7 +60,7 @@ describe('in a stored conversation, a message', () => {
     await expectTexts([reloaded], ...exchange('first', 'other'))
   })
 
-  test('that is removed disappears with its answer in both tabs, and the question states what the log keeps', async () => {
+  test('that is removed disappears with its answer in both tabs, and the confirmation states what the log keeps', async () => {
     const { one, other, tabs } = await openTwo('first', 'second')
     await one.frame.getByRole('button', { name: 'Remove message' }).first().click()
     const dialog = one.frame.getByRole('dialog')
@@ -85,7 +85,7 @@ describe('in a stored conversation, a message', () => {
     await expectTexts([opened], ...exchange('first'))
   })
 
-  test('whose edit is refused stays, and the edited text is in the input', async () => {
+  test('stays unchanged if its edit is rejected, and the edited text is in the input', async () => {
     const opened = await openVisible(harness)
     await askAll(opened, 'first')
     await opened.page.route('**/trpc/visitor.send*', (route) => route.abort(), { times: 1 })

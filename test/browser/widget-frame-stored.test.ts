@@ -146,7 +146,7 @@ describe('a stored conversation', () => {
     expect(await opened.frame.locator('.failure').count()).toBe(0)
   })
 
-  test('holds a message that the visitor sends before the agent has loaded, and delivers it afterwards', async () => {
+  test('queues a message that the visitor sends before the agent has loaded, and sends it afterwards', async () => {
     let release = () => {}
     const context = await harness.browser.newContext()
     await context.route('**/trpc/agents.me*', async (route) => {
@@ -294,7 +294,7 @@ describe('page tools in a stored conversation', () => {
   })
 })
 
-describe('the page', () => {
+describe('the host page', () => {
   test('does not receive the text, title or id of a conversation', async () => {
     const canary = `canary${randomBytes(8).toString('hex')}`
     const opened = await open()

@@ -68,7 +68,7 @@ async function send({ app }: Pick<Awaited<ReturnType<typeof start>>, 'app'>, ope
   return readArtifact(app, body.data[0].artifactId)
 }
 
-test('a visitor pauses an upload without a connection, continues it and sends it, and the controls have no accessibility faults', async () => {
+test('a visitor can pause an upload while offline, continue it and send it, using controls without accessibility violations', async () => {
   const held = Promise.withResolvers<string>()
   const started = await start([2 * MEGABYTE], () => {
     started.proxy.forwardTo(held.promise)
@@ -94,7 +94,7 @@ test('a visitor pauses an upload without a connection, continues it and sends it
   expect((await send(started, opened)).equals(bytes)).toBe(true)
 })
 
-test('an upload continues by itself after lost connections', async () => {
+test('an upload resumes automatically after lost connections', async () => {
   const started = await start([MEGABYTE, 3 * MEGABYTE, 5 * MEGABYTE])
   const opened = await started.open()
   await started.choose(opened)
@@ -103,7 +103,7 @@ test('an upload continues by itself after lost connections', async () => {
   expect((await send(started, opened)).equals(bytes)).toBe(true)
 })
 
-test('a visitor repeats an upload after the server was not reachable', async () => {
+test('a visitor can retry an upload after the server was unreachable', async () => {
   const started = await start([2 * MEGABYTE], () => {
     started.proxy.forwardTo(Promise.resolve(nowhere))
     return 'reset'
@@ -166,7 +166,7 @@ test('a complete upload that the visitor removes is deleted on the server', asyn
   )
 })
 
-test('the widget names the limit of a file that it does not upload', async () => {
+test('the widget names the limit that a rejected file exceeds', async () => {
   const started = await start()
   const opened = await started.open()
   const input = opened.frame.locator('input[type=file]')

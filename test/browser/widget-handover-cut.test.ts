@@ -67,7 +67,7 @@ function callIn(page: Page, key: string) {
     )
 }
 
-test('50 messages from a visitor over failing connections and 10 from a person arrive once each, and the model is called again only when the visitor writes after the handback', async () => {
+test('over failing connections, 50 messages from a visitor and 10 from a person arrive exactly once each, and the model is called again only when the visitor writes after the handback', async () => {
   const { proxy, parts, visitor, call } = await startBoth()
   await visitor.say('Explain. {{up:hang-after 4}}')
   await visitor.frame.locator('article.reply .prose').waitFor()

@@ -137,6 +137,42 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
+  test('provides the next identity after resetVisitor, which hides the conversation before', async () => {
+    const opened = await open(undefined, [await sign('rosalind'), await sign('dorothy')])
+    await say(opened, 'secret of rosalind')
+    await run(opened, 'ParleyChat.resetVisitor()')
+    await opened.frame.locator('.user').waitFor({ state: 'detached' })
+    await say(opened, 'from dorothy')
+    expect(await opened.frame.locator('main').innerText()).not.toContain('rosalind')
+    expect(await run(opened, 'asked')).toBe(2)
+    const { body } = await harness.app.call('GET', '/v1/visitors?subject=dorothy')
+    expect(body.data).toMatchObject([{ kind: 'verified', conversations: 1 }])
+    const { body: before } = await harness.app.call('GET', '/v1/visitors?subject=rosalind')
+    expect(before.data).toMatchObject([{ conversations: 1 }])
+    expect(opened.complaints).toEqual([])
+    await opened.page.close()
+  })
+
+  test('cannot identify the user before resetVisitor with an answer that arrives after it', async () => {
+    const opened = await open(undefined, [])
+    await expect.poll(() => run(opened, 'asked')).toBe(1)
+    await run(opened, 'late = new Promise((resolve) => { resolveLate = resolve }); 0')
+    await run(
+      opened,
+      'ParleyChat.configure({ getVisitorToken: () => { asked++; return asked === 2 ? late : answers.shift() } })',
+    )
+    await run(opened, 'ParleyChat.resetVisitor()')
+    await expect.poll(() => run(opened, 'asked')).toBe(2)
+    await run(opened, `answers.push(${JSON.stringify(await sign('lise'))})`)
+    await run(opened, 'ParleyChat.resetVisitor()')
+    await expect.poll(() => run(opened, 'asked')).toBe(3)
+    await run(opened, `resolveLate(${JSON.stringify(await sign('otto'))})`)
+    await say(opened, 'from lise')
+    expect(await listSubjects()).toContain('lise')
+    expect(await listSubjects()).not.toContain('otto')
+    await opened.page.close()
+  })
+
   test('shows a request to sign in again if it provides no identity within ten seconds', async () => {
     const opened = await open(undefined, [])
     await run(opened, "ParleyChat.sendMessage('Hello.')")
@@ -183,12 +219,22 @@ describe('a page that identifies its user to an agent that stores nothing', () =
     await opened.page.close()
   })
 
-  test('provides another identity after the old one has expired, and after logout', async () => {
+  test('provides a new identity after the old one has expired, and after logout', async () => {
     const answers = [await signForgetful('karen'), await signForgetful('frances')]
     const opened = await openForgetful(await signForgetful('karen', -60), answers)
     expect(await callTool(opened)).toEqual(['karen'])
     await run(opened, 'ParleyChat.logout()')
     expect(await callTool(opened)).toEqual(['frances'])
+    expect(await run(opened, 'asked')).toBe(2)
+    await opened.page.close()
+  })
+
+  test('provides another identity after resetVisitor', async () => {
+    const answers = [await signForgetful('maria'), await signForgetful('emmy')]
+    const opened = await openForgetful(undefined, answers)
+    expect(await callTool(opened)).toEqual(['maria'])
+    await run(opened, 'ParleyChat.resetVisitor()')
+    expect(await callTool(opened)).toEqual(['emmy'])
     expect(await run(opened, 'asked')).toBe(2)
     await opened.page.close()
   })

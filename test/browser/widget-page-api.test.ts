@@ -137,7 +137,7 @@ describe("the widget's texts in the visitor's language", () => {
     return { placeholder, count: chunks.length }
   }
 
-  test('are loaded in one more script, except for English', async () => {
+  test('are loaded in a separate script, except for English', async () => {
     expect(await openIn('de-DE')).toEqual({ placeholder: 'Nachricht eingeben …', count: 1 })
     expect(await openIn('en-US')).toEqual({ placeholder: 'Type a message...', count: 0 })
   })

@@ -58,7 +58,7 @@ describe('a reply', () => {
     await frame.getByRole('button', { name: 'Shared' }).waitFor()
   })
 
-  test('has no buttons to share and insert it if the page has no callbacks for them', async () => {
+  test('has no Share or Insert button if the page has no callback for that action', async () => {
     const opened = await open([], '')
     await say(opened, 'hello')
     const reply = opened.frame.locator('article.reply').last()

@@ -154,7 +154,7 @@ describe('the chat window', () => {
     expect(await opened.launcher.isVisible()).toBe(true)
   })
 
-  test('does not cover the safe areas of a phone', async () => {
+  test('stays within the safe area of a phone', async () => {
     const opened = await open({}, '', { viewport: { width: 390, height: 780 } })
     const session = await opened.page.context().newCDPSession(opened.page)
     const insets = { top: 47, right: 8, bottom: 34, left: 0 }

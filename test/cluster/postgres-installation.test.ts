@@ -55,7 +55,7 @@ test('a new database is rejected, and gets no id, if the files belong to an inst
   expect(await listAll(dataDir)).toEqual(before)
 })
 
-test('a used database is rejected when the files have no marker and none of its rows refers to them', async () => {
+test('an existing database is rejected when the files have no marker and none of its rows refers to them', async () => {
   const { dataDir, env } = await makeInstallation()
   for (const name of ['files', 'artifacts']) await rm(join(dataDir, name, 'installation'))
   const other = await makeInstallation()
@@ -66,7 +66,7 @@ test('a used database is rejected when the files have no marker and none of its 
   expect(await markIn(dataDir)).toBe(await idIn(env.DATABASE_URL))
 })
 
-test('a used database is accepted with an empty data directory', async () => {
+test('an existing database is accepted with an empty data directory', async () => {
   const { env } = await makeInstallation()
   const dataDir = join(await makeFolder(), 'data')
   await startApp({ ...env, PARLEY_DATA_DIR: dataDir })

@@ -111,7 +111,7 @@ describe('PostgreSQL migrations', () => {
     }
   })
 
-  test('keep token budgets with what they have used, and book the reservations of calls under way', async () => {
+  test('keep token budgets and the tokens used, and book the reservations of running calls', async () => {
     const url = await createTestDatabase('empty')
     const db = toPostgresKysely(createMigrationPool(url, quiet))
     onTestFinished(() => db.destroy())

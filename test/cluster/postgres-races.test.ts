@@ -103,7 +103,7 @@ describe('concurrent key and user requests', () => {
     expect(await automatic.execute()).toHaveLength(1)
   })
 
-  test('that claim a key also move to it the agents that are being created', async () => {
+  test('that claim a key also move agents that are being created to that key', async () => {
     const apps = await startTwo(behindProxy)
     const ada = (options = {}) => asUser('ada@example.org', options)
     await apps[0].call('GET', '/v1/manager/me', ada())

@@ -24,7 +24,7 @@ const garbage: Readonly<Record<string, string>> = {
   'an empty list': '*0\r\n',
   'a push without a type': '>1\r\n_\r\n',
   'a push without a channel': '>1\r\n$9\r\nsubscribe\r\n',
-  'replies to no command': ':1\r\n:1\r\n_\r\n',
+  'unsolicited replies': ':1\r\n:1\r\n_\r\n',
   'a list too long for memory': '*99999999999999\r\n',
   'half a string': '$100\r\nabc',
   'a string that is broken off': '$8\r\nabc\r\n\xff\xfe*!',
@@ -36,7 +36,7 @@ const cases: [moment: Moment, names: readonly string[]][] = [
   ['hello', ['another protocol', 'a push without a type', 'half a string']],
   ['info', ['another protocol', 'a push without a channel', 'half a string']],
   // Excludes one reply, because the client has already reconnected when it sends its next command.
-  ['eval', Object.keys(garbage).filter((name) => name !== 'replies to no command')],
+  ['eval', Object.keys(garbage).filter((name) => name !== 'unsolicited replies')],
   ['subscribe', ['another protocol', 'null', 'an empty list', 'a push without a type', 'half a string']],
   ['ping', ['another protocol', 'a push without a channel', 'half a string']],
 ]
@@ -55,9 +55,9 @@ describe('a server continues to run if Redis sends', () => {
     expect((await server.stop()).code).toBe(0)
   })
 
-  test('a reply to no command', async () => {
+  test('an unsolicited reply', async () => {
     const { redis, server } = await start()
-    for (const name of ['another protocol', 'null', 'a push without a type', 'replies to no command']) {
+    for (const name of ['another protocol', 'null', 'a push without a type', 'unsolicited replies']) {
       redis.breakAt('unasked', garbage[name] as string)
       await untilRedisIs(server, 'down')
       expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])

@@ -48,7 +48,7 @@ test('commands can find, export and erase a visitor, and erase the visitor again
   expect([once.code, once.stderr]).toEqual([0, expect.stringContaining(`${one.id} has no data.`)])
 })
 
-test("a command that erases a visitor deletes the visitor's uploads, sent or not", async () => {
+test("a command that erases a visitor also deletes the visitor's uploads, whether or not they were sent", async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const { body: agent } = await callServer(server.url, 'POST', '/v1/agents', server.key, {

@@ -14,7 +14,7 @@ const ITEMS = 100
 const ITEM_BYTES = 1_500_000
 const mostMemoryMb = 50
 
-test('a turn in a conversation of 150 MB uses less than 50 MB of memory if its history is limited', async () => {
+test('a turn in a 150 MB conversation uses less than 50 MB of memory if its history is limited', async () => {
   const folder = await makeFolder()
   const server = await startServer({ folder })
   const call = async (path: string, body: object, key = server.key) => {

@@ -51,7 +51,7 @@ function countStored(folder: string): number {
 }
 
 describe('a server that was killed in the middle of an answer and restarted', () => {
-  test('has stored the text up to then, which the model receives once when the client continues the response', async () => {
+  test('has stored the text received so far, which the model receives once when the client continues the response', async () => {
     const { server, parentKey, restart, countStored } = await startStoring()
     const { key } = await createStoringAgent(server.url, parentKey)
     const { id, whole } = await startResponse(server.url, key, SLOW, 'w300 ')

@@ -23,7 +23,7 @@ const state: fc.Arbitrary<BudgetState> = fc.record({
   endsAt: fc.constant(null),
 })
 
-test('a grant never exceeds what each enforcing budget has left', () => {
+test('a grant never exceeds the amount left in any enforcing budget', () => {
   fc.assert(
     fc.property(
       fc.array(state, { minLength: 1, maxLength: 5 }),
@@ -46,7 +46,7 @@ test('a grant never exceeds what each enforcing budget has left', () => {
   )
 })
 
-test('the affordable tokens fit into the amount, and one more token does not', () => {
+test('the affordable number of tokens fits into the amount, and one more token does not', () => {
   fc.assert(
     fc.property(need, amount, (asked, amountLeft) => {
       const tokens = affordableTokens(asked, amountLeft)
@@ -62,7 +62,7 @@ test('the affordable tokens fit into the amount, and one more token does not', (
   )
 })
 
-test('a call that the budgets can admit later waits, and is rejected only without a chance', () => {
+test('a call waits if the budgets can admit it later, and is rejected only if they cannot', () => {
   fc.assert(
     fc.property(fc.array(state, { minLength: 1, maxLength: 4 }), need, (states, asked) => {
       const decision = decide(states, { need: asked, fewestTokens: 256 }, true)

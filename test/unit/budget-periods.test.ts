@@ -50,7 +50,7 @@ test('the period `total` has no end', () => {
   expect(createPeriods('UTC')('total', Date.parse('2026-06-15'))).toEqual({ startsAt: 0, endsAt: null })
 })
 
-test('a time before the remembered period has its own period', () => {
+test('a time before the cached period belongs to its own period', () => {
   const findPeriod = createPeriods('UTC')
   const [day, before] = [Date.UTC(2026, 5, 15), Date.UTC(2026, 5, 14)]
   expect(findPeriod('day', day).startsAt).toBe(day / 1000)

@@ -71,7 +71,7 @@ describe('SQLite migrations', () => {
     expect(connection.pragma('foreign_keys', { simple: true })).toBe(1)
   })
 
-  test('keep token budgets with what they have used, and book the reservations of calls under way', async () => {
+  test('keep token budgets and the tokens used, and book the reservations of running calls', async () => {
     const connection = openSqlite(':memory:')
     onTestFinished(() => void connection.close())
     const db = toKysely(connection)

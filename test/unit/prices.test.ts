@@ -89,7 +89,7 @@ describe('the cost of a call', () => {
     ])
   })
 
-  test('multiplies the rates by the factor of the tier, and an unknown tier by the highest factor', () => {
+  test("multiplies the rates by the service tier's factor, or by the highest factor if the tier is unknown", () => {
     const costIn = (tier: string | null) => priceOf(entry, { completion: 1_000_000 }, { tier })
     expect([null, 'default', 'flex', 'priority', 'other'].map(costIn)).toEqual(['2', '2', '1', '4', '4'])
   })
@@ -147,7 +147,7 @@ describe('the shipped price list', () => {
     expect(findVendor(list, url)).toBe(vendor)
   })
 
-  test('has prices of exact ids only', () => {
+  test('contains prices only for exact ids', () => {
     expect(findEntries(list, 'openai', 'gpt-4o')?.[0]?.per_million).toEqual({
       input: '2.5',
       cached_input: '1.25',
@@ -183,7 +183,7 @@ describe('the price of a model', () => {
     return price && [price.source, price.entry.per_million.input]
   }
 
-  test('is the configuration by date, then the shipped list', () => {
+  test('comes from the configuration, by date, and otherwise from the shipped list', () => {
     expect(found('far', 'gpt-4o')).toEqual(['config', '2'])
     expect(found('far', 'gpt-4o', at('2026-11-19T23:59:59.999Z'))).toEqual(['config', '3'])
     expect(found('far', 'gpt-4o-2024-11-20')).toEqual(['shipped', '2.5'])

@@ -25,7 +25,7 @@ function exact(values: readonly number[], share: number): number {
 }
 
 describe("a usage histogram's percentiles", () => {
-  test('are within 5 % of the exact percentiles, plus rounding to whole milliseconds', () => {
+  test('are within 5% of the exact percentiles, plus rounding to whole milliseconds', () => {
     fc.assert(
       fc.property(durations, (values) => {
         const found = percentiles(histogramOf(values), shares) as number[]

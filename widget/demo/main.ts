@@ -37,7 +37,18 @@ function insert(field: HTMLTextAreaElement, text: string): void {
 
 /** Shows these events on the page when the widget dispatches them on the document. */
 function logEvents(): void {
-  const names = ['ready', 'opened', 'closed', 'unread', 'insert', 'tool-call', 'user-share', 'error']
+  const names = [
+    'ready',
+    'opened',
+    'closed',
+    'message',
+    'mode',
+    'unread',
+    'insert',
+    'tool-call',
+    'user-share',
+    'error',
+  ]
   for (const name of names) {
     document.addEventListener(`parley-chat-${name}`, (event) => {
       const { detail } = event as CustomEvent

@@ -25,6 +25,8 @@ export function linkFrame(widget: HostWidget): FrameLink {
   /** Whether the input receives the focus when the frame is ready. */
   let wantsFocus = false
   let sent: Sent = {}
+  /** Aborts when the page resets its visitor: a token that was requested before can be the old user's. */
+  let visitor = new AbortController()
   const tools = createToolServer(
     () => listTools(widget),
     (message) => channel.post({ type: 'mcp', message }),
@@ -39,7 +41,7 @@ export function linkFrame(widget: HostWidget): FrameLink {
     onMessage(message) {
       if (message.type === 'mcp') tools.receive(message.message)
       else if (message.type === 'ready') setReady(message.words)
-      else if (message.type === 'identity') void sendIdentity(widget, channel.post)
+      else if (message.type === 'identity') void sendIdentity(widget, channel.post, visitor.signal)
       else if (message.type === 'share') {
         const { type, ...detail } = message
         channel.post({ type, isReceived: widget.notify('user-share', detail as Share) })
@@ -72,6 +74,10 @@ export function linkFrame(widget: HostWidget): FrameLink {
   fitToViewport(widget)
   return {
     send(type, text) {
+      if (type === 'resetVisitor') {
+        visitor.abort()
+        visitor = new AbortController()
+      }
       const message = { type, text: `${text}` }
       if (!channel.post(message)) waiting.push(message)
     },
@@ -106,15 +112,19 @@ function receive(
   }
 }
 
-/** Sends the page's JWT, or no token if the page has none. */
-async function sendIdentity({ options }: HostWidget, post: (message: PageMessage) => boolean): Promise<void> {
+/** Sends the page's JWT, or no token if the page has none. Sends nothing if `reset` aborts before. */
+async function sendIdentity(
+  { options }: HostWidget,
+  post: (message: PageMessage) => boolean,
+  reset: AbortSignal,
+): Promise<void> {
   let token: unknown
   try {
     token = await options.getVisitorToken?.()
   } catch (error) {
     reportError(error)
   }
-  post({ type: 'identity', ...(isText(token) && { token }) })
+  if (!reset.aborted) post({ type: 'identity', ...(isText(token) && { token }) })
 }
 
 function reportFailure(

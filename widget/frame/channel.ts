@@ -144,6 +144,7 @@ const messageChecks: Readonly<Record<PageMessage['type'], (message: Record<strin
   prefill: ({ text }) => isText(text),
   focus: () => true,
   logout: () => true,
+  resetVisitor: () => true,
   newConversation: () => true,
   identity: ({ token }) => optional(isText)(token),
   share: ({ isReceived }) => isFlag(isReceived),

@@ -1,7 +1,13 @@
 /** Stores the conversation in the browser or on the server, as the agent requires. */
 import type { FrameOptions } from '../options.ts'
 import type { Store } from './app-state.ts'
-import { type Chat, type ChatParts, createLocalChat, type MessageActions } from './chat/chat.ts'
+import {
+  type Chat,
+  type ChatParts,
+  createLocalChat,
+  type LocalChat,
+  type MessageActions,
+} from './chat/chat.ts'
 import type { Operator } from './chat/choose-server.ts'
 import { createFollowUps } from './chat/follow-ups.ts'
 import type { AgentSelf, Transport } from './chat/transport.ts'
@@ -33,8 +39,11 @@ export interface Chats {
   readonly setContext: (context: Readonly<Record<string, unknown>>) => void
   /** Starts a new conversation, even if the agent is still unknown. */
   readonly startNewWhenKnown: () => void
-  /** Deletes everything that the browser stores about conversations with this agent. */
-  readonly forget: () => void
+  /**
+   * `logout` deletes everything that the browser stores about conversations with this agent. `resetVisitor` removes
+   * only the identified user's conversation and token, because another user may have signed in.
+   */
+  readonly forget: (cause: 'logout' | 'resetVisitor') => void
   /** Must be called when the window has opened or closed. */
   readonly onVisibility: () => void
   /** Must be called when the network is available again. */
@@ -100,14 +109,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
   document.addEventListener('visibilitychange', () => document.hidden || stored.wake(false))
 
   return {
-    actions: {
-      send: (text, attachments) => current().send(text, attachments),
-      retry: () => current().retry(),
-      stop: () => current().stop(),
-      startNew: () => current().startNew(),
-      messages: delegate(() => (store.get().home === 'server' ? stored.messages : local)),
-      stored,
-    },
+    actions: createActions(store, local, stored),
     configure(options, language, pageOrigin) {
       connection.configure(options, language, pageOrigin)
       void followOwner()
@@ -118,8 +120,10 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
     startNewWhenKnown() {
       void connection.readAgent().then(() => current().startNew())
     },
-    forget() {
+    forget(cause) {
+      identity.reset()
       local.forget()
+      if (cause === 'resetVisitor') return stored.resetVisitor()
       history.forget()
       stored.forget()
     },
@@ -133,6 +137,20 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       if (typeof store.get().opening === 'object') stored.reopen()
       else retryOffline(store, current())
     },
+  }
+}
+
+/** Directs the visitor's actions to the chat that has the conversation. */
+function createActions(store: Store, local: LocalChat, stored: ServerConversation): Chats['actions'] {
+  const isStored = () => store.get().home === 'server'
+  const current = () => (isStored() ? stored : local)
+  return {
+    send: (text, attachments) => current().send(text, attachments),
+    retry: () => current().retry(),
+    stop: () => current().stop(),
+    startNew: () => current().startNew(),
+    messages: delegate(() => (isStored() ? stored.messages : local)),
+    stored,
   }
 }
 

@@ -81,7 +81,7 @@ export function createSession(operator: Operator, trial?: Trial): Session {
     if (store.get().options?.debug) logName('from the page', message.type)
     if (message.type === 'mcp') pageTools.receive(message.message)
     else if (message.type === 'context') chats.setContext(message.context)
-    else if (message.type === 'logout') chats.forget()
+    else if (message.type === 'logout' || message.type === 'resetVisitor') chats.forget(message.type)
     else if (message.type === 'newConversation') chats.startNewWhenKnown()
     else if (message.type === 'focus' || message.type === 'prefill') dispatch(message)
     else if (message.type === 'send') sendOrPrefill(message.text.trim(), chats, store)

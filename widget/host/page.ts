@@ -3,7 +3,10 @@ import type { PageMessage } from '../messages.ts'
 import type { GivenOptions } from './read-options.ts'
 
 /** The messages that the page sends to the frame through the widget's API. */
-export type SentType = Extract<PageMessage['type'], 'send' | 'prefill' | 'newConversation' | 'logout'>
+export type SentType = Extract<
+  PageMessage['type'],
+  'send' | 'prefill' | 'newConversation' | 'logout' | 'resetVisitor'
+>
 
 interface SharedPage {
   widget: Widget | undefined

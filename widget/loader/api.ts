@@ -63,7 +63,10 @@ export function createApi(parts: WidgetParts, attributes: GivenOptions): Created
     prefill: (text) => send('prefill', `${text}`),
     setUser: (user) => api.configure({ user }),
     setVisitor: (visitorToken) => api.configure({ visitorToken }),
-    resetVisitor: () => api.setVisitor(),
+    resetVisitor() {
+      api.setVisitor()
+      send('resetVisitor')
+    },
     setContext: (context) => api.configure({ context }),
     on: listen,
     destroy() {
@@ -116,7 +119,10 @@ export interface ParleyChat {
   setUser(user?: string): void
   /** Shows the conversations of the user whom the JWT identifies; another user's are removed from the screen first. */
   setVisitor(token?: string): void
-  /** Removes the identified user's conversations from the screen, and continues as an anonymous visitor. */
+  /**
+   * Removes the identified user's conversation and token. Continues as the user whom `getVisitorToken` returns, or as
+   * an anonymous visitor if the page does not have it.
+   */
   resetVisitor(): void
   /** Calls the listener for each event; returns a function that removes it. */
   on<Name extends keyof WidgetEvents>(name: Name, listener: (detail: WidgetEvents[Name]) => void): () => void

@@ -16,6 +16,8 @@ export interface ParleyChatHandle extends WidgetState {
   setContext(context: Record<string, unknown>): void
   /** Deletes the conversations with this agent that this browser has stored. */
   logout(): void
+  /** Removes the identified user's conversation and token, and calls `getVisitorToken` again. */
+  resetVisitor(): void
   readonly iframe: HTMLIFrameElement | null
 }
 
@@ -28,6 +30,7 @@ const actions = {
   toggle: () => sharedPage().widget?.toggle(),
   newConversation: () => sharedPage().widget?.send('newConversation'),
   logout: () => sharedPage().widget?.send('logout'),
+  resetVisitor: () => sharedPage().widget?.send('resetVisitor'),
   sendMessage: (text: string) => sharedPage().widget?.send('send', text),
   prefill: (text: string) => sharedPage().widget?.send('prefill', text),
   setContext: (context: Record<string, unknown>) => sharedPage().widget?.configure({ context }),

@@ -7,7 +7,7 @@ const MAX_UPLOAD_BYTES = 5 * 1024 ** 3
 const uploadBytesRange = `must be ${MIN_UPLOAD_BYTES} to ${MAX_UPLOAD_BYTES}`
 const MAX_UPLOADS_PER_HOUR = 1_000
 
-/** The file extensions of each type of upload, and the media types that its content may have. */
+/** The file extensions and the allowed media types for each type of upload. */
 const uploadTypes = {
   image: ['png jpg jpeg webp gif avif heic heif bmp tif tiff', /^image\//],
   pdf: ['pdf', /^application\/pdf$/],
@@ -50,7 +50,7 @@ export function listUploadExtensions({ types }: AgentUploads): string[] {
   return types.flatMap((type) => uploadTypes[type][0].split(' '))
 }
 
-/** Returns whether the extension and the detected media type of a file belong to the same accepted type. */
+/** Returns whether a file's extension and detected media type belong to the same accepted type. */
 export function acceptsUpload({ types }: AgentUploads, filename: string, mediaType: string): boolean {
   const extension = extensionOf(filename)
   return types.some((type) => {

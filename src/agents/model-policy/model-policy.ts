@@ -73,7 +73,7 @@ export async function replaceModelPolicy(
   return getModelPolicy(deps, tenantId, agentId)
 }
 
-/** Rejects unknown providers and models when the policy is saved instead of at the first call. */
+/** Rejects unknown providers and models when the policy is saved, not at the first call. */
 function assertKnown({ models }: Pick<Dependencies, 'models'>, policy: ModelPolicy): void {
   for (const { param, provider, model } of listNamed(policy)) {
     if (!models.providers.includes(provider)) {

@@ -120,7 +120,7 @@ async function recordChange(
   await recordAudit(deps, actor, { action, target, tenantId, details: { kind, bytes } })
 }
 
-/** Deletes the uploads that were moved to the bin at least 30 days ago; returns their number. */
+/** Deletes the uploads that were moved to the bin at least 30 days ago, and returns how many it deleted. */
 export async function purgeArtifactBin(deps: BinDeps): Promise<number> {
   let purged = 0
   for (;;) {

@@ -1,4 +1,4 @@
-/** Runs conversion jobs, which make an artifact ready with a converted file or with the original. */
+/** Runs conversion jobs; afterwards, the artifact is ready and serves the converted file or the original. */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,9 @@ import { type EventDeps, finish, queueEvent, reject } from './finish.ts'
 import { backOffSeconds, type Work } from './queue.ts'
 import { deleteJob, type JobRow, returnJob } from './store.ts'
 
-/** Number of server failures, over about three hours, after which the original is served unconverted. */
+/**
+ * Number of server failures, spread over about three hours, after which the original is served unconverted.
+ */
 const MAX_FAILURES = 30
 const GAVE_UP = 'The server could not convert this file, so it serves the file as uploaded.'
 
@@ -190,10 +192,10 @@ async function handleFailure(deps: ConversionDeps, conversion: Conversion, error
   await returnJob(db, job, { refusals, next_at: unixSeconds(clock) + backOffSeconds(refusals, random) })
 }
 
-/** Minimum milliseconds between two writes of the progress; status streams do not report it more often. */
+/** Minimum interval between two progress writes, in milliseconds; status streams report no more often. */
 const WRITE_EVERY_MS = 250
 
-/** Stores the conversion's progress (0 to 1), and skips updates that follow too soon. */
+/** Stores the conversion's progress (0 to 1), and skips updates that arrive too soon. */
 function createProgressWriter({ db, clock, log, changes }: ConversionDeps, row: UploadRow) {
   let nextAtMs = clock.monotonic()
   let writing: Promise<void> | undefined

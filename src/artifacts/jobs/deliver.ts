@@ -38,9 +38,7 @@ export function createDeliveryWork(
   }
 }
 
-/**
- * Uses the stored event, so that each delivery is identical and possible even after the artifact is deleted.
- */
+/** Uses the stored event so that every attempt delivers the same data, even after the artifact is deleted. */
 export function createEventWork(deps: DeliveryDeps & { readonly onConversionEnd: OnConversionEnd }): Work {
   return async (job, signal) => {
     const event: EndedConversion = Object.freeze(JSON.parse(job.event ?? ''))

@@ -16,7 +16,7 @@ export async function digestFile(path: string, signal: AbortSignal): Promise<str
   const worker = new Worker(new URL(import.meta.url), {
     workerData: { digestPath: path },
     resourceLimits,
-    // Options of the main program, such as `--input-type`, would prevent the thread from starting.
+    // Node.js options of the main process, such as `--input-type`, would prevent the thread from starting.
     execArgv: [],
   })
   try {

@@ -1,5 +1,5 @@
 /**
- * Runs due jobs of one kind, up to a limit at a time. A lease prevents two replicas from running the same
+ * Runs due jobs of one kind, a limited number at a time. A lease prevents two replicas from running the same
  * job.
  */
 import { unixSeconds } from '../../lib/clock.ts'
@@ -16,7 +16,7 @@ import {
   takeJob,
 } from './store.ts'
 
-/** After this time without a renewal, another runner can take the job. */
+/** Seconds without a renewal after which another runner can take the job. */
 const LEASE_SECONDS = 30
 const RENEW_EVERY_MS = 10_000
 /** Polling interval; a poll finds jobs whose notification was lost, and retries after a failed query. */

@@ -8,7 +8,7 @@ export type JobKind = JobRow['kind']
 
 export type TakenJob = Pick<JobRow, 'kind' | 'blob' | 'fence'>
 
-/** A job of the kind `converted` needs an event. */
+/** A `converted` job needs an event. */
 export async function insertJob(
   trx: Database,
   kind: JobKind,

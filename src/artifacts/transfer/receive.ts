@@ -9,9 +9,9 @@ import type { ResumableBlob } from '../../storage/blobs.ts'
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
 /** Interval in milliseconds at which the number of received bytes is reported. */
 const REPORT_EVERY_MS = 1_000
-/** Maximum memory in bytes of chunks that wait while the disk is busy. */
+/** Maximum memory for chunks that are waiting for the disk, in bytes. */
 const MAX_HELD_BYTES = 1024 ** 2
-/** Memory in bytes that a chunk uses in addition to its content. */
+/** Memory that a chunk uses in addition to its content, in bytes. */
 const CHUNK_OVERHEAD_BYTES = 256
 
 export interface ReceivingOptions {
@@ -60,7 +60,7 @@ class Receiving {
   private readonly options: ReceivingOptions
   private waiting: Uint8Array[] = []
   private waitingBytes = 0
-  /** Memory of the waiting chunks in bytes. */
+  /** Memory used by the waiting chunks, in bytes. */
   private heldBytes = 0
   private arrivedBytes: number
   private writtenBytes: number

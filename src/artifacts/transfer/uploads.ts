@@ -73,7 +73,10 @@ export async function createUpload(
   }
 }
 
-/** Finds the upload of an earlier request with the same length and metadata, if the caller may access it. */
+/**
+ * Finds the upload that an earlier request with the same length and metadata created, if the caller may
+ * access it.
+ */
 async function findSameUpload(
   { db, clock }: UploadDeps,
   caller: ArtifactCaller,

@@ -1,11 +1,11 @@
-/** Reads and writes the rows of visitors' uploads, which are artifacts of the kind `attachment`. */
+/** Reads and writes the rows of visitors' uploads, which are `attachment` artifacts. */
 import type { Database } from '../../db/database.ts'
 import type { UploadOwner } from '../dependencies.ts'
 import { type ArtifactRow, stateAfter, type UploadRow } from '../store.ts'
 
 export const KIND = 'attachment'
 
-/** Finds a complete upload of this visitor for this agent. `now` is in Unix seconds. */
+/** Finds a complete upload by this visitor for this agent. `now` is in Unix seconds. */
 export async function findOwnUpload(
   db: Database,
   { tenantId, agentId, visitorId }: UploadOwner,
@@ -27,7 +27,10 @@ export async function findOwnUpload(
   return row as UploadRow | undefined
 }
 
-/** Returns the times at which the visitor has started uploads since `since`, oldest first, in Unix seconds. */
+/**
+ * Returns the start times of the uploads that the visitor has started since `since`, oldest first, in Unix
+ * seconds.
+ */
 export async function listStartTimes(
   db: Database,
   { tenantId, agentId, visitorId }: UploadOwner,
@@ -61,7 +64,7 @@ export async function setExpiry(
     .execute()
 }
 
-/** Gives a visitor's uploads to another visitor of the same agent. */
+/** Transfers a visitor's uploads to another visitor of the same agent. */
 export async function moveUploads(
   db: Database,
   { tenantId, agentId, visitorId }: UploadOwner,

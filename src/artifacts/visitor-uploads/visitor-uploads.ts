@@ -31,7 +31,10 @@ import {
 const TOKEN_SECONDS = 6 * 3_600
 /** Time after which a complete upload that is in no message is deleted. */
 export const UNSENT_SECONDS = 86_400
-/** Delay before a kept upload that is in no message is deleted; its message may be about to be stored. */
+/**
+ * Delay before a kept upload that is in no message is deleted; the message that contains it may be about to
+ * be stored.
+ */
 const UNREFERENCED_SECONDS = 3_600
 const HOUR_SECONDS = 3_600
 const BATCH = 200

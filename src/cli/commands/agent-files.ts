@@ -35,7 +35,7 @@ function fileNameOf({ row }: Agent): string {
 }
 
 /**
- * Reads one definition file, or all files of a folder in name order. Reports every invalid file in one error.
+ * Reads one definition file, or all files in a folder in name order. Reports every invalid file in one error.
  */
 export async function readDefinitionFiles(path: string): Promise<DefinitionFile[]> {
   const read = await Promise.all((await listPaths(path)).map(readDefinitionFile))
@@ -77,8 +77,8 @@ function faultOf(error: unknown): string {
 }
 
 /**
- * Writes one file per agent, and deletes the agents' files with other names. Without `isForced`, writes
- * nothing if it would overwrite different content or delete a file.
+ * Writes one file per agent, and deletes files of the same agents that have other names. Without `isForced`,
+ * writes nothing if it would overwrite different content or delete a file.
  */
 export async function writeAgentFiles(folder: string, agents: readonly Agent[], isForced: boolean) {
   await mkdir(folder, { recursive: true })

@@ -1,6 +1,5 @@
 /**
- * Defines where `agents apply` reads and writes agents, and implements it for the database of this
- * installation.
+ * Defines where `agents apply` reads and writes agents, and implements it for this installation's database.
  */
 import {
   createAgent,

@@ -1,6 +1,6 @@
 /**
  * Implements `agents apply`, which compares a parent key's agents with definition files and can apply the
- * changes. With `--url`, it uses the REST API of a server.
+ * changes. With `--url`, it uses a server's REST API.
  */
 import { ServiceError, StartupError } from '../../lib/errors.ts'
 import { print, toVisible } from '../output.ts'
@@ -13,7 +13,7 @@ import { createRemoteTarget } from './remote-target.ts'
 interface ApplyOptions extends AgentOptions {
   readonly yes?: boolean
   readonly showKeys?: boolean
-  /** The address of a server; without it, the command uses the database. */
+  /** The URL of a server; without it, the command uses the database. */
   readonly url?: string
 }
 

@@ -208,7 +208,7 @@ function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
   )
 }
 
-/** @throws StartupError for an option that is not valid */
+/** @throws StartupError for an invalid option */
 function toFilter({
   key,
   search,

@@ -93,7 +93,7 @@ export function remove(name: string, isConfirmed: boolean, isJson: boolean): Pro
   })
 }
 
-/** Lists the provider's models. Exits with code 1 if the provider does not answer. */
+/** Lists the provider's models. Exits with code 1 if the provider does not respond. */
 export function test(name: string, isJson: boolean): Promise<void> {
   return withProviders(async (deps, actor) => {
     const { latencyMs, models = [], problem } = await testNamedProvider(deps, actor, name, undefined)

@@ -1,4 +1,4 @@
-/** Reads and writes the agents of a server over its REST API, for `agents apply --url`. */
+/** Reads and writes a server's agents through its REST API, for `agents apply --url`. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { z } from 'zod'
 import { readClientKey } from '../../config/parse.ts'
@@ -100,7 +100,7 @@ function parseUrl(text: string): URL {
   return url
 }
 
-/** Errors omit the text, which may be a secret. */
+/** Omits the given text from error messages, because it may be a secret. */
 function chooseKey(given: string | undefined): string {
   const [text, source] = given === undefined ? [readClientKey(), 'PARLEY_KEY'] : [given.trim(), '--key']
   if (text === undefined || text === '')
@@ -111,7 +111,7 @@ function chooseKey(given: string | undefined): string {
   throw new StartupError(`${source} ${problem}; with --url, it must be a complete parent key (svc_…).`)
 }
 
-/** Sends a request up to `MOST_TRIES` times, with the pauses that the server's rate limit requires. */
+/** Sends a request up to `MOST_TRIES` times, pausing as long as the server's rate limit requires. */
 async function sendUntilAllowed(place: string, key: string, request: Call): Promise<Response> {
   for (let tries = 1; ; tries++) {
     const response = await send(place, key, request)

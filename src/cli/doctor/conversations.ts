@@ -1,4 +1,6 @@
-/** Implements the `parley doctor` checks of the stored conversations. They create and change nothing. */
+/**
+ * Implements the `parley doctor` checks of the stored conversations. They do not create or change anything.
+ */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -21,7 +23,7 @@ import { type Diagnostic, fail, ok, warn } from './diagnostic.ts'
 
 const CHECK = 'conversations'
 const MEBIBYTE = 1024 ** 2
-/** Share of the quota above which the check warns. */
+/** Fraction of the quota above which the check warns. */
 const NEARLY_FULL = 0.9
 
 /** Returns nothing if the main database cannot be opened, because another check reports that. */

@@ -115,7 +115,7 @@ async function checkOpenedDatabase(config: Config, path: string): Promise<Diagno
   }
 }
 
-/** Describes why a SQLite file cannot be used, and what to do. */
+/** Describes why a SQLite file cannot be used, and what to do about it. */
 export function sentenceOf(error: unknown, path: string): string {
   const isDamage = error instanceof Error && 'code' in error && /NOTADB|CORRUPT/.test(String(error.code))
   if (isDamage) return damaged(path, error.message).message

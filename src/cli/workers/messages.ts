@@ -29,7 +29,7 @@ export function send(worker: Worker, message: ToWorker): void {
 }
 
 const WORKER_TIMEOUT_MS = 1_000
-/** Must exceed `WORKER_TIMEOUT_MS`, for which the primary process waits. */
+/** Must exceed `WORKER_TIMEOUT_MS`, the time that the primary process waits for workers. */
 const PRIMARY_TIMEOUT_MS = 2_000
 
 class PendingRequests<Answer> {

@@ -22,7 +22,8 @@ const LONGEST_PAUSE_MS = 30_000
 const STABLE_AFTER_MS = 60_000
 
 /**
- * Starts the workers on one port. Resolves when all of them listen; if one fails to start, stops them all.
+ * Starts the workers on one port. Resolves when all of them are listening; if one fails to start, stops them
+ * all.
  */
 export async function serveWithWorkers(config: Config, count: number): Promise<void> {
   const pool = new WorkerPool(createLog(config))

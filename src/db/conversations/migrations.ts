@@ -1,6 +1,6 @@
 /**
- * Creates the tables of stored conversations: with SQLite in a separate file, with PostgreSQL in the main
- * database.
+ * Creates the tables of stored conversations: in a separate file with SQLite, in the main database with
+ * PostgreSQL.
  */
 import { type Kysely, type Migration, PostgresAdapter, sql } from 'kysely'
 
@@ -163,8 +163,8 @@ function indexPositions(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Adds a mark for turns outside of their conversation's history, and the time at which a replica last read a
- * turn.
+ * Adds a flag for turns that are outside their conversation's history, and the time at which a replica last
+ * read a turn.
  */
 async function addMainLine(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -304,7 +304,8 @@ async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Adds the time by which a person must answer, and indexes the conversations that the model does not answer.
+ * Adds the time by which a person must answer, and an index of the conversations that the model does not
+ * answer.
  */
 async function addHandover(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('conversations').addColumn('answer_due', 'bigint').execute()

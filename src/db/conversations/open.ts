@@ -57,7 +57,7 @@ async function lockShared(trx: ConversationDb): Promise<void> {
   await sql`select pg_advisory_xact_lock(${sql.lit(MAINTENANCE_LOCK)})`.execute(trx)
 }
 
-/** PostgreSQL has all tables in one database. */
+/** With PostgreSQL, all tables are in one database. */
 function withConversations(db: Database): ConversationDb {
   return db.withTables<ConversationTables>()
 }

@@ -26,7 +26,7 @@ export interface ConversationTable {
   items: Generated<number>
   bytes: Generated<number>
   /**
-   * Grows with changes to the turns, items, mode, metadata, ratings, notes and tags, so that readers can
+   * Increases when the turns, items, mode, metadata, ratings, notes or tags change, so that readers can
    * detect which state is newer.
    */
   revision: Generated<number>
@@ -65,8 +65,8 @@ export interface TurnTable {
   /** SHA-256 of the capability in the event ids of a chat stream. */
   stream_digest: string | null
   /**
-   * SHA-256 of the caller and the `Idempotency-Key` or `client_id`; null without a key, and from 24 hours
-   * after the turn was created.
+   * SHA-256 of the caller and the `Idempotency-Key` or `client_id`; null without a key, or once 24 hours have
+   * passed since the turn was created.
    */
   idempotency_digest: string | null
   /** SHA-256 of the request that sent the idempotency key; null without a key. */
@@ -78,7 +78,7 @@ export interface TurnTable {
   error_code: string | null
   background: number
   on_disconnect: 'cancel' | 'continue'
-  /** The process that runs the turn; a new id for each start of a process. */
+  /** The id of the process that runs the turn; a process gets a new id at each start. */
   owner: string | null
   lease_until: number | null
   cancel_requested: Generated<number>
@@ -122,7 +122,7 @@ export interface ItemTable {
   for_visitor: number
   for_model: number
   client_id: string | null
-  /** JSON: the item as in OpenAI's API. */
+  /** JSON: the item in the format of OpenAI's API. */
   body: string
   /** The name of the tool that a `function_call` calls; null for other items. */
   name: string | null
@@ -161,7 +161,7 @@ export interface ConversationNoteTable {
   created_at: number
 }
 
-/** A run of consecutive events of a turn, encoded by `src/conversations/turns/segments.ts`. */
+/** A sequence of consecutive events in a turn, encoded by `src/conversations/turns/segments.ts`. */
 export interface TurnEventTable {
   turn_id: string
   first_seq: number
@@ -170,7 +170,7 @@ export interface TurnEventTable {
 }
 
 /**
- * Blobs that contain long strings of items: images, audio, files and tool results. A row whose name is
+ * Blobs that contain long strings from items: images, audio, files and tool results. A row whose name is
  * `upload:` followed by an artifact's id keeps a visitor's upload.
  */
 export interface ItemDataTable {
@@ -183,7 +183,7 @@ export interface ItemDataTable {
   is_deleted: number
 }
 
-/** The deletion of all data of a visitor. The rows remain, and contain no personal data. */
+/** The deletion of all of a visitor's data. The rows are never deleted, and contain no personal data. */
 export interface ErasureTable {
   id: string
   tenant: string
@@ -217,7 +217,7 @@ export interface WebhookDeliveryTable {
   type: string
   /** JSON: the body of the request. */
   body: string
-  /** 1 if the body contains text of the conversation. */
+  /** 1 if the body contains text from the conversation. */
   has_text: number
   state: 'pending' | 'delivered' | 'failed'
   /** The number of attempts since the delivery was created or last retried. */
@@ -226,7 +226,7 @@ export interface WebhookDeliveryTable {
    * When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending.
    */
   next_at: number | null
-  /** Grows with each claim, so that a slow process cannot overwrite the result of another. */
+  /** Increases with each claim, so that a slow process cannot overwrite the result of another. */
   fence: Generated<number>
   /** The HTTP status of the last attempt; null without a response. */
   last_status: number | null
@@ -250,7 +250,7 @@ export interface VisitorTable {
   seen_at: number
 }
 
-/** A type, because Kysely does not accept an interface as a set of tables. */
+/** Declared as a type, because Kysely does not accept an interface as a set of tables. */
 export type ConversationTables = {
   conversations: ConversationTable
   turns: TurnTable
@@ -266,7 +266,7 @@ export type ConversationTables = {
   erasures: ErasureTable
 }
 
-/** The tables with the data of conversations, which can become large. */
+/** The tables that contain the data of conversations and can become large. */
 export const conversationTableNames = [
   'conversations',
   'turns',
@@ -288,7 +288,7 @@ export interface Procedure<Input, Output> {
   /** The URL of the module that exports the procedure as `name`. */
   readonly file: string
   readonly name: string
-  /** May wait only for `trx`. With SQLite, other procedures can run in the same transaction. */
+  /** May await only `trx`. With SQLite, other procedures can run in the same transaction. */
   readonly run: (trx: ConversationDb, input: Input) => Promise<Output>
 }
 
@@ -298,7 +298,7 @@ export type RunProcedure = <Input, Output>(
   input: Input,
 ) => Promise<Output>
 
-/** Reads and writes use different connections with SQLite, so that reads never wait for a commit. */
+/** With SQLite, reads and writes use different connections, so that reads never wait for a commit. */
 export interface ConversationDatabase {
   readonly read: ConversationDb
   readonly write: ConversationDb
@@ -314,8 +314,8 @@ export interface ConversationDatabase {
   scrub(): Promise<boolean>
   /**
    * With PostgreSQL, frees the space of deleted rows, at most once an hour for each table. `hasDeleted`
-   * states whether the caller has just deleted rows. PostgreSQL's statistics show which rows others have
-   * deleted.
+   * indicates whether the caller has just deleted rows. PostgreSQL's statistics show which rows other
+   * processes have deleted.
    */
   vacuum(hasDeleted: boolean, signal?: AbortSignal): Promise<void>
   /** Lets only one replica run maintenance at a time. The lock is held until the transaction ends. */

@@ -12,7 +12,7 @@ const threadFile = new URL(
   import.meta.url,
 )
 
-/** Keeps SQLite's `code`, by which callers distinguish failures. */
+/** Preserves SQLite's `code`, which callers use to distinguish failures. */
 class WriteError extends Error {
   readonly code: string | undefined
 
@@ -40,7 +40,7 @@ class ThreadEnded extends Error {
   }
 }
 
-/** Delay before a thread that ended without an answer is started again; doubles with each further attempt. */
+/** Delay before restarting a thread that ended without answering; doubles with each further attempt. */
 const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 10_000
 
@@ -56,7 +56,7 @@ export class WriteThread {
   private startAgainAtMs = Number.NEGATIVE_INFINITY
   private lastError: unknown
   private readonly waiting: Waiting[] = []
-  /** The procedures that wait for the next transaction. */
+  /** The procedures that are waiting for the next transaction. */
   private calls: Call[] = []
   private isSending = false
   /** Resolves when the connection is free. */
@@ -160,7 +160,7 @@ export class WriteThread {
   }
 
   private async start(): Promise<Worker> {
-    // Options of the main program, such as `--input-type`, would prevent the thread from starting.
+    // Node.js options of the main process, such as `--input-type`, would prevent the thread from starting.
     const worker = new Worker(threadFile, { workerData: { path: this.path }, execArgv: [] })
     worker.unref()
     worker.on('message', (answer: unknown) => {

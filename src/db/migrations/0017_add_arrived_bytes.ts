@@ -1,4 +1,7 @@
-/** Adds the number of bytes that have arrived for an upload, of which some are not durable yet. */
+/**
+ * Adds a column for the number of bytes that have arrived for an upload, including those that are not durable
+ * yet.
+ */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

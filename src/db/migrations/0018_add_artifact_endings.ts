@@ -1,4 +1,4 @@
-/** Adds the SHA-256 of uploads, and a table that records why artifacts no longer exist. */
+/** Adds a column for the SHA-256 of uploads, and a table that records why artifacts no longer exist. */
 import type { Kysely } from 'kysely'
 
 /** The columns used here, as they were before later migrations. */

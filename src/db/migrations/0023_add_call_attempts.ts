@@ -1,4 +1,4 @@
-/** Adds the number of attempts of a call, and its failed attempts; both are null for existing calls. */
+/** Adds columns for a call's number of attempts and its failed attempts; both are null for existing calls. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

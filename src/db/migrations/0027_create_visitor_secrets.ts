@@ -1,4 +1,4 @@
-/** Creates the table for the secrets with which owners sign the identity of visitors. */
+/** Creates the table for the secrets that owners use to sign visitors' identities. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,4 +1,7 @@
-/** Adds the costs of calls and days, and the prices that they were computed with; earlier calls have none. */
+/**
+ * Adds columns for the costs of calls and days, and for the prices used to compute them; earlier calls have
+ * none.
+ */
 import type { Kysely } from 'kysely'
 
 const callTokens = ['cached_tokens', 'cache_write_tokens', 'reasoning_tokens', 'audio_tokens', 'image_tokens']

@@ -11,9 +11,9 @@ export interface ArtifactTable {
   /** The random last segment of the upload's URL; null for a reserved id. */
   segment: string | null
   state: 'unknown' | 'uploading' | 'processing' | 'ready'
-  /** `attachment` for an upload of a visitor. */
+  /** `attachment` for a visitor's upload. */
   kind: 'video' | 'project' | 'captions' | 'thumbnail' | 'attachment' | null
-  /** The agent and the visitor of an `attachment`; null for all others. */
+  /** The agent and the visitor that an `attachment` belongs to; null for all other artifacts. */
   agent_id: string | null
   visitor_id: string | null
   /** Id of the artifact that this one belongs to; it may not exist. */
@@ -68,10 +68,7 @@ export interface ArtifactTable {
   binned_at: number | null
 }
 
-/**
- * The reason why an artifact became `unknown`; deleted after the longest possible validity of the artifact's
- * tokens.
- */
+/** Why an artifact became `unknown`; deleted when none of the artifact's tokens can still be valid. */
 export interface ArtifactEndingTable {
   /** The artifact's id, which a new upload may use again. */
   id: string

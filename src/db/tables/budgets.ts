@@ -27,7 +27,7 @@ export interface BudgetCounterTable {
   ends_at: number | null
   booked: number
   reserved: number
-  /** Number of rejected calls; with the mode `observe`, of calls that would have been rejected. */
+  /** Number of rejected calls; in `observe` mode, the number of calls that would have been rejected. */
   refused: number
   /** JSON: the thresholds that were reported, and the limit at that time; empty if there are none. */
   warned: Generated<string>

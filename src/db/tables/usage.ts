@@ -36,7 +36,7 @@ export interface UsageCallTable {
   image_tokens: Generated<number>
 }
 
-/** The prices with which costs were computed. */
+/** The prices used to compute costs. */
 export interface PriceSnapshotTable {
   /** SHA-256 of the entry. */
   id: string

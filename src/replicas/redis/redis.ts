@@ -69,7 +69,7 @@ export async function openRedisStore(url: string, streamsKeptMs: number): Promis
 
 const REPLICAS = 'parley:replicas'
 
-/** Replicas of other versions use the same key, so its name must not change. */
+/** Replicas that run other versions use the same key, so its name must not change. */
 function streamsOf(key: string): string {
   return `parley:slots:${key}`
 }

@@ -16,7 +16,7 @@ export interface BucketTimings {
   readonly idleMs: number
 }
 
-/** 20 seconds are enough, because S3 sends whitespace while it assembles a large object. */
+/** 20 seconds is enough, because S3 sends whitespace while it assembles a large object. */
 const standardTimings: BucketTimings = { connectMs: 5_000, idleMs: 20_000 }
 /**
  * Number of attempts, including the first. The SDK retries 5xx, `SlowDown`, broken connections and timeouts.

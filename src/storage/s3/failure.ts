@@ -42,8 +42,7 @@ export function isFull(error: unknown): boolean {
 }
 
 /**
- * Statuses of client errors that the call itself does not cause: wrong credentials, throttling, concurrent
- * calls.
+ * Client error statuses that the call itself does not cause: wrong credentials, throttling, concurrent calls.
  */
 const passingStatuses: readonly number[] = [401, 403, 408, 409, 429]
 

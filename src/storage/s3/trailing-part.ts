@@ -32,7 +32,7 @@ export function parseTrailingKey(key: string): TrailingPartEntry | undefined {
   return { key, fence: Number(fence), startBytes: Number(startBytes), endBytes: Number(endBytes) }
 }
 
-/** Chooses the highest fence, because the others may contain unacknowledged bytes of fenced-out writers. */
+/** Chooses the highest fence, because the others may contain unacknowledged bytes from fenced-out writers. */
 export function chooseTrailingPart(
   trailingParts: readonly TrailingPartEntry[],
   offset: number,

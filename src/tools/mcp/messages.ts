@@ -43,7 +43,9 @@ export function connectionErrorFields(error: unknown): object {
   return { error: name, code: codeOf(error) ?? codeOf(cause), problem: message.slice(0, MAX_LENGTH) }
 }
 
-/** Returns an error's log fields without its message, in which the library and parsers quote their input. */
+/**
+ * Returns an error's log fields without its message, because the library and parsers quote their input in it.
+ */
 export function messageErrorFields(error: unknown): object {
   if (!(error instanceof Error)) return {}
   const [problem = ''] = error.message.split(':', 1)

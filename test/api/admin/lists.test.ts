@@ -146,7 +146,7 @@ describe("the administrator's audit log", () => {
     for (const limit of [1, 2, 5]) expect(await listInPages(app, '/audit', limit)).toEqual(all)
   })
 
-  test('returns the same rows for `after` when newer rows have been added', async () => {
+  test('returns the same rows for `after` even if newer rows were added', async () => {
     const { app } = await startWithHistory()
     const { data } = (await audit(app)).body
     await createTenant(app)

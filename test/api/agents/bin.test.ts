@@ -115,7 +115,7 @@ describe('an agent in the bin', () => {
     expect(JSON.parse(String(rows[0]?.details))).toEqual({ name: 'Greeter', version: 1 })
   })
 
-  test('cannot be listed, restored or deleted with another parent key', async () => {
+  test('cannot be listed, restored or deleted with a different parent key', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     await toBin(app, id)

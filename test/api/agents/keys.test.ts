@@ -97,7 +97,7 @@ describe('rotating an agent key', () => {
     expect(await statusesOf(app, first, second, third)).toEqual([401, 200, 200])
   })
 
-  test('updates the key or its hint when the agent is listed, read and replaced', async () => {
+  test('changes the key or hint that is returned when the agent is listed, read or replaced', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent()
     await app.call('GET', '/v1/agents')
@@ -149,7 +149,7 @@ describe('the parent key of an agent', () => {
     expect(await statusesOf(app, agent_key)).toEqual([200])
   })
 
-  test('when revoked, also invalidates the agent key', async () => {
+  test('invalidates the agent key when it is revoked', async () => {
     const app = await startApp()
     const { agent_key } = await app.createAgent()
     expect(await statusesOf(app, agent_key)).toEqual([200])

@@ -16,7 +16,7 @@ const verbs: readonly (readonly [method: string, rest: string, options: CallOpti
 
 describe('an agent id', () => {
   test.each(verbs)(
-    'of another tenant results in the same 404 from %s /v1/agents/{id}%s as an unknown id',
+    'of another tenant returns the same 404 from %s /v1/agents/{id}%s as an unknown id',
     async (method, rest, options) => {
       const app = await startApp()
       const other = await createTenant(app)

@@ -195,7 +195,7 @@ describe('an upload in the bin', () => {
     expect(JSON.parse(String(rows[0]?.details))).toEqual({ kind: 'captions', bytes: CAPTIONS.length })
   })
 
-  test('cannot be listed, restored or deleted with another parent key', async () => {
+  test('cannot be listed, restored or deleted with a different parent key', async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const { id } = await upload(app)

@@ -125,7 +125,7 @@ describe('a server without disk space for a converted file', () => {
   })
 })
 
-test('the delay before each new attempt of a job doubles up to ten minutes, less a random part of up to half', () => {
+test("a failed job's retry delay doubles up to ten minutes, minus a random jitter of up to half", () => {
   const delay = (failures: number, byte: number) => backOffSeconds(failures, () => Uint8Array.of(byte))
   expect([1, 2, 3, 4, 10, 11, 5_000].map((failures) => delay(failures, 255))).toEqual([
     1, 2, 4, 8, 512, 600, 600,

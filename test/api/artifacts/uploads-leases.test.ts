@@ -107,7 +107,7 @@ test('only one of several concurrent writers to an upload stores its bytes', asy
 })
 
 describe('an upload lease', () => {
-  test('held by another process locks the upload until the lease expires', async () => {
+  test('locks the upload until it expires if another process holds it', async () => {
     const app = await startApp()
     const { db } = app.service.deps
     const begun = await createUpload(app, { size: 5 })

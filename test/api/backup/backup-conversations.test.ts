@@ -150,7 +150,7 @@ describe('a backup of a running server', () => {
     expect(existsSync(join(target, 'conversations.db'))).toBe(false)
   })
 
-  test('has the format of earlier versions if there are no conversations', async () => {
+  test('uses the format of earlier versions if there are no conversations', async () => {
     await start()
     expect((await backUp(dataDir, archive)).conversations).toBe('none')
     const entries = await readEntries(archive)
@@ -175,7 +175,7 @@ test('an archive from an earlier version, which has no entry for conversations, 
   expect((await (await start(target, app)).call('GET', '/v1/agents')).body.data).toHaveLength(1)
 })
 
-describe('restoring an archive is rejected if', () => {
+describe('restoring an archive fails if', () => {
   test("the directory contains another installation's conversations", async () => {
     const app = await start()
     await backUp(dataDir, archive)
@@ -206,7 +206,7 @@ describe('restoring an archive is rejected if', () => {
 })
 
 describe('when parley.db is older than conversations.db, maintenance', () => {
-  test('keeps the conversations of agents that are missing from parley.db until these conversations expire', async () => {
+  test('keeps conversations until they expire if their agent is missing from parley.db', async () => {
     const app = await start()
     await backUp(dataDir, archive)
     const { agent_id: id } = await app.createAgent(STORING)
@@ -223,7 +223,7 @@ describe('when parley.db is older than conversations.db, maintenance', () => {
     expect(await maintain(mixed, body.parley.expires_at)).toMatchObject({ conversations: 1 })
   })
 
-  test('deletes the conversations of agents whose deletion the audit log records', async () => {
+  test('deletes conversations if the audit log records the deletion of their agent', async () => {
     const app = await start()
     const [deleted, other] = [await app.createAgent(STORING), await app.createAgent(STORING)]
     await storeChat(app, deleted.agent_id, CANARY)

@@ -195,7 +195,7 @@ test('a backup does not contain a secret that comes from the environment', async
   await expectContents(await start(target, app, env), contents)
 })
 
-test('a backup succeeds and lists files whose bytes are missing', async () => {
+test('a backup succeeds if files have lost their bytes, and lists those files', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const contents = await createContents(app)
   await app.close()

@@ -85,8 +85,8 @@ test('restoring an unmodified archive succeeds', async () => {
   await (await openDatabase({ dataDir, role: 'server' })).close()
 })
 
-describe('restoring into a directory', () => {
-  test('is rejected if it contains a database, whether the database is open or not', async () => {
+describe('a restore into a directory', () => {
+  test('fails if the directory contains a database, whether or not the database is open', async () => {
     const database = await openTestDatabase('server', dataDir)
     await database.db.insertInto('parent_keys').values(parentKey('mine')).execute()
     await expectRefused('contains a Parley database')
@@ -94,7 +94,7 @@ describe('restoring into a directory', () => {
     await expectRefused('contains a Parley database')
   })
 
-  test('is rejected if it contains other files', async () => {
+  test('fails if the directory contains other files', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'thesis.odt'), '')
     await expectRefused('contains other files (such as thesis.odt)')
@@ -102,14 +102,14 @@ describe('restoring into a directory', () => {
     await expectRefused('contains other files (such as thesis.odt)')
   })
 
-  test('is rejected while another process locks it', async () => {
+  test('fails while another process locks the directory', async () => {
     await mkdir(dataDir)
     const lock = acquireLock(dataDir)
     onTestFinished(() => lock.release())
     await expectRefused('Another process is using the data directory')
   })
 
-  test('is rejected if it contains a different secret, but not if it contains the same secret or lost+found', async () => {
+  test('fails if the directory contains a different secret, but not if it contains the same secret or lost+found', async () => {
     await mkdir(join(dataDir, 'lost+found'), { recursive: true })
     await writeFile(join(dataDir, 'secret'), 'another secret of at least 32 bytes')
     await expectRefused('contains a different secret than the archive')
@@ -118,7 +118,7 @@ describe('restoring into a directory', () => {
     expect(await readdir(dataDir)).toContain('parley.db')
   })
 
-  test('removes the leftovers of a killed restore', async () => {
+  test('removes the leftovers of a restore that was killed', async () => {
     for (const left of ['.restore/parley.db', 'files/left', '.restore/artifacts/left']) {
       await mkdir(join(dataDir, left, '..'), { recursive: true })
       await writeFile(join(dataDir, left), '')
@@ -132,14 +132,14 @@ describe('restoring into a directory', () => {
     expect(await readdir(dataDir)).not.toContain('.restore')
   })
 
-  test('is rejected if PARLEY_DATA_DIR is :memory: or DATABASE_URL is set', async () => {
+  test('fails if PARLEY_DATA_DIR is :memory: or DATABASE_URL is set', async () => {
     expect(await startupErrorOf(restoreArchive(archive, ':memory:'))).toContain('PARLEY_DATA_DIR is :memory:')
     await expectRefused('store copy', { DATABASE_URL: 'postgres://parley@127.0.0.1:1/parley' })
   })
 })
 
-describe('restoring an archive', () => {
-  test('is rejected if the archive is truncated', async () => {
+describe('a restore', () => {
+  test('fails if the archive is truncated', async () => {
     const ends = [
       0,
       1,
@@ -157,7 +157,7 @@ describe('restoring an archive', () => {
     }
   })
 
-  test('is rejected if a byte of the archive was changed', async () => {
+  test('fails if a byte of the archive was changed', async () => {
     const places = [0, 100, 560, 3_000, archived.length / 2, archived.length - 2_000, archived.length - 1_500]
     for (const place of places.map(Math.floor)) {
       const changed = Buffer.from(archived)
@@ -167,14 +167,14 @@ describe('restoring an archive', () => {
     }
   })
 
-  test('is rejected if data other than zeros follows the archive', async () => {
+  test('fails if data other than zeros follows the archive', async () => {
     await writeFile(archive, Buffer.concat([archived, Buffer.from('more')]))
     await expectRefused('contains data after its end')
     await writeFile(archive, Buffer.concat([archived, Buffer.alloc(9_000)]))
     await restoreArchive(archive, dataDir)
   })
 
-  test('is rejected if the file is not an archive', async () => {
+  test('fails if the file is not an archive', async () => {
     await writeFile(archive, 'This is a letter.'.repeat(1_000))
     await expectRefused('it is not a tar archive')
     await writeFile(archive, Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6]))
@@ -195,13 +195,13 @@ describe('restoring an archive', () => {
     expect((await readdir(folder)).sort()).toEqual(['backup.tar'])
   })
 
-  test('is rejected if it contains a duplicate entry', async () => {
+  test('fails if the archive contains a duplicate entry', async () => {
     const list = [...entries]
     await writeArchive(archive, [...list.slice(0, 2), list[1] as (typeof list)[0], ...list.slice(2)])
     await expectRefused('twice')
   })
 
-  test('is rejected if its format or database version is newer', async () => {
+  test("fails if the archive's format or database version is newer", async () => {
     const write = (change: object) =>
       forge((all) => {
         const head = { ...JSON.parse(String(all.get('parley-backup.json'))), ...change }
@@ -213,7 +213,7 @@ describe('restoring an archive', () => {
     await expectRefused('written by a newer version of Parley')
   })
 
-  test('is rejected if it lacks bytes or rows', async () => {
+  test('fails if bytes or rows are missing from the archive', async () => {
     await forge((all) => all.delete(findBlobName()))
     await expectRefused('a row refers to the file')
     await forge((all) => all.set(findBlobName(), Buffer.from('shorter')))
@@ -227,7 +227,7 @@ describe('restoring an archive', () => {
     await expectRefused('it contains no database')
   })
 
-  test('is rejected if its database is damaged', async () => {
+  test("fails if the archive's database is damaged", async () => {
     await forge((all) => {
       const database = Buffer.from(all.get('parley.db') as Buffer)
       all.set('parley.db', database.fill(0xff, database.length - 5 * 4_096))
@@ -235,12 +235,12 @@ describe('restoring an archive', () => {
     await expectRefused('is damaged')
   })
 
-  test('is rejected if the archive does not exist', async () => {
+  test('fails if the archive does not exist', async () => {
     await expect(restoreArchive(join(folder, 'nowhere.tar'), dataDir)).rejects.toThrow('ENOENT')
     expect(existsSync(dataDir)).toBe(false)
   })
 
-  test('is rejected if the input stream fails', async () => {
+  test('fails if reading the input stream fails', async () => {
     const failing = Readable.from(
       (async function* () {
         yield archived.subarray(0, 2_000)

@@ -121,7 +121,7 @@ describe('the stream limit of an agent key', () => {
     expect(statuses).toEqual([200, 200, 429, 200])
   })
 
-  test("is separate from the limit per address, and a stream over that limit does not use one of the agent's slots", async () => {
+  test("is separate from the limit per address, and a stream rejected by that limit does not use one of the agent's slots", async () => {
     const app = await harness.start({
       PARLEY_MAX_STREAMS_AGENT: '2',
       PARLEY_MAX_STREAMS_ADDRESS: '1',

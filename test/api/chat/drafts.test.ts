@@ -61,7 +61,7 @@ describe('a draft', () => {
     expect(textOf(chunks)).toBe('You said: hi')
   })
 
-  test('runs with another model only if the model policy allows it', async () => {
+  test('runs with a different model only if the model policy allows it', async () => {
     const { app, id } = await startAgent({ allowed_models: [defaultModel], fallback_models: [] })
     const ask = (model: string) =>
       runDraft(app, {

@@ -17,7 +17,7 @@ const harness = await startChatHarness()
 const path = '/v1/chat/completions'
 const { startAgent, askedModels } = createFallbackHarness(harness)
 
-describe('the model of an agent call without a model field', () => {
+describe('the model for an agent call without a model field', () => {
   test.each([
     ['is the default of the policy', { default_model: fallbackModel }, undefined, 'up-small'],
     [

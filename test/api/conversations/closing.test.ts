@@ -37,7 +37,7 @@ const plan: TurnPlan = {
   renderFailure: () => Buffer.from('data: {}\n\n'),
 }
 
-test('closing the conversation store completes even if another process locks the database and 1 MiB of a turn waits to be stored', async () => {
+test('the conversation store closes even if another process locks the database before 1 MiB of a turn is stored', async () => {
   const folder = await makeFolder()
   const warnings: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void warnings.push(JSON.parse(line).msg) })

@@ -67,7 +67,7 @@ describe('a conversation', () => {
     expect(await failureOf(owner.conversations.retrieve('conv_x'))).toMatchObject({ status: 404 })
   })
 
-  test('is listed newest first in pages', async () => {
+  test('appears in a paginated list, newest first', async () => {
     const app = await startApp()
     const client = app.openai()
     const ids: string[] = []

@@ -141,7 +141,7 @@ describe('the diagnostics of a turn', () => {
     expect(diagnostics.attempts).toMatchObject([{ round: 1 }, { round: 2 }])
   })
 
-  test('count the items of the history that were sent and left out', async () => {
+  test('count the history items that were sent and those that were left out', async () => {
     const { app, id } = await start({}, STORING.replace('keep: 30d', 'keep: 30d, history: { turns: 1 }'))
     const { body: conversation } = await app.call('POST', '/v1/conversations', { body: {} })
     for (const input of ['One', 'Two', 'Three'])
@@ -161,7 +161,7 @@ test('the diagnostics of a turn contain the tokens that a budget reserved and se
   expect(diagnostics.budget.reserved).toBeGreaterThanOrEqual(diagnostics.budget.settled)
 })
 
-test('the diagnostics of a turn count the resumes of its stream', async () => {
+test('the diagnostics of a turn count how often its stream was resumed', async () => {
   const { app, key } = await start()
   const { text } = await app.call('POST', '/v1/chat/completions', {
     key,

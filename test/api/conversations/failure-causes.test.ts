@@ -164,8 +164,8 @@ describe('a turn names the reason why its answer is incomplete', () => {
   })
 })
 
-describe('the diagnostics list each attempt', () => {
-  test('of a request that is retried', async () => {
+describe('the attempts in the diagnostics', () => {
+  test('include the failed and the successful attempt of a request that is retried', async () => {
     const { app, ask } = await start({ PARLEY_BACKEND_ATTEMPTS: '2' })
     expect((await ask('{{up:first 1}}{{up:status 500}}')).status).toBe(200)
     expect((await readLast(app)).diagnostics.attempts).toMatchObject([
@@ -175,7 +175,7 @@ describe('the diagnostics list each attempt', () => {
     expect(await readLog()).toEqual(['answer', 'answer'])
   })
 
-  test('if the fallback model fails, too', async () => {
+  test('include the failed attempt of the fallback model', async () => {
     const { app, ask } = await startAgent({}, quick, undefined, STORING)
     expect((await ask('{{up:status 503}}')).status).toBe(502)
     const { diagnostics } = await readLast(app)
@@ -189,7 +189,7 @@ describe('the diagnostics list each attempt', () => {
     expect(await readLog()).toEqual(['answer', 'answer'])
   })
 
-  test('but not a model whose circuit breaker is open', async () => {
+  test('do not include a model whose circuit breaker is open', async () => {
     const { app, ask } = await startAgent({}, { ...quick, PARLEY_BREAKER_CALLS: '1' }, undefined, STORING)
     await ask(onlyForModel('{{up:reset}}'))
     expect((await readLast(app)).diagnostics.attempts).toMatchObject([unreachable, { model: 'up-small' }])
@@ -204,7 +204,7 @@ describe('the diagnostics list each attempt', () => {
     expect(await readLog()).toEqual(['answer'])
   })
 
-  test('if the model fails after a tool call', async () => {
+  test('include a failed attempt that follows a tool call', async () => {
     const { app, ask } = await start(
       {},
       { tools: { weather: tool(() => 'Sunny') } },

@@ -61,7 +61,7 @@ describe('the output of a call that was open when a person answered', () => {
     expect(await readSent()).toMatchObject(later)
   })
 
-  test('follows its call also if the client answers several calls one after the other', async () => {
+  test('follows its call even if the client answers several calls one after another', async () => {
     const { app, id, respond } = await start()
     const ask = `${ASK}{{up:tool look_up {"a":2}}}`
     expect((await respond({ input: ask })).status).toBe(200)
@@ -104,7 +104,7 @@ describe('the output of a call that was open when a person answered', () => {
   })
 })
 
-describe('a call that the model is writing without an agent when a person takes over', () => {
+describe('a tool call that is still incomplete when a person takes over a chat without an agent', () => {
   test('is left out of later requests, and the client can answer the complete calls before it', async () => {
     const { app, owner, id, respond } = await start({ PARLEY_STORE_WITHOUT_AGENT: 'on_request' })
     // The stream stops in the arguments of the second call.

@@ -45,7 +45,7 @@ describe('PARLEY_CONVERSATIONS_MAX_BYTES', () => {
     expect(statuses).toEqual([200, 200, 200, 200, 507, 507])
   })
 
-  test('counts metadata, and items that were added in the last few seconds', async () => {
+  test('includes metadata and items that were added in the last few seconds', async () => {
     const app = await startApp({ PARLEY_CONVERSATIONS_MAX_BYTES: '20000' }, { clock: createFakeClock() })
     const { id } = await app.openai().conversations.create()
     const statuses: number[] = []

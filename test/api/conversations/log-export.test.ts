@@ -58,7 +58,7 @@ describe('an export', () => {
     expect(await read('?status=failed')).toEqual([{ object: 'export.end', turns: 0 }])
   })
 
-  test('contains only the conversation whose id is `q`', async () => {
+  test('contains only one conversation if `q` is its id', async () => {
     const { read, store } = await start()
     await store('Hello wombat')
     const second = await store('Hello quokka')

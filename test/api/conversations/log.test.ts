@@ -38,7 +38,7 @@ const rejectionOf = async (app: TestApp, query: string) => {
   return { status, message: body.error?.message }
 }
 
-describe('filters of the list of conversations', () => {
+describe('the filters of the conversation list', () => {
   test('select conversations by agent, time, channel, mode, visitor and tokens, and can be combined', async () => {
     const { app, clock, id, key, find, store } = await start()
     const first = await store('Hello there')
@@ -153,8 +153,8 @@ describe('filters of the list of conversations', () => {
   })
 })
 
-describe('a search in conversations', () => {
-  test('finds the text of users and of the model, but not tool results or reasoning', async () => {
+describe('a conversation search', () => {
+  test('finds text from users and from the model, but not tool results or reasoning', async () => {
     const { find, store } = await start(
       'name: A\ninstructions: B.\ntools: [weather]\nconversations: { keep: 30d }\n',
       {

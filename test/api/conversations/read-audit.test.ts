@@ -85,7 +85,7 @@ describe('reading the items of a conversation', () => {
   })
 })
 
-describe('a request that returns text of a conversation', () => {
+describe('a request that returns conversation text', () => {
   async function startRated() {
     // Uses the system clock, because the feed would poll every millisecond with the fake clock.
     const app = await harness.start(allowLoopback, { clock: systemClock })
@@ -144,7 +144,7 @@ describe('a request that returns text of a conversation', () => {
     expect(JSON.stringify(await listAuditRows(rated.app))).not.toContain(CANARY)
   })
 
-  test('is recorded if it repeats a delivery of a webhook that includes text', async () => {
+  test('is recorded if it redelivers a webhook event that includes text', async () => {
     const { app, withText, withoutText, conversation } = await startRated()
     for (const [webhook, reads] of [
       [withoutText, []],

@@ -69,7 +69,7 @@ describe('a stored response', () => {
     expect(cut).toMatchObject({ status: 400, code: 'stream_expired', param: 'starting_after' })
   })
 
-  test('is deleted with its items, and later responses continue from the response before it', async () => {
+  test('is deleted with its items, and later responses continue from the one before it', async () => {
     const { visitor } = await start()
     const one = await visitor.responses.create({ input: 'one' })
     const two = await visitor.responses.create({ input: 'two', previous_response_id: one.id })

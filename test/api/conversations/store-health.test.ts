@@ -91,7 +91,7 @@ test('the metrics count running turns, ended turns by status, and resumed stream
   expect(metrics.sum('parley_turn_bytes_waiting')).toBe(0)
 })
 
-test('the metrics report the events that wait to be stored while another process locks the database', async () => {
+test('the metrics report how many events wait to be stored while another process locks the database', async () => {
   const dataDir = join(await makeFolder(), 'data')
   const app = await harness.start({ PARLEY_DATA_DIR: dataDir })
   const { agent_id: id, agent_key: key } = await app.createAgent(STORING)

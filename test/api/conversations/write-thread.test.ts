@@ -84,7 +84,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
   })
 
   test.each(['events', 'end'] as const)(
-    'a batch with the %s of a turn is stored only once if the thread ends between the commit and its answer',
+    'a batch with the %s of a turn is stored only once if the thread ends after the commit but before it reports it',
     async (what) => {
       const isLost = (value: unknown) =>
         Array.isArray(value) &&
@@ -112,7 +112,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     },
   )
 
-  test('a turn is stored even if the thread ends between the commit of the turn and its answer', async () => {
+  test('a turn is stored even if the thread ends after it commits the turn but before it reports the commit', async () => {
     const lost = loseFirstAnswer((value) => value === undefined)
     const { app, model } = await startKeeper()
     const image_url = `data:image/png;base64,${'A'.repeat(40_000)}`
@@ -128,7 +128,7 @@ describe.runIf(inject('database') === 'sqlite')('when the write thread ends unex
     expect(items.body.data[0].content[0].image_url).toBe(image_url)
   })
 
-  test('a turn that must be stored runs even if the thread ends between the commit of the turn and its answer', async () => {
+  test('a turn that must be stored runs even if the thread ends after it commits the turn but before it reports the commit', async () => {
     const lost = loseFirstAnswer((value) => value === undefined)
     const { app, model } = await startKeeper()
     const headers = { 'Idempotency-Key': 'once' }

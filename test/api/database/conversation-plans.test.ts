@@ -48,7 +48,7 @@ function toRow(index: number) {
   }
 }
 
-test('lists of conversations read an index in order', async () => {
+test('conversation lists are read from an index in order, without sorting', async () => {
   const db = await openLargeStore()
   const page = { limit: 51, order: 'desc' } as const
   const [tenantId, agentId] = ['tenant-1', 'agent-1']

@@ -46,7 +46,7 @@ test('queries for keys and agents use an index', async () => {
   }
 })
 
-test("the query for the last day of each agent's use reads an index of agents and days", async () => {
+test("the query for each agent's last day of use reads an index on agent and day", async () => {
   const db = await openLargeDatabase()
   const tenant = rowNames.tenant(7)
   const sums = { requests: 1, errors: 0, prompt_tokens: 1, completion_tokens: 1, estimated: 0 }

@@ -121,7 +121,7 @@ describe('a file list', () => {
     expect((await app.call('GET', '/v1/files?limit=3')).body.has_more).toBe(false)
   })
 
-  test('filtered by purpose includes only matching files', async () => {
+  test('includes only matching files if it is filtered by purpose', async () => {
     const app = await startApp()
     const ids = await uploadMany(app, 4, (index) => (index % 2 === 0 ? 'batch' : 'vision'))
     const page = (await app.call('GET', '/v1/files?purpose=batch&limit=2&order=asc')).body

@@ -140,7 +140,7 @@ describe('an upload that exceeds the quota', () => {
     expect(await listStored(dataDir)).toEqual({ kept: [], incoming: [] })
   })
 
-  test('is rejected before it is stored if a concurrent upload has used the quota', async () => {
+  test('is rejected before it is stored if a concurrent upload has used up the quota', async () => {
     const { app, dataDir } = await startWithQuota(1_000)
     const form = toForm([partOf(600), purpose])
     const [first, second] = await Promise.all([RawConnection.open(app), RawConnection.open(app)])

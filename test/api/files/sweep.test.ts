@@ -146,7 +146,7 @@ describe('orphaned bytes in the file store', () => {
     },
   )
 
-  test('in a large store are deleted only if they are at most a twentieth of all objects', async () => {
+  test('in a large store are deleted only if they are at most 5% of all objects', async () => {
     const { app, clock, dataDir, sweep } = await startSweeper()
     const { body: file } = await upload(app)
     const { db } = app.service.deps
@@ -173,7 +173,7 @@ describe('orphaned bytes in the file store', () => {
     expect((await listStored(dataDir)).kept).toHaveLength(2_106)
   })
 
-  test('beyond the limit are reported in the log with their number and the command that deletes them', async () => {
+  test('above the limit are logged with their number and the command that deletes them', async () => {
     const { app, clock, dataDir } = await startSweeper()
     await writeOrphans(dataDir, 150)
     clock.advance(HOUR + 60)

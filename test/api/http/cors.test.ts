@@ -130,14 +130,14 @@ describe('a response under /v1', () => {
     }
   })
 
-  test('can be read by any page even if the request has no key', async () => {
+  test('is readable from any origin even if the request has no key', async () => {
     const app = await startApp()
     const answer = await app.call('GET', '/v1/models', { key: null, headers: { Origin: origin } })
     expect(answer.status).toBe(401)
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  test('can be read by any page if it is a stream', async () => {
+  test('is readable from any origin even if it is a stream', async () => {
     const app = await startApp()
     const body = { model: 'mock', messages: [{ role: 'user', content: 'hello' }], stream: true }
     const answer = await app.call('POST', '/v1/chat/completions', { body, headers: { Origin: origin } })

@@ -72,7 +72,7 @@ describe('the agent list', () => {
     expect(await listAgents(app, 'sort=updated&order=desc')).toEqual(sorted.toReversed())
   })
 
-  test('returns the items before an id in the order of the list', async () => {
+  test('returns the items before an id in list order', async () => {
     const app = await startWithAgents()
     const { body } = await app.call('GET', '/v1/agents?sort=name&order=asc')
     const before = `sort=name&order=asc&limit=2&before=${body.data[4].id}`
@@ -89,7 +89,7 @@ describe('the agent list', () => {
     expect(await listAgents(app, `q=${body.data[1].id.slice(6)}`)).toEqual([body.data[1].name])
   })
 
-  test('rejects unknown sort keys, long searches and positions outside of the list', async () => {
+  test('rejects unknown sort keys, long searches and positions outside the list', async () => {
     const app = await startWithAgents()
     const rejected = {
       'sort=size': /^sort: must be created, name or updated/,
@@ -126,7 +126,7 @@ describe('the file list', () => {
   })
 })
 
-describe("the administrator's lists", () => {
+describe('the administrator API', () => {
   const emails = ['eve@example.org', 'ada@example.org', 'bob@example.org']
 
   async function startWithUsers() {
@@ -137,14 +137,14 @@ describe("the administrator's lists", () => {
     return { app, list }
   }
 
-  test('sort and search users by email address', async () => {
+  test('sorts and searches users by email address', async () => {
     const { list } = await startWithUsers()
     const users = await list('/users?sort=email&order=asc', ({ email }) => email)
     expect(users).toEqual([...emails, 'root@example.org'].toSorted())
     expect(await list('/users?q=ADA', ({ email }) => email)).toEqual(['ada@example.org'])
   })
 
-  test('filter keys by user, state and name', async () => {
+  test('filters keys by user, state and name', async () => {
     const { app, list } = await startWithUsers()
     const { data: users } = (await asAdmin(app, 'GET', '/users?q=bob')).body
     const nameOf = ({ name }: Listed) => name
@@ -158,7 +158,7 @@ describe("the administrator's lists", () => {
     expect(await list('/keys?sort=last_used&state=disabled', nameOf)).toEqual([])
   })
 
-  test('return the audit log in both directions', async () => {
+  test('returns the audit log in both directions', async () => {
     const { list } = await startWithUsers()
     const newest = await list('/audit', ({ id }) => id)
     expect(newest.length).toBeGreaterThan(2)

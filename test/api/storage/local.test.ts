@@ -77,7 +77,7 @@ describe('a local store', () => {
     await expect(blobs.open(blob.name, { start: 5, end: 10 })).rejects.toThrow('10 bytes')
   })
 
-  test('can abort a staged blob and delete a committed one repeatedly', async () => {
+  test('can abort a staged blob and delete a committed one more than once', async () => {
     const { blobs, root } = await openStore()
     const [staged, kept] = [await blobs.stage(chunksOf('a')), await blobs.stage(chunksOf('b'))]
     await kept.commit()

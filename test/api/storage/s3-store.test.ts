@@ -147,7 +147,7 @@ describe('a committed blob', () => {
     stream.destroy()
   })
 
-  test('can be deleted repeatedly', async () => {
+  test('can be deleted more than once', async () => {
     const server = await S3Server.start()
     const blobs = await openStore(server)
     const { name } = await storeRandomBlob(blobs, 10)

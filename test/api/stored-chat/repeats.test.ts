@@ -104,7 +104,7 @@ describe('a repeated request with the same idempotency key', () => {
     expect(await harness.listChats()).toHaveLength(1)
   })
 
-  test('starts another turn after 24 hours', async () => {
+  test('starts a new turn after 24 hours', async () => {
     const { app, key, clock } = await startStoring()
     const first = await sendChat(app, 'hello', { key, headers: KEY })
     clock.advance(DAY_SECONDS)

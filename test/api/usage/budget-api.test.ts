@@ -27,7 +27,7 @@ async function create(app: TestApp, body: object): Promise<string> {
 }
 
 describe('a new budget', () => {
-  test('is returned with the tokens that its period has used', async () => {
+  test('includes the tokens already used in the current period', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOON) })
     const { total_tokens: used } = (await sendChat(app, 'before')).body.usage
     const { status, body } = await budgets(app, 'POST', '', ofKey(app))
@@ -61,7 +61,7 @@ describe('a new budget', () => {
     expect(body.error.message).toMatch(message)
   })
 
-  test('is rejected if one with its scope, unit and period exists', async () => {
+  test('is rejected if a budget with the same scope, unit and period exists', async () => {
     const app = await startApp()
     await create(app, ofKey(app))
     const { status, body } = await budgets(app, 'POST', '', ofKey(app, { limit: 7 }))
@@ -70,7 +70,7 @@ describe('a new budget', () => {
     await create(app, ofKey(app, { period: 'total' }))
   })
 
-  test('of conversations is rejected for an agent that stores none', async () => {
+  test('for conversations is rejected if the agent does not store any', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const { status, body } = await budgets(app, 'POST', '', {
@@ -79,7 +79,7 @@ describe('a new budget', () => {
     expect([status, body.error.code]).toEqual([400, 'conversations_off'])
   })
 
-  test('can only be for the own key and own agents', async () => {
+  test("can limit only the caller's own key and agents", async () => {
     const app = await startApp()
     const other = await createTenant(app)
     const { agent_id: id, agent_key } = await app.createAgent()
@@ -102,7 +102,7 @@ describe('a new budget', () => {
 })
 
 describe('a budget', () => {
-  test('with the mode observe rejects nothing and counts what it would have rejected', async () => {
+  test('in observe mode rejects no calls, and counts the calls that it would have rejected', async () => {
     const app = await startApp()
     const id = await create(app, ofKey(app, { limit: 0, mode: 'observe' }))
     const answer = await sendChat(app, 'hello')
@@ -128,7 +128,7 @@ describe('a budget', () => {
     expect((await budgets(app, 'GET', `/${id}`)).status).toBe(404)
   })
 
-  test('of an agent limits its calls in addition to the budget of the key, and is deleted with the agent', async () => {
+  test("for an agent limits its calls in addition to the key's budget, and is deleted with the agent", async () => {
     const app = await startApp()
     const { agent_id: id, agent_key } = await app.createAgent()
     const scope = { type: 'agent', id }
@@ -145,7 +145,7 @@ describe('a budget', () => {
     expect(list.body.data.map((one: { id: string }) => one.id)).not.toContain(budgetId)
   })
 
-  test('in another time zone ends at the midnight of that zone', async () => {
+  test('with its own time zone ends its period at midnight in that zone', async () => {
     const clock = createFakeClock(Date.UTC(2027, 6, 15, 21, 59) / 1000)
     const app = await startApp({ PARLEY_BUDGET_TIMEZONE: 'Europe/Berlin' }, { clock })
     await create(app, ofKey(app, { limit: 0 }))
@@ -175,7 +175,7 @@ describe('a budget', () => {
     expect(await counters.execute()).toEqual([{ starts_at: DAY_START, booked: 3, reserved: 0 }])
   })
 
-  test('that is created while a call runs counts the call when it ends', async () => {
+  test('that is created while a call runs counts the call once it ends', async () => {
     const app = await startApp({}, { clock: createFakeClock(NOON) })
     const { deps } = app.service
     const request = { messages: [], max_tokens: 9 }
@@ -200,8 +200,8 @@ describe('a budget', () => {
   })
 })
 
-describe('a budget of visitors', () => {
-  test('applies to each visitor by pseudonym, and lists them by what they have booked', async () => {
+describe('a visitor budget', () => {
+  test('limits each visitor separately, and lists visitors by pseudonym, highest usage first', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const budgetId = await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 700 }))
@@ -229,7 +229,7 @@ describe('a budget of visitors', () => {
     expect((await ask('ada', 300)).status).toBe(200)
   })
 
-  test('counts visitors without an identity by their address', async () => {
+  test('identifies visitors without an identity by their IP address', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key } = await app.createAgent()
     await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 700 }))
@@ -239,7 +239,7 @@ describe('a budget of visitors', () => {
   })
 })
 
-test('counters of visitors are deleted 8 days after their period, and those of keys after 25 months', async () => {
+test('visitor counters are deleted 8 days after their period, and key counters after 25 months', async () => {
   const clock = createFakeClock(NOON)
   const app = await startApp({}, { clock })
   const { agent_id: id } = await app.createAgent()
@@ -264,7 +264,7 @@ test('counters of visitors are deleted 8 days after their period, and those of k
   expect(await listCounters()).toEqual([total])
 })
 
-test('the metrics count rejected calls by the scope of their budget, without naming its owner', async () => {
+test('the metrics count rejected calls by budget scope, without naming the owner', async () => {
   const app = await startApp()
   await create(app, ofKey(app, { limit: 0 }))
   await sendChat(app, 'hello')
@@ -274,7 +274,7 @@ test('the metrics count rejected calls by the scope of their budget, without nam
   expect(metrics.sum('parley_budget_wait_seconds_count', {})).toBe(1)
 })
 
-test('a budget of conversations applies to each stored conversation', async () => {
+test('a conversation budget limits each stored conversation separately', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent(STORING)
   const budgetId = await create(app, {
@@ -333,7 +333,7 @@ describe('a grant', () => {
   })
 })
 
-test('an adjustment corrects what was booked, but not below zero', async () => {
+test('an adjustment corrects the booked amount, but not to less than zero', async () => {
   const app = await startApp({}, { clock: createFakeClock(NOON) })
   const id = await create(app, ofKey(app))
   const adjust = (amount: unknown) =>
@@ -350,7 +350,7 @@ test('an adjustment corrects what was booked, but not below zero', async () => {
 })
 
 describe('the list of budgets', () => {
-  test('is filtered by scope and agent, and paged', async () => {
+  test('can be filtered by scope and agent, and is paginated', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const scope = { type: 'agent', id }
@@ -373,7 +373,7 @@ describe('the list of budgets', () => {
     expect((await budgets(app, 'GET', '?after=bud_unknown')).status).toBe(400)
   })
 
-  test('has at most 20 budgets, and at most 8 for one call', async () => {
+  test('contains at most 20 budgets, of which at most 8 apply to one call', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     for (const type of ['key', 'agent'])
@@ -393,7 +393,7 @@ describe('the list of budgets', () => {
   })
 })
 
-test('each change of a budget is in the audit log', async () => {
+test('the audit log records each change to a budget', async () => {
   const app = await startApp()
   const id = await create(app, ofKey(app))
   await budgets(app, 'PATCH', `/${id}`, { limit: 7 })

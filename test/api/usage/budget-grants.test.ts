@@ -140,7 +140,7 @@ describe('while other calls have reserved the rest of a budget, a call', () => {
     return { app, provider, held, clock, release: () => released.resolve() }
   }
 
-  test('waits until one of them ends, and then gets all that it asks for', async () => {
+  test('waits until one of them ends, and then receives its full grant', async () => {
     const { app, provider, held, release } = await startHeld({})
     const waiting = sendChat(app, 'waits', MODEL)
     const behind = sendChat(app, 'behind', { ...MODEL, max_tokens: 20 })
@@ -155,7 +155,7 @@ describe('while other calls have reserved the rest of a budget, a call', () => {
     expect(provider.requests.map(({ max_tokens }) => max_tokens)).toEqual([4_096, 4_096, 20])
   })
 
-  test('gets fewer tokens when it has waited for PARLEY_BUDGET_WAIT_SECONDS', async () => {
+  test('receives fewer tokens after it has waited for PARLEY_BUDGET_WAIT_SECONDS', async () => {
     const { app, provider, held, clock, release } = await startHeld({ PARLEY_BUDGET_WAIT_SECONDS: '2' })
     const waiting = sendChat(app, 'waits', MODEL)
     await expect.poll(() => app.service.deps.budgets.gate.waitingCalls()).toBe(1)
@@ -236,7 +236,7 @@ describe('an answer whose usage the provider', () => {
 })
 
 describe('a failed request to a provider', () => {
-  test('is charged its whole grant if the connection is lost after it was sent', async () => {
+  test('is charged the whole grant if the connection is lost after the request was sent', async () => {
     const { app } = await startMetered(50_000, () => ({ isLost: true }), { PARLEY_BACKEND_ATTEMPTS: '1' })
     expect((await sendChat(app, 'hi', { ...MODEL, max_tokens: 300 })).status).toBe(503)
     const { used, reserved } = await readCounter(app)

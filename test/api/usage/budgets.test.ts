@@ -138,7 +138,7 @@ describe('concurrent calls', () => {
 })
 
 describe('a budget reservation', () => {
-  test('that no process renews is booked after a minute, and corrected if its call ends nevertheless', async () => {
+  test('is booked after a minute if no process renews it, and corrected if its call does end', async () => {
     const clock = createFakeClock(AFTERNOON)
     const app = await startApp({}, { clock })
     const { deps } = app.service

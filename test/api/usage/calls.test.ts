@@ -121,7 +121,7 @@ describe('the attempts of a call', () => {
     expect(call.status).not.toBe('ok')
   })
 
-  test('are unknown for calls of earlier versions', async () => {
+  test('are unknown for calls that an earlier version recorded', async () => {
     const app = await startApp()
     await insertCalls(app, 1)
     expect((await listCalls(app)).data).toMatchObject([{ attempts: null, failed_attempts: [] }])
@@ -150,7 +150,7 @@ describe('GET /v1/usage/calls', () => {
     expect(idsOf(await listCalls(app, '?model=other'))).toEqual([])
   })
 
-  test('filters calls by a range of days or seconds that includes both ends', async () => {
+  test('filters calls by an inclusive range of days or seconds', async () => {
     const app = await startApp()
     await insertCalls(app, 4)
     const secondsOf = async (query: string) =>
@@ -197,7 +197,7 @@ describe('GET /v1/usage/calls.csv', () => {
     expect(new Set(lines).size).toBe(125)
   })
 
-  test('includes the reasons of failed attempts and escapes text for spreadsheets', async () => {
+  test('includes the reasons for failed attempts and escapes text for spreadsheets', async () => {
     const app = await startApp()
     const failed = [{ provider: 'one', model: 'a,b', reason: 'timeout' }]
     await insertCalls(app, 1, () => ({

@@ -60,7 +60,7 @@ describe('the cost of a call', () => {
     expect(await lastCall(app)).toMatchObject({ cost: '0.000415', rounds: 1, cached_tokens: 600 })
   })
 
-  test('uses the price at the start of the request, and the price of each call is kept', async () => {
+  test('uses the price at the start of the request, which is stored with the call', async () => {
     const clock = createFakeClock(NOON)
     const app = await startPriced({ usage }, clock)
     await sendChat(app, 'before', model)
@@ -110,7 +110,7 @@ describe('the cost of a call', () => {
     expect(await totalUsage(app)).toMatchObject({ cost: '0', unpriced_requests: 0 })
   })
 
-  test('selects calls with min_cost', async () => {
+  test('can be filtered with min_cost', async () => {
     const app = await startPriced()
     await sendChat(app, 'hello', model)
     const count = async (least: string) =>

@@ -44,7 +44,7 @@ async function erase(app: TestApp, visitorId: string) {
 }
 
 describe('the owner of an agent', () => {
-  test('lists and finds visitors who have sent a message, last seen first', async () => {
+  test('lists and finds visitors who have sent a message, most recently seen first', async () => {
     const { app, clock, key, agentId, one } = await startVisit()
     await talk(one, 'Hello.')
     clock.advance(10)

@@ -72,7 +72,7 @@ describe('a feed that is interrupted at random events', () => {
 })
 
 describe('a conversation that is opened', () => {
-  test("contains each change of who answers, with the item before it, and the visitor's ratings", async () => {
+  test("contains each mode change after the item that precedes it, and the visitor's ratings", async () => {
     const { app, one, key } = await startVisit()
     const { sent } = await sayAndWait(one, 'Hello.')
     const { id } = sent.conversation

@@ -29,7 +29,7 @@ test('a reason that contains U+0000 or half of a surrogate pair, or is too long,
 describe('the tool request_person', () => {
   const args = JSON.stringify({ reason: 'wants a person' })
 
-  test('asks for a person, and its result in later turns has the times of handover and handback', async () => {
+  test('asks for a person, and in later turns its result contains the times of the handover and the handback', async () => {
     const { app, one } = await startVisit(harness)
     await harness.upstream.script('/v1/chat/completions', `{{up:tool request_person ${args}}}`, 1)
     const { sent } = await sayAndWait(one, 'I want a person.')

@@ -60,7 +60,7 @@ const HANDED_BACK = { role: 'user', content: expect.stringContaining('handed bac
 const BY_ANA = { role: 'assistant', content: '[Written by Ana, a person, not by the model]\nTwo pears.' }
 
 describe('an open call to a page tool', () => {
-  test('has an unknown outcome before the messages of a person who takes over', async () => {
+  test('gets an unknown outcome, placed before the messages of the person who takes over', async () => {
     const { app, id, one, write } = await startCall()
     await answer(app, id, 'Two pears.', { name: 'Ana' })
     await write('Thanks.')
@@ -76,7 +76,7 @@ describe('an open call to a page tool', () => {
     ])
   })
 
-  test('has one outcome after several handovers, and each of several calls has its own', async () => {
+  test('has exactly one outcome after several handovers, as does each of several calls', async () => {
     const ask = 'Look. {{up:tool postMessage_cart {"a":1}}}{{up:tool postMessage_cart {"a":2}}}'
     const { app, id, one, write } = await startCall({}, ask)
     for (const text of ['One.', 'Two.']) {
@@ -107,7 +107,7 @@ describe('an open call to a page tool', () => {
     expect((await readPaired()).at(-1)).toMatchObject({ content: 'And now?' })
   })
 
-  test('is shown with its outcome once to the visitor and the owner, after the change of the mode', async () => {
+  test('is shown with its outcome once to the visitor and the owner, after the mode change', async () => {
     const { app, id, one } = await startCall()
     await change(app, id, 'takeover', { name: 'Ana' })
     await change(app, id, 'handback')
@@ -137,7 +137,7 @@ describe('an open call to a page tool', () => {
     expect(outputs).toMatchObject([{ call_id: 'call_0', parley: { author: 'service' } }])
   })
 
-  test('accepts no result from the page during the handover, and none after it', async () => {
+  test('rejects results from the page both during and after the handover', async () => {
     const { app, id, one, report } = await startCall()
     const wrongMode = (mode: string) => ({
       data: { httpStatus: 409, code: 'wrong_mode', mode, assignee: null },
@@ -150,7 +150,7 @@ describe('an open call to a page tool', () => {
     await expect(report()).rejects.toMatchObject({ data: { httpStatus: 400, param: 'results[0].call_id' } })
   })
 
-  test('has an unknown outcome if its turn ends after a person was asked for', async () => {
+  test('has an unknown outcome if its turn ends after a person was requested', async () => {
     const { app, one } = await startVisit(harness)
     const { conversation, cursor } = await say(one, `${CALL}{{up:delay 200}}`, { tools })
     const { id } = conversation
@@ -214,7 +214,7 @@ describe('an open call in a conversation that is handed over and back while a re
 })
 
 describe('a call that the model is writing when a person takes over', () => {
-  test('is not stored, and the text before it is', async () => {
+  test('is not stored, but the text before it is', async () => {
     const { app, one } = await startVisit(harness, { tool: false })
     // The stream stops in the arguments of the call.
     const ask = '{{up:text Let me look.}}{{up:tool postMessage_cart {"a":2222222222222}}}{{up:hang-after 6}}'

@@ -31,7 +31,7 @@ const rejection = (mode: string, assignee: string | null = null) => ({
 })
 
 describe('a conversation that is handed over', () => {
-  test('goes from the model to waiting, to a person and back, and the visitor receives each message once', async () => {
+  test('changes from the model to waiting, to a person and back, and the visitor receives each message exactly once', async () => {
     const { app, id, one, write } = await startConversation(harness)
     const requested = await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     expect(requested.conversation.mode).toBe('waiting')
@@ -77,7 +77,7 @@ describe('a conversation that is handed over', () => {
     ])
   })
 
-  test('shows its changes of mode, with the reason, only to its owner', async () => {
+  test('shows its mode changes, with their reasons, only to its owner', async () => {
     const { app, id, one } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id, reason: REASON })
     await change(app, id, 'takeover', { name: 'Ana' })
@@ -199,7 +199,7 @@ describe('a takeover in the middle of an answer', () => {
 })
 
 describe('a message to a person', () => {
-  test('is stored once for each client id, and another text with the same id is rejected with 422', async () => {
+  test('is stored once for each client id, and a different text with the same id is rejected with 422', async () => {
     const { app, id, one, write } = await startConversation(harness)
     await one.visitor.requestPerson.mutate({ conversation: id })
     const client_id = randomUUID()
@@ -236,7 +236,7 @@ describe('a message to a person', () => {
     expect([status, body.error.param]).toEqual([400, param])
   })
 
-  test('from a visitor is rejected above 8,000 characters, and over REST also in the mode `model`', async () => {
+  test('from a visitor is rejected if it exceeds 8,000 characters, and over REST also if the mode is `model`', async () => {
     const { app, key, id, one, write } = await startConversation(harness)
     const headers = { 'X-Parley-Visitor': one.token }
     const message = { text: 'Hello.', client_id: randomUUID() }
@@ -253,8 +253,8 @@ describe('a message to a person', () => {
   })
 })
 
-describe('a change of mode', () => {
-  test('is rejected if it does not fit the mode, with an error that names the mode and, except to visitors, the person', async () => {
+describe('a mode change', () => {
+  test('is rejected if the current mode does not allow it, with an error that names the mode and, except to visitors, the person', async () => {
     const { app, id, one } = await startConversation(harness)
     expect((await change(app, id, 'handback')).body.error).toMatchObject({ mode: 'model', assignee: null })
     await change(app, id, 'takeover', { name: 'Ana' })

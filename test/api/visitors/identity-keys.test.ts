@@ -46,7 +46,7 @@ describe('a visitor secret', () => {
     })
   })
 
-  test('is invalid at once after a rotation without an overlap', async () => {
+  test('is invalid immediately after a rotation without an overlap', async () => {
     const visit = await startIdentityVisit()
     const secret = await createSecret(visit.app, visit.agentId)
     expect(await failureOf(visit, await signIdentity(visit))).toMatchObject({ code: 'identity_invalid' })
@@ -103,7 +103,7 @@ describe('a key set', () => {
       })
   })
 
-  test('at a URL is read once in ten minutes, and for an unknown key again after 30 seconds', async () => {
+  test('at a URL is fetched at most once every ten minutes, or every 30 seconds to find an unknown key', async () => {
     const [first, second] = await Promise.all([createKeyPair('ES256', 'one'), createKeyPair('ES256', 'two')])
     const served = await serveKeySet([first.jwk])
     const jwt = { issuer: ISSUER, audience: 'shop-chat', jwksUrl: served.url }

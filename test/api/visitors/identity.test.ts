@@ -17,7 +17,7 @@ import {
 import { storingAgent } from '../../support/stored-chats.ts'
 import { beginSession, say, sayAndWait } from '../../support/visitors.ts'
 
-describe('the exchange of an identity', () => {
+describe('exchanging an identity', () => {
   test('returns a token for the subject that is valid for at most one hour', async () => {
     const visit = await startIdentityVisit()
     const one = await identify(visit, await signIdentity(visit))
@@ -28,7 +28,7 @@ describe('the exchange of an identity', () => {
     expect(hour.expiresAt).toBe(now + 3600)
   })
 
-  test('returns the same visitor for the same issuer and subject, and another one for another subject', async () => {
+  test('returns the same visitor for the same issuer and subject, and a different one for a different subject', async () => {
     const visit = await startIdentityVisit()
     const [first, again, other] = await Promise.all([
       signIdentity(visit, { email: 'ana@example.org' }).then((jwt) => identify(visit, jwt)),
@@ -84,7 +84,7 @@ describe('the exchange of an identity', () => {
     expect(body.data).toMatchObject([{ id: one.id, kind: 'verified', conversations: 1 }])
   })
 
-  test('moves no conversations without the token of their visitor, or from another identified visitor', async () => {
+  test("does not move conversations without their visitor's token, or from another identified visitor", async () => {
     const visit = await startIdentityVisit()
     const anonymous = await beginSession(visit.app, visit.key)
     await sayAndWait(anonymous, 'Anonymous.')
@@ -112,7 +112,7 @@ describe('the exchange of an identity', () => {
     expect(await failureOf(visit, await signIdentity(visit))).toMatchObject({ status: 401 })
   })
 
-  test('is rejected by an agent that accepts no identities', async () => {
+  test('fails if the agent does not accept identities', async () => {
     const visit = await startIdentityVisit()
     const other = await visit.app.createAgent(storingAgent())
     const secret = await createSecret(visit.app, other.agent_id)

@@ -69,7 +69,7 @@ describe('a tool', () => {
     expect(visit.seen[1]?.visitor).toEqual(expected)
   })
 
-  test('receives an anonymous visitor as not verified, and null without a visitor', async () => {
+  test('receives an anonymous visitor as unverified, and null if there is no visitor', async () => {
     const visit = await startWithTool()
     const anonymous = await beginSession(visit.app, visit.key)
     await sayAndWait(anonymous, callTool())
@@ -188,7 +188,7 @@ describe('a parent key', () => {
     })
   })
 
-  test('creates tokens for all its agents, but not for agents of other keys', async () => {
+  test("creates tokens for all its agents, but not for other keys' agents", async () => {
     const visit = await startWithTool()
     const { app, key } = visit
     const { body } = await app.call('POST', '/v1/visitors/tokens', { body: { subject: 'u7' } })
@@ -235,7 +235,7 @@ describe('a parent key', () => {
 })
 
 describe('an erasure', () => {
-  test('ends the tokens of a verified visitor, who returns as a new visitor', async () => {
+  test('invalidates the tokens of a verified visitor, who returns as a new visitor', async () => {
     const visit = await startWithTool()
     const { app } = visit
     const one = await identify(visit, await signIdentity(visit, { name: 'Ana' }))
@@ -269,7 +269,7 @@ describe('an erasure', () => {
 })
 
 describe('a visitor secret', () => {
-  test('can neither be read nor used for another agent after its agent is deleted', async () => {
+  test('can be neither read nor used for another agent after its agent is deleted', async () => {
     const visit = await startIdentityVisit()
     const { app, agentId, secret } = visit
     expect((await app.call('DELETE', `/v1/agents/${agentId}`)).status).toBe(200)
@@ -283,7 +283,7 @@ describe('a visitor secret', () => {
 })
 
 describe('claiming a key', () => {
-  test('combines the visitors of both keys who have the same identity', async () => {
+  test('merges visitors of both keys that have the same identity', async () => {
     const app = await startApp(behindProxy)
     const key = await revealKey(app, 'ada@example.org')
     const agents = [await app.createAgent(identifyingAgent()), await app.createAgent(identifyingAgent(), key)]

@@ -86,7 +86,7 @@ describe('an edited message', () => {
     expect(sent.conversation.id).toBe(id)
   })
 
-  test("stays in the owner's log, whose turns state what replaced them", async () => {
+  test("stays in the owner's log, where each replaced turn states what replaced it", async () => {
     const { app, id, one, turns } = await converse('Second.')
     const { sent } = await sayAndWait(one, 'Corrected.', { conversation: id, replaces: turns[1] ?? '' })
     const { turns: logged, text } = await readLog(app, id)
@@ -117,7 +117,7 @@ describe('an edited message', () => {
     )
   })
 
-  test('or a request for another answer is not accepted from another visitor', async () => {
+  test('is rejected from another visitor, as is a request for another answer', async () => {
     const { app, key, turns } = await converse()
     const stranger = await beginSession(app, key)
     const turn = turns[0] ?? ''

@@ -42,7 +42,7 @@ describe('an upload in a message is kept', () => {
     expect((await readArtifact(app, sent.id)).equals(zip)).toBe(true)
   })
 
-  test('if an edit sends it again, adds another one, or the visitor requests another answer', async () => {
+  test('if an edit sends it again or adds another upload, or if the visitor requests another answer', async () => {
     const { app, clock, one } = await startUploads(harness)
     const [first, second] = [await upload(app, one), await upload(app, one)]
     const { turn } = await sendUpload(one, first)
@@ -96,7 +96,7 @@ describe("visitors' uploads are deleted", () => {
     expect(list.body.data).toEqual([])
   })
 
-  test('with their visitor, also if they are unsent or unfinished', async () => {
+  test('with their visitor, even if they are unsent or unfinished', async () => {
     const { app, one, key } = await startUploads(harness)
     const sent = await upload(app, one)
     await sendUpload(one, sent)

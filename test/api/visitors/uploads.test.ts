@@ -34,7 +34,7 @@ const HOUR = 3_600
 const failure = (httpStatus: number, more: object = {}) => ({ data: { httpStatus, ...more } })
 
 describe("a visitor's upload", () => {
-  test('reaches the model as a name, a type, a size and an id, and its owner downloads it', async () => {
+  test('is described to the model by name, type, size and id, and its owner can download it', async () => {
     const { app, one, agentId } = await startUploads(harness)
     const reserved = await upload(app, one)
     const sent = await sendUpload(one, reserved)
@@ -119,7 +119,7 @@ describe("a visitor's upload", () => {
   })
 })
 
-describe('an upload is refused', () => {
+describe('an upload is rejected', () => {
   test.each([
     ['an extension that the agent does not accept', 'tool.exe', 100, 400, 'filename'],
     ['a name without an extension', 'zip', 100, 400, 'filename'],
@@ -260,8 +260,8 @@ describe("the token of a visitor's upload", () => {
   })
 })
 
-describe('the rules of uploads', () => {
-  test('are in the description of the agent', async () => {
+describe('the upload rules', () => {
+  test("are included in the agent's description", async () => {
     const { app, key } = await startUploads(harness, { ...uploadRules, types: ['pdf', 'archive'] })
     const { body } = await app.call('GET', '/v1/agents/me', { key })
     expect(body.attachments.uploads).toEqual({

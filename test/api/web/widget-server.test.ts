@@ -299,11 +299,11 @@ describe("an agent's theme", () => {
   })
 })
 
-test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 100 KiB", async () => {
+test("the widget's compressed loader is at most 6 KiB and its compressed frame at most 88 KiB", async () => {
   const { loader, frameScript, frameStyle } = await readManifest()
   expect(loader.gzipBytes).toBeLessThanOrEqual(6 * KIB)
   const frame = [frameStyle, frameScript, ...(await listStaticImports(frameScript))]
-  expect(frame.reduce((sum, { gzipBytes }) => sum + gzipBytes, 0)).toBeLessThanOrEqual(100 * KIB)
+  expect(frame.reduce((sum, { gzipBytes }) => sum + gzipBytes, 0)).toBeLessThanOrEqual(88 * KIB)
 })
 
 test.each(['frameScript', 'frameWorker'] as const)(

@@ -70,7 +70,7 @@ describe('a delivery', () => {
     ])
   })
 
-  test('is repeated on schedule with the same id and body while the receiver fails seven times', async () => {
+  test('is retried on schedule, with the same id and body, until the receiver succeeds after seven failures', async () => {
     const { app, clock, receiver, webhook, agentId } = await startWithWebhook()
     receiver.answerNext(...Array(7).fill(withStatus(500)))
     await storeChat(app, agentId, 'hello')
@@ -111,7 +111,7 @@ describe('a delivery', () => {
     expect(await listDeliveries(app, webhook.id)).toMatchObject([{ state: 'delivered', attempts: 1 }])
   })
 
-  test('is repeated after the time in Retry-After', async () => {
+  test('is retried after the time in Retry-After', async () => {
     const { app, clock, receiver, agentId } = await startWithWebhook()
     receiver.answerNext(withStatus(429, { 'Retry-After': '120' }))
     await storeChat(app, agentId, 'hello')

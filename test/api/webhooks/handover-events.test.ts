@@ -42,7 +42,7 @@ async function deliveredBy({ app, receiver }: Pick<Setup, 'app' | 'receiver'>, a
 }
 
 describe('a handover', () => {
-  test('sends each of its events once, with the mode and a growing revision, and without text', async () => {
+  test('sends each of its events once, with the mode and an increasing revision, and without text', async () => {
     const setup = await startWithWebhook()
     const { app, one, id, agentId, write, receiver } = setup
     const item = { item_id: expect.stringMatching(/^msg_/) }

@@ -136,7 +136,7 @@ describe('the URL of a webhook', () => {
     expect(await problemOf(app, { url: given, events })).toEqual([400, 'url', `url: ${problem}`])
   })
 
-  test('is rejected if it contains a private address, in any spelling', async () => {
+  test('is rejected if it contains a private address, in any notation', async () => {
     const app = await startApp({ PARLEY_RATE_LIMIT_PARENT: '0' })
     const failures: unknown[] = []
     for (const host of privateSpellings)

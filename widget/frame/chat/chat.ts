@@ -39,7 +39,7 @@ export interface MessageActions {
   readonly showVersion: (replyId: string, step: -1 | 1) => void
 }
 
-interface LocalChat extends Chat, MessageActions {
+export interface LocalChat extends Chat, MessageActions {
   /** Stops the running turn, and removes the token of the page's user. */
   readonly forget: () => void
   /** Stops the running turn, and uses this transport from now on. */

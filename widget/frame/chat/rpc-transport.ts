@@ -66,5 +66,6 @@ function createMemorySession(apiKey: string, identity: VisitorIdentity): Visitor
   const onOtherUser = () => {
     current = {}
   }
-  return createVisitorSession(apiKey, { record, identity, onOtherUser })
+  // Each session has its own record, so a late response changes nothing.
+  return createVisitorSession(apiKey, { record, identity, onOtherUser, isCurrent: () => true })
 }

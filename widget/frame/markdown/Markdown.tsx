@@ -1,7 +1,9 @@
 /** Renders the model's text as Markdown, block by block, without HTML, images or external requests. */
-import type { Root } from 'mdast'
-import { Component, memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
-import ReactMarkdown from 'react-markdown'
+import { toJsxRuntime } from 'hast-util-to-jsx-runtime'
+import type { Html, Root } from 'mdast'
+import { toHast } from 'mdast-util-to-hast'
+import { Component, Fragment, memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { jsx, jsxs } from 'react/jsx-runtime'
 import { components } from './components.tsx'
 import type { MarkdownParser } from './parser.ts'
 import { splitBlocks, withDefinitions } from './split-blocks.ts'
@@ -68,7 +70,7 @@ const Block = memo(function Block({ text, parser }: { text: string; parser: Mark
   if (parsed === undefined) return <Late text={text} />
   // Shows plain text, but parses again when the text grows.
   if (parsed.tree === undefined) return <PlainText text={text} />
-  return <Tree parsed={parsed as Required<Parsed>} />
+  return <Tree text={parsed.text} tree={parsed.tree} />
 })
 
 /** Hides a block until it is parsed, to avoid visible changes; shows plain text if parsing takes long. */
@@ -81,16 +83,30 @@ function Late({ text }: { text: string }) {
   return isLate ? <PlainText text={text} /> : null
 }
 
-const Tree = memo(function Tree({ parsed: { text, tree } }: { parsed: Parsed }) {
-  const plugins = useMemo(() => [[useParsedTree, tree] as const], [tree]) as never
+const Tree = memo(function Tree({ text, tree }: { text: string; tree: Root }) {
   return (
     <ErrorBoundary fallback={<PlainText text={text} />}>
-      <ReactMarkdown remarkPlugins={plugins} components={components} urlTransform={keepUrl}>
-        {text}
-      </ReactMarkdown>
+      <Elements tree={tree} />
     </ErrorBoundary>
   )
 })
+
+/** Renders the parsed tree; throws inside the boundary if a library cannot handle it. */
+function Elements({ tree }: { tree: Root }) {
+  return useMemo(
+    () =>
+      toJsxRuntime(toHast(tree, { handlers }), {
+        ...{ Fragment, jsx, jsxs, components },
+        ignoreInvalidStyle: true,
+        passKeys: true,
+        passNode: true,
+      }),
+    [tree],
+  )
+}
+
+/** Shows HTML as text. */
+const handlers = { html: (_state: unknown, { value }: Html) => ({ type: 'text', value }) as const }
 
 /** Returns the newest parsed tree; parses one text at a time and skips intermediate texts. */
 function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
@@ -121,16 +137,6 @@ function useParsed(text: string, parser: MarkdownParser): Parsed | undefined {
     if (!isBusy.current && newest.current === text) parse()
   }, [text, parser])
   return parsed
-}
-
-/** Replaces react-markdown's parser, because a worker has already parsed the text. */
-function useParsedTree(this: { parser?: unknown }, tree: Root): void {
-  this.parser = () => tree
-}
-
-/** Accepts every URL, because the link component checks it. */
-function keepUrl(url: string): string {
-  return url
 }
 
 interface Props {

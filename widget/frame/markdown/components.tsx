@@ -1,7 +1,7 @@
 /** Defines the elements for rendered Markdown, which load no external resources. */
 import type { ElementContent } from 'hast'
+import type { Components, ExtraProps } from 'hast-util-to-jsx-runtime'
 import { createContext, type ReactNode, useContext, useState } from 'react'
-import type { Components, ExtraProps } from 'react-markdown'
 import { CopyButton } from '../components/ActionButton.tsx'
 import { PictureIcon } from '../components/icons.tsx'
 import { Picture, Remote } from '../components/Picture.tsx'

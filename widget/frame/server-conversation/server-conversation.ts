@@ -77,16 +77,38 @@ export class ServerConversation implements Chat {
     }
     this.owner = next
     this.isUsed = false
-    const { record, identity } = this
-    this.client = createVisitorClient(apiKey, { record, identity, onOtherUser: () => this.dropUser() })
-    const { user: before } = record.read()
+    this.createClient(apiKey)
+    const { user: before } = this.record.read()
     // A page that has only `getVisitorToken` states its user in the exchange.
-    const isKnown = user !== undefined || !identity.isUsed()
+    const isKnown = user !== undefined || !this.identity.isUsed()
     if (before !== undefined && isKnown && before !== user) this.dropUser()
-    const { token, conversation } = record.read()
+    await this.showLast()
+  }
+
+  private createClient(apiKey: string): void {
+    const { record, identity } = this
+    const client = createVisitorClient(apiKey, {
+      ...{ record, identity },
+      onOtherUser: () => this.dropUser(),
+      isCurrent: () => this.client === client,
+    })
+    this.client = client
+  }
+
+  private async showLast(): Promise<void> {
+    const { token, conversation } = this.record.read()
     // The user may have written on another device.
-    const isReturning = conversation !== undefined || (token === undefined && identity.isUsed())
+    const isReturning = conversation !== undefined || (token === undefined && this.identity.isUsed())
     if (isReturning) await this.show(() => resume(this.getClient(), conversation, this.parts.store.get()))
+  }
+
+  /** Removes the identified user's conversation and token, and asks the page for its user. */
+  resetVisitor(): void {
+    const { apiKey } = this.parts.store.get().options ?? {}
+    if (this.owner === undefined || apiKey === undefined || !this.identity.isUsed()) return
+    this.createClient(apiKey)
+    this.dropUser()
+    void this.showLast()
   }
 
   /** Removes the conversation and the token of a user who has signed out. */
@@ -110,6 +132,8 @@ export class ServerConversation implements Chat {
   /** Forgets the visitor; the server keeps the conversations until they expire. */
   forget(): void {
     if (this.owner !== undefined) this.leave()
+    const { apiKey } = this.parts.store.get().options ?? {}
+    if (this.client !== undefined && apiKey !== undefined) this.createClient(apiKey)
     this.record.forget()
   }
 

@@ -20,6 +20,8 @@ export interface VisitorIdentity {
    * token in the options was already used. @throws ChatFailure `identity_expired` if the page does not respond
    */
   readonly take: () => Promise<string | undefined>
+  /** Ends a request to the page, whose response could identify the user before. */
+  readonly reset: () => void
   /** Handles the page's response; an absent token means that the page could not provide one. */
   readonly receive: (token: string | undefined) => void
 }
@@ -35,19 +37,21 @@ export function createVisitorIdentity(askPage: () => void): VisitorIdentity {
     if (asking === undefined) {
       const current = createQuestion()
       asking = current
-      const timer = setTimeout(() => current.resolve(undefined), PAGE_TIMEOUT_MS)
-      void current.promise.then(() => {
-        clearTimeout(timer)
-        if (asking === current) asking = undefined
-      })
+      const timer = setTimeout(() => asking === current && answer(undefined), PAGE_TIMEOUT_MS)
+      void current.promise.then(() => clearTimeout(timer))
       askPage()
     }
     return asking.promise
   }
 
+  function answer(received: string | undefined): void {
+    asking?.resolve(received)
+    asking = undefined
+  }
+
   return {
     configure({ visitorToken, given }) {
-      if (userOf(visitorToken) !== userOf(token)) asking?.resolve(undefined)
+      if (userOf(visitorToken) !== userOf(token)) answer(undefined)
       if (visitorToken !== token) unused = visitorToken
       token = visitorToken
       mayAsk = given?.includes('getVisitorToken') ?? false
@@ -65,7 +69,8 @@ export function createVisitorIdentity(askPage: () => void): VisitorIdentity {
       if (asked === undefined) throw new ChatFailure({ code: 'identity_expired' })
       return asked
     },
-    receive: (received) => asking?.resolve(received),
+    reset: () => answer(undefined),
+    receive: answer,
   }
 }
 

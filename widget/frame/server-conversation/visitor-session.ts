@@ -11,6 +11,8 @@ export interface VisitorSessionParts {
   readonly identity: VisitorIdentity
   /** Called before the page's user changes; must remove the data of the user before. */
   readonly onOtherUser: () => void
+  /** Returns whether the page still has the user for whom the session was created. */
+  readonly isCurrent: () => boolean
 }
 
 export interface VisitorSession {
@@ -27,7 +29,7 @@ export interface VisitorSession {
 
 export function createVisitorSession(
   apiKey: string,
-  { record, identity, onOtherUser }: VisitorSessionParts,
+  { record, identity, onOtherUser, isCurrent }: VisitorSessionParts,
 ): VisitorSession {
   const headers = (): Readonly<Record<string, string>> => {
     const { token } = record.read()
@@ -55,16 +57,23 @@ export function createVisitorSession(
   async function exchange(): Promise<SessionResult> {
     const isValid = record.read().user !== undefined && Date.now() < renewAtMs && !identity.hasNew()
     const identityToken = isValid ? undefined : await identity.take()
+    assertCurrent()
     const user = isValid ? record.read().user : userOf(identityToken)
     if (record.read().user !== undefined && record.read().user !== user) onOtherUser()
     const session = await client.visitor.session.mutate(
       identityToken === undefined ? {} : { identity_token: identityToken },
     )
+    assertCurrent()
     record.change({ token: session.token, user })
     // Renews the token of an anonymous visitor after half of its lifetime. With an expired one, the server would create
     // another visitor.
     renewAtMs = user === undefined ? (Date.now() + session.expires_at * 1000) / 2 : session.expires_at * 1000
     return session
+  }
+
+  /** Prevents a late response from replacing the next user's token. */
+  function assertCurrent(): void {
+    if (!isCurrent()) throw new ChatFailure({ code: 'interrupted' })
   }
 
   async function call<T>(run: (client: RpcClient) => Promise<T>, used = client): Promise<T> {

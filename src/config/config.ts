@@ -77,7 +77,7 @@ export interface OperatorWebhookConfig {
 /** Dated prices, keyed by `provider/model`. */
 export type ConfiguredPrices = Readonly<Record<string, readonly PriceEntry[]>>
 
-/** What only the configuration file contains. */
+/** The sections of the configuration file apart from the providers. */
 export interface FileSections {
   readonly mcp: readonly McpServerConfig[]
   readonly prices: ConfiguredPrices

@@ -18,7 +18,7 @@ const PRUNE_BATCH = 500
 export interface BoundViolation {
   readonly provider: string
   readonly model: string
-  /** What exceeded its bound, such as `input` or `output`. */
+  /** The exceeded bound, such as `input` or `output`. */
   readonly kind: string
   readonly bound: number
   readonly reported: number

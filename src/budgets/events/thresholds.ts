@@ -3,7 +3,7 @@
 /** The threshold that means that a budget is used up. */
 export const EXHAUSTED = 100
 
-/** What a counter has reported in its period, as stored in `budget_counters.warned`. */
+/** The value of `budget_counters.warned`: the events of a counter in its period. */
 interface Warned {
   /** The limit with the grants when the last threshold was reported. */
   readonly limit: string

@@ -29,7 +29,7 @@ export interface BudgetCounterTable {
   reserved: number
   /** Number of rejected calls; in `observe` mode, the number of calls that would have been rejected. */
   refused: number
-  /** JSON: the thresholds that were reported, and the limit at that time; empty if there are none. */
+  /** JSON: the reported thresholds and the limit at that time; empty before the first one. */
   warned: Generated<string>
 }
 

@@ -39,6 +39,8 @@ export const actions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'price.set',
+  'price.delete',
   'visitor.erase',
   'visitor_secret.rotate',
   'webhook.create',
@@ -108,6 +110,7 @@ export const actionGroups = [
     group: 'shell.providers',
     actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
   },
+  { group: 'audit.prices', actions: ['price.set', 'price.delete'] },
   {
     group: 'audit.webhooks',
     actions: ['webhook.create', 'webhook.update', 'webhook.delete', 'webhook.rotate'],

@@ -192,6 +192,7 @@ const AuditEvent = z
       'conversation',
       'user',
       'provider',
+      'price',
       'webhook',
       'budget',
       'visitor',

@@ -154,6 +154,7 @@ export interface AuditEventTable {
     | 'webhook'
     | 'visitor'
     | 'budget'
+    | 'price'
   target_id: string
   tenant: string | null
   /** The request id of the response; null for a command. */
@@ -174,6 +175,17 @@ export interface ProviderTable {
   /** Random; replaced at each change, so that servers notice the change. */
   revision: string
   created_at: number
+  updated_at: number
+}
+
+/** Prices that administrators set for the models of providers. */
+export interface PriceOverrideTable {
+  provider: string
+  model: string
+  /** JSON: the list of dated entries, as defined in `src/prices/schema.ts`. */
+  entry: string
+  /** The name of the actor, as in the audit log. */
+  updated_by: string
   updated_at: number
 }
 
@@ -261,6 +273,7 @@ export interface Tables {
   sessions: SecretTable
   audit_events: AuditEventTable
   providers: ProviderTable
+  price_overrides: PriceOverrideTable
   webhooks: WebhookTable
   visitor_secrets: VisitorSecretTable
   installation: InstallationTable
@@ -291,6 +304,7 @@ export const tableOwners = {
   budget_events: 'budgets',
   files: 'files',
   providers: 'models',
+  price_overrides: 'models',
   webhooks: 'webhooks',
   visitor_secrets: 'visitors',
   artifacts: 'artifacts',

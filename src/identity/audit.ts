@@ -45,6 +45,8 @@ export const auditActions = [
   'provider.update',
   'provider.delete',
   'provider.test',
+  'price.set',
+  'price.delete',
   'visitor.erase',
   'visitor_secret.rotate',
   'webhook.create',
@@ -66,6 +68,7 @@ export interface AuditEvent {
       | 'conversation'
       | 'user'
       | 'provider'
+      | 'price'
       | 'webhook'
       | 'visitor'
       | 'budget'

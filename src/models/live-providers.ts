@@ -89,7 +89,7 @@ export function followProviders(environment: readonly ChatBackend[], deps: LiveD
 }
 
 /** Runs `work` one at a time; calls during a run share the next run. */
-function inTurn(work: () => Promise<void>): () => Promise<void> {
+export function inTurn(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
   return () => {

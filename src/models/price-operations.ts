@@ -1,56 +1,112 @@
-/** Defines the operation that returns a model's price. */
-import { z } from 'zod'
-import type { Clock } from '../lib/clock.ts'
-import { unixSeconds } from '../lib/clock.ts'
-import { jsonObject, modelId } from '../lib/schema-bounds.ts'
-import { operationsOf } from '../operations/operation.ts'
-import type { PriceBook } from '../prices/lookup.ts'
-import type { ModelCatalogue } from './catalogue.ts'
+/** Defines the operations that return, set and delete the prices of models. */
 
-interface PriceDeps {
+import { actorOf } from '../identity/audit.ts'
+import { unixSeconds } from '../lib/clock.ts'
+import { operationsOf } from '../operations/operation.ts'
+import type { ModelCatalogue } from './catalogue.ts'
+import type { LivePrices } from './live-prices.ts'
+import { deleteOverride, type PriceOverrideDeps, setOverrides } from './price-overrides.ts'
+import {
+  ModelPrice,
+  ModelPriceQuery,
+  PriceBody,
+  PriceDeleted,
+  PriceOverride,
+  PriceReference,
+  PriceReplacement,
+  PriceTable,
+  PriceTableQuery,
+} from './prices/schema.ts'
+import { readPriceTable, renderOverride, type TableDeps } from './prices/table.ts'
+
+interface PriceDeps extends TableDeps, PriceOverrideDeps {
+  readonly db: TableDeps['db']
+  readonly clock: TableDeps['clock']
   readonly models: ModelCatalogue
-  readonly prices: PriceBook
-  readonly clock: Clock
+  readonly priceOverrides: LivePrices
 }
 
-const { query } = operationsOf<PriceDeps>()('Usage', { callers: ['parent'] })
+/** Applies a change in this process before the operation returns, and makes other replicas load it. */
+async function apply({ priceOverrides }: PriceDeps): Promise<void> {
+  priceOverrides.invalidate()
+  await priceOverrides.settled()
+}
 
-const ModelPrice = z
-  .strictObject({
-    object: z.literal('price'),
-    provider: z.string(),
-    model: z.string().meta({ description: "The provider's model id." }),
-    priced: z.boolean(),
-    source: z.enum(['config', 'shipped', 'free']).nullable().meta({
-      description:
-        '`config`: the configuration file; `shipped`: the price list; `free`: a mock or local model; null without a price.',
-    }),
-    price_id: z.string().nullable().meta({ description: 'The id that calls at this price have.' }),
-    entry: jsonObject().nullable().meta({ description: 'The price, with amounts in US dollars as text.' }),
-    at: z.int().meta({ description: 'Unix seconds of the price.' }),
-  })
-  .meta({ id: 'ModelPrice' })
+const usage = operationsOf<PriceDeps>()('Usage', { callers: ['parent'] })
+const administration = operationsOf<PriceDeps>()('Administration', {
+  callers: ['parent'],
+  needs: 'administrator',
+})
 
 export const priceOperations = {
-  get: query({
+  get: usage.query({
     http: { method: 'GET', path: '/v1/prices' },
     docs: {
       summary: 'Get the current price of a model',
       failures: { 404: 'The model does not exist.' },
     },
-    input: z.object({
-      model: modelId().meta({ description: 'Model id, with or without its provider, such as `far/small`.' }),
-    }),
+    input: ModelPriceQuery,
     output: ModelPrice,
-    run: async ({ context: { deps }, input }) => {
+    run: ({ context: { deps }, input }) => {
       const { backend, model } = deps.models.route(input.model)
       const price = deps.prices.find(backend.name, model, deps.clock.now())
       return {
         object: 'price' as const,
         ...{ provider: backend.name, model, priced: price !== undefined },
         ...{ source: price?.source ?? null, price_id: price?.id ?? null, entry: price?.entry ?? null },
-        at: unixSeconds(deps.clock),
+        ...{ date: price?.date ?? null, at: unixSeconds(deps.clock) },
       }
+    },
+  }),
+
+  list: administration.query({
+    http: { method: 'GET', path: '/v1/manager/admin/prices' },
+    docs: {
+      summary: 'List the current prices of all models',
+      description:
+        'Contains the models that the providers list, models with a set price, and models that were called without a price.',
+    },
+    input: PriceTableQuery,
+    output: PriceTable,
+    run: ({ context: { deps }, input }) => readPriceTable(deps, input),
+  }),
+
+  set: administration.mutation({
+    http: { method: 'PUT', path: '/v1/manager/admin/prices/{provider}/{model}' },
+    request: { takesRest: true, bodySchema: PriceBody },
+    docs: {
+      summary: 'Set the price of a model',
+      description:
+        'The price takes precedence over the configuration and the price list. All replicas use it within seconds, without a restart; stored costs do not change.',
+      failures: { 409: 'The maximum number of set prices is reached.' },
+    },
+    input: PriceReplacement,
+    output: PriceOverride,
+    run: async ({ context, input }) => {
+      const { provider, model, entries, per_million, ...fields } = input
+      const prices = entries ?? (per_million === undefined ? [] : [{ ...fields, per_million }])
+      const [stored] = await setOverrides(context.deps, actorOf(context), [
+        { provider, model, entries: prices },
+      ])
+      await apply(context.deps)
+      return renderOverride(stored as NonNullable<typeof stored>)
+    },
+  }),
+
+  remove: administration.mutation({
+    http: { method: 'DELETE', path: '/v1/manager/admin/prices/{provider}/{model}' },
+    request: { takesRest: true },
+    docs: {
+      summary: 'Delete the set price of a model',
+      description: 'The model then has the price in the configuration or in the price list, if there is one.',
+      failures: { 404: 'No price has been set for the model.' },
+    },
+    input: PriceReference,
+    output: PriceDeleted,
+    run: async ({ context, input }) => {
+      await deleteOverride(context.deps, actorOf(context), input)
+      await apply(context.deps)
+      return { ...input, deleted: true as const }
     },
   }),
 }

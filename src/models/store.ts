@@ -1,7 +1,7 @@
-/** Reads and writes the providers that administrators have added. */
+/** Reads and writes the providers and prices that administrators have set. */
 import type { Selectable } from 'kysely'
 import type { Database } from '../db/database.ts'
-import type { ProviderTable } from '../db/tables.ts'
+import type { PriceOverrideTable, ProviderTable } from '../db/tables.ts'
 
 export type ProviderRow = Selectable<ProviderTable>
 
@@ -41,4 +41,57 @@ export async function updateProviderRow(
 
 export function deleteProviderRow(db: Database, name: string): Promise<ProviderRow | undefined> {
   return db.deleteFrom('providers').where('name', '=', name).returningAll().executeTakeFirst()
+}
+
+export type PriceOverrideRow = Selectable<PriceOverrideTable>
+
+/** Lists the overrides of all models, sorted by provider and model. */
+export function listOverrideRows(db: Database): Promise<PriceOverrideRow[]> {
+  return db.selectFrom('price_overrides').selectAll().orderBy('provider').orderBy('model').execute()
+}
+
+export function findOverrideRow(
+  db: Database,
+  provider: string,
+  model: string,
+): Promise<PriceOverrideRow | undefined> {
+  return db
+    .selectFrom('price_overrides')
+    .selectAll()
+    .where('provider', '=', provider)
+    .where('model', '=', model)
+    .executeTakeFirst()
+}
+
+export async function countOverrideRows(db: Database): Promise<number> {
+  const { count } = await db
+    .selectFrom('price_overrides')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Inserts the override of a model, or replaces it. */
+export async function writeOverrideRow(
+  db: Database,
+  { provider, model, ...row }: PriceOverrideRow,
+): Promise<void> {
+  await db
+    .insertInto('price_overrides')
+    .values({ provider, model, ...row })
+    .onConflict((conflict) => conflict.columns(['provider', 'model']).doUpdateSet(row))
+    .execute()
+}
+
+export function deleteOverrideRow(
+  db: Database,
+  provider: string,
+  model: string,
+): Promise<PriceOverrideRow | undefined> {
+  return db
+    .deleteFrom('price_overrides')
+    .where('provider', '=', provider)
+    .where('model', '=', model)
+    .returningAll()
+    .executeTakeFirst()
 }

@@ -10,7 +10,7 @@ export interface PriceInForce {
   readonly entry: PriceEntry
 }
 
-export type PriceSource = 'config' | 'shipped' | 'free'
+export type PriceSource = 'override' | 'config' | 'shipped' | 'free'
 
 /** Nano-dollars for each million tokens. */
 export interface Rates {

@@ -32,7 +32,10 @@ function parseSince(text: string): number | undefined {
 }
 
 const timeRule = 'must be a time such as "16:30", in UTC'
-const timeOfDay = z.string(timeRule).regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeRule)
+const timeOfDay = z
+  .string(timeRule)
+  .max(5, timeRule)
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeRule)
 
 const Window = z
   .strictObject({ from: timeOfDay, to: timeOfDay, per_million: optionalRates })
@@ -50,6 +53,8 @@ const Above = z
       ),
     stepRule,
   )
+
+const tierRule = 'must be 1 to 32 lowercase letters, digits, _ and -'
 
 const factor = Amount.refine((text) => (parseAmount(text) ?? 0n) > 0n, 'must be greater than 0')
 
@@ -75,7 +80,10 @@ export const PriceEntry = z
       description: 'Rates for the whole request if its input has more tokens than `input_tokens`.',
     }),
     tiers: recordOf(
-      z.string().regex(/^[a-z0-9_-]{1,32}$/, 'must be 1 to 32 lowercase letters, digits, _ and -'),
+      z
+        .string()
+        .max(32, tierRule)
+        .regex(/^[a-z0-9_-]{1,32}$/, tierRule),
       factor,
       8,
     )

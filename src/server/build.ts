@@ -23,6 +23,7 @@ import { createVisitorTokens } from '../identity/visitor-tokens.ts'
 import { type Clock, createPositions } from '../lib/clock.ts'
 import { type Random, systemRandom } from '../lib/ids.ts'
 import { ModelCatalogue } from '../models/catalogue.ts'
+import { followPrices, type LivePrices } from '../models/live-prices.ts'
 import { followProviders } from '../models/live-providers.ts'
 import { resealProviderKeys } from '../models/sealed-provider-keys.ts'
 import { AddressSharing } from '../operations/address-sharing.ts'
@@ -83,12 +84,13 @@ export async function createDeps(
   // Runs after the stores are open; otherwise, a failure to open them would leave the providers running.
   const backends = await createBackends(config, { clock, random })
   const models = new ModelCatalogue(backends, { config, log, clock })
-  const prices = createPrices(config, models)
   const metrics = new Metrics((provider, model) => models.find(`${provider}/${model}`) !== undefined)
   const tracing = await startTracing(config, log)
   const replicas = await openReplicas(config, postgres, { db: backgroundDb, clock, random, log })
   const shared = { ...replicas, streams: countStreams(replicas.streams, metrics) }
   const { bus } = shared
+  const priceOverrides = broadcastInvalidation(bus, 'prices', followPrices({ db: backgroundDb, log }))
+  const prices = createPrices(config, models, priceOverrides)
   const { keys, users, agents } = createDirectories(bus, dbFor, { config, clock, random, nextPosition })
   const tokens = createTokens({ sealer, clock, keys })
   const jobDeps = { config, db: backgroundDb, clock, random, log, metrics, tracing }
@@ -114,7 +116,7 @@ export async function createDeps(
     ...createVisitors({ sealer, clock, random, log, allow: config.webhooks.allow }, replicas.streams),
     addressSharing: new AddressSharing({ clock, log }),
     authenticator: createAuthenticator({ keys, tokens, users }),
-    ...{ backends, models, prices, attachmentBytes: createAttachmentBytes(agents) },
+    ...{ backends, models, prices, priceOverrides, attachmentBytes: createAttachmentBytes(agents) },
     providers: createProviders(bus, backends, { config, db: backgroundDb, log, sealer, models }),
     breakers: new Breakers(config.breaker, clock),
     shared,
@@ -130,7 +132,11 @@ export async function createDeps(
 }
 
 /** Reads the price list now if a configured provider needs it, otherwise as soon as any provider does. */
-function createPrices({ prices, providers }: Config, models: ModelCatalogue): PriceBook {
+function createPrices(
+  { prices, providers }: Config,
+  models: ModelCatalogue,
+  overrides: LivePrices,
+): PriceBook {
   let known: PriceList | undefined
   const list = () => {
     known ??= prices.file === undefined ? readShippedPrices() : readPriceList(prices.file)
@@ -139,6 +145,7 @@ function createPrices({ prices, providers }: Config, models: ModelCatalogue): Pr
   if (prices.file !== undefined || providers.some(({ kind }) => kind === 'gateway')) list()
   return createPriceBook({
     findProvider: (name) => models.provider(name)?.pricing,
+    findOverride: overrides.find,
     configured: prices.configured,
     list,
   })

@@ -6,6 +6,7 @@ import type { Dependencies as ChatDependencies } from '../chat/dependencies.ts'
 import type { Dependencies as ConsoleDependencies } from '../console/dependencies.ts'
 import type { Dependencies as FilesDependencies } from '../files/dependencies.ts'
 import type { ArtifactTokens } from '../identity/artifact-tokens.ts'
+import type { LivePrices } from '../models/live-prices.ts'
 import type { LiveProviders } from '../models/live-providers.ts'
 import type { AddressSharing } from '../operations/address-sharing.ts'
 import type { Dependencies as OperationsDependencies } from '../operations/dependencies.ts'
@@ -27,6 +28,7 @@ export interface Deps
   readonly backends: readonly ChatBackend[]
   readonly providers: LiveProviders
   readonly prices: PriceBook
+  readonly priceOverrides: LivePrices
   readonly artifacts: ArtifactService
   readonly tokens: ArtifactTokens
   readonly authenticator: Authenticator

@@ -149,7 +149,7 @@ async function startService(
   const server = await listen(app.listener, address.host, address.port)
   const drain = createDrain(server)
   warnWithoutFfmpeg(deps)
-  await deps.providers.settled()
+  await Promise.all([deps.providers.settled(), deps.priceOverrides.settled()])
   // Runs after all steps that can fail, because a key that is created but never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
     server.close().closeAllConnections()
@@ -197,9 +197,13 @@ function warnWithoutFfmpeg({ converter: { programs }, log }: Deps): void {
   log.warn('ffmpeg or ffprobe not found: videos are served unconverted (see docs/conversion.md)')
 }
 
-async function closeSources({ models, backends, providers, tools }: Deps): Promise<void> {
+async function closeSources(deps: Deps): Promise<void> {
+  const { models, backends, providers, priceOverrides, tools } = deps
   models.close()
-  await Promise.all([providers.close(), ...backends.map((backend) => backend.close()), tools.close()])
+  await Promise.all([
+    ...[providers.close(), priceOverrides.close(), tools.close()],
+    ...backends.map((backend) => backend.close()),
+  ])
 }
 
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {

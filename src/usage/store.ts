@@ -40,6 +40,28 @@ export async function listLastDays(
   return new Map(rows.flatMap(({ agent, day }) => (day === null ? [] : [[agent, day]])))
 }
 
+/** Lists the models with calls that have no price since `day`, of all tenants. */
+export async function listUnpriced(db: Database, day: string, limit: number): Promise<UnpricedModel[]> {
+  const rows = await db
+    .selectFrom('usage_days')
+    .select(({ fn }) => ['provider', 'model', fn.sum<number>('unpriced').as('requests')])
+    .where('unpriced', '>', sql.lit(0))
+    .where('day', '>=', day)
+    .groupBy(['provider', 'model'])
+    .orderBy('requests', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ provider, model, requests }) => ({ provider, model, requests: Number(requests) }))
+}
+
+/** A provider's model with calls that have no price. */
+export interface UnpricedModel {
+  readonly provider: string
+  readonly model: string
+  /** Number of calls. */
+  readonly requests: number
+}
+
 export interface DayFilter {
   /** Agent id; empty for calls without an agent. */
   readonly agent?: string | undefined

@@ -9,7 +9,14 @@ import { addDays, countDays, dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { type Histogram, merge, parseHistogram, percentiles } from './histogram.ts'
 import type { UsageEntry, UsageList, UsageQuery, UsageSums } from './schema.ts'
-import { addDay, listDays, listLastDays, type UsageDayRow } from './store.ts'
+import {
+  addDay,
+  listDays,
+  listLastDays,
+  listUnpriced,
+  type UnpricedModel,
+  type UsageDayRow,
+} from './store.ts'
 import type { UsageTracker } from './tracker.ts'
 
 const DEFAULT_DAYS = 30
@@ -70,6 +77,16 @@ export async function readLastDays(
   if (agentIds.length === 0) return new Map()
   await usage.flush()
   return listLastDays(db, tenantId, agentIds)
+}
+
+const MOST_UNPRICED = 1_000
+
+/** Lists the models with the most calls without a price in the last 30 days, of all tenants. */
+export function listUnpricedModels({
+  db,
+  clock,
+}: Pick<Dependencies, 'db' | 'clock'>): Promise<readonly UnpricedModel[]> {
+  return listUnpriced(db, addDays(dayOf(clock.now()), 1 - DEFAULT_DAYS), MOST_UNPRICED)
 }
 
 function toDay(moment: string | number): string {

@@ -39,6 +39,7 @@ export async function insertInstallation(db: Kysely<Tables>, count: number): Pro
         .execute()
     }
     await insertProviders(trx)
+    await insertPrices(trx)
     await insertJobs(trx, Math.min(count, 50))
   })
 }
@@ -50,6 +51,17 @@ async function insertProviders(trx: Kysely<Tables>): Promise<void> {
     .values([
       { ...row, name: 'far', base_url: 'https://api.example.org/v1', key_sealed: 'v1.x.y', key_hint: 'abcd' },
       { ...row, name: 'near', base_url: 'http://127.0.0.1:8000/v1', key_sealed: null, key_hint: null },
+    ])
+    .execute()
+}
+
+async function insertPrices(trx: Kysely<Tables>): Promise<void> {
+  const row = { entry: '[{"per_million":{"input":"0.25"}}]', updated_by: 'ada@example.org' }
+  await trx
+    .insertInto('price_overrides')
+    .values([
+      { ...row, provider: 'far', model: 'meta/large', updated_at: CREATED_AT },
+      { ...row, provider: 'near', model: 'small', updated_at: CREATED_AT },
     ])
     .execute()
 }

@@ -14,7 +14,7 @@ const api = [
   // Omits the tests of rate limits, because tests cannot set PostgreSQL's clock; replicas-limits.test.ts
   // tests the limits on PostgreSQL.
   'identity/{former-secrets,key-states,keys,keys-at-rest,managed-keys}',
-  'models/{models,policy,stored-providers}',
+  'models/{models,policy,price-overrides,stored-providers}',
   'responses/agents',
   'stored-chat/*',
   'telemetry/health',

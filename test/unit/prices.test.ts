@@ -174,6 +174,7 @@ describe('the price of a model', () => {
     other: { kind: 'gateway', url: 'https://other.example/v1' },
   }
   const book = createPriceBook({
+    findOverride: () => undefined,
     findProvider: (name) => providers[name],
     configured: { 'far/gpt-4o': configured },
     list: readShippedPrices,

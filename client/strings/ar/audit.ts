@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': 'مُحيت بيانات زائر',
   'visitor_secret.rotate': 'دُوّر سر الزوار',
   'target.visitor': 'زائر',
+  'price.set': 'تم تعيين السعر',
+  'price.delete': 'تم حذف السعر',
+  'target.price': 'سعر',
+  prices: 'الأسعار',
 }

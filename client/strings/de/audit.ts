@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': 'Besucherdaten gelöscht',
   'visitor_secret.rotate': 'Besucher-Secret rotiert',
   'target.visitor': 'Besucher',
+  'price.set': 'Preis festgelegt',
+  'price.delete': 'Preis gelöscht',
+  'target.price': 'Preis',
+  prices: 'Preise',
 }

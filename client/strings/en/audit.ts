@@ -59,4 +59,8 @@ export const audit = {
   'visitor.erase': 'Visitor erased',
   'visitor_secret.rotate': 'Visitor secret rotated',
   'target.visitor': 'visitor',
+  'price.set': 'Price set',
+  'price.delete': 'Price deleted',
+  'target.price': 'price',
+  prices: 'Prices',
 } as const

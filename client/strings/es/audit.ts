@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': 'Datos del visitante borrados',
   'visitor_secret.rotate': 'Secreto de visitantes rotado',
   'target.visitor': 'visitante',
+  'price.set': 'Precio establecido',
+  'price.delete': 'Precio eliminado',
+  'target.price': 'precio',
+  prices: 'Precios',
 }

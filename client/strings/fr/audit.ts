@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': 'Données du visiteur effacées',
   'visitor_secret.rotate': 'Secret des visiteurs renouvelé',
   'target.visitor': 'visiteur',
+  'price.set': 'Prix défini',
+  'price.delete': 'Prix supprimé',
+  'target.price': 'prix',
+  prices: 'Prix',
 }

@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': 'Dati del visitatore cancellati',
   'visitor_secret.rotate': 'Segreto dei visitatori ruotato',
   'target.visitor': 'visitatore',
+  'price.set': 'Prezzo impostato',
+  'price.delete': 'Prezzo eliminato',
+  'target.price': 'prezzo',
+  prices: 'Prezzi',
 }

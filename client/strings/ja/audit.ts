@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': '訪問者のデータを消去',
   'visitor_secret.rotate': '訪問者シークレットをローテーション',
   'target.visitor': '訪問者',
+  'price.set': '価格を設定',
+  'price.delete': '価格を削除',
+  'target.price': '価格',
+  prices: '価格',
 }

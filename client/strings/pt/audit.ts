@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': 'Dados do visitante apagados',
   'visitor_secret.rotate': 'Segredo de visitantes rotacionado',
   'target.visitor': 'visitante',
+  'price.set': 'Preço definido',
+  'price.delete': 'Preço excluído',
+  'target.price': 'preço',
+  prices: 'Preços',
 }

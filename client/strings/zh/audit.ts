@@ -62,4 +62,8 @@ export const audit: AreaTranslation<typeof english> = {
   'visitor.erase': '清除访客数据',
   'visitor_secret.rotate': '轮换访客密钥',
   'target.visitor': '访客',
+  'price.set': '已设置价格',
+  'price.delete': '已删除价格',
+  'target.price': '价格',
+  prices: '价格',
 }

@@ -107,13 +107,15 @@ describe('a backup of a running server', () => {
   })
 })
 
-test("a backup contains the agents in the bin, and the console's providers with their API keys", async () => {
+test("a backup contains the agents in the bin, and the console's providers and prices", async () => {
   const upstream = await shareUpstream()
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"large"}]}}}')
   const env = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
   const app = await start(dataDir, undefined, env)
   const provider = { name: 'near', base_url: upstream.url, api_key: 'sk-test-0123456789-abcd' }
   expect((await asAdmin(app, 'POST', '/providers', { body: provider })).status).toBe(201)
+  const price = { per_million: { input: '2.5' } }
+  expect((await asAdmin(app, 'PUT', '/prices/near/large', { body: price })).status).toBe(200)
   const { agent_id: id, agent_key: key } = await app.createAgent()
   await app.call('POST', `/v1/agents/${id}/bin`)
   await backUp(dataDir, archivePath())
@@ -131,6 +133,8 @@ test("a backup contains the agents in the bin, and the console's providers with 
   await expect.poll(listModels).toContain('large')
   const requests = (await upstream.listRequests()).slice(requestsBefore)
   expect(requests[0]?.headers.authorization).toBe(`Bearer ${provider.api_key}`)
+  const { body: restoredPrice } = await restored.call('GET', '/v1/prices?model=near/large')
+  expect(restoredPrice).toMatchObject({ source: 'override', entry: price })
 })
 
 test("a backup contains the agents' visitor secrets, so that visitors return as the same visitors", async () => {
@@ -217,6 +221,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
     ],
     usage_days: ['cost', 'unpriced', 'cached_tokens', 'cache_write_tokens', 'reasoning_tokens'],
   }
+  connection.exec('drop table price_overrides; drop index usage_days_unpriced')
   for (const [table, columns] of Object.entries(costColumns))
     for (const column of columns) connection.exec(`alter table ${table} drop column ${column}`)
   connection.exec(`

@@ -10,6 +10,9 @@ const operations = restOperations
 const paths = [...new Set(operations.map(({ http }) => http.path))]
 const methodsOf = (path: string) =>
   operations.filter(({ http }) => http.path === path).map(({ http }) => http.method as string)
+/** Whether the last parameter of a path can contain slashes, also at its end. */
+const takesRest = (path: string) =>
+  operations.some(({ http, request }) => http.path === path && request?.takesRest)
 const filled = (path: string) =>
   path
     .replace('{version}', '1')
@@ -53,8 +56,9 @@ describe.each(paths)('the route %s', (path) => {
 
   test('does not match paths with a trailing slash, capital letters or a double slash', async () => {
     const app = await startApp()
+    const withSlash = takesRest(path) ? [] : [`${filled(path)}/`]
     const statuses = await Promise.all(
-      [`${filled(path)}/`, filled(path).toUpperCase(), `/${filled(path)}`].map(async (other) => {
+      [...withSlash, filled(path).toUpperCase(), `/${filled(path)}`].map(async (other) => {
         return (await app.call(methodsOf(path)[0] as string, other)).status
       }),
     )

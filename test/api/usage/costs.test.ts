@@ -130,7 +130,7 @@ describe('GET /v1/prices', () => {
       ...{ object: 'price', provider: 'gateway', model: 'metered', priced: true, source: 'config' },
       price_id: expect.stringMatching(/^[0-9a-f]{64}$/),
       entry: { per_million: { input: '1', output: '1' } },
-      at: NOON,
+      ...{ date: null, at: NOON },
     })
     clock.advance(1)
     expect(await read('metered')).toMatchObject({ entry: { per_call: '0.0001', tiers: { flex: '0.5' } } })

@@ -29,7 +29,7 @@ async function save(app: TestApp, page: Page, agentId: string, version: number) 
   return parse((await app.call('GET', `/v1/agents/${agentId}`)).body.yaml)
 }
 
-test('the fields for talking to a person write to the definition, show errors, and stay in step with the YAML', async () => {
+test('the handover fields write to the definition, show errors, and stay in sync with the YAML', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent(KEEPER)
   const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })

@@ -18,7 +18,7 @@ const untilRedisIs = (server: RunningServer, state: 'up' | 'down') =>
 
 /** Replies that violate the Redis protocol or do not match the command. */
 const garbage: Readonly<Record<string, string>> = {
-  'another protocol': 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n',
+  'a different protocol': 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n',
   'zero bytes': '\0'.repeat(64),
   null: '_\r\n_\r\n_\r\n',
   'an empty list': '*0\r\n',
@@ -26,19 +26,22 @@ const garbage: Readonly<Record<string, string>> = {
   'a push without a channel': '>1\r\n$9\r\nsubscribe\r\n',
   'unsolicited replies': ':1\r\n:1\r\n_\r\n',
   'a list too long for memory': '*99999999999999\r\n',
-  'half a string': '$100\r\nabc',
-  'a string that is broken off': '$8\r\nabc\r\n\xff\xfe*!',
-  'an answer of another kind': '+OK\r\n',
+  'a truncated string': '$100\r\nabc',
+  'a string with a wrong length': '$8\r\nabc\r\n\xff\xfe*!',
+  'a reply of the wrong type': '+OK\r\n',
   'numbers out of range': '*2\r\n:-5\r\n:99999999999999999999\r\n',
 }
 
 const cases: [moment: Moment, names: readonly string[]][] = [
-  ['hello', ['another protocol', 'a push without a type', 'half a string']],
-  ['info', ['another protocol', 'a push without a channel', 'half a string']],
+  ['hello', ['a different protocol', 'a push without a type', 'a truncated string']],
+  ['info', ['a different protocol', 'a push without a channel', 'a truncated string']],
   // Excludes one reply, because the client has already reconnected when it sends its next command.
   ['eval', Object.keys(garbage).filter((name) => name !== 'unsolicited replies')],
-  ['subscribe', ['another protocol', 'null', 'an empty list', 'a push without a type', 'half a string']],
-  ['ping', ['another protocol', 'a push without a channel', 'half a string']],
+  [
+    'subscribe',
+    ['a different protocol', 'null', 'an empty list', 'a push without a type', 'a truncated string'],
+  ],
+  ['ping', ['a different protocol', 'a push without a channel', 'a truncated string']],
 ]
 
 describe('a server continues to run if Redis sends', () => {
@@ -57,7 +60,7 @@ describe('a server continues to run if Redis sends', () => {
 
   test('an unsolicited reply', async () => {
     const { redis, server } = await start()
-    for (const name of ['another protocol', 'null', 'a push without a type', 'unsolicited replies']) {
+    for (const name of ['a different protocol', 'null', 'a push without a type', 'unsolicited replies']) {
       redis.breakAt('unasked', garbage[name] as string)
       await untilRedisIs(server, 'down')
       expect([name, (await callServer(server.url, 'GET', '/healthz')).status]).toEqual([name, 200])
@@ -69,7 +72,7 @@ describe('a server continues to run if Redis sends', () => {
 })
 
 const countCalls = async (server: RunningServer, redis: FakeRedis) => {
-  redis.breakAt('eval', garbage['another protocol'] as string)
+  redis.breakAt('eval', garbage['a different protocol'] as string)
   const statuses: number[] = []
   for (let calls = 0; calls < 5; calls++)
     statuses.push((await callServer(server.url, 'GET', '/v1/models', server.key)).status)

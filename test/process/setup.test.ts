@@ -370,11 +370,7 @@ describe('the prose check', () => {
     ],
     ['a clause as the subject', '/** Reads. */\n// What was read is kept.\n', '"What"'],
     ['a file header without a verb', '/** The file of the list. */\n', 'no verb'],
-    [
-      'a reference to a document outside of the repository',
-      '/** Reads. */\n// Decision: 7\n',
-      '"Decision: 7"',
-    ],
+    ['a reference to a document outside the repository', '/** Reads. */\n// Decision: 7\n', '"Decision: 7"'],
     ['an ADR that does not exist', '/** Reads, see ADR 9999. */\n', 'ADR 9999, which does not exist'],
     ['a page that does not exist', '/** Reads, see docs/gone.md. */\n', 'docs/gone.md, which does not exist'],
   ])('fails for %s', async (_name, source, fault) => {

@@ -52,7 +52,7 @@ describe('a chat completion request to an in-process model returns 400 for', () 
       'tool_choice',
     ],
     [
-      'a tool choice of another type',
+      'a tool choice of an unknown type',
       { tools: [tool({})], tool_choice: { type: 'custom', custom: { name: 'x' } } },
       'tool_choice',
     ],
@@ -141,7 +141,7 @@ describe('embeddings from an in-process model', () => {
 
   test.each<[what: string, body: object, error: object]>([
     [
-      'another number of dimensions',
+      'a different number of dimensions',
       { input: 'Hi', dimensions: 32 },
       { param: 'dimensions', code: 'invalid_value' },
     ],

@@ -96,7 +96,7 @@ describe('PATCH of an upload', () => {
   })
 
   const rejected: [why: string, status: number, headers: Record<string, string>, offset?: number][] = [
-    ['another media type', 415, { 'Content-Type': 'application/octet-stream' }],
+    ['a different media type', 415, { 'Content-Type': 'application/octet-stream' }],
     ['an invalid offset', 400, { 'Upload-Offset': 'x' }],
     ['an offset before the stored bytes', 409, {}, 2],
     ['an offset after the stored bytes', 409, {}, 7],

@@ -160,7 +160,7 @@ describe('an invalid form', () => {
   })
 
   test.each([
-    ['another media type', { 'Content-Type': 'application/json' }, 415],
+    ['a different media type', { 'Content-Type': 'application/json' }, 415],
     [
       'a type that starts like multipart/form-data',
       { 'Content-Type': `multipart/form-datax; boundary=${BOUNDARY}` },

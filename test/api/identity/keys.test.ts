@@ -48,7 +48,7 @@ describe('the key of a request', () => {
     ['a key without its last character', (key) => key.slice(0, -1)],
     ['a well-formed key that does not exist', () => mintKey('parent', randomBytes).text],
     [
-      'a key with the same public id and another secret',
+      'a key with the same public id and a different secret',
       (key) => mintKey('parent', randomBytes, parseKey(key)?.publicId).text,
     ],
     ['a scoped key with a valid layout', () => forgeKey('svc_scoped_', newId('', 55, randomBytes))],

@@ -93,9 +93,9 @@ describe('a repeated request with the same idempotency key', () => {
   )
 
   test.each<[what: string, text: string, more: object]>([
-    ['another message', 'goodbye', {}],
-    ['another setting', 'hello', { max_tokens: 7 }],
-    ['another value of `stream`', 'hello', { stream: false }],
+    ['a different message', 'goodbye', {}],
+    ['a different setting', 'hello', { max_tokens: 7 }],
+    ['a different value of `stream`', 'hello', { stream: false }],
   ])('returns 422 idempotency_key_reused if it has %s', async (_what, text, more) => {
     const { app, key } = await startStoring()
     await sendChat(app, 'hello', { key, headers: KEY })

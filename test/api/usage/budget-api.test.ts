@@ -324,7 +324,7 @@ describe('a grant', () => {
     ['that has expired', { amount: 1, reason: 'r', expires_at: 5 }, 'expires_at'],
     ['without a reason', { amount: 1 }, 'reason'],
     ['that is negative', { amount: -1, reason: 'r' }, 'amount'],
-    ['for a subject of a key', { amount: 1, reason: 'r', subject: 'x' }, 'subject'],
+    ['with a subject, for a key budget', { amount: 1, reason: 'r', subject: 'x' }, 'subject'],
   ])('%s is rejected', async (_what, body, param) => {
     const app = await startApp()
     const id = await create(app, ofKey(app))

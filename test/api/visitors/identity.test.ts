@@ -129,9 +129,9 @@ describe('an identity', () => {
   const cases: Record<string, (visit: IdentityVisit) => Promise<string>> = {
     'that is empty': async () => '',
     'that is not a JWT': async () => 'a.b.c',
-    'that another secret signed': (visit) =>
+    'signed with a different secret': (visit) =>
       signWithSecret('vsk_forged-forged-forged-forged-forged', claimsOf(visit)),
-    'with an algorithm for secrets that is not accepted': (visit) =>
+    'with an HMAC algorithm that is not accepted': (visit) =>
       signWithSecret(visit.secret.padEnd(64, 'x'), claimsOf(visit), 'HS512'),
     'with the algorithm none': async (visit) => {
       const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -145,11 +145,11 @@ describe('an identity', () => {
         signature,
       ].join('.')
     },
-    'of another issuer': (visit) => signIdentity(visit, { iss: 'https://other.example.org' }),
-    'for another audience': (visit) => signIdentity(visit, { aud: 'other-chat' }),
+    'from a different issuer': (visit) => signIdentity(visit, { iss: 'https://other.example.org' }),
+    'for a different audience': (visit) => signIdentity(visit, { aud: 'other-chat' }),
     'without a subject': (visit) => signIdentity(visit, { sub: undefined }),
     'with an empty subject': (visit) => signIdentity(visit, { sub: '' }),
-    'with a subject that is not text': (visit) => signIdentity(visit, { sub: 42 as never }),
+    'with a subject that is not a string': (visit) => signIdentity(visit, { sub: 42 as never }),
     'without an issue time': (visit) => signIdentity(visit, { iat: undefined }),
     'without an expiry': (visit) => signIdentity(visit, { exp: undefined }),
     'that is valid for more than one hour': (visit) => {
@@ -166,9 +166,9 @@ describe('an identity', () => {
     },
     'of more than 8 KiB': (visit) => signIdentity(visit, { filler: 'x'.repeat(8192) }),
     'with claims of more than 2 KiB': (visit) => signIdentity(visit, { plan: 'x'.repeat(2048) }),
-    'with a name that is not text': (visit) => signIdentity(visit, { name: { first: 'Ana' } }),
+    'with a name that is not a string': (visit) => signIdentity(visit, { name: { first: 'Ana' } }),
     'with control characters': (visit) => signIdentity(visit, { sub: 'u\u000042' }),
-    'that a public key signed, for an agent with a secret': async (visit) =>
+    'signed with an RSA key, for an agent with a secret': async (visit) =>
       (await createKeyPair('RS256')).sign(claimsOf(visit)),
   }
 

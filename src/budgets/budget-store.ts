@@ -240,15 +240,18 @@ export function findCounter(db: Database, key: CounterKey): Promise<CounterRow |
     .executeTakeFirst()
 }
 
-/** Lists the counters of a key's token budgets. */
-export function listKeyCounters(db: Database, tenantId: string): Promise<CounterRow[]> {
+/** Lists the counters of a key's own budgets. */
+export function listKeyCounters(
+  db: Database,
+  tenantId: string,
+): Promise<(CounterRow & Pick<BudgetRow, 'unit'>)[]> {
   return db
     .selectFrom('budget_counters')
     .innerJoin('budgets', 'budgets.id', 'budget_counters.budget_id')
     .selectAll('budget_counters')
+    .select('unit')
     .where('scope_kind', '=', 'key')
     .where('scope_id', '=', tenantId)
-    .where('unit', '=', 'tokens')
     .execute()
 }
 

@@ -97,7 +97,7 @@ export async function changeBudget(
     assertOwn(before)
     const after: BudgetRow = {
       ...before,
-      ...(changes.limit !== undefined && { amount: parseAmount(changes.limit, 'limit') }),
+      ...(changes.limit !== undefined && { amount: parseAmount(changes.limit, before.unit, 'limit') }),
       ...(changes.warn_at !== undefined && { warn_at: JSON.stringify(changes.warn_at) }),
       ...(changes.mode !== undefined && { mode: changes.mode }),
     }
@@ -202,8 +202,8 @@ export async function renderBudget({ db, clock, budgets }: ReadDeps, row: Budget
     scope: { type: row.scope_kind, id: row.scope_id },
     unit: row.unit,
     period: row.period,
-    limit: renderAmount(row.amount),
-    ...(isOfScope ? renderCounter(row.amount, granted, counter) : noAmounts),
+    limit: renderAmount(row.amount, row.unit),
+    ...(isOfScope ? renderCounter(row, granted, counter) : noAmounts),
     period_start: starts_at,
     resets_at: endsAt,
     warn_at: JSON.parse(row.warn_at),
@@ -216,7 +216,7 @@ export async function renderBudget({ db, clock, budgets }: ReadDeps, row: Budget
 const noAmounts = { granted: null, booked: null, reserved: null, remaining: null, refused: null }
 
 export function renderCounter(
-  limit: number,
+  { amount: limit, unit }: Pick<BudgetRow, 'amount' | 'unit'>,
   granted: number,
   { booked, reserved, refused }: Pick<CounterRow, 'booked' | 'reserved' | 'refused'> = {
     booked: 0,
@@ -225,10 +225,10 @@ export function renderCounter(
   },
 ) {
   return {
-    granted: renderAmount(granted),
-    booked: renderAmount(booked),
-    reserved: renderAmount(reserved),
-    remaining: renderAmount(Math.max(0, limit + granted - booked - reserved)),
+    granted: renderAmount(granted, unit),
+    booked: renderAmount(booked, unit),
+    reserved: renderAmount(reserved, unit),
+    remaining: renderAmount(Math.max(0, limit + granted - booked - reserved), unit),
     refused,
   }
 }
@@ -266,7 +266,7 @@ function toRow(
     id: newId('bud_', ID_LENGTH, random),
     parent_key_id: tenantId,
     ...{ scope_kind: scope.type, scope_id: scope.id, unit, period, mode, managed_by },
-    amount: parseAmount(creation.limit, param),
+    amount: parseAmount(creation.limit, unit, param),
     warn_at: JSON.stringify(warn_at),
     created_at: unixSeconds(clock),
   }
@@ -322,7 +322,7 @@ function assertOwn({ managed_by }: BudgetRow): void {
 }
 
 function toDetails({ unit, period, amount, warn_at, mode, managed_by }: BudgetRow) {
-  return { unit, period, limit: renderAmount(amount), warn_at: JSON.parse(warn_at), mode, managed_by }
+  return { unit, period, limit: renderAmount(amount, unit), warn_at: JSON.parse(warn_at), mode, managed_by }
 }
 
 type BudgetAction = 'budget.create' | 'budget.update' | 'budget.delete' | 'budget.grant' | 'budget.adjust'

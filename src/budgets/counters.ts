@@ -8,7 +8,7 @@ import {
   lockCounters,
   updateCounter,
 } from './budget-store.ts'
-import type { Dependencies, SpentBefore } from './dependencies.ts'
+import type { Dependencies, SpentBefore, UsedAmounts } from './dependencies.ts'
 import type { FindPeriod } from './periods.ts'
 
 const DAY_SECONDS = 86_400
@@ -19,7 +19,7 @@ const DAY_SECONDS = 86_400
  */
 export async function startCounter(
   deps: Pick<Dependencies, 'db' | 'clock'> & {
-    readonly usage: Pick<SpentBefore, 'sumTokens'>
+    readonly usage: Pick<SpentBefore, 'sumSpent'>
     readonly budgets: { readonly findPeriod: FindPeriod }
   },
   budget: BudgetRow,
@@ -31,24 +31,26 @@ export async function startCounter(
   await insertCounters(db, [{ ...key, ends_at }])
   const [counter] = await lockCounters(db, [key])
   const agentId = budget.scope_kind === 'agent' ? budget.scope_id : undefined
-  const booked = await usage.sumTokens(db, { tenantId: budget.parent_key_id, agentId }, starts_at)
-  await updateCounter(db, { ...(counter as CounterRow), booked })
+  const used = await usage.sumSpent(db, { tenantId: budget.parent_key_id, agentId }, starts_at)
+  await updateCounter(db, { ...(counter as CounterRow), booked: used[budget.unit] })
 }
 
 /** Books usage of other keys that has been moved to this key, in the caller's transaction. */
 export async function bookMovedUsage(
   trx: Database,
   tenantId: string,
-  days: readonly { readonly day: string; readonly tokens: number }[],
+  days: readonly (UsedAmounts & { readonly day: string })[],
 ): Promise<void> {
   const counters = await listKeyCounters(trx, tenantId)
   if (counters.length === 0) return
+  const unitOf = new Map(counters.map(({ budget_id, unit }) => [budget_id, unit]))
   for (const counter of await lockCounters(trx, counters)) {
+    const unit = unitOf.get(counter.budget_id) ?? 'tokens'
     const isWithin = ({ day }: { readonly day: string }) => {
       const from = Date.parse(day) / 1000
       return from + DAY_SECONDS > counter.starts_at && from < (counter.ends_at ?? Number.POSITIVE_INFINITY)
     }
-    const moved = days.filter(isWithin).reduce((sum, { tokens }) => sum + tokens, 0)
+    const moved = days.filter(isWithin).reduce((sum, used) => sum + used[unit], 0)
     if (moved > 0) await updateCounter(trx, { ...counter, booked: counter.booked + moved })
   }
 }

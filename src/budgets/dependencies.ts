@@ -15,16 +15,22 @@ export interface Dependencies {
   readonly metrics: Pick<Metrics, 'budgetRefused' | 'budgetWait'>
 }
 
+/** Tokens, and costs in nano-dollars. */
+export interface UsedAmounts {
+  readonly tokens: number
+  readonly usd: number
+}
+
 /** The usage from which a new budget starts; the usage module implements it. */
 export interface SpentBefore {
   /** Writes all usage that has been recorded so far. */
   flush(): Promise<void>
   /** Drops cached budgets. */
   invalidate(): void
-  /** Sums the tokens of a key, or of one of its agents, since the UTC day that contains a time. */
-  sumTokens(
+  /** Sums what a key, or one of its agents, has used since the UTC day that contains a time. */
+  sumSpent(
     db: Database,
     owner: { readonly tenantId: string; readonly agentId: string | undefined },
     sinceSeconds: number,
-  ): Promise<number>
+  ): Promise<UsedAmounts>
 }

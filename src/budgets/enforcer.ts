@@ -3,21 +3,25 @@ import { createHmac, type KeyObject } from 'node:crypto'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
+import type { PriceInForce } from '../prices/rates.ts'
+import { boundRequest } from './bounds/request.ts'
+import type { Promptlike } from './bounds/tokens.ts'
 import { type BudgetRow, listApplying } from './budget-store.ts'
 import type { Dependencies } from './dependencies.ts'
 import { EventOutbox } from './events/outbox.ts'
 import { Gate } from './gate.ts'
-import type { Grant, UsedTokens } from './grants.ts'
+import type { Grant, Spent } from './grants.ts'
 import { type AppliedCounter, nameOf } from './ledger.ts'
 import { createPeriods, type FindPeriod } from './periods.ts'
-import { boundTokens, type Promptlike } from './token-bounds.ts'
+
+export type { Promptlike }
 
 export interface Reservation {
   readonly grant: Grant
   /** True if the budgets grant fewer output tokens than the request asks for. */
   readonly isLimited: boolean
-  /** Replaces the reserved tokens with the used tokens; must be called once. Never rejects. */
-  settle(used: UsedTokens): Promise<void>
+  /** Replaces what is reserved with what the request has spent; must be called once. Never rejects. */
+  settle(spent: Spent): Promise<void>
 }
 
 /** The owners of the budgets that a call uses. */
@@ -33,8 +37,6 @@ export interface Spender {
 const SUBJECT_BYTES = 16
 const REMEMBERED_MS = 2_000
 const MOST_REMEMBERED = 20_000
-/** Reasoning models spend their first tokens on thoughts, so that short answers would be empty. */
-const FEWEST_REASONING_TOKENS = 1_024
 
 type EnforcerDeps = Dependencies & { readonly subjectKey: KeyObject }
 
@@ -58,30 +60,32 @@ export class BudgetEnforcer {
   }
 
   /**
-   * Reserves tokens for one request to a provider; waits while other calls hold them. Returns undefined if no
-   * budget applies; this result is cached for two seconds. @throws ServiceError `insufficient_quota`,
+   * Reserves the most that one request to a provider can use; waits while other calls have reserved the rest.
+   * `price` is undefined for an unpriced model. Returns undefined if no budget applies; this result is cached
+   * for two seconds. @throws ServiceError `insufficient_quota`, `model_not_priced`, `content_not_priced`,
    * `service_unavailable`
    */
   reserve(
     spender: Spender,
     request: Promptlike,
+    price: PriceInForce | undefined,
     signal?: AbortSignal,
   ): Promise<Reservation | undefined> | undefined {
     const found = this.find(spender)
     if (found instanceof Promise)
       return found.then((budgets) =>
-        budgets.length === 0 ? undefined : this.reserveIn(budgets, spender, request, signal),
+        budgets.length === 0 ? undefined : this.reserveIn(budgets, spender, request, price, signal),
       )
-    return found.length === 0 ? undefined : this.reserveIn(found, spender, request, signal)
+    return found.length === 0 ? undefined : this.reserveIn(found, spender, request, price, signal)
   }
 
   /** Books what a request without a reservation has used in budgets that were created while it ran. */
-  book(spender: Spender, used: UsedTokens, admittedAtMs: number): Promise<void> | undefined {
+  book(spender: Spender, spent: Spent, admittedAtMs: number): Promise<void> | undefined {
     const found = this.find(spender)
     if (!(found instanceof Promise))
-      return found.length === 0 ? undefined : this.bookIn(found, spender, used, admittedAtMs)
+      return found.length === 0 ? undefined : this.bookIn(found, spender, spent, admittedAtMs)
     // Does not delay the answer; if the look-up fails, no budget was known when the call began.
-    void found.then((budgets) => this.bookIn(budgets, spender, used, admittedAtMs)).catch(() => {})
+    void found.then((budgets) => this.bookIn(budgets, spender, spent, admittedAtMs)).catch(() => {})
     return undefined
   }
 
@@ -129,17 +133,20 @@ export class BudgetEnforcer {
     budgets: readonly BudgetRow[],
     spender: Spender,
     request: Promptlike,
+    price: PriceInForce | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Reservation | undefined> {
     const { clock, config, random } = this.deps
     const admittedAtMs = clock.now()
     const applied = await this.apply(budgets, spender, admittedAtMs)
     if (applied.length === 0) return undefined
-    const need = boundTokens(request, config.limits.budgetOutputTokens)
-    const fewestTokens = isReasoning(request) ? FEWEST_REASONING_TOKENS : config.budgets.minOutputTokens
+    const { asked, need, cost } = boundRequest(request, price, {
+      outputTokens: config.limits.budgetOutputTokens,
+      fewestTokens: config.budgets.minOutputTokens,
+    })
     const id = newId('', 20, random)
     const outcome = await this.gate
-      .reserve({ kind: 'reserve', id, applied, asked: { need, fewestTokens } }, signal)
+      .reserve({ kind: 'reserve', id, applied, asked }, signal)
       .catch((thrown) => {
         if (budgets.every(({ mode }) => mode === 'observe') && isUnavailable(thrown)) return undefined
         throw thrown
@@ -147,11 +154,11 @@ export class BudgetEnforcer {
     if (outcome?.outputTokens === undefined) return undefined
     const reserved = new Set(applied.map(nameOf))
     return {
-      grant: { need, outputTokens: outcome.outputTokens },
+      grant: { need, outputTokens: outcome.outputTokens, cost },
       isLimited: outcome.isLimited,
-      settle: async (used) => {
+      settle: async (spent) => {
         const all = await this.addCurrent(applied, reserved, spender, admittedAtMs)
-        await this.gate.settle({ kind: 'settle', id, applied: all, reserved, used, isRetry: false })
+        await this.gate.settle({ kind: 'settle', id, applied: all, reserved, spent, isRetry: false })
       },
     }
   }
@@ -175,21 +182,16 @@ export class BudgetEnforcer {
   private async bookIn(
     budgets: readonly BudgetRow[],
     spender: Spender,
-    used: UsedTokens,
+    spent: Spent,
     atMs: number,
   ): Promise<void> {
     const applied = await this.apply(budgets, spender, atMs)
     if (applied.length === 0) return
     const reserved: ReadonlySet<string> = new Set()
-    await this.gate.settle({ kind: 'settle', id: undefined, applied, reserved, used, isRetry: false })
+    await this.gate.settle({ kind: 'settle', id: undefined, applied, reserved, spent, isRetry: false })
   }
 }
 
 function isUnavailable(thrown: unknown): boolean {
   return thrown instanceof ServiceError && thrown.reason === 'service_unavailable'
-}
-
-function isReasoning(request: object): boolean {
-  const { reasoning_effort: effort } = request as { readonly reasoning_effort?: unknown }
-  return typeof effort === 'string' && effort !== 'none' && effort !== 'minimal'
 }

@@ -32,7 +32,13 @@ import {
 } from './schema.ts'
 
 const MOST_GRANTS = 100
+/** Keeps the sum of a limit and its grants exact in the database and in JSON. */
+const MOST_GRANTED = 8_000_000_000_000_000
 const ID_LENGTH = 24
+
+interface EntryOf extends Pick<BudgetRow, 'unit'> {
+  readonly row: EntryRow
+}
 
 /** Adds a grant to the current period. @throws ServiceError */
 export async function addGrant(
@@ -41,25 +47,38 @@ export async function addGrant(
   tenantId: string,
   id: string,
   body: GrantBody,
-): Promise<EntryRow> {
-  const amount = parseAmount(body.amount, 'amount')
+): Promise<EntryOf> {
   const expires_at = body.expires_at ?? null
   if (expires_at !== null && expires_at <= unixSeconds(deps.clock))
     throw invalid('expires_at', 'must be in the future')
   return deps.db.transaction().execute(async (trx) => {
     const budget = await getBudgetRow(trx, tenantId, id)
+    const amount = parseAmount(body.amount, budget.unit, 'amount')
     await lockBudget(trx, id)
     const { startsAt: starts_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
     const subject = await findSubject(trx, budget, starts_at, body.subject)
     if ((await countGrants(trx, { budget_id: id, subject, starts_at })) >= MOST_GRANTS)
       throw new ServiceError('conflict', `There are already ${MOST_GRANTS} grants in this period.`)
-    const entry = toEntry(deps, actor, { budget_id: id, subject, starts_at }, { ...body, amount })
+    const key = { budget_id: id, subject, starts_at }
+    if ((await readGranted(trx, key, unixSeconds(deps.clock))) + amount > MOST_GRANTED)
+      throw invalid('amount', 'must not raise the grants of the period above 8000000 US dollars')
+    const entry = toEntry(deps, actor, key, { ...body, amount })
     const row: EntryRow = { ...entry, kind: 'grant', expires_at }
     await insertEntry(trx, row)
-    const details = { amount: renderAmount(amount), reason: body.reason, subject: subject || null }
+    const details = {
+      amount: renderAmount(amount, budget.unit),
+      reason: body.reason,
+      subject: subject || null,
+    }
     await record({ ...deps, db: trx }, actor, 'budget.grant', budget, { ...details, expires_at })
-    return row
+    return { row, unit: budget.unit }
   })
+}
+
+async function readGranted(db: Database, key: CounterKey, nowSeconds: number): Promise<number> {
+  const grants = await sumGrants(db, [key.budget_id], nowSeconds)
+  const own = grants.find(({ subject, starts_at }) => subject === key.subject && starts_at === key.starts_at)
+  return Number(own?.amount ?? 0)
 }
 
 /** Corrects what was booked in the current period. @throws ServiceError */
@@ -69,25 +88,29 @@ export async function addAdjustment(
   tenantId: string,
   id: string,
   body: AdjustmentBody,
-): Promise<EntryRow> {
-  const amount = parseAmount(body.amount, 'amount', true)
+): Promise<EntryOf> {
   return deps.db.transaction().execute(async (trx) => {
     const budget = await getBudgetRow(trx, tenantId, id)
+    const amount = parseAmount(body.amount, budget.unit, 'amount', true)
     const { startsAt: starts_at, endsAt: ends_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
     const subject = await findSubject(trx, budget, starts_at, body.subject)
     const key = { budget_id: id, subject, starts_at }
     await insertCounters(trx, [{ ...key, ends_at }])
     const [counter] = (await lockCounters(trx, [key])) as [CounterRow]
     if (counter.booked + amount < 0) throw invalid('amount', 'must not make the booked amount negative')
-    const booked = counter.booked + amount
+    const booked = Math.min(counter.booked + amount, Number.MAX_SAFE_INTEGER)
     const warned = await reportChange(deps, trx, budget, counter, booked)
     await updateCounter(trx, { ...counter, booked, warned })
     const entry = toEntry(deps, actor, key, { ...body, amount })
     const row: EntryRow = { ...entry, kind: 'adjustment', expires_at: null }
     await insertEntry(trx, row)
-    const details = { amount: renderAmount(amount), reason: body.reason, subject: subject || null }
+    const details = {
+      amount: renderAmount(amount, budget.unit),
+      reason: body.reason,
+      subject: subject || null,
+    }
     await record({ ...deps, db: trx }, actor, 'budget.adjust', budget, details)
-    return row
+    return { row, unit: budget.unit }
   })
 }
 
@@ -125,7 +148,7 @@ export async function listSubjects(
   const data = counters.map((counter) => {
     const isOwn = (grant: CounterKey) => grant.subject === counter.subject && grant.starts_at === startsAt
     const granted = Number(grants.find(isOwn)?.amount ?? 0)
-    return { subject: counter.subject, ...renderCounter(budget.amount, granted, counter) }
+    return { subject: counter.subject, ...renderCounter(budget, granted, counter) }
   })
   return { object: 'list', data }
 }

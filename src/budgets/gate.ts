@@ -216,8 +216,8 @@ export class Gate {
 
   private giveBack({ id, applied }: ReserveOperation): void {
     const reserved = new Set(applied.map(nameOf))
-    const used = { prompt: 0, completion: 0, isEstimated: false }
-    void this.submit({ kind: 'settle', id, applied, reserved, used, isRetry: false })
+    const spent = { tokens: 0n, usd: 0n }
+    void this.submit({ kind: 'settle', id, applied, reserved, spent, isRetry: false })
   }
 
   private retryLater(settling: readonly Settling[], error: unknown): void {

@@ -1,7 +1,8 @@
-/** Counts the tokens that a request to a provider has used. */
+/** Counts what a request to a provider has used. */
+import { amountOf, type Need } from '../prices/worst-case.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
-import { areTokensPlausible, type TokenNeed } from './token-bounds.ts'
+import { areTokensPlausible, type TokenNeed } from './bounds/tokens.ts'
 
 /** Tokens that a provider may still produce after its connection is closed. */
 const TOKENS_AFTER_CUT = 256
@@ -10,6 +11,8 @@ export interface Grant {
   readonly need: TokenNeed
   /** Maximum number of output tokens for each choice. */
   readonly outputTokens: number
+  /** The highest cost; undefined without a price. Grows with the output tokens of all choices. */
+  readonly cost?: Need | undefined
 }
 
 /** Tokens to record for a request to a provider. */
@@ -19,8 +22,27 @@ export interface UsedTokens {
   readonly isEstimated: boolean
 }
 
+/** The amounts to book in budgets with each unit; money in nano-dollars. */
+export interface Spent {
+  readonly tokens: bigint
+  readonly usd: bigint
+}
+
+/**
+ * Returns the amounts for a request that has cost `cost`. Estimated tokens count at the rates of the
+ * reservation, because the provider may charge the highest ones.
+ */
+export function toSpent(
+  { prompt, completion, isEstimated }: UsedTokens,
+  cost: bigint,
+  grant: Grant | undefined,
+): Spent {
+  const most = isEstimated && grant?.cost !== undefined ? amountOf(grant.cost, completion) : cost
+  return { tokens: BigInt(prompt) + BigInt(completion), usd: most }
+}
+
 export function reservedTokens({ need, outputTokens }: Grant): number {
-  return need.inputTokens + outputTokens * need.choices
+  return need.inputTokens + need.predictionTokens + outputTokens * need.choices
 }
 
 /**
@@ -43,8 +65,8 @@ export function countAnswer(
     return { prompt, completion, isEstimated: false }
   }
   const produced = textBytes + (isCut ? TOKENS_AFTER_CUT : 0)
-  const bound = grant.outputTokens * grant.need.choices
-  return { prompt: grant.need.inputTokens, completion: Math.min(produced, bound), isEstimated: true }
+  const { inputTokens } = grant.need
+  return { prompt: inputTokens, completion: Math.min(produced, mostOutput(grant)), isEstimated: true }
 }
 
 export function countFailure(grant: Grant, failure: FailedCall): UsedTokens {
@@ -52,9 +74,13 @@ export function countFailure(grant: Grant, failure: FailedCall): UsedTokens {
   if (failure === 'cut') return countAnswer(grant, undefined, 0, true)
   return {
     prompt: grant.need.inputTokens,
-    completion: grant.outputTokens * grant.need.choices,
+    completion: mostOutput(grant),
     isEstimated: true,
   }
+}
+
+function mostOutput({ need, outputTokens }: Grant): number {
+  return outputTokens * need.choices
 }
 
 /** Validates a token count, because a provider may send any value. */

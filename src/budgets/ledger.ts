@@ -2,6 +2,7 @@
 import type { Database } from '../db/database.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { Random } from '../lib/ids.ts'
+import { amountOf } from '../prices/worst-case.ts'
 import {
   type CounterKey,
   type CounterRow,
@@ -15,10 +16,20 @@ import {
   sumGrants,
   updateCounter,
 } from './budget-store.ts'
-import { type Asked, type BudgetState, decide, toRefusal, wouldRefuse } from './decide.ts'
+import {
+  type Asked,
+  type BudgetState,
+  type Decision,
+  decide,
+  needOf,
+  toRefusal,
+  toUnpricedError,
+  type Unpriced,
+  wouldRefuse,
+} from './decide.ts'
 import { type EventRow, insertEvents } from './events/outbox.ts'
 import { reportThresholds } from './events/report.ts'
-import { reservedTokens, type UsedTokens } from './grants.ts'
+import type { Spent } from './grants.ts'
 
 /** A counter that a call affects. */
 export type AppliedCounter = CounterKey & Pick<CounterRow, 'ends_at'>
@@ -37,7 +48,7 @@ export interface SettleOperation {
   /** The budgets that apply now, including those of the reservation. */
   readonly applied: readonly AppliedCounter[]
   readonly reserved: ReadonlySet<string>
-  readonly used: UsedTokens
+  readonly spent: Spent
   /** True if an earlier attempt failed, which may nevertheless have been committed. */
   readonly isRetry: boolean
 }
@@ -58,7 +69,7 @@ export type ReserveOutcome =
       readonly kind: 'refused'
       readonly error: ServiceError
       readonly scope: string
-      readonly reason: 'insufficient_quota' | 'budget_reserved'
+      readonly reason: 'insufficient_quota' | 'budget_reserved' | Unpriced['code']
     }
 
 /** Reports that a counter was deleted after it was inserted; the transaction can be repeated. */
@@ -150,41 +161,56 @@ export class Ledger {
       .filter(({ state }) => state.budget.mode === 'enforce')
       .map(({ row }) => nameOf(row))
     const isBehind = mayWait && names.some((name) => this.awaited.has(name))
-    if (decision.kind === 'refused') {
+    if (decision.kind === 'refused' || decision.kind === 'unpriced') {
       const refusing = accounts.find(({ state }) => state.budget === decision.by.budget)
-      if (refusing !== undefined) countRefusal(refusing, decision.isReserved)
-      const error = toRefusal(decision, asked, this.moment.nowMs)
-      const reason = decision.isReserved ? 'budget_reserved' : 'insufficient_quota'
-      return { kind: 'refused', error, reason, scope: decision.by.budget.scope_kind }
+      const isSpent = decision.kind === 'refused' && !decision.isReserved
+      if (refusing !== undefined) countRefusal(refusing, isSpent)
+      return this.refuse(decision, asked)
     }
     if (decision.kind === 'wait' || isBehind) {
       for (const name of names) this.awaited.add(name)
       return { kind: 'wait' }
     }
     const { processId: process_id, expiresAt: expires_at } = this.moment
-    const amount = reservedTokens({ need: asked.need, outputTokens: decision.outputTokens })
     for (const account of accounts) {
+      const need = needOf(asked, account.state.budget)
+      const reserved = need === undefined ? 0n : amountOf(need, decision.outputTokens)
       if (account.state.budget.mode === 'observe' && wouldRefuse(toState(account), asked))
-        countRefusal(account, false)
-      this.change(account, 0n, BigInt(amount))
+        countRefusal(account, need !== undefined)
+      this.change(account, 0n, reserved)
       const { budget_id, subject, starts_at } = account.row
+      const amount = Number(within(reserved))
       this.newReservations.push({ id, budget_id, subject, starts_at, amount, process_id, expires_at })
     }
     return decision
   }
 
+  private refuse(
+    decision: Extract<Decision, { kind: 'refused' | 'unpriced' }>,
+    asked: Asked,
+  ): ReserveOutcome {
+    const scope = decision.by.budget.scope_kind
+    if (decision.kind === 'unpriced') {
+      const { missing } = decision
+      return { kind: 'refused', error: toUnpricedError(missing), reason: missing.code, scope }
+    }
+    const error = toRefusal(decision, asked, this.moment.nowMs)
+    const reason = decision.isReserved ? 'budget_reserved' : 'insufficient_quota'
+    return { kind: 'refused', error, reason, scope }
+  }
+
   /** Replaces what the call has reserved with what it has used. */
-  settle({ id, applied, reserved, used, isRetry }: SettleOperation): void {
+  settle({ id, applied, reserved, spent, isRetry }: SettleOperation): void {
     const rows = this.reservations.get(id ?? '') ?? []
     // An earlier attempt was committed although its result was lost.
     if (isRetry && id !== undefined && rows.length === 0) return
     const rowOf = new Map(rows.map((row) => [nameOf(row), row]))
-    const amount = BigInt(used.prompt) + BigInt(used.completion)
     for (const counter of applied) {
       const name = nameOf(counter)
       const account = this.accounts.get(name)
       const row = rowOf.get(name)
       if (account === undefined || (row === undefined && reserved.has(name))) continue
+      const amount = spent[account.state.budget.unit]
       const held = BigInt(row?.amount ?? 0)
       // A reservation that has expired is already booked.
       if (row?.process_id === '') this.change(account, amount - held, 0n)
@@ -242,8 +268,9 @@ function toState({ state, booked, reserved }: Account): BudgetState {
   return { ...state, booked, reserved }
 }
 
-function countRefusal(account: Account, isReserved: boolean): void {
+/** `isSpent` is false if the price is unknown, or if other calls have reserved the rest. */
+function countRefusal(account: Account, isSpent: boolean): void {
   account.refused += 1
-  if (!isReserved) account.isExhausted = true
+  if (isSpent) account.isExhausted = true
   account.isChanged = true
 }

@@ -31,14 +31,15 @@ import {
   renderAmount,
   SubjectList,
   SubjectQuery,
+  type Unit,
 } from './schema.ts'
 
 const { query, mutation } = operationsOf<WriteDeps & AgentFinder>()('Budgets', { callers: ['parent'] })
 
 const notFound = { 404: 'There is no budget with this id.' }
 
-function renderEntry({ id, budget_id, amount, reason, subject, created_at }: EntryRow) {
-  return { id, budget_id, amount: renderAmount(amount), reason, subject: subject || null, created_at }
+function renderEntry({ id, budget_id, amount, reason, subject, created_at }: EntryRow, unit: Unit) {
+  return { id, budget_id, amount: renderAmount(amount, unit), reason, subject: subject || null, created_at }
 }
 
 export const budgetsOperations = {
@@ -120,8 +121,8 @@ export const budgetsOperations = {
     input: GrantCreation,
     output: BudgetGrant,
     run: async ({ context, input: { budget_id: id, ...body } }) => {
-      const row = await addGrant(context.deps, actorOf(context), context.caller.tenantId, id, body)
-      return { object: 'budget.grant' as const, ...renderEntry(row), expires_at: row.expires_at }
+      const { row, unit } = await addGrant(context.deps, actorOf(context), context.caller.tenantId, id, body)
+      return { object: 'budget.grant' as const, ...renderEntry(row, unit), expires_at: row.expires_at }
     },
   }),
 
@@ -133,8 +134,14 @@ export const budgetsOperations = {
     input: AdjustmentCreation,
     output: BudgetAdjustment,
     run: async ({ context, input: { budget_id: id, ...body } }) => {
-      const row = await addAdjustment(context.deps, actorOf(context), context.caller.tenantId, id, body)
-      return { object: 'budget.adjustment' as const, ...renderEntry(row) }
+      const { row, unit } = await addAdjustment(
+        context.deps,
+        actorOf(context),
+        context.caller.tenantId,
+        id,
+        body,
+      )
+      return { object: 'budget.adjustment' as const, ...renderEntry(row, unit) }
     },
   }),
 

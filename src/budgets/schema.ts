@@ -2,33 +2,54 @@
 import { z } from 'zod'
 import { ServiceError } from '../lib/errors.ts'
 import { reference, storable } from '../lib/schema-bounds.ts'
+import { parseAmount as parseUsd, renderAmount as renderUsd } from '../prices/money.ts'
 
 /** Small enough that a limit and all its grants are exact in the database and in JSON. */
 const MOST_TOKENS = 1_000_000_000_000
-const rule = `must be a whole number of tokens from 0 to ${MOST_TOKENS}`
+const MOST_USD = 1_000_000
 
-/** A number of tokens, as a string or a number. */
-export const Amount = z.union([z.string().max(40), z.number()], { error: rule }).meta({
-  description: `Whole number of tokens from 0 to ${MOST_TOKENS}, as a string or a number.`,
-})
+export type Unit = 'tokens' | 'usd'
+
+const rules = {
+  tokens: { wanted: 'a whole number of tokens', most: MOST_TOKENS, end: '' },
+  usd: { wanted: 'an amount in US dollars', most: MOST_USD, end: ' with at most 9 decimals' },
+} as const satisfies Record<Unit, unknown>
+const described = `Whole number of tokens up to ${MOST_TOKENS}, or US dollars up to ${MOST_USD} with at most 9 decimals, as a string or a number.`
+
+/** A number of tokens or US dollars, as a string or a number. */
+export const Amount = z
+  .union([z.string().max(40), z.number()], { error: 'must be a string or a number' })
+  .meta({ description: described })
 export type Amount = z.infer<typeof Amount>
 
 /** Like `Amount`, but may be negative. */
-export const SignedAmount = Amount.meta({
-  description: `Whole number of tokens from -${MOST_TOKENS} to ${MOST_TOKENS}, as a string or a number.`,
-})
+export const SignedAmount = Amount.meta({ description: `${described} May be negative.` })
 
-/** @throws ServiceError `invalid_value` */
-export function parseAmount(amount: Amount, param: string, isSigned = false): number {
-  const text = String(amount)
-  const parsed = (isSigned ? /^-?\d{1,13}$/ : /^\d{1,13}$/).test(text) ? Number(text) : Number.NaN
-  if (Math.abs(parsed) <= MOST_TOKENS) return parsed
-  const problem = isSigned ? rule.replace('from 0', `from -${MOST_TOKENS}`) : rule
-  throw new ServiceError('invalid_value', `${param}: ${problem} (got '${text}')`, { param })
+/** Returns tokens, or nano-dollars. @throws ServiceError `invalid_value` */
+export function parseAmount(amount: Amount, unit: Unit, param: string, isSigned = false): number {
+  const given = String(amount)
+  const isNegative = isSigned && given.startsWith('-')
+  const parsed = parseUnsigned(
+    typeof amount === 'number' ? Math.abs(amount) : given.slice(isNegative ? 1 : 0),
+    unit,
+  )
+  if (parsed !== undefined && (isNegative || !given.startsWith('-'))) return isNegative ? -parsed : parsed
+  const { wanted, most, end } = rules[unit]
+  const rule = `must be ${wanted} from ${isSigned ? `-${most}` : 0} to ${most}${end}`
+  throw new ServiceError('invalid_value', `${param}: ${rule} (got '${given}')`, { param })
 }
 
-export function renderAmount(amount: number): string {
-  return String(amount)
+function parseUnsigned(amount: Amount, unit: Unit): number | undefined {
+  if (unit === 'tokens') {
+    const text = String(amount)
+    return /^\d{1,13}$/.test(text) && Number(text) <= MOST_TOKENS ? Number(text) : undefined
+  }
+  const nano = parseUsd(amount)
+  return nano === undefined ? undefined : Number(nano)
+}
+
+export function renderAmount(amount: number, unit: Unit): string {
+  return unit === 'tokens' ? String(amount) : renderUsd(BigInt(amount))
 }
 
 const REASON_LENGTH = 500
@@ -41,8 +62,8 @@ const periods = ['day', 'week', 'month', 'total'] as const
 const period = z.enum(periods, { error: `must be one of ${periods.join(', ')}` }).meta({
   description: 'Period in `PARLEY_BUDGET_TIMEZONE`; weeks begin on Monday, and `total` never ends.',
 })
-const unit = z.enum(['tokens'], { error: 'must be tokens' }).meta({
-  description: 'Unit of the amounts: input and output tokens.',
+const unit = z.enum(['tokens', 'usd'], { error: 'must be tokens or usd' }).meta({
+  description: 'Unit of the amounts: input and output tokens, or US dollars.',
 })
 const mode = z.enum(['enforce', 'observe'], { error: 'must be enforce or observe' }).meta({
   description: '`observe` counts, but rejects no calls.',

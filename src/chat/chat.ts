@@ -230,7 +230,7 @@ class TurnRun {
         usage.failCall('unused')
         throw signal.reason
       }
-      const request = limitForProvider(loop.request, granted, backend)
+      const request = limitForProvider(loop.request, granted, backend, usage.cost.price)
       const body = backendBody(request, model, turn.isStream)
       const endAttempt = trace?.beginAttempt(route, attempts.isFallback)
       const endDiagnosed = this.diagnostics?.beginAttempt(route)

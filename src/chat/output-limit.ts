@@ -1,5 +1,6 @@
 /** Limits the tokens of an answer, and counts the text that a model has produced. */
 import { isJsonObject, listObjects } from '../lib/formats/json.ts'
+import type { PriceInForce } from '../prices/rates.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import type { ChatBackend } from '../providers/provider.ts'
 
@@ -10,19 +11,17 @@ export function capOutput(request: ChatRequest, most: number | null): ChatReques
 
 /**
  * Caps the token limits of a request to a provider. Adds a limit to a request without one, in the field that
- * the provider accepts. If `most` is undefined, returns the request unchanged.
+ * the price names or that the provider accepts. If `most` is undefined, returns the request unchanged.
  */
 export function limitForProvider(
   request: ChatRequest,
   most: number | undefined,
   { address }: Pick<ChatBackend, 'address'>,
+  price: PriceInForce | undefined,
 ): ChatRequest {
   if (most === undefined) return request
-  return limitOutput(
-    request,
-    most,
-    openaiHosts.test(address?.host ?? '') ? 'max_completion_tokens' : 'max_tokens',
-  )
+  const byHost = openaiHosts.test(address?.host ?? '') ? 'max_completion_tokens' : 'max_tokens'
+  return limitOutput(request, most, price?.entry.output_field ?? byHost)
 }
 
 /** OpenAI's reasoning models reject `max_tokens`; other servers may ignore `max_completion_tokens`. */

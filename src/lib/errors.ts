@@ -11,6 +11,8 @@ export const reasons = {
   identity_expired: { status: 401, type: 'authentication_error', rpc: 'UNAUTHORIZED' },
   insufficient_permissions: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
   model_not_allowed: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
+  model_not_priced: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
+  content_not_priced: { status: 403, type: 'permission_error', rpc: 'FORBIDDEN' },
   invalid_value: { status: 400, type: 'invalid_request_error', rpc: 'BAD_REQUEST' },
   not_found: { status: 404, type: 'invalid_request_error', rpc: 'NOT_FOUND' },
   model_not_found: { status: 404, type: 'invalid_request_error', rpc: 'NOT_FOUND' },

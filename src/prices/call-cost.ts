@@ -50,21 +50,28 @@ export class CallCost {
     this.request = request
   }
 
-  /** Adds the tokens of a request. `usage` is the provider's, if the server trusts its totals. */
-  add({ prompt, completion }: Pick<TokenCounts, 'prompt' | 'completion'>, usage: unknown): void {
+  /**
+   * Adds the tokens of a request, and returns its cost; 0 without a price. `usage` is the provider's, if the
+   * server trusts its totals.
+   */
+  add({ prompt, completion }: Pick<TokenCounts, 'prompt' | 'completion'>, usage: unknown): bigint {
     const reported = usage === undefined ? undefined : readTokens(usage)
     const tokens = { ...(reported ?? noTokens), prompt, completion }
     this.addTokens(tokens)
     const { price } = this
-    if (price?.source === 'free' || (prompt === 0 && completion === 0)) return
+    if (price?.source === 'free' || (prompt === 0 && completion === 0)) return 0n
     const cost = price && costOf(price, tokens, { atMs: this.atMs, ...this.readFees(price, usage) })
-    if (cost === undefined) this.isUnpriced = true
-    else if (this.total + cost.total <= MOST_NANO) {
+    if (cost === undefined) {
+      this.isUnpriced = true
+      return 0n
+    }
+    if (this.total + cost.total <= MOST_NANO) {
       this.total += cost.total
       this.input += cost.input
       this.output += cost.output
       this.other += cost.other
     }
+    return cost.total
   }
 
   private addTokens({ cached, cacheWrite, reasoning, ...media }: TokenCounts): void {

@@ -91,7 +91,7 @@ interface CostContext {
 }
 
 /** `TIER_UNIT` for each million tokens: the divisor of token costs. */
-const DIVISOR = 1_000_000n * TIER_UNIT
+export const DIVISOR = 1_000_000n * TIER_UNIT
 
 /**
  * Returns the cost of one request to a provider, rounded up once. Returns undefined if the price lacks a rate

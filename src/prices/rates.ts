@@ -39,6 +39,14 @@ export function ratesAt(entry: PriceEntry, atMs: number, inputTokens: number): R
   return ratesOf(entry, findWindow(entry, atMs), findStep(entry, inputTokens))
 }
 
+/** Returns the rates of all windows, for each step that a request with up to `inputTokens` can reach. */
+export function listReachableRates(entry: PriceEntry, inputTokens: number): Rates[] {
+  const windows = [-1, ...(entry.windows ?? []).keys()]
+  const lastStep = findStep(entry, inputTokens)
+  const steps = Array.from({ length: lastStep + 2 }, (_, index) => index - 1)
+  return windows.flatMap((window) => steps.map((step) => ratesOf(entry, window, step)))
+}
+
 function findWindow({ windows }: PriceEntry, atMs: number): number {
   if (windows === undefined) return -1
   const at = new Date(atMs % DAY_MS).toISOString().slice(11, 16)

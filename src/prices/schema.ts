@@ -54,6 +54,22 @@ const Above = z
     stepRule,
   )
 
+const MOST_BOUND = 100_000_000
+const bound = z.int().min(0).max(MOST_BOUND)
+
+const Bounds = z
+  .strictObject({
+    image_tokens: bound,
+    audio_tokens_per_kib: bound,
+    file_tokens: bound,
+    overhead_tokens: bound,
+  })
+  .partial()
+  .meta({
+    description:
+      'The most tokens that the provider counts for an image, for 1,024 bytes of audio, for a file, and for the instructions that it adds to requests with tools (512 by default). Budgets reserve them.',
+  })
+
 const tierRule = 'must be 1 to 32 lowercase letters, digits, _ and -'
 
 const factor = Amount.refine((text) => (parseAmount(text) ?? 0n) > 0n, 'must be greater than 0')
@@ -94,6 +110,16 @@ export const PriceEntry = z
       .max(8)
       .optional()
       .meta({ description: 'Rates at times of day, in UTC; the last window that matches applies.' }),
+    bounds: Bounds.optional(),
+    output_field: z
+      .enum(['max_tokens', 'max_completion_tokens'], {
+        error: 'must be max_tokens or max_completion_tokens',
+      })
+      .optional()
+      .meta({
+        description:
+          'Field in which a budget sends its token limit if the request has none. By default `max_completion_tokens` for OpenAI and Azure, and otherwise `max_tokens`.',
+      }),
   })
   .meta({ id: 'PriceEntry' })
 export type PriceEntry = z.infer<typeof PriceEntry>

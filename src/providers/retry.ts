@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config/config.ts'
 import type { Clock } from '../lib/clock.ts'
+import { type Reason, ServiceError } from '../lib/errors.ts'
 import type { Random } from '../lib/ids.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
@@ -60,10 +61,12 @@ export class Attempts {
   }
 
   /**
-   * Retries until a model responds. @throws the last attempt's BackendFailure; rethrows any other error of
-   * `ask` immediately.
+   * Retries until a model responds. Uses the next fallback if the budgets cannot pay for a model, and skips
+   * fallbacks without a price. @throws the last attempt's BackendFailure; rethrows any other error of `ask`
+   * immediately.
    */
   async run<T>(deadline: Deadline, ask: Ask<T>): Promise<T> {
+    let failure: { readonly thrown: unknown } | undefined
     for (;;) {
       const breaker = this.deps.breakers.of(this.route)
       const state = breaker.enter()
@@ -75,8 +78,11 @@ export class Attempts {
           return answer
         } catch (thrown) {
           breaker.settle(state, outcomeOf(thrown))
-          const isFinal = !(thrown instanceof BackendFailure) || isCallersMistake(thrown)
-          if (deadline.signal.aborted || isFinal || !this.hasFallback) throw thrown
+          const isRefused = isRefusedByBudget(thrown, this.isFallback)
+          if (isRefused) this.count -= 1
+          if (failure === undefined || !isRefused) failure = { thrown }
+          const isFinal = isRefused ? false : !(thrown instanceof BackendFailure) || isCallersMistake(thrown)
+          if (deadline.signal.aborted || isFinal || !this.hasFallback) throw failure.thrown
         } finally {
           share?.release()
         }
@@ -205,6 +211,14 @@ interface TimeShare {
   readonly signal: AbortSignal
   /** Removes the time limit; the signal still follows the deadline. */
   release(): void
+}
+
+const notPriced: ReadonlySet<Reason> = new Set(['model_not_priced', 'content_not_priced'])
+
+/** Returns true for budgets' refusals after which a fallback may answer. */
+function isRefusedByBudget(thrown: unknown, isFallback: boolean): boolean {
+  if (!(thrown instanceof ServiceError)) return false
+  return thrown.reason === 'insufficient_quota' || (isFallback && notPriced.has(thrown.reason))
 }
 
 function startTimer(controller: AbortController, afterMs: number): NodeJS.Timeout {

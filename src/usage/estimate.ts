@@ -1,5 +1,5 @@
 /** Estimates the tokens of calls that have no budget and whose provider reported no usage. */
-import type { Promptlike } from '../budgets/token-bounds.ts'
+import type { Promptlike } from '../budgets/enforcer.ts'
 
 const CHARACTERS_PER_TOKEN = 4
 

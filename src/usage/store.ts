@@ -68,23 +68,25 @@ export interface DayFilter {
   readonly model?: string | undefined
 }
 
-export async function sumTokensSince(
+export async function sumSpentSince(
   db: Database,
   owner: { readonly kind: 'parent' | 'agent'; readonly id: string },
   tenantId: string,
   day: string,
-): Promise<number> {
+): Promise<{ readonly tokens: number; readonly usd: number }> {
   let query = db
     .selectFrom('usage_days')
     .select(({ fn }) => [
       fn.sum<number>('prompt_tokens').as('input'),
       fn.sum<number>('completion_tokens').as('output'),
+      fn.sum<number>('cost').as('cost'),
     ])
     .where('parent_key_id', '=', tenantId)
     .where('day', '>=', day)
   if (owner.kind === 'agent') query = query.where('agent_id', '=', owner.id)
-  const { input, output } = await query.executeTakeFirstOrThrow()
-  return Number(input ?? 0) + Number(output ?? 0)
+  const { input, output, cost } = await query.executeTakeFirstOrThrow()
+  const usd = Math.min(Number(cost ?? 0), Number.MAX_SAFE_INTEGER)
+  return { tokens: Number(input ?? 0) + Number(output ?? 0), usd }
 }
 
 /** Deletes up to `limit` calls with ids before `id`, oldest first; returns how many it deleted. */

@@ -4,9 +4,16 @@
  */
 
 import type { SpentBefore } from '../budgets/dependencies.ts'
-import type { BudgetEnforcer, Reservation, Spender } from '../budgets/enforcer.ts'
-import { countAnswer, countFailure, isCount, reservedTokens, type UsedTokens } from '../budgets/grants.ts'
-import type { Promptlike } from '../budgets/token-bounds.ts'
+import type { BudgetEnforcer, Promptlike, Reservation, Spender } from '../budgets/enforcer.ts'
+import {
+  countAnswer,
+  countFailure,
+  isCount,
+  reservedTokens,
+  type Spent,
+  toSpent,
+  type UsedTokens,
+} from '../budgets/grants.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -22,7 +29,7 @@ import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { createUsageRecorder } from './recorder.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
-import { sumTokensSince, type UsageCallRow } from './store.ts'
+import { sumSpentSince, type UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
@@ -68,12 +75,12 @@ export function createUsageTracker(
     begin,
     flush: () => recorder.flush(),
     invalidate: () => budgets.invalidate(),
-    sumTokens: (db, { tenantId, agentId }, sinceSeconds) => {
+    sumSpent: (db, { tenantId, agentId }, sinceSeconds) => {
       const owner =
         agentId === undefined
           ? ({ kind: 'parent', id: tenantId } as const)
           : ({ kind: 'agent', id: agentId } as const)
-      return sumTokensSince(db, owner, tenantId, dayOf(sinceSeconds * 1000))
+      return sumSpentSince(db, owner, tenantId, dayOf(sinceSeconds * 1000))
     },
     async close() {
       if (open > 0) {
@@ -184,13 +191,14 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   /**
-   * Reserves tokens for one request to a provider, and returns the maximum number of output tokens for each
-   * choice. Returns undefined if no budget applies. Call `used` or `failCall` afterwards.
-   * @throws ServiceError `insufficient_quota` if too few tokens are left.
+   * Reserves the most that one request to the model of `calling` can use, and returns the maximum number of
+   * output tokens for each choice. Returns undefined if no budget applies. Call `used` or `failCall`
+   * afterwards. @throws ServiceError if a budget does not admit the request.
    */
   async reserve(request: Promptlike, signal?: AbortSignal): Promise<number | undefined> {
     try {
-      this.reservation = await this.options.budgets.reserve(this.start, request, signal)
+      this.reservation = await this.options.budgets.reserve(this.start, request, this.cost.price, signal)
+      this.isRejected = false
     } catch (thrown) {
       this.isRejected = this.attempts === 0
       throw thrown
@@ -232,8 +240,8 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   private addUnreserved(used: UsedTokens, usage: Usage | undefined): void {
-    this.add(used, usage)
-    const booking = this.options.budgets.book(this.start, used, this.startedAtMs)
+    const spent = toSpent(used, this.add(used, usage), undefined)
+    const booking = this.options.budgets.book(this.start, spent, this.startedAtMs)
     if (booking !== undefined) this.settleAfter(booking)
   }
 
@@ -245,18 +253,20 @@ export class UsageRecord implements AsyncDisposable {
     }
   }
 
-  private add({ prompt, completion, isEstimated }: UsedTokens, usage?: Usage): void {
-    this.cost.add({ prompt, completion }, isEstimated ? undefined : usage)
+  /** Returns the cost of the request. */
+  private add({ prompt, completion, isEstimated }: UsedTokens, usage?: Usage): bigint {
+    const cost = this.cost.add({ prompt, completion }, isEstimated ? undefined : usage)
     this.promptTokens += prompt
     this.completionTokens += completion
     this.isEstimated ||= isEstimated
+    return cost
   }
 
   private settle(reservation: Reservation, used: UsedTokens, usage?: Usage): void {
-    this.add(used, usage)
+    const spent: Spent = toSpent(used, this.add(used, usage), reservation.grant)
     if (this.budget !== undefined) this.budget.settled += used.prompt + used.completion
     this.reservation = undefined
-    this.settleAfter(reservation.settle(used))
+    this.settleAfter(reservation.settle(spent))
   }
 
   private settleAfter(settled: Promise<void>): void {

@@ -207,8 +207,10 @@ export async function moveUsage(
   const nameOf = (row: UsageDayRow) => [row.day, row.agent_id, row.model, row.provider].join('\n')
   for (const row of days.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)))
     await addDay(trx, { ...row, parent_key_id: toTenantId })
-  const tokens = days.map((row) => ({ day: row.day, tokens: row.prompt_tokens + row.completion_tokens }))
-  await bookMovedUsage(trx, toTenantId, tokens)
+  const used = days.map(({ day, prompt_tokens, completion_tokens, cost: usd }) => ({
+    ...{ day, tokens: prompt_tokens + completion_tokens, usd },
+  }))
+  await bookMovedUsage(trx, toTenantId, used)
   const moved = await trx
     .updateTable('usage_calls')
     .set({ parent_key_id: toTenantId })

@@ -106,15 +106,15 @@ function isOperators(webhook: Receiver): webhook is OperatorWebhook {
 function describeStatus(status: number): string {
   const isRedirect = status >= 300 && status < 400
   return isRedirect
-    ? `The receiver answered with the redirect ${status}.`
-    : `The receiver answered with ${status}.`
+    ? `The receiver responded with the redirect ${status}.`
+    : `The receiver responded with ${status}.`
 }
 
 /** Describes a failure without addresses from the server's network. */
 function describe(thrown: unknown): string {
   const { name, code, message } = thrown as { name?: string; code?: string; message?: string }
   if (code === ADDRESS_NOT_PUBLIC) return 'The host does not have a public address.'
-  if (name === 'TimeoutError') return 'The receiver did not answer in time.'
+  if (name === 'TimeoutError') return 'The receiver did not respond in time.'
   if (message?.startsWith('The URL ')) return message
   if (message?.startsWith('The stored secret')) return 'The secret cannot be decrypted; rotate it.'
   return `The connection failed${code === undefined ? '' : ` (${code})`}.`

@@ -1,4 +1,4 @@
-/** Tests how visitors of the widget frame ask for a person, and how they write to one. */
+/** Tests how visitors ask for a person in the widget frame, and how they write to that person. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
 import { answer, change } from '../support/handover.ts'

@@ -1,4 +1,4 @@
-/** Tests how a page identifies its user to the widget, and what another user sees. */
+/** Tests how a page identifies its user to the widget, and what a different user sees. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { AUDIENCE, createSecret, ISSUER, identifyingAgent, signWithSecret } from '../support/identities.ts'
 import { tool } from '../support/tools.ts'

@@ -39,7 +39,7 @@ const spendingScript = (env: Readonly<Record<string, string>>, tenantId: string)
     for (;;) {
       const request = { messages: [{ role: 'user', content: 'Hello.' }], max_tokens: 60 }
       const reservation = await enforcer.reserve(call, request)
-      await reservation.settle({ prompt: 10, completion: 50, isEstimated: false })
+      await reservation.settle({ tokens: 60n, usd: 0n })
     }
   }
   console.log('ready')

@@ -113,7 +113,7 @@ const questions = [
   'Which of the two sizes fits a customer who is 182 cm tall?',
 ]
 
-/** Simulates one day of calls: a few more than the day before, and fewer at weekends. */
+/** Simulates one day of calls: a few more than on the previous day, and fewer at weekends. */
 async function chatForDay(app: TestApp, callers: readonly Caller[], day: number): Promise<void> {
   const isWeekend = new Date(app.service.deps.clock.now()).getUTCDay() % 6 === 0
   const growth = (isWeekend ? 0.4 : 1) * (0.6 + (0.6 * day) / DAYS)

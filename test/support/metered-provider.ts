@@ -12,7 +12,7 @@ export type ChatBody = Record<string, unknown> & {
   readonly max_completion_tokens?: number
 }
 
-/** The behaviour of the provider for one request. */
+/** The provider's behavior for one request. */
 export interface Plan {
   /** Output tokens that the model wants to produce; the request's limit can reduce them. */
   readonly tokens?: number
@@ -81,6 +81,7 @@ interface Reply {
 const models = [
   { id: 'metered', object: 'model', created: 1, owned_by: 'test' },
   { id: 'spare', object: 'model', created: 1, owned_by: 'test' },
+  { id: 'thrifty', object: 'model', created: 1, owned_by: 'test' },
 ]
 
 /** Counts one token per four characters, and 1,445 per image, which OpenAI charges for a large image. */

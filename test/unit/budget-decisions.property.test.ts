@@ -2,43 +2,57 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { BudgetRow } from '../../src/budgets/budget-store.ts'
-import { affordableTokens, type BudgetState, decide } from '../../src/budgets/decide.ts'
-import { reservedTokens } from '../../src/budgets/grants.ts'
+import { type Asked, type BudgetState, decide } from '../../src/budgets/decide.ts'
+import { amountOf, type Need, tokensWithin } from '../../src/prices/worst-case.ts'
 
-/** Mostly of the same size as the requests, so that all decisions occur. */
+/** Mostly similar in size to the requests, so that all decisions occur. */
 const amount = fc.oneof(fc.bigInt({ min: 0n, max: 10n ** 7n }), fc.bigInt({ min: 0n, max: 10n ** 15n }))
-const need = fc.record({
-  inputTokens: fc.integer({ min: 0, max: 2_000_000 }),
-  textBytes: fc.constant(0),
+const small = fc.bigInt({ min: 0n, max: 2_000_000n })
+const need: fc.Arbitrary<Need> = fc.oneof(
+  fc.record({ fixed: small, perToken: fc.bigInt(1n, 8n), divisor: fc.constant(1n), fees: fc.constant(0n) }),
+  fc.record({
+    fixed: fc.bigInt(0n, 10n ** 24n),
+    perToken: fc.bigInt(0n, 10n ** 21n),
+    divisor: fc.constant(10n ** 15n),
+    fees: small,
+  }),
+)
+const asked: fc.Arbitrary<Asked> = fc.record({
   outputTokens: fc.integer({ min: 0, max: 1_000_000 }),
-  choices: fc.integer({ min: 1, max: 8 }),
+  fewestTokens: fc.integer({ min: 1, max: 2_000 }),
+  needs: fc.record({ tokens: need, usd: need }),
 })
 const state: fc.Arbitrary<BudgetState> = fc.record({
   budget: fc
-    .constantFrom<BudgetRow['mode']>('enforce', 'enforce', 'observe')
-    .map((mode) => ({ mode }) as BudgetRow),
+    .record({
+      mode: fc.constantFrom<BudgetRow['mode']>('enforce', 'enforce', 'observe'),
+      unit: fc.constantFrom<BudgetRow['unit']>('tokens', 'usd'),
+    })
+    .map((row) => row as BudgetRow),
   limit: amount,
   booked: amount,
   reserved: amount,
   endsAt: fc.constant(null),
 })
 
+const needIn = ({ needs }: Asked, { budget }: BudgetState) => needs[budget.unit] as Need
+
 test('a grant never exceeds the amount left in any enforcing budget', () => {
   fc.assert(
     fc.property(
       fc.array(state, { minLength: 1, maxLength: 5 }),
-      need,
-      fc.integer({ min: 1, max: 2_000 }),
+      asked,
       fc.boolean(),
-      (states, asked, fewestTokens, mayWait) => {
-        const decision = decide(states, { need: asked, fewestTokens }, mayWait)
+      (states, request, mayWait) => {
+        const decision = decide(states, request, mayWait)
         if (decision.kind !== 'granted') return
-        expect(decision.outputTokens).toBeGreaterThanOrEqual(Math.min(fewestTokens, asked.outputTokens))
-        expect(decision.outputTokens).toBeLessThanOrEqual(asked.outputTokens)
-        for (const { budget, limit, booked, reserved } of states) {
-          if (budget.mode === 'observe') continue
-          const amount = reservedTokens({ need: asked, outputTokens: decision.outputTokens })
-          expect(booked + reserved + BigInt(amount) <= limit).toBe(true)
+        const { outputTokens, fewestTokens } = request
+        expect(decision.outputTokens).toBeGreaterThanOrEqual(Math.min(fewestTokens, outputTokens))
+        expect(decision.outputTokens).toBeLessThanOrEqual(outputTokens)
+        for (const each of states) {
+          if (each.budget.mode === 'observe') continue
+          const reserved = amountOf(needIn(request, each), decision.outputTokens)
+          expect(each.booked + each.reserved + reserved <= each.limit).toBe(true)
         }
       },
     ),
@@ -48,15 +62,14 @@ test('a grant never exceeds the amount left in any enforcing budget', () => {
 
 test('the affordable number of tokens fits into the amount, and one more token does not', () => {
   fc.assert(
-    fc.property(need, amount, (asked, amountLeft) => {
-      const tokens = affordableTokens(asked, amountLeft)
-      const reserve = (outputTokens: number) => BigInt(reservedTokens({ need: asked, outputTokens }))
+    fc.property(need, amount, fc.integer({ min: 0, max: 1_000_000 }), (each, left, most) => {
+      const tokens = Math.min(tokensWithin(each, left, most), most)
       if (tokens < 0) {
-        expect(reserve(0) > amountLeft).toBe(true)
+        expect(amountOf(each, 0) > left).toBe(true)
         return
       }
-      expect(reserve(tokens) <= amountLeft).toBe(true)
-      if (tokens < asked.outputTokens) expect(reserve(tokens + 1) > amountLeft).toBe(true)
+      expect(amountOf(each, tokens) <= left).toBe(true)
+      if (tokens < most) expect(amountOf(each, tokens + 1) > left).toBe(true)
     }),
     { numRuns: 2_000 },
   )
@@ -64,15 +77,27 @@ test('the affordable number of tokens fits into the amount, and one more token d
 
 test('a call waits if the budgets can admit it later, and is rejected only if they cannot', () => {
   fc.assert(
-    fc.property(fc.array(state, { minLength: 1, maxLength: 4 }), need, (states, asked) => {
-      const decision = decide(states, { need: asked, fewestTokens: 256 }, true)
-      const hasChance = states.every(
-        ({ budget, limit, booked }) =>
-          budget.mode === 'observe' || affordableTokens(asked, limit - booked) >= asked.outputTokens,
-      )
+    fc.property(fc.array(state, { minLength: 1, maxLength: 4 }), asked, (states, request) => {
+      const decision = decide(states, request, true)
+      const hasChance = states.every((each) => {
+        const { budget, limit, booked } = each
+        const most = tokensWithin(needIn(request, each), limit - booked, request.outputTokens)
+        return budget.mode === 'observe' || most >= request.outputTokens
+      })
       if (hasChance) expect(decision.kind).not.toBe('refused')
       else expect(decision.kind).not.toBe('wait')
     }),
     { numRuns: 2_000 },
+  )
+})
+
+test('a request without a price is rejected by each enforcing budget in US dollars, and by no other', () => {
+  fc.assert(
+    fc.property(fc.array(state, { minLength: 1, maxLength: 4 }), asked, (states, request) => {
+      const usd = { code: 'model_not_priced', param: 'model' } as const
+      const decision = decide(states, { ...request, needs: { ...request.needs, usd } }, true)
+      const isLimited = states.some(({ budget }) => budget.unit === 'usd' && budget.mode === 'enforce')
+      expect(decision.kind === 'unpriced').toBe(isLimited)
+    }),
   )
 })

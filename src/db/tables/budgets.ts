@@ -1,4 +1,4 @@
-/** Defines the tables of the budgets module. Amounts are whole tokens. */
+/** Defines the tables of the budgets module. Amounts are whole tokens or nano-dollars. */
 import type { Generated } from 'kysely'
 
 export interface BudgetTable {
@@ -7,7 +7,7 @@ export interface BudgetTable {
   scope_kind: 'key' | 'agent' | 'visitor' | 'conversation'
   /** The parent key's public id, or an agent id. */
   scope_id: string
-  unit: 'tokens'
+  unit: 'tokens' | 'usd'
   period: 'day' | 'week' | 'month' | 'total'
   amount: number
   /** JSON: the percentages at which an event is sent. */

@@ -1,4 +1,4 @@
-/** Tests how the list of conversations is filtered and searched, and conversations' tags and notes. */
+/** Tests the filters and the search of the conversation list, and the tags and notes of conversations. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { publicIdOf } from '../../support/audit.ts'

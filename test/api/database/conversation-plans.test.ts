@@ -1,4 +1,4 @@
-/** Tests that lists of conversations read an index in order, without sorting. */
+/** Tests that conversation lists are read from an index in order, without sorting. */
 import { type CompiledQuery, sql } from 'kysely'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { listAnyConversations } from '../../../src/conversations/operator.ts'

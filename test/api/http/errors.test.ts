@@ -14,6 +14,8 @@ const statuses: Readonly<Record<Reason, readonly [status: number, type: string]>
   identity_expired: [401, 'authentication_error'],
   insufficient_permissions: [403, 'permission_error'],
   model_not_allowed: [403, 'permission_error'],
+  model_not_priced: [403, 'permission_error'],
+  content_not_priced: [403, 'permission_error'],
   invalid_value: [400, 'invalid_request_error'],
   not_found: [404, 'invalid_request_error'],
   model_not_found: [404, 'invalid_request_error'],

@@ -1,4 +1,4 @@
-/** Tests the API of budgets: scopes, periods, modes, grants, adjustments, and who may change them. */
+/** Tests the budgets API: scopes, periods, modes, grants, adjustments, and who may change them. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
@@ -188,7 +188,7 @@ describe('a budget', () => {
     const day = await create(app, ofKey(app))
     expect(await reserved.reserve(request)).toBe(9)
     const week = await create(app, ofKey(app, { period: 'week' }))
-    // Fills the cache, so that the record need not wait for a look-up.
+    // Fills the cache, so that the record does not have to wait for a lookup.
     await sendChat(app, 'hello', { max_tokens: 1 })
     const { booked } = (await budgets(app, 'GET', `/${week}`)).body
     for (const record of [unreserved, reserved]) {
@@ -204,9 +204,9 @@ describe('a visitor budget', () => {
   test('limits each visitor separately, and lists visitors by pseudonym, highest usage first', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
-    const budgetId = await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 700 }))
+    const budgetId = await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 600 }))
     expect((await budgets(app, 'GET', `/${budgetId}`)).body).toMatchObject({
-      ...{ granted: null, booked: null, reserved: null, remaining: null, refused: null, limit: '700' },
+      ...{ granted: null, booked: null, reserved: null, remaining: null, refused: null, limit: '600' },
     })
     const model = `agent/${id}`
     const ask = (visitor: string, tokens: number) =>
@@ -232,7 +232,7 @@ describe('a visitor budget', () => {
   test('identifies visitors without an identity by their IP address', async () => {
     const app = await startApp()
     const { agent_id: id, agent_key } = await app.createAgent()
-    await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 700 }))
+    await create(app, ofKey(app, { scope: { type: 'visitor', id }, limit: 600 }))
     const body = { max_tokens: 300, model: undefined }
     expect((await sendChat(app, '[[tokens:300]]', body, agent_key)).status).toBe(200)
     expect((await sendChat(app, '[[tokens:300]]', body, agent_key)).status).toBe(429)
@@ -278,7 +278,7 @@ test('a conversation budget limits each stored conversation separately', async (
   const app = await startApp()
   const { agent_id: id } = await app.createAgent(STORING)
   const budgetId = await create(app, {
-    ...{ scope: { type: 'conversation', id }, period: 'total', limit: 700 },
+    ...{ scope: { type: 'conversation', id }, period: 'total', limit: 600 },
   })
   const ask = (conversation: string | undefined) =>
     app.call('POST', '/v1/chat/completions', {

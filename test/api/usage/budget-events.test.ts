@@ -156,6 +156,14 @@ describe('a budget', () => {
     expect(await sent()).toEqual([50, 80])
   })
 
+  test('in US dollars sends its amounts as decimal numbers', async () => {
+    const { app, id, receiver, sent } = await start('25', { unit: 'usd' })
+    await adjust(app, id, 12.5)
+    expect(await sent()).toEqual([50])
+    const amounts = { unit: 'usd', limit: '25', granted: '0', booked: '12.5' }
+    expect(receiver.received[0]?.body.data).toMatchObject(amounts)
+  })
+
   test('of visitors sends an event for each visitor, with a pseudonym', async () => {
     const app = await startApp(allowLoopback)
     const receiver = await startReceiver()

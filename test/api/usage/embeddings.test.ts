@@ -11,7 +11,7 @@ import { countBy, listBudgetCounters, totalUsage } from '../../support/usage.ts'
 const harness = await startChatHarness()
 const path = '/v1/embeddings'
 /** The number of tokens that a budget reserves for `input`. */
-const BOUND = 67
+const BOUND = 51
 /** Two texts of 12 and 7 characters, which are estimated at 5 tokens. */
 const input = ['twelve chars', 'seven c']
 

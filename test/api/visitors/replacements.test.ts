@@ -16,7 +16,7 @@ import {
 const harness = await startChatHarness()
 const START = '0.0.e'
 
-/** Starts a conversation, and sends each message after the answer to the one before. */
+/** Starts a conversation, and sends each message after the previous one was answered. */
 async function converse(...texts: readonly string[]) {
   const { app, key, id, one } = await startConversation(harness)
   const first = await one.visitor.open.query({ conversation: id })

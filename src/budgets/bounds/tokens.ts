@@ -1,15 +1,15 @@
 /** Computes upper bounds on the number of tokens that a provider can count for a request and its answer. */
 
-/** Overhead tokens, added once for each message (role and separators) and once for the request. */
+import type { RequestBounds } from '../../prices/worst-case.ts'
+import { chatApiFields } from '../../providers/chat-api.ts'
+import { countMedia, type MediaBounds, withoutMedia } from './media.ts'
+
+/** Overhead tokens of each message: its role and separators. */
 const MESSAGE_TOKENS = 16
 /** Tokens for the instructions that a provider adds if a request has tools. */
 const TOOL_TOKENS = 512
-/** Tokens for an image, audio or file. */
-const MEDIA_TOKENS = 4_096
 /** Maximum number of bytes that one token covers in practice; only runs of spaces can exceed it. */
 const BYTES_PER_TOKEN = 32
-
-const mediaFields = ['image_url', 'input_audio', 'file', 'video_url', 'audio'] as const
 
 export type Promptlike = Conversation | Inputs
 
@@ -17,6 +17,7 @@ interface Conversation {
   readonly messages: readonly object[]
   readonly tools?: readonly object[] | null | undefined
   readonly functions?: unknown
+  readonly prediction?: unknown
   readonly max_tokens?: number | null | undefined
   readonly max_completion_tokens?: number | null | undefined
   readonly n?: number | null | undefined
@@ -27,33 +28,57 @@ interface Inputs {
   readonly input: string | readonly (string | number | readonly number[])[]
 }
 
-export interface TokenNeed {
-  /** Upper bound of the input tokens. */
-  readonly inputTokens: number
+export interface TokenNeed extends RequestBounds {
   /** Bytes of text in the messages, used to detect providers that report far too few tokens. */
   readonly textBytes: number
   /** The number of output tokens that the client requests for each choice; 0 for embeddings. */
   readonly outputTokens: number
   readonly choices: number
+  /** Path of the first part or tool whose tokens have no known bound, if any. */
+  readonly unbounded: string | undefined
 }
 
-/** `defaultOutputTokens` applies to a chat without a token limit. */
-export function boundTokens(request: Promptlike, defaultOutputTokens: number): TokenNeed {
+/** `defaultOutputTokens` applies to a chat without a token limit. `bounds` are those of the model's price. */
+export function boundTokens(
+  request: Promptlike,
+  defaultOutputTokens: number,
+  bounds: MediaBounds = {},
+): TokenNeed {
   if (!('messages' in request)) return boundInputs(request)
-  const { messages, tools, functions, max_tokens, max_completion_tokens, n, ...rest } = request
+  const { messages, tools, functions, max_tokens, max_completion_tokens, n, prediction } = request
   const texts = messages.map(withoutMedia)
+  const media = countMedia(messages, bounds)
   const hasTools = (tools?.length ?? 0) > 0 || functions != null
   const inputTokens =
-    countBytes(JSON.stringify({ ...rest, tools, functions, messages: texts.map(({ message }) => message) })) +
-    MESSAGE_TOKENS * (messages.length + 1) +
-    MEDIA_TOKENS * texts.reduce((sum, { media }) => sum + media, 0) +
-    (hasTools ? TOOL_TOKENS : 0)
+    countBytes(JSON.stringify({ ...pickPromptFields(request), messages: texts })) +
+    MESSAGE_TOKENS * messages.length +
+    media.tokens +
+    (hasTools ? (bounds.overhead_tokens ?? TOOL_TOKENS) : 0)
   return {
     inputTokens,
+    imageTokens: media.imageTokens,
+    audioTokens: media.audioTokens,
+    images: media.images,
+    predictionTokens: prediction == null ? 0 : countBytes(JSON.stringify(prediction)),
+    unbounded: media.unbounded ?? findHostedTool(tools ?? []),
     textBytes: messages.reduce((sum, message) => sum + contentBytes(message), 0),
     outputTokens: max_completion_tokens ?? max_tokens ?? defaultOutputTokens,
     choices: n ?? 1,
   }
+}
+
+const promptFields: ReadonlySet<string> = new Set(['tools', 'functions', 'response_format'])
+
+/** Returns the fields that a provider can add to the prompt, including all unknown ones. */
+function pickPromptFields(request: object): object {
+  const isPrompt = (name: string) => promptFields.has(name) || !chatApiFields.has(name)
+  return Object.fromEntries(Object.entries(request).filter(([name]) => isPrompt(name)))
+}
+
+/** Finds a tool that runs at the provider, which can add any number of tokens to the input. */
+function findHostedTool(tools: readonly { readonly type?: unknown }[]): string | undefined {
+  const index = tools.findIndex(({ type }) => type !== 'function' && type !== 'custom')
+  return index === -1 ? undefined : `tools[${index}]`
 }
 
 /**
@@ -66,7 +91,7 @@ export function areTokensPlausible(tokens: number, textBytes: number): boolean {
 
 function boundInputs({ input }: Inputs): TokenNeed {
   const items = typeof input === 'string' ? [input] : input
-  let inputTokens = MESSAGE_TOKENS
+  let inputTokens = 0
   let textBytes = 0
   for (const item of items) {
     if (typeof item === 'string') {
@@ -74,7 +99,8 @@ function boundInputs({ input }: Inputs): TokenNeed {
       textBytes += Buffer.byteLength(item)
     } else inputTokens += typeof item === 'number' ? 1 : item.length
   }
-  return { inputTokens, textBytes, outputTokens: 0, choices: 1 }
+  const noMedia = { imageTokens: 0, audioTokens: 0, images: 0, predictionTokens: 0, unbounded: undefined }
+  return { inputTokens, textBytes, outputTokens: 0, choices: 1, ...noMedia }
 }
 
 /**
@@ -84,26 +110,6 @@ function boundInputs({ input }: Inputs): TokenNeed {
 function countBytes(text: string): number {
   const bytes = Buffer.byteLength(text)
   return bytes === text.length ? bytes : Math.max(bytes, Buffer.byteLength(text.normalize('NFKC')))
-}
-
-function withoutMedia(message: object): { message: object; media: number } {
-  const { content, ...fields } = message as Record<string, unknown>
-  const outer = dropMedia(fields)
-  if (!Array.isArray(content)) return { message: { ...outer.kept, content }, media: outer.media }
-  const parts = content.map(dropMedia)
-  return {
-    message: { ...outer.kept, content: parts.map(({ kept }) => kept) },
-    media: parts.reduce((sum, part) => sum + part.media, outer.media),
-  }
-}
-
-/** Removes the media fields and counts them, because their bytes do not show how many tokens they use. */
-function dropMedia(fields: Record<string, unknown>): { kept: Record<string, unknown>; media: number } {
-  const found = mediaFields.filter((name) => fields[name] != null)
-  if (found.length === 0) return { kept: fields, media: 0 }
-  const kept = { ...fields }
-  for (const name of found) delete kept[name]
-  return { kept, media: found.length }
 }
 
 function contentBytes(message: object): number {

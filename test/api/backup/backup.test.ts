@@ -275,7 +275,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
 })
 
 describe('an installation with a bucket', () => {
-  test('can be backed up and restored into another bucket, without unfinished uploads', async () => {
+  test('can be backed up and restored into a different bucket, without unfinished uploads', async () => {
     const [from, to] = [await S3Server.start(), await S3Server.start()]
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...from.environment })
     const contents = await createContents(app)

@@ -145,14 +145,14 @@ describe('the server secret', () => {
     expect((await (await startServer({ folder })).stop()).code).toBe(0)
   })
 
-  test('in PARLEY_SECRET is rejected if the agent keys are encrypted with another secret', async () => {
+  test('in PARLEY_SECRET is rejected if the agent keys are encrypted with a different secret', async () => {
     const folder = await makeInstallation()
     const text = await errorLineOf({ folder, env: { PARLEY_SECRET: 'o'.repeat(48) } })
     expect(text).toContain('encrypted with a different secret')
     expect(text).not.toContain('ooo')
   })
 
-  test('in the file is rejected if the agent keys are encrypted with another secret', async () => {
+  test('in the file is rejected if the agent keys are encrypted with a different secret', async () => {
     const folder = await makeInstallation()
     await writeFile(join(folder, 'data/secret'), 'x'.repeat(48))
     expect(await errorLineOf({ folder })).toContain('encrypted with a different secret')

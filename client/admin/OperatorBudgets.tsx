@@ -100,8 +100,12 @@ function Fields({ keyId, budgets, onClose }: OperatorBudgetsProps & { readonly b
   )
 }
 
-function toLine({ unit, period, limit, mode, booked }: Budget, index: number): Line {
-  return { key: index, wanted: { unit, period, limit: isUsd(unit) ? limit : Number(limit), mode }, booked }
+function toLine({ unit, period, limit, mode, warn_at, booked }: Budget, index: number): Line {
+  return {
+    key: index,
+    wanted: { unit, period, limit: isUsd(unit) ? limit : Number(limit), mode, warn_at },
+    booked,
+  }
 }
 
 interface LineFieldsProps {

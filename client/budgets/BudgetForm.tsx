@@ -10,7 +10,7 @@ import { showDone } from '../shell/toast.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { t } from '../strings/language.ts'
 import { AmountField } from './AmountField.tsx'
-import { isUsd, thresholdsOf } from './amounts.ts'
+import { isUsd } from './amounts.ts'
 import { type Budget, type Period, periods, refreshBudgets, type Scope, type Unit } from './queries.ts'
 
 type Mode = Budget['mode']
@@ -23,8 +23,8 @@ interface Fields {
   readonly period: Period
   readonly limit: number | string
   readonly mode: Mode
-  /** Percentages as text; undefined if the server has no thresholds. */
-  readonly warnAt: string | undefined
+  /** Percentages, separated by commas. */
+  readonly warnAt: string
 }
 
 type FieldErrors = Readonly<Partial<Record<'agent' | 'limit' | 'warnAt' | 'period', string>>>
@@ -50,7 +50,11 @@ export function CreateBudget({ agentId, onClose }: CreateBudgetProps) {
   const keyId = keys.find((key) => key.is_active)?.id ?? fallback
   const create = async ({ scope, agent, warnAt, ...fields }: Fields) => {
     const id = scope === 'key' ? keyId : (agent ?? '')
-    await api.budgets.create.mutate({ scope: { type: scope, id }, ...fields, ...readThresholds(warnAt) })
+    await api.budgets.create.mutate({
+      scope: { type: scope, id },
+      ...fields,
+      warn_at: parseThresholds(warnAt),
+    })
     await refreshBudgets(queries)
     showDone(t('budgets.created'))
     onClose()
@@ -82,7 +86,7 @@ export function EditBudget({ budget, onClose }: EditBudgetProps) {
   const { id, scope, unit, period, limit, mode } = budget
   const queries = useQueryClient()
   const save = async (fields: Fields) => {
-    const changes = { limit: fields.limit, mode: fields.mode, ...readThresholds(fields.warnAt) }
+    const changes = { limit: fields.limit, mode: fields.mode, warn_at: parseThresholds(fields.warnAt) }
     await api.budgets.update.mutate({ budget_id: id, ...changes })
     await refreshBudgets(queries)
     showDone(t('budgets.saved'))
@@ -95,7 +99,7 @@ export function EditBudget({ budget, onClose }: EditBudgetProps) {
         agent: scope.id,
         ...{ unit, period, mode },
         limit: isUsd(unit) ? limit : Number(limit),
-        warnAt: defaultThresholds === undefined ? undefined : thresholdsOf(budget).join(', '),
+        warnAt: budget.warn_at.join(', '),
       }}
       action={t('common.save')}
       onSubmit={save}
@@ -162,24 +166,21 @@ function BudgetFields({ initial, action, onSubmit, onCancel, isExisting = false 
         )}
       </SimpleGrid>
       <ModeField value={fields.mode} onChange={(mode) => change({ mode })} />
-      {warnAt === undefined ? null : (
-        <TextInput
-          label={t('budgets.warnAt')}
-          description={t('budgets.warnAtHelp')}
-          value={warnAt}
-          error={errors.warnAt}
-          autoComplete="off"
-          onChange={({ currentTarget: { value } }) => change({ warnAt: value })}
-        />
-      )}
+      <TextInput
+        label={t('budgets.warnAt')}
+        description={t('budgets.warnAtHelp')}
+        value={warnAt}
+        error={errors.warnAt}
+        autoComplete="off"
+        onChange={({ currentTarget: { value } }) => change({ warnAt: value })}
+      />
     </DialogForm>
   )
 }
 
 export const units = ['usd', 'tokens'] as const satisfies readonly Unit[]
 export const unitNames = { tokens: 'budgets.unitTokens', usd: 'budgets.unitUsd' } as const
-/** Undefined if the server has no thresholds. */
-const defaultThresholds: string | undefined = undefined
+const defaultThresholds = '50, 80, 100'
 
 const scopes = [
   { value: 'agent', label: 'budgets.scopeAgent', about: 'budgets.scopeAgentHelp' },
@@ -260,15 +261,8 @@ function check({ scope, agent, limit, warnAt }: Fields): FieldErrors {
   return {
     ...(scope !== 'key' && agent === undefined ? { agent: t('budgets.agentMissing') } : {}),
     ...(limit === '' ? { limit: t('budgets.limitMissing') } : {}),
-    ...(warnAt === undefined || parseThresholds(warnAt) !== undefined
-      ? {}
-      : { warnAt: t('budgets.warnAtInvalid') }),
+    ...(parseThresholds(warnAt) === undefined ? { warnAt: t('budgets.warnAtInvalid') } : {}),
   }
-}
-
-function readThresholds(text: string | undefined): { readonly warn_at?: number[] } {
-  const percentages = text === undefined ? undefined : parseThresholds(text)
-  return percentages === undefined ? {} : { warn_at: percentages }
 }
 
 /** Returns ascending percentages without duplicates; undefined if the text contains anything else. */

@@ -13,15 +13,7 @@ import { renderMoment, renderShare } from '../format.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { t } from '../strings/language.ts'
-import {
-  type Amounts,
-  readAmounts,
-  renderAmount,
-  renderBare,
-  renderLimit,
-  shareOf,
-  thresholdsOf,
-} from './amounts.ts'
+import { type Amounts, readAmounts, renderAmount, renderBare, renderLimit, shareOf } from './amounts.ts'
 import { BudgetBar } from './BudgetBar.tsx'
 import { BudgetDialogs, BudgetMenuItems, type Doing } from './BudgetDialogs.tsx'
 import { callsOf, ForecastText, State } from './BudgetFigures.tsx'
@@ -105,7 +97,7 @@ interface MeterProps {
 /** Shows the bar with a legend, and links to the calls that it counts. */
 function Meter({ budget, amounts, name }: MeterProps) {
   const { unit, limit, granted, booked, reserved } = amounts
-  const thresholds = thresholdsOf(budget)
+  const thresholds = budget.warn_at
   return (
     <Stack gap="sm" className="panel" p="md" component="section" aria-label={t('budgets.used')}>
       <Group justify="space-between" align="flex-end" gap="sm">

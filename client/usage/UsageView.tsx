@@ -240,13 +240,13 @@ const labels = {
 const figures: readonly Column<Line>[] = [
   { name: 'usage.requests', isNumber: true, render: ({ requests }) => renderNumber(requests) },
   { name: 'usage.errors', isNumber: true, render: ({ errors }) => renderNumber(errors) },
-  { name: 'usage.cost', isNumber: true, render: (line) => <Cost line={line} /> },
   { name: 'usage.promptTokens', isNumber: true, render: ({ prompt_tokens: tokens }) => renderNumber(tokens) },
   {
     name: 'usage.completionTokens',
     isNumber: true,
     render: ({ completion_tokens: tokens }) => renderNumber(tokens),
   },
+  { name: 'usage.cost', isNumber: true, render: (line) => <Cost line={line} /> },
   { name: 'usage.latencyP50', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p50) },
   { name: 'usage.p95', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p95) },
   { name: 'usage.p99', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p99) },

@@ -85,7 +85,6 @@ function StepView({ step: { tone, title, detail, durationMs, span } }: { readonl
 }
 
 function Figures({ turn }: { readonly turn: TurnDetails }) {
-  const { cost } = turn as TurnDetails & { readonly cost?: string | null }
   const { tokens, budget, resumes = 0 }: Diagnostics = turn.diagnostics
   const { agent_id: agentId, agent_version: version, first_event_ms: first, duration_ms: duration } = turn
   const cached = tokens?.input_tokens_details?.cached_tokens ?? 0
@@ -112,7 +111,7 @@ function Figures({ turn }: { readonly turn: TurnDetails }) {
       {reasoning === 0 ? null : (
         <Fact name={t('conversations.reasoningTokens')}>{renderNumber(reasoning)}</Fact>
       )}
-      {cost == null ? null : <Fact name={t('usage.cost')}>{renderUsd(Number(cost))}</Fact>}
+      {turn.cost === null ? null : <Fact name={t('usage.cost')}>{renderUsd(Number(turn.cost))}</Fact>}
       {first === null ? null : <Fact name={t('conversations.firstToken')}>{renderMilliseconds(first)}</Fact>}
       {duration === null ? null : (
         <Fact name={t('conversations.duration')}>{renderMilliseconds(duration)}</Fact>

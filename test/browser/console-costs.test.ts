@@ -64,7 +64,11 @@ test('the usage page marks calls of models without a price', async () => {
   await page.getByRole('table', { name: 'Calls' }).getByText('No price', { exact: true }).waitFor()
   await page.getByRole('radiogroup', { name: 'View' }).getByText('Summary').click()
   await page.getByRole('region', { name: 'Totals' }).getByText('No model has a price').waitFor()
-  await page.getByRole('table', { name: 'Usage by day' }).getByText('1 call without a price').first().waitFor()
+  await page
+    .getByRole('table', { name: 'Usage by day' })
+    .getByText('1 call without a price')
+    .first()
+    .waitFor()
 })
 
 test('on a phone, a button shows the filters of the usage page and counts those in use', async () => {

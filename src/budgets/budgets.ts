@@ -316,7 +316,8 @@ function assertRoom(known: readonly BudgetRow[], row: BudgetRow): void {
     throw new ServiceError('conflict', `At most ${MOST_PER_CALL} budgets may apply to one call.`)
 }
 
-function assertOwn({ managed_by }: BudgetRow): void {
+/** @throws ServiceError `insufficient_permissions` for a budget that the operator manages */
+export function assertOwn({ managed_by }: BudgetRow): void {
   if (managed_by === 'tenant') return
   throw new ServiceError('insufficient_permissions', 'Only administrators can change this budget.')
 }

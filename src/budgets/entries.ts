@@ -19,7 +19,7 @@ import {
   sumGrants,
   updateCounter,
 } from './budget-store.ts'
-import { getBudgetRow, type ReadDeps, record, renderCounter, type WriteDeps } from './budgets.ts'
+import { assertOwn, getBudgetRow, type ReadDeps, record, renderCounter, type WriteDeps } from './budgets.ts'
 import { insertEvents } from './events/outbox.ts'
 import { reportThresholds } from './events/report.ts'
 import {
@@ -53,6 +53,7 @@ export async function addGrant(
     throw invalid('expires_at', 'must be in the future')
   return deps.db.transaction().execute(async (trx) => {
     const budget = await getBudgetRow(trx, tenantId, id)
+    assertOwn(budget)
     const amount = parseAmount(body.amount, budget.unit, 'amount')
     await lockBudget(trx, id)
     const { startsAt: starts_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
@@ -91,6 +92,7 @@ export async function addAdjustment(
 ): Promise<EntryOf> {
   return deps.db.transaction().execute(async (trx) => {
     const budget = await getBudgetRow(trx, tenantId, id)
+    assertOwn(budget)
     const amount = parseAmount(body.amount, budget.unit, 'amount', true)
     const { startsAt: starts_at, endsAt: ends_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
     const subject = await findSubject(trx, budget, starts_at, body.subject)

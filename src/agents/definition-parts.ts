@@ -309,7 +309,7 @@ export const StorageView = z.strictObject({
     button: z.boolean().meta({ description: 'Whether visitors may ask for a person.' }),
     timeout_seconds: z
       .int()
-      .meta({ description: "Seconds without a person's answer after which the model answers again." }),
+      .meta({ description: "Seconds to wait for a person's answer before the model answers again." }),
   }),
 })
 

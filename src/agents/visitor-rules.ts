@@ -44,7 +44,7 @@ const PublicKey = z
 
 /** Returns why a key cannot verify signatures; undefined if it can. */
 export function findKeyProblem(key: JsonWebKey): string | undefined {
-  if (key.kty === 'oct') return 'must be a public key; for HS256, use the visitor secret of the agent instead'
+  if (key.kty === 'oct') return "must be a public key; for HS256, use the agent's visitor secret instead"
   if (key.d !== undefined) return 'must be a public key, without the private part `d`'
   const isKnown = key.kty === 'RSA' || curves[key.kty ?? '']?.includes(key.crv ?? '')
   if (!isKnown) return 'must be an RSA, P-256 or Ed25519 key'

@@ -143,7 +143,7 @@ async function copyActiveUpload(
 
 function notTheSame(name: string): StartupError {
   return new StartupError(
-    `The bucket returns different bytes for ${name} than were sent; check the bucket's settings and try again.`,
+    `The bucket returned different bytes for ${name} than were sent; check the bucket's settings and try again.`,
   )
 }
 

@@ -139,14 +139,14 @@ function addAgentsCommands(agents: Command): void {
     .description('show the changes that definition files would make to agents; with --yes, apply them')
     .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
-    .option('--url <url>', 'use the API of the server at this address instead of the database')
+    .option('--url <url>', 'use the API of the server at this URL instead of the database')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))
   add('export <folder>')
     .description('write the stored definition of each agent to a file')
     .option(
       '--force',
-      "overwrite files with different content, and delete the agents' files with other names",
+      'overwrite files with different content, and delete files of the same agents that have other names',
     )
     .addHelpText('after', fileNamingHelp)
     .action(async (folder, options) => (await load()).exportTo(folder, options))
@@ -169,7 +169,8 @@ environment variable PARLEY_KEY. The process list can reveal --key to others.`
 const fileNamingHelp = `
 Each file is named after the agent's name and id, such as
 guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. Without --force, nothing is written if
-this would change an existing file, or delete an agent's file with another name.`
+this would change an existing file, or delete a file of the same agent that has
+another name.`
 
 function addProvidersCommands(providers: Command): void {
   const load = () => import('./commands/providers.ts')
@@ -188,7 +189,7 @@ function addProvidersCommands(providers: Command): void {
     .option('--yes', 'confirm the deletion')
     .action(async (name, { yes, json }) => (await load()).remove(name, yes === true, json))
   withJson(providers.command('test <name>'))
-    .description('list the models of a provider; fail if it does not answer')
+    .description('list the models of a provider; fail if it does not respond')
     .action(async (name, { json }) => (await load()).test(name, json))
 }
 
@@ -219,7 +220,7 @@ function addWebhooksCommands(webhooks: Command): void {
     .description('create a webhook and print its secret')
     .requiredOption('--events <events>', 'event types separated by commas, such as conversation.created')
     .option('--agent <id>', 'only the events of this agent')
-    .option('--include-text', 'include text of conversations in the events')
+    .option('--include-text', 'include conversation text in the events')
     .option('--key <key>', keyHelp)
     .action(async (url, options) => (await load()).create(url, options))
   withJson(webhooks.command('test <id>'))
@@ -244,7 +245,7 @@ function addConversationsCommands(conversations: Command): void {
       )
       .option('--to <time>', 'only conversations created before this time', parseMoment)
       .option('--search <words>', 'only conversations with a message that contains these words')
-      .option('--channel <name>', 'only conversations of this channel: widget, api or console')
+      .option('--channel <name>', 'only conversations from this channel: widget, api or console')
       .option('--mode <mode>', 'only conversations in this mode: model, waiting or person')
       .option('--visitor <id>', 'only conversations of this visitor')
       .option('--tag <tag>', 'only conversations with this tag')

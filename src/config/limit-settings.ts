@@ -55,7 +55,7 @@ export const limits = {
   PARLEY_BUDGET_WAIT_SECONDS: integer(0, 60)
     .prefault('5')
     .describe(
-      'Maximum time for which a call waits while other calls have reserved the rest of a budget, in seconds.',
+      'Maximum time that a call waits while other calls have reserved the rest of a budget, in seconds.',
     ),
   PARLEY_BUDGET_TIMEZONE: timeZone()
     .prefault('UTC')
@@ -178,6 +178,6 @@ export const conversations = {
   PARLEY_WEBHOOK_ALLOW: egressTargetList()
     .optional()
     .describe(
-      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks, for the key sets that verify visitors (jwksUrl) and for the page check of the console. URLs of these hosts may use http and any port.',
+      'Hosts and address ranges outside of the public Internet that tenants may use for webhooks, for the key sets that verify visitors (jwksUrl) and for the page check in the console. URLs on these hosts may use http and any port.',
     ),
 }

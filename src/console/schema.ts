@@ -84,7 +84,7 @@ export const CheckedPage = z.strictObject({
       '`refused` if the headers forbid the frame, `failed` for an HTTP error, `unchecked` if the server must not request the page.',
   }),
   rule: z.string().nullable().meta({ description: 'The header that forbids the frame.' }),
-  status: z.int().nullable().meta({ description: 'HTTP status of the page; null without a response.' }),
+  status: z.int().nullable().meta({ description: 'HTTP status of the page; null if there was no response.' }),
 })
 export type CheckedPage = z.infer<typeof CheckedPage>
 

@@ -103,7 +103,7 @@ const plainKinds = [0, 0o100000, 0o040000]
 function assertKind(entry: Entry): void {
   const mode = entry.externalFileAttributes >>> 16
   const kind = mode === NO_MODE ? 0 : mode & KIND_BITS
-  if (!plainKinds.includes(kind)) throw dangerous('The archive contains a link or another special file.')
+  if (!plainKinds.includes(kind)) throw dangerous('The archive contains a link or other special file.')
   if (entry.isEncrypted()) throw unconvertible('The archive is encrypted.')
   if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED)
     throw unconvertible('The archive uses an unsupported compression method; use Deflate.')

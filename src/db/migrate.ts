@@ -12,7 +12,7 @@ export async function listPendingMigrations<T>(
   const unknown = applied.find((name) => !Object.hasOwn(migrations, name))
   if (unknown !== undefined) {
     throw new StartupError(
-      `The database was written by another version of Parley (its migration ${unknown} is unknown to this version); start that version or a newer one.`,
+      `The database was written by a different version of Parley (its migration ${unknown} is unknown to this version); start that version or a newer one.`,
     )
   }
   return Object.keys(migrations)

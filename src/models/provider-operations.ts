@@ -91,7 +91,7 @@ export const providersOperations = {
     docs: {
       summary: 'Change a model provider',
       description:
-        'Changing the server requires the key again, so that a stored key is never sent to another server. Active calls keep the previous values.',
+        'If you change the server URL, you must send the key again, so that a stored key is never sent to a different server. Calls in progress keep the previous values.',
       failures: { ...notFound, ...readOnly },
     },
     input: ProviderUpdate,
@@ -125,7 +125,7 @@ export const providersOperations = {
     docs: {
       summary: 'Test a model provider',
       description:
-        'Requests the list of models once, which uses no tokens. A failure of the provider is returned as a result, not as an error.',
+        'Requests the list of models once, which uses no tokens. If the provider fails, the request still succeeds, and the result describes the failure.',
       failures: notFound,
     },
     input: ProviderTestInput,

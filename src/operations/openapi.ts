@@ -300,7 +300,7 @@ const tags = [
   },
   { name: 'Models', description: 'List the models and agents that a request can use.' },
   { name: 'Usage', description: 'Get the usage of a parent key.' },
-  { name: 'Budgets', description: 'Limit what keys, agents, visitors and conversations can use.' },
+  { name: 'Budgets', description: 'Limit the token usage of keys, agents, visitors and conversations.' },
   { name: 'Visitors', description: 'List, export and erase the visitors of your agents.' },
   { name: 'Webhooks', description: 'Send events of stored conversations to your server.' },
 ]
@@ -363,7 +363,7 @@ function renderPermission({ http, auth }: RestOperation): Record<number, string>
   if (auth.needs === 'administrator') return { 403: 'The user is not an administrator.' }
   if (auth.callers.includes('token'))
     return {
-      403: 'The token belongs to another artifact or allows another action, or the operation does not accept this kind of key.',
+      403: 'The token belongs to a different artifact or allows a different action, or the operation does not accept this kind of key.',
     }
   if (errorShapeOf(http.path) === 'openai' && auth.callers.length === 1)
     return { 403: 'The operation does not accept this kind of key.' }

@@ -41,7 +41,7 @@ export async function respond(
 function assertKnownFieldsOnly(request: ResponsesRequest): void {
   const param = Object.keys(request).find((field) => !Object.hasOwn(ResponsesRequest.shape, field))
   if (param === undefined) return
-  throw new ServiceError('invalid_value', `${param}: is not a supported field of the Responses API`, {
+  throw new ServiceError('invalid_value', `\`${param}\` is not a supported field of the Responses API`, {
     param,
     code: 'unknown_parameter',
   })

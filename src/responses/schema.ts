@@ -171,7 +171,7 @@ export const ResponsesRequest = z
     truncation: z.enum(['auto', 'disabled']).nullish(),
     store: z.boolean().nullish().meta({
       description:
-        'Whether to store the response; by default, the setting of the agent or the operator applies.',
+        "Whether to store the response; by default, the agent's or the operator's setting applies.",
     }),
     stream,
     stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
@@ -219,7 +219,7 @@ export const ResponseQuery = ResponseReference.extend({
     .optional()
     .meta({
       override: { type: 'boolean' },
-      description: 'Whether to send the events of the response again.',
+      description: "Whether to send the response's events again.",
     }),
   starting_after: z.int().min(0).optional().meta({
     description: 'Sequence number; sends only the events after it. Requires `stream=true`.',

@@ -52,7 +52,7 @@ export async function loadHostModule(path: string): Promise<ReadHooks> {
   })
   const exported = await import(pathToFileURL(path).href).catch((cause: unknown) => {
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
-    throw new StartupError(`${source}: loading the file failed: ${why}`, { cause })
+    throw new StartupError(`${source}: the file could not be loaded: ${why}`, { cause })
   })
   const { tools, onUploadComplete, onConversionEnd } = exported
   if (tools === undefined && onUploadComplete === undefined && onConversionEnd === undefined) {

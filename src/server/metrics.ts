@@ -76,7 +76,7 @@ function registerStateMetrics(deps: StateDeps, { version, readPool }: CountingOp
   registerHealth(
     registry,
     'parley_backend_up',
-    'Whether the last request for the model list of the provider succeeded.',
+    "Whether the last request for the provider's model list succeeded.",
     'provider',
     () => models.health(),
   )
@@ -192,7 +192,7 @@ function registerStoredMetrics({ clock, db, conversations, metrics: { registry }
     registry,
     {
       name: 'parley_conversations_waiting',
-      help: 'Conversations that wait for a person, in the whole installation.',
+      help: 'Conversations waiting for a person, in the whole installation.',
       aggregator: 'max',
     },
     async () => [[{}, (await read()).waitingConversations]],

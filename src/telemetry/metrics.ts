@@ -58,7 +58,7 @@ export class Metrics {
   })
   readonly budgetWait = new Histogram({
     name: 'parley_budget_wait_seconds',
-    help: 'Time that calls waited for the check of their budgets, in seconds.',
+    help: 'Time that calls spent waiting for the budget check, in seconds.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
     registers: this.registers,
   })
@@ -336,7 +336,7 @@ function createInstruments(registry: Registry) {
     }),
     unpriced: new Counter({
       name: 'parley_unpriced_calls_total',
-      help: 'Calls that used tokens of a model without a price.',
+      help: 'Calls that used tokens from a model without a price.',
       labelNames,
       registers,
       collect: flushing('unpriced'),

@@ -14,7 +14,7 @@ const inputSchema = {
 export const requestPersonTool = {
   name: REQUEST_PERSON,
   description:
-    'Asks a person of the team to answer in this conversation. Call it if the user asks for a person, or if you cannot help.',
+    'Asks a person on the team to answer in this conversation. Call it if the user asks for a person, or if you cannot help.',
   inputSchema,
   origin: 'host',
   run: async () => ({ problem: 'this conversation is not stored, so no person can be asked' }),

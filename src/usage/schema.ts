@@ -32,7 +32,7 @@ export const UsageQuery = z.strictObject({
     .meta({ description: "The provider's model id; counts only calls to this model." }),
   status: label().min(1).optional().meta({
     description:
-      'Counts only calls with this outcome: `ok`, `left` (the client disconnected) or the reason of a failure. The sums then include only calls that `PARLEY_USAGE_RETENTION_DAYS` has not deleted.',
+      'Counts only calls with this outcome: `ok`, `left` (the client disconnected) or the reason for a failure. The sums then include only calls that the server has not deleted after `PARLEY_USAGE_RETENTION_DAYS`.',
   }),
 })
 export type UsageQuery = z.infer<typeof UsageQuery>
@@ -70,7 +70,7 @@ const Percentiles = z
   .nullable()
   .meta({
     id: 'Percentiles',
-    description: 'Percentiles in milliseconds, accurate to 5 %; null if there are no measurements.',
+    description: 'Percentiles in milliseconds, accurate to 5%; null if there are no measurements.',
   })
 
 const sums = {
@@ -87,11 +87,11 @@ const sums = {
   }),
   cost: z.string().meta({
     description:
-      'Cost of the calls that have a price, in US dollars, such as `"12.5"`. Calls of earlier versions have no cost.',
+      'Cost in US dollars, such as `"12.5"`, of the calls that have a price. Calls recorded by earlier versions of Parley have no cost.',
   }),
   unpriced_requests: z
     .int()
-    .meta({ description: 'Number of calls that used tokens of a model without a price.' }),
+    .meta({ description: 'Number of calls that used tokens from a model without a price.' }),
   cached_tokens: z.int().meta({ description: 'Prompt tokens that the provider read from a cache.' }),
   cache_write_tokens: z.int().meta({ description: 'Prompt tokens that the provider wrote to a cache.' }),
   reasoning_tokens: z.int().meta({ description: 'Completion tokens that the model used to reason.' }),
@@ -107,7 +107,7 @@ export const FailedAttempt = z.strictObject({
   model: z.string(),
   reason: z.string().meta({
     description:
-      '`timeout`, `unreachable`, another kind of failure, or the status class that the provider returned, such as `status_429` or `status_5xx`.',
+      '`timeout`, `unreachable`, another kind of failure, or the status that the provider returned, such as `status_429` or `status_5xx`.',
   }),
 })
 export type FailedAttempt = z.infer<typeof FailedAttempt>
@@ -131,23 +131,24 @@ export const UsageCall = z
     }),
     streamed: z.boolean(),
     latency_ms: milliseconds,
-    first_byte_ms: milliseconds
-      .nullable()
-      .meta({ description: 'Time to the first byte of a streamed answer; null without one.' }),
+    first_byte_ms: milliseconds.nullable().meta({
+      description:
+        'Time to the first byte of a streamed answer; null if the answer was not streamed or had no first byte.',
+    }),
     created_at: z.int().meta({ description: 'Unix seconds at which the call began.' }),
     attempts: z.int().nullable().meta({
       description:
-        'Number of requests to providers, including retries, fallbacks and requests after tool calls; null for calls recorded by earlier versions.',
+        'Number of requests to providers, including retries, fallbacks and requests after tool calls; null for calls recorded by earlier versions of Parley.',
     }),
     cost: z.string().nullable().meta({
       description:
-        'Cost in US dollars, such as `"0.0007345"`; null for a call without a price, or recorded by an earlier version.',
+        'Cost in US dollars, such as `"0.0007345"`; null for a call without a price, or recorded by an earlier version of Parley.',
     }),
     price_id: z.string().nullable().meta({
       description: 'Identifies the price of the last request to a provider; null without a price.',
     }),
     rounds: z.int().nullable().meta({
-      description: 'Number of answers of models; null for calls recorded by earlier versions.',
+      description: 'Number of model answers; null for calls recorded by earlier versions of Parley.',
     }),
     cached_tokens: z.int(),
     cache_write_tokens: z.int(),
@@ -166,7 +167,7 @@ export const UsageCallList = z
     object: z.literal('list'),
     data: z.array(UsageCall),
     has_more: z.boolean().meta({
-      description: 'True if there may be older calls. A page can then have fewer calls than `limit`.',
+      description: 'True if there may be older calls. A page may contain fewer calls than `limit`.',
     }),
     next_after: z
       .string()

@@ -151,8 +151,8 @@ export const webhooksOperations = {
   retry: mutation({
     http: { method: 'POST', path: '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry' },
     docs: {
-      summary: 'Repeat a delivery now',
-      description: 'Keeps the id of the delivery, and resets its number of attempts.',
+      summary: 'Retry a delivery now',
+      description: "Keeps the delivery's id, and resets its number of attempts.",
       failures: {
         404: 'There is no webhook or delivery with this id.',
         409: 'The webhook is disabled.',

@@ -113,7 +113,9 @@ export const WebhookDelivery = z
 export type WebhookDelivery = z.output<typeof WebhookDelivery>
 
 export const WebhookTest = WebhookDelivery.extend({
-  duration_ms: z.int().meta({ description: "Milliseconds until the receiver's response or the failure." }),
+  duration_ms: z
+    .int()
+    .meta({ description: 'Milliseconds until the receiver responded or the attempt failed.' }),
 }).meta({ id: 'WebhookTest' })
 
 export const WebhookDeliveryList = z

@@ -171,7 +171,7 @@ describe('a webhook', () => {
     await dialogOf(page)
       .getByText(/^Failed after \d+ ms$/)
       .waitFor()
-    await dialogOf(page).getByText('The receiver answered with 503.').waitFor()
+    await dialogOf(page).getByText('The receiver responded with 503.').waitFor()
     await expectView(page, 'webhook-test-failed')
     await buttonOf(page, 'Done').click()
     await rowOf(page, 'Test event.*Failed.*503').waitFor()

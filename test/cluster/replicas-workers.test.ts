@@ -62,7 +62,7 @@ describe('serve --workers fails', () => {
     const { code, stdout, stderr } = await runParley(words, { folder: await makeFolder() })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toBe(
-      'parley: Several workers require PostgreSQL, because SQLite allows one writer. Set DATABASE_URL, or omit --workers.\n',
+      'parley: Several workers require PostgreSQL, because SQLite allows only one writer. Set DATABASE_URL, or omit --workers.\n',
     )
   })
 

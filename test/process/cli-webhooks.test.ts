@@ -21,7 +21,7 @@ test('the `webhooks` commands create, list, test and delete webhooks, to which t
   verify(secret, receiver.received[0] as never)
   receiver.status = 500
   const failed = await parley('test', id)
-  expect([failed.code, failed.stdout]).toEqual([1, 'failed: The receiver answered with 500.\n'])
+  expect([failed.code, failed.stdout]).toEqual([1, 'failed: The receiver responded with 500.\n'])
   receiver.status = 204
   await vi.waitFor(
     async () => {

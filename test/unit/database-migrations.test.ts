@@ -33,7 +33,7 @@ describe('SQLite migrations', () => {
     openSqliteFile(dataDir).exec(`insert into kysely_migration values ('9999_from_the_future', '')`)
     for (const role of ['server', 'command'] as const) {
       expect(await startupErrorOf(openDatabase({ dataDir, role }))).toContain(
-        'written by another version of Parley (its migration 9999_from_the_future is unknown to this version)',
+        'written by a different version of Parley (its migration 9999_from_the_future is unknown to this version)',
       )
     }
   })

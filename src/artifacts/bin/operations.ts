@@ -75,7 +75,7 @@ export const artifactBinOperations = {
       summary: 'Move an artifact to the bin',
       description:
         'Requests for the artifact then get the same responses as for a deleted one. The artifact can be restored for 30 days, after which the server deletes it. Until its deletion, its bytes count toward the quota, and its id cannot be used again.',
-      failures: { 404: 'Artifact not found.', 409: 'The artifact is not in the state `ready`.' },
+      failures: { 404: 'Artifact not found.', 409: 'The artifact is not `ready`.' },
     },
     input: ArtifactReference,
     output: ArtifactBinned,
@@ -107,7 +107,7 @@ export const artifactBinOperations = {
 
   deleteFromBin: mutation({
     http: { method: 'DELETE', path: '/v1/bin/artifacts/{artifact_id}' },
-    docs: { summary: 'Delete an artifact in the bin permanently', failures: notInBin },
+    docs: { summary: 'Permanently delete an artifact from the bin', failures: notInBin },
     input: ArtifactReference,
     output: ArtifactDeleted,
     run: async ({ context, input: { artifact_id: id } }) => {

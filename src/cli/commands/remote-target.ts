@@ -118,7 +118,7 @@ async function sendUntilAllowed(place: string, key: string, request: Call): Prom
     const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
     if (response.status !== 429 || tries >= MOST_TRIES || !(seconds <= LONGEST_PAUSE_SECONDS)) return response
     await response.body?.cancel()
-    printNotice(`The server limits the requests of this key; continuing in ${seconds} s.`)
+    printNotice(`This key has reached its rate limit; continuing in ${seconds} s.`)
     await wait(seconds * 1000)
   }
 }
@@ -157,7 +157,7 @@ function unreachable(place: string, { method }: Call, cause: unknown): StartupEr
 function toFailure(place: string, { status, headers }: Response, body: unknown): StartupError {
   if (status >= 300 && status < 400) {
     const to = toVisible(headers.get('location') ?? 'another address')
-    return new StartupError(`${place} redirects to ${to}. Use the address of the server as --url.`)
+    return new StartupError(`${place} redirects to ${to}. Set --url to the server's own URL.`)
   }
   const { data } = Failure.safeParse(body)
   if (data === undefined)

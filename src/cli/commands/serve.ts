@@ -28,7 +28,7 @@ export async function serve(workers: number): Promise<void> {
 function assertShared({ databaseUrl, dataDir, s3 }: Config): void {
   if (databaseUrl === undefined) {
     throw new StartupError(
-      'Several workers require PostgreSQL, because SQLite allows one writer. Set DATABASE_URL, or omit --workers.',
+      'Several workers require PostgreSQL, because SQLite allows only one writer. Set DATABASE_URL, or omit --workers.',
     )
   }
   if (dataDir === ':memory:' && s3 === undefined) {

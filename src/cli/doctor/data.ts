@@ -67,7 +67,7 @@ export async function checkFreeSpace({
 }: Pick<Config, 'dataDir' | 's3' | 'limits'>): Promise<Diagnostic> {
   const { bavail, blocks, bsize } = await statfs(await findExisting(dataDir))
   const [freeBytes, share] = [bavail * bsize, blocks === 0 ? 1 : bavail / blocks]
-  const found = `${(freeBytes / GIBIBYTE).toFixed(1)} GiB (${Math.floor(share * 100)} %) of disk space free`
+  const found = `${(freeBytes / GIBIBYTE).toFixed(1)} GiB (${Math.floor(share * 100)}%) of disk space free`
   const { storageQuotaBytes: quotaBytes } = limits
   if (freeBytes >= LEAST_FREE_BYTES && share >= LEAST_FREE_SHARE) {
     if (s3 !== undefined || (quotaBytes > 0 && quotaBytes <= freeBytes)) return ok('free space', found)
@@ -77,7 +77,7 @@ export async function checkFreeSpace({
       `${found}, but each parent key may store ${most}; lower PARLEY_STORAGE_QUOTA_BYTES or free up space`,
     )
   }
-  return warn('free space', `only ${found}; free up space until at least 2 GiB and 5 % are free`)
+  return warn('free space', `only ${found}; free up space until at least 2 GiB and 5% are free`)
 }
 
 export async function checkDatabase(config: Config): Promise<Diagnostic[]> {

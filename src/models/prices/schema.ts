@@ -20,7 +20,10 @@ const date = z.string().nullable().meta({
     'Day (UTC) on which the price was set, or from which it applies; that of the price list if it is later. Null if it is unknown.',
 })
 const entry = jsonObject().meta({ description: 'The price, with amounts in US dollars as text.' })
-const priceId = z.string().nullable().meta({ description: 'The id that calls at this price have.' })
+const priceId = z
+  .string()
+  .nullable()
+  .meta({ description: 'Id of this price; matches the `price_id` of calls at this price.' })
 
 export const ModelPriceQuery = z.object({
   model: modelId().meta({ description: 'Model id, with or without its provider, such as `far/small`.' }),
@@ -36,7 +39,7 @@ export const ModelPrice = z
     price_id: priceId,
     entry: entry.nullable(),
     date,
-    at: z.int().meta({ description: 'Unix seconds of the price.' }),
+    at: z.int().meta({ description: 'Time for which the price was looked up, in Unix seconds.' }),
   })
   .meta({ id: 'ModelPrice' })
 

@@ -68,9 +68,9 @@ describe('the hooks module', () => {
 
 describe('invalid hooks', () => {
   test.each<[module: string, sentence: string | RegExp]>([
-    ['throw new Error("no database")', 'loading the file failed: Error: no database'],
-    ['export const tools = {', /^loading the file failed: .*$/],
-    ['import "./gone.mjs"', /^loading the file failed: .*gone\.mjs/],
+    ['throw new Error("no database")', 'the file could not be loaded: Error: no database'],
+    ['export const tools = {', /^the file could not be loaded: .*$/],
+    ['import "./gone.mjs"', /^the file could not be loaded: .*gone\.mjs/],
     ['', 'the file must export tools, onUploadComplete or onConversionEnd.'],
     ['export default { tools: {} }', 'the file must export tools, onUploadComplete or onConversionEnd.'],
     ['export const onUploadComplete = {}', 'onUploadComplete must be a function.'],

@@ -33,8 +33,9 @@ export async function checkPrices(
 }
 
 async function checkUsed(check: string, config: Config, db: Database, nowMs: number): Promise<Diagnostic[]> {
-  const book = await openPriceBook({ config, db })
   const used = await listUsed(db, dayOf(nowMs - USED_DAYS * DAY_MS))
+  if (used.length === 0) return [ok(check, `no model was called in the last ${USED_DAYS} days`)]
+  const book = await openPriceBook({ config, db })
   const unpriced: string[] = []
   const old: string[] = []
   for (const { provider, model } of used) {
@@ -61,7 +62,7 @@ async function checkUsed(check: string, config: Config, db: Database, nowMs: num
           ),
         ]),
     ...(unpriced.length + old.length === 0
-      ? [ok(check, `${used.length} models were called in ${USED_DAYS} days, all with a price`)]
+      ? [ok(check, `all models that were called in the last ${USED_DAYS} days have a price`)]
       : []),
   ]
 }

@@ -2,11 +2,13 @@
 import { createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
 import { agentPageQuery, modelsQuery } from './agents/queries.ts'
 import { queryClient } from './api.ts'
+import { budgetsQuery } from './budgets/queries.ts'
 import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
   parseAdminSearch,
   parseAgentsSearch,
   parseBinSearch,
+  parseBudgetsSearch,
   parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
@@ -182,6 +184,20 @@ const usage = createRoute({
   component: lazyPage(() => import('./usage/page.tsx'), 'UsagePage'),
 })
 
+const budgets = createRoute({
+  getParentRoute: () => shell,
+  path: '/budgets',
+  validateSearch: parseBudgetsSearch,
+  loader: () => void queryClient.prefetchQuery(budgetsQuery),
+  component: lazyPage(() => import('./budgets/BudgetsPage.tsx'), 'BudgetsPage'),
+})
+
+const budget = createRoute({
+  getParentRoute: () => shell,
+  path: '/budgets/$budgetId',
+  component: lazyPage(() => import('./budgets/BudgetPage.tsx'), 'BudgetPage'),
+})
+
 const uploads = createRoute({
   getParentRoute: () => shell,
   path: '/uploads',
@@ -248,6 +264,8 @@ const tree = root.addChildren([
     webhook,
     keys,
     usage,
+    budgets,
+    budget,
     uploads,
     files,
     providers,

@@ -288,6 +288,15 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
   })
 }
 
+export interface BudgetsSearch {
+  /** True while the dialog that creates a budget is open. */
+  readonly add?: true | undefined
+}
+
+export function parseBudgetsSearch({ add }: RawSearch): BudgetsSearch {
+  return add === true ? { add } : {}
+}
+
 export const priceSources = ['none', 'override', 'config', 'shipped', 'free'] as const
 
 export interface PricesSearch extends RawList<'id'> {

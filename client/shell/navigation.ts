@@ -10,6 +10,7 @@ export interface Entry {
     | '/webhooks'
     | '/keys'
     | '/usage'
+    | '/budgets'
     | '/uploads'
     | '/files'
     | '/bin'
@@ -28,6 +29,7 @@ export const groups = (): readonly { readonly name?: string; readonly entries: r
       { to: '/conversations', label: t('shell.conversations'), icon: 'conversations' },
       { to: '/visitors', label: t('visitors.title'), icon: 'visitors' },
       { to: '/usage', label: t('shell.usage'), icon: 'usage' },
+      { to: '/budgets', label: t('budgets.title'), icon: 'budgets' },
     ],
   },
   {

@@ -171,7 +171,7 @@ describe('a takeover', () => {
     expect(await opened.frame.locator('article.reply').count()).toBe(2)
   })
 
-  test('is announced to screen readers, and so are the messages of the person', async () => {
+  test("is announced to screen readers, as are the person's messages", async () => {
     const { opened, id } = await openAnswer()
     const announced = opened.frame.locator('[role=status].unseen')
     await own(id, 'takeover', ANA)

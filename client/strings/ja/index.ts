@@ -4,6 +4,7 @@ import { admin } from './admin.ts'
 import { agents } from './agents.ts'
 import { audit } from './audit.ts'
 import { bin } from './bin.ts'
+import { budgets } from './budgets.ts'
 import { common } from './common.ts'
 import { conversations } from './conversations.ts'
 import { editor } from './editor.ts'
@@ -35,6 +36,7 @@ export const ja: Translation = {
   uploads,
   files,
   usage,
+  budgets,
   admin,
   audit,
   policy,

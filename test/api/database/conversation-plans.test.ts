@@ -40,7 +40,7 @@ function toRow(index: number) {
     assignee: null,
     busy_turn: null,
     title: 'Hello',
-    cost_micros: null,
+    cost: null,
     created_at: index,
     last_at: index,
     position: index,

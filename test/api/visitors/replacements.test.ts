@@ -117,7 +117,7 @@ describe('an edited message', () => {
     )
   })
 
-  test('is rejected from another visitor, as is a request for another answer', async () => {
+  test('is rejected if another visitor sends it, as is a request for another answer', async () => {
     const { app, key, turns } = await converse()
     const stranger = await beginSession(app, key)
     const turn = turns[0] ?? ''

@@ -109,7 +109,7 @@ test('a feature stays on, with an empty mapping in the YAML, when its last setti
   expect(await switchOf(page, 'Visitors can attach files to their messages').isChecked()).toBe(true)
 })
 
-test('the field for image hosts writes to the definition, names each host with an error, and is listed with the errors', async () => {
+test('the image hosts field writes to the definition, names each invalid host, and appears in the list of errors', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent()
   const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })

@@ -99,7 +99,7 @@ export const defaultHandover: HandoverRules = { ...Handover.parse({}), button: f
 const MAX_IMAGE_HOSTS = 20
 
 /**
- * The hosts from which the widget may load images. Allows only characters that cannot end a directive of the
+ * The hosts that the widget may load images from. Allows only characters that cannot end a directive of the
  * frame's Content Security Policy.
  */
 export const ImageHosts = listOf(
@@ -218,7 +218,6 @@ export const AgentAttachments = mappingOf(
         .max(AttachmentType.options.length, 'must not repeat a type')
         .refine((types) => new Set(types).size === types.length, 'must not repeat a type')
         .default(['image']),
-      /** Maximum number of attachments per message. */
       maxCount: z
         .int({ error: 'must be a whole number' })
         .min(1, `must be 1 to ${MAX_ATTACHMENTS}`)

@@ -1,4 +1,4 @@
-/** Defines the schemas of models, and renders models and agents. */
+/** Defines the model schemas, and renders models and agents. */
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import type { CatalogueModel } from './catalogue.ts'

@@ -31,7 +31,9 @@ export const ModelChoices = z.array(
 )
 
 export const ModelReference = z.object({
-  model_id: reference().meta({ description: 'Model id; can contain `/` and `:`, also percent-encoded.' }),
+  model_id: reference().meta({
+    description: 'Model id; can contain `/` and `:`, which may be percent-encoded.',
+  }),
 })
 
 export function renderChoice({

@@ -288,7 +288,7 @@ export function renderAttachments(
 
 /** The storage settings in the format that the widget reads. */
 export const StorageView = z.strictObject({
-  stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
+  stored: z.boolean().meta({ description: "Whether the server stores this agent's conversations." }),
   keep_days: z.int().nullable().meta({
     description:
       'Number of days for which a conversation is stored after its last activity; null if conversations are not stored.',

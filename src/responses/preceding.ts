@@ -107,13 +107,13 @@ async function findPrevious(
       code: 'previous_response_not_found',
     })
   if (previous.agent_id !== agentId)
-    throw new ServiceError('invalid_value', `${param}: belongs to another agent`, {
+    throw new ServiceError('invalid_value', `${param} belongs to a different agent`, {
       param,
       code: 'agent_mismatch',
     })
   const isOthers = previous.visitor_id !== null && previous.visitor_id !== visitorId
   if (isOthers && visitorId !== undefined)
-    throw new ServiceError('invalid_value', `${param}: belongs to another visitor`, {
+    throw new ServiceError('invalid_value', `${param} belongs to a different visitor`, {
       param,
       code: 'visitor_mismatch',
     })

@@ -122,10 +122,25 @@ function renderFramePolicy(
   ].join('; ')
 }
 
+const imageOrigin = /^https:\/\/(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/
+
 /**
- * The console's trial calls the model for the frame, so the frame itself connects to no server (ADR 0063).
+ * Serves the frame of the console's trial. The console calls the model for the frame, so the frame itself
+ * connects to no server (ADR 0063). It loads images only from the origins that the console lists for the
+ * unsaved definition.
  */
-const trialPolicy = renderFramePolicy("'none'", "'self'")
+function trialPage(widget: WidgetAssets): Page {
+  const html = renderFrame(widget, 'data-trial')
+  return (request, response) => {
+    const origins = new URLSearchParams(request.url?.split('?', 2)[1]).getAll('image')
+    const policy = renderFramePolicy(
+      "'none'",
+      "'self'",
+      origins.filter((origin) => imageOrigin.test(origin)),
+    )
+    documentPage(html, policy)(request, response)
+  }
+}
 
 /** Renders the attributes with the operator's settings. */
 function renderOperator({ connectOrigins, isProviderKeyAllowed }: Config['widget']): string {
@@ -164,7 +179,7 @@ export function createEmbedPages(deps: Dependencies, widget: WidgetAssets): Read
     ['/embed/extras.js', filePage(widget.extras, LOADER_CACHE)],
     ['/embed/frame.js', themePage(deps)],
     ['/embed/frame', framePage(deps, widget)],
-    ['/embed/trial', documentPage(renderFrame(widget, 'data-trial'), trialPolicy)],
+    ['/embed/trial', trialPage(widget)],
     ['/embed/preview', documentPage(renderPreview(widget), previewPolicy)],
     ['/demo', demoPage(deps, widget)],
   ])

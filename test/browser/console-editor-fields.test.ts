@@ -1,6 +1,4 @@
-/**
- * Tests the form fields for attachments and for talking to a person, which write to the definition's text.
- */
+/** * Tests the form fields for attachments and handover, which write to the definition's text. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'

@@ -21,6 +21,12 @@ afterAll(() => browser?.close())
 const definition = 'name: Guide\ninstructions: Help.\n'
 const greeting = `${definition}embed:\n  greeting: Welcome aboard!\n  starters:\n    - Where are you?\n`
 
+/** A transparent PNG image. */
+const onePixel = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+  'base64',
+)
+
 const traceOf = (page: Page) => page.getByRole('complementary', { name: 'Trace' })
 
 describe('the playground', () => {
@@ -56,6 +62,50 @@ describe('the playground', () => {
     expect(text).not.toContain(agent_key)
     expect((await app.call('GET', `/v1/agents/${agent_id}`)).body.version).toBe(1)
     expect(complaints).toEqual([])
+  })
+
+  test('shows the theme of the definition, with images from its hosts, and follows each change', async () => {
+    const app = await startApp()
+    const theme = 'primaryColor: "#0f766e"\n    headerStyle: solid\n    avatar: https://img.example/a.png'
+    const { agent_id } = await app.createAgent(`${definition}embed:\n  theme:\n    ${theme}\n`)
+    const { page, context } = await openConsole(app, browser)
+    let images = 0
+    await context.route('https://img.example/**', (route) => {
+      images += 1
+      return route.fulfill({ contentType: 'image/png', body: onePixel })
+    })
+    await page.goto(`${app.url}/console/agents/${agent_id}?view=yaml&try=true`)
+    const header = playgroundFrame(page).locator('header')
+    const root = playgroundFrame(page).locator('html')
+    const background = () => header.evaluate((element) => getComputedStyle(element).backgroundColor)
+    await playgroundFrame(page).getByRole('textbox').waitFor()
+    await expect.poll(background).toBe('rgb(15, 118, 110)')
+    await expect.poll(() => images).toBeGreaterThan(0)
+    await askInPlayground(page, 'Hello')
+    await playgroundFrame(page).getByText('You said: Hello', { exact: true }).waitFor()
+    const editor = page.getByRole('textbox', { name: 'Definition as YAML' })
+    await editor.fill(`${definition}embed:\n  theme:\n    primaryColor: "#b91c1c"\n    headerStyle: solid\n`)
+    await expect.poll(background).toBe('rgb(185, 28, 28)')
+    await playgroundFrame(page).getByText('You said: Hello', { exact: true }).waitFor()
+    expect(await root.getAttribute('data-avatar')).toBeNull()
+  })
+
+  test("shows the chat's input without scrolling on a laptop", async () => {
+    const app = await startApp()
+    const { agent_id } = await app.createAgent(greeting)
+    const { page } = await openConsole(app, browser, `/agents/${agent_id}?view=try`, { height: 800 })
+    const input = playgroundFrame(page).getByRole('textbox')
+    await input.waitFor()
+    const isVisible = async () => {
+      const box = await input.boundingBox()
+      return box !== null && box.y > 0 && box.y + box.height < 800
+    }
+    await expect.poll(isVisible).toBe(true)
+    await saveScreenshot(page, 'try-laptop')
+    await page.getByRole('button', { name: 'Show next to the form' }).click()
+    await page.getByRole('textbox', { name: 'Name', exact: true }).waitFor()
+    await expect.poll(isVisible).toBe(true)
+    await saveScreenshot(page, 'try-laptop-form')
   })
 
   test('traces the route, models, tools, tokens and times of each answer', async () => {

@@ -31,7 +31,7 @@ async function openWith(yaml: string): Promise<OpenFrame> {
 const suggestion = ({ frame }: OpenFrame) =>
   frame.getByRole('list', { name: 'Suggestions' }).getByText('text')
 
-/** Returns the bodies of the chat requests from now on. */
+/** Returns the bodies of all chat requests that follow. */
 function watchChats({ page }: OpenFrame): readonly string[] {
   const bodies: string[] = []
   page.on('request', (request) => {
@@ -96,4 +96,15 @@ test('an answer stays complete if the request for suggestions fails', async () =
   expect(await opened.frame.locator('.failure').count()).toBe(0)
   await opened.say('and now')
   await visibleText(opened.frame, 'You said: and now').waitFor()
+})
+
+test('the actions of the newest answer remain visible above the suggestions', async () => {
+  const opened = await openWith(enabled(helper))
+  await opened.say('hello')
+  await suggestion(opened).waitFor()
+  await opened.page.mouse.move(0, 0)
+  const copy = opened.frame.locator('.reply').last().getByRole('button', { name: 'Copy answer' })
+  const opacity = () => copy.evaluate((button) => getComputedStyle(button.parentElement as Element).opacity)
+  await expect.poll(opacity).toBe('1')
+  expect(await suggestion(opened).isVisible()).toBe(true)
 })

@@ -19,6 +19,7 @@ import { focusField, ProblemSummary } from './ProblemSummary.tsx'
 import { SectionList } from './SectionList.tsx'
 import type { DraftOffer } from './stored-draft.ts'
 import type { Check, Draft } from './use-editor.ts'
+import { usePanesTop } from './use-panes-top.ts'
 import '../editor.css'
 
 interface EditorProps {
@@ -39,6 +40,7 @@ interface EditorProps {
 
 export function Editor({ draft, check, agentId, trialId, error, offer, onSave, children }: EditorProps) {
   const panes = usePanes()
+  const panesRef = usePanesTop()
   const { shows } = panes
   const count = Object.values(shows).filter(Boolean).length
   const { problems } = check
@@ -62,7 +64,7 @@ export function Editor({ draft, check, agentId, trialId, error, offer, onSave, c
       <ProblemSummary problems={problems} onChoose={goTo} />
       <div className="editor-layout" data-listed={panes.isListed}>
         {panes.isListed ? <SectionList /> : null}
-        <div className="editor-panes" data-count={count}>
+        <div className="editor-panes" data-count={count} ref={panesRef}>
           {shows.form ? (
             <div className="panel editor-pane">
               <DefinitionForm draft={draft} check={check} />

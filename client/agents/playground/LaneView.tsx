@@ -8,11 +8,11 @@ import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MockTool } from '../../../widget/frame/trial/messages.ts'
-import type { FrameOptions } from '../../../widget/options.ts'
 import { api, type DefinitionFormat, type Outputs } from '../../api.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { t } from '../../strings/language.ts'
 import { modelsQuery } from '../queries.ts'
+import { toFrameAddress, toFrameOptions } from './frame-options.ts'
 import { type LaneRequest, LaneSession } from './lane-session.ts'
 import type { Choice, Lane, PendingCall, Trial } from './trial.ts'
 
@@ -34,7 +34,7 @@ interface LaneProps {
 }
 
 export function LaneView({ trial, lane, subject, tools, isOnly }: LaneProps) {
-  const { frame, session, isReady } = useSession({ trial, lane, subject, tools })
+  const { frame, session, agent, isReady } = useSession({ trial, lane, subject, tools })
   const name = nameOf(lane.choice)
   return (
     <section
@@ -46,7 +46,7 @@ export function LaneView({ trial, lane, subject, tools, isOnly }: LaneProps) {
       <div className="lane-stage" data-ready={isReady}>
         <iframe
           ref={frame}
-          src="/embed/trial"
+          src={toFrameAddress(agent)}
           title={t('trial.chatWith', { name })}
           allow="clipboard-write"
         />
@@ -181,8 +181,8 @@ function useDescription(text: string, format: DefinitionFormat): Description | u
 function useSession({ trial, lane, subject, tools }: Omit<LaneProps, 'isOnly'>) {
   const frame = useRef<HTMLIFrameElement>(null)
   const session = useRef<LaneSession>(undefined)
-  const [connected, setConnected] = useState<LaneSession>()
-  const hasStarted = useRef<LaneSession>(undefined)
+  const [connected, setConnected] = useState<Connected>()
+  const hasStarted = useRef<Connected>(undefined)
   const scheme = useComputedColorScheme('light')
   const described = useDescription(lane.choice === 'saved' ? subject.savedText : subject.text, subject.format)
   const agent = useMemo(() => described && withoutStorage(described), [described])
@@ -194,7 +194,7 @@ function useSession({ trial, lane, subject, tools }: Omit<LaneProps, 'isOnly'>) 
       trial,
       laneId: id,
       toRequest: () => latest.current,
-      onConnect: setConnected,
+      onConnect: (session) => setConnected({ session }),
     })
     session.current = current
     const disconnect = trial.connect(id, (text, position) => current.post({ type: 'ask', text, position }))
@@ -204,29 +204,25 @@ function useSession({ trial, lane, subject, tools }: Omit<LaneProps, 'isOnly'>) 
       trial.changeLane(id, () => ({ pending: [] }))
     }
   }, [trial, id])
+  const theme = agent?.theme
   useEffect(() => {
-    connected?.postPage({ type: 'configure', options: { ...frameOptions, theme: scheme } })
-    connected?.postPage({ type: 'visibility', isOpen: true })
-  }, [connected, scheme])
+    connected?.session.postPage({ type: 'configure', options: toFrameOptions(theme, scheme) })
+  }, [connected, theme, scheme])
+  useEffect(() => connected?.session.postPage({ type: 'visibility', isOpen: true }), [connected])
   useEffect(() => {
     if (connected === undefined || agent === undefined) return
     const isFirst = hasStarted.current !== connected
     hasStarted.current = connected
-    if (isFirst) connected.post({ type: 'start', agent, entries: trial.lane(id)?.entries ?? [] })
-    else connected.post({ type: 'agent', agent })
+    if (isFirst) connected.session.post({ type: 'start', agent, entries: trial.lane(id)?.entries ?? [] })
+    else connected.session.post({ type: 'agent', agent })
   }, [connected, agent, trial, id])
-  useEffect(() => connected?.post({ type: 'tools', tools }), [connected, tools])
-  return { frame, session, isReady: connected !== undefined && agent !== undefined }
+  useEffect(() => connected?.session.post({ type: 'tools', tools }), [connected, tools])
+  return { frame, session, agent, isReady: connected !== undefined && agent !== undefined }
 }
 
-/** The options of an embedded chat without a key. */
-const frameOptions: FrameOptions = {
-  theme: 'auto',
-  primaryColor: '#4f46e5',
-  debug: false,
-  history: false,
-  isInline: true,
-  given: [],
+/** A new object for each load of the frame, so that the effects send everything again. */
+interface Connected {
+  readonly session: LaneSession
 }
 
 /** A trial is never stored, even if the agent stores conversations. */

@@ -74,6 +74,8 @@ export class LaneSession {
     const onHello = ({ source, data }: MessageEvent<{ type?: unknown; session?: unknown } | null>) => {
       if (source !== frame.contentWindow || data?.type !== 'frame-hello' || data.session !== session) return
       const [page, trial] = [new MessageChannel(), new MessageChannel()]
+      this.page?.close()
+      this.port?.close()
       this.page = page.port1
       this.port = trial.port1
       page.port1.onmessage = ({ data }: MessageEvent<{ type: string }>) => {

@@ -348,6 +348,12 @@ async function addReplacements(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('turns').addColumn('replaced_by', 'text').execute()
 }
 
+/** Renames the cost columns, which were empty until now; all costs are in nano-dollars. */
+async function renameCosts(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('turns').renameColumn('cost_micros', 'cost').execute()
+  await db.schema.alterTable('conversations').renameColumn('cost_micros', 'cost').execute()
+}
+
 /**
  * These names sort after those of the main database's migrations, because PostgreSQL stores both in one
  * database.
@@ -363,4 +369,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1008_create_erasures': { up: createErasures },
   '1009_add_handover': { up: addHandover },
   '1010_add_replacements': { up: addReplacements },
+  '1011_rename_costs': { up: renameCosts },
 }

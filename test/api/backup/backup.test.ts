@@ -225,7 +225,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
   for (const [table, columns] of Object.entries(costColumns))
     for (const column of columns) connection.exec(`alter table ${table} drop column ${column}`)
   connection.exec(`
-    drop table budget_entries; drop table budget_reservations;
+    drop table budget_events; drop table budget_entries; drop table budget_reservations;
     drop table budget_counters; drop table budgets;
     create table budgets (owner_kind text not null, owner_id text not null, period text not null,
       token_limit bigint not null, primary key (owner_kind, owner_id, period));
@@ -275,7 +275,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
 })
 
 describe('an installation with a bucket', () => {
-  test('can be backed up and restored into another bucket, without unfinished uploads', async () => {
+  test('can be backed up and restored into a different bucket, without unfinished uploads', async () => {
     const [from, to] = [await S3Server.start(), await S3Server.start()]
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...from.environment })
     const contents = await createContents(app)

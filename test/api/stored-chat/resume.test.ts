@@ -48,7 +48,7 @@ describe('the events of a stored stream', () => {
     expect(stored.text.replaceAll(/^id: .*\n/gm, '')).toBe(text)
   })
 
-  test('have ids that differ from those of another stream', async () => {
+  test('have ids that differ from those of any other stream', async () => {
     const { app, key } = await startStoring()
     const first = splitStream((await sendChat(app, 'hello', { key })).text)
     const second = splitStream((await sendChat(app, 'hello', { key })).text)

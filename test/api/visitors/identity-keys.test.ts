@@ -1,4 +1,4 @@
-/** Tests the visitor secrets and key sets that verify the identities of visitors. */
+/** Tests the visitor secrets and key sets that verify visitors' identities. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'

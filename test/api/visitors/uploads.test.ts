@@ -79,7 +79,7 @@ describe("a visitor's upload", () => {
     await response.arrayBuffer()
   })
 
-  test('can be sent again in the same conversation, but not in another one', async () => {
+  test('can be sent again in the same conversation, but not in a different one', async () => {
     const { app, one } = await startUploads(harness)
     const reserved = await upload(app, one)
     const { conversation } = await sendUpload(one, reserved)

@@ -124,7 +124,7 @@ test("the widget's frame may load remote images only from the hosts that the age
   expect(await readFrame('')).toEqual({ images: "'self' data: blob:", isolation: 'require-corp' })
   expect(await readFrame('embed: { imageHosts: [Images.example.org, "*.example.net"] }')).toEqual({
     images: "'self' data: blob: https://images.example.org https://*.example.net",
-    // Images of other hosts rarely have the header that `require-corp` needs.
+    // Images from other hosts rarely have the header that `require-corp` requires.
     isolation: 'credentialless',
   })
 })
@@ -185,6 +185,24 @@ test("only the server's own pages may embed the trial frame, which may not conne
   expect(policy).toContain("connect-src 'none';")
   expect(policy).toContain("frame-ancestors 'self';")
   expect(await answer.text()).toContain('<html lang="en" data-trial ')
+})
+
+test('the trial frame loads images only from the HTTPS origins in its address', async () => {
+  const app = await startApp()
+  const query = new URLSearchParams(
+    [
+      'https://img.example:8443',
+      "https://x.example; script-src 'unsafe-inline'",
+      'http://plain.example',
+      '*',
+    ].map((origin) => ['image', origin]),
+  )
+  const answer = await get(app, `/embed/trial?${query}`)
+  expect(answer.headers.get('content-security-policy')).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob: https://img.example:8443; " +
+      "font-src 'self'; connect-src 'none'; form-action 'none'; base-uri 'none'; object-src 'none'; " +
+      "frame-ancestors 'self'; require-trusted-types-for 'script'",
+  )
 })
 
 test("the operator's widget settings appear in the frame's CSP and HTML", async () => {

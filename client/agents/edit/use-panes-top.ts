@@ -1,0 +1,20 @@
+/** Measures how far the editor's panes start from the top of the page, so that the chat fits in the window. */
+
+import { useEffect, useRef } from 'react'
+
+/**
+ * Returns the ref of an element. Stores the element's distance from the top of the page in its CSS variable
+ * `--panes-top`, now and whenever the page's size changes, for example because a notice appears above it.
+ */
+export function usePanesTop() {
+  const ref = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const observer = new ResizeObserver(() => {
+      const top = (ref.current?.getBoundingClientRect().top ?? 0) + window.scrollY
+      ref.current?.style.setProperty('--panes-top', `${Math.round(top)}px`)
+    })
+    observer.observe(document.body)
+    return () => observer.disconnect()
+  }, [])
+  return ref
+}

@@ -94,6 +94,19 @@ export function renderShortTime(milliseconds: number): string {
   return `${compact().format(milliseconds / 1_000)}\u00a0s`
 }
 
+/** Renders US dollars; amounts below one dollar have up to three significant digits. */
+export function renderUsd(amount: number): string {
+  const size = Math.abs(amount)
+  const digits = size === 0 || size >= 1 ? 2 : Math.min(9, Math.max(2, 2 - Math.floor(Math.log10(size))))
+  const format = new Intl.NumberFormat(locale(), {
+    style: 'currency',
+    currency: 'USD',
+    minimumFractionDigits: 2,
+    maximumFractionDigits: digits,
+  })
+  return format.format(amount)
+}
+
 const sizeUnits = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const
 
 /** Renders bytes in decimal units, such as `1.4 MB`. */

@@ -2,14 +2,17 @@
 import { createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
 import { agentPageQuery, modelsQuery } from './agents/queries.ts'
 import { queryClient } from './api.ts'
+import { budgetsQuery } from './budgets/queries.ts'
 import { prefetchFirstRun } from './first-run/first-run.ts'
 import {
   parseAdminSearch,
   parseAgentsSearch,
   parseBinSearch,
+  parseBudgetsSearch,
   parseConversationsSearch,
   parseFilesSearch,
   parseKeysSearch,
+  parsePricesSearch,
   parseUploadsSearch,
   parseUsageSearch,
   parseVisitorSearch,
@@ -187,6 +190,20 @@ const usage = createRoute({
   component: lazyPage(() => import('./usage/page.tsx'), 'UsagePage'),
 })
 
+const budgets = createRoute({
+  getParentRoute: () => shell,
+  path: '/budgets',
+  validateSearch: parseBudgetsSearch,
+  loader: () => void queryClient.prefetchQuery(budgetsQuery),
+  component: lazyPage(() => import('./budgets/BudgetsPage.tsx'), 'BudgetsPage'),
+})
+
+const budget = createRoute({
+  getParentRoute: () => shell,
+  path: '/budgets/$budgetId',
+  component: lazyPage(() => import('./budgets/BudgetPage.tsx'), 'BudgetPage'),
+})
+
 const uploads = createRoute({
   getParentRoute: () => shell,
   path: '/uploads',
@@ -207,6 +224,13 @@ const providers = createRoute({
   validateSearch: ({ add }: Record<string, unknown>): { add?: string } =>
     typeof add === 'string' ? { add } : {},
   component: lazyPage(() => import('./providers/page.tsx'), 'ProvidersPage'),
+})
+
+const prices = createRoute({
+  getParentRoute: () => shell,
+  path: '/prices',
+  validateSearch: parsePricesSearch,
+  component: lazyPage(() => import('./prices/page.tsx'), 'PricesPage'),
 })
 
 const bin = createRoute({
@@ -246,9 +270,12 @@ const tree = root.addChildren([
     webhook,
     keys,
     usage,
+    budgets,
+    budget,
     uploads,
     files,
     providers,
+    prices,
     bin,
     admin,
     ...('development' in document.documentElement.dataset ? [design] : []),

@@ -291,6 +291,25 @@ export function parseUploadsSearch(raw: RawSearch): UploadsSearch {
   })
 }
 
+export interface BudgetsSearch {
+  /** True while the dialog that creates a budget is open. */
+  readonly add?: true | undefined
+}
+
+export function parseBudgetsSearch({ add }: RawSearch): BudgetsSearch {
+  return add === true ? { add } : {}
+}
+
+export const priceSources = ['none', 'override', 'config', 'shipped', 'free'] as const
+
+export interface PricesSearch extends RawList<'id'> {
+  readonly source?: (typeof priceSources)[number] | undefined
+}
+
+export function parsePricesSearch(raw: RawSearch): PricesSearch {
+  return present({ ...parseList(raw, ['id'] as const), source: oneOf(raw.source, priceSources) })
+}
+
 interface BinSearch {
   readonly after?: string | undefined
   /** Absent for the agents. */

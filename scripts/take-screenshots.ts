@@ -24,6 +24,7 @@ const pictures: readonly Picture[] = [
   { name: 'console-editor', colorScheme: 'light', width: 1280, height: 800, open: tryIt },
   { name: 'console-embed', colorScheme: 'light', width: 1280, height: 1150, open: askPreview },
   { name: 'console-usage', colorScheme: 'dark', width: 1280, height: 960, open: showUsage },
+  { name: 'console-budgets', colorScheme: 'light', width: 1280, height: 560, open: showBudgets },
   { name: 'widget', colorScheme: 'light', width: 900, height: 560, open: askWidget },
 ]
 
@@ -49,6 +50,10 @@ async function askPreview(page: Page, installation: Installation): Promise<void>
 
 function showUsage(page: Page, installation: Installation): Promise<void> {
   return openNamed(page, installation, 'usage')
+}
+
+function showBudgets(page: Page, installation: Installation): Promise<void> {
+  return openNamed(page, installation, 'budgets')
 }
 
 /** Chats on the demo page. */

@@ -110,7 +110,7 @@ export const actionGroups = [
     group: 'shell.providers',
     actions: ['provider.create', 'provider.update', 'provider.delete', 'provider.test'],
   },
-  { group: 'audit.prices', actions: ['price.set', 'price.delete'] },
+  { group: 'prices.title', actions: ['price.set', 'price.delete'] },
   {
     group: 'audit.webhooks',
     actions: ['webhook.create', 'webhook.update', 'webhook.delete', 'webhook.rotate'],

@@ -6,6 +6,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { AgentDetail } from '../api.ts'
 import { api } from '../api.ts'
+import { BudgetNotice } from '../budgets/BudgetNotice.tsx'
 import { ConfirmDialog } from '../components/Dialog.tsx'
 import { PageHeader } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
@@ -40,6 +41,7 @@ function KnownAgent({ agent }: { readonly agent: AgentDetail }) {
         <AgentMenu agent={agent} />
       </PageHeader>
       <AgentTabs agentId={agent.agent_id} />
+      <BudgetNotice agentId={agent.agent_id} />
       <Outlet />
     </>
   )

@@ -14,12 +14,22 @@ interface AgentSelectProps {
   /** Visible label; undefined for a filter. */
   readonly label?: string
   readonly description?: string
+  readonly placeholder?: string
+  readonly isRequired?: boolean
   readonly error?: string | undefined
   readonly value: string | undefined
   readonly onChange: (id: string | undefined) => void
 }
 
-export function AgentSelect({ label, description, error, value, onChange }: AgentSelectProps) {
+export function AgentSelect({
+  label,
+  description,
+  placeholder,
+  isRequired,
+  error,
+  value,
+  onChange,
+}: AgentSelectProps) {
   const [text, setText] = useState('')
   const names = useQuery(agentNamesQuery(value === undefined ? [] : [value])).data
   const name = value === undefined ? undefined : (names?.get(value) ?? value)
@@ -38,8 +48,8 @@ export function AgentSelect({ label, description, error, value, onChange }: Agen
             className: 'list-filter',
             'data-set': value !== undefined || undefined,
           }
-        : { label, description, error })}
-      placeholder={t('common.allAgents')}
+        : { label, description, error, withAsterisk: isRequired })}
+      placeholder={placeholder ?? t('common.allAgents')}
       searchable
       clearable
       clearButtonProps={{ 'aria-label': t('common.showAllAgents') }}

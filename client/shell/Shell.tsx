@@ -18,6 +18,7 @@ import { useDisclosure, useNetwork } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
 import { lazy, Suspense, useLayoutEffect, useRef } from 'react'
+import { BudgetBadge } from '../budgets/BudgetNotice.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { isSignedOut } from '../failure.ts'
 import { useStoredFirstRun } from '../first-run/first-run.ts'
@@ -194,6 +195,7 @@ function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
               <Icon name={icon} size={16} />
               {label}
               {to === '/conversations' ? <WaitingBadge /> : null}
+              {to === '/budgets' ? <BudgetBadge /> : null}
             </Link>
           ))}
         </Stack>

@@ -10,10 +10,12 @@ export interface Entry {
     | '/webhooks'
     | '/keys'
     | '/usage'
+    | '/budgets'
     | '/uploads'
     | '/files'
     | '/bin'
     | '/providers'
+    | '/prices'
     | '/admin'
   readonly label: string
   readonly icon: IconName
@@ -27,6 +29,7 @@ export const groups = (): readonly { readonly name?: string; readonly entries: r
       { to: '/conversations', label: t('shell.conversations'), icon: 'conversations' },
       { to: '/visitors', label: t('visitors.title'), icon: 'visitors' },
       { to: '/usage', label: t('shell.usage'), icon: 'usage' },
+      { to: '/budgets', label: t('budgets.title'), icon: 'budgets' },
     ],
   },
   {
@@ -43,6 +46,7 @@ export function keysAndAdministration(isAdministrator: boolean): readonly Entry[
   const keys: Entry = { to: '/keys', label: t('shell.keys'), icon: 'keys' }
   const webhooks: Entry = { to: '/webhooks', label: t('webhooks.title'), icon: 'webhooks' }
   const providers: Entry = { to: '/providers', label: t('shell.providers'), icon: 'models' }
+  const prices: Entry = { to: '/prices', label: t('prices.title'), icon: 'prices' }
   const administration: Entry = { to: '/admin', label: t('shell.administration'), icon: 'admin' }
-  return isAdministrator ? [keys, webhooks, providers, administration] : [keys, webhooks]
+  return isAdministrator ? [keys, webhooks, providers, prices, administration] : [keys, webhooks]
 }

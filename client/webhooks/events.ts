@@ -3,7 +3,7 @@ import type { Key } from '../strings/catalogue.ts'
 import { t } from '../strings/language.ts'
 import type { EventType } from './queries.ts'
 
-/** All event types, in the order in which they occur in a conversation. */
+/** All event types: those of a conversation in the order in which they occur, then the others. */
 export const eventTypes = [
   'conversation.created',
   'conversation.waiting',
@@ -14,6 +14,8 @@ export const eventTypes = [
   'conversation.deleted',
   'turn.failed',
   'visitor.erased',
+  'budget.threshold_reached',
+  'budget.exhausted',
 ] as const satisfies readonly EventType[]
 
 /** Fails to compile if the server sends an event that is not in the list. */

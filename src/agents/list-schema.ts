@@ -8,7 +8,7 @@ import { agentId, createdAt } from './schema.ts'
 export const AgentListQuery = z.object({
   limit: z.int().min(1).max(100).optional().meta({
     description:
-      'Maximum number of agents to return. Defaults to 1000. A response contains at most 2 MiB of definitions.',
+      'Maximum number of agents to return, up to 100. Without it, a response contains at most 1000 agents. In both cases, it contains at most 2 MiB of definitions.',
   }),
   after: reference()
     .optional()

@@ -45,7 +45,7 @@ export async function insertCounters(
 ): Promise<void> {
   const rows = counters.map(({ budget_id, subject, starts_at, ends_at }) => ({
     ...{ budget_id, subject, starts_at, ends_at },
-    ...{ booked: 0, reserved: 0, refused: 0 },
+    ...{ booked: 0, reserved: 0, refused: 0, warned: '' },
   }))
   await db
     .insertInto('budget_counters')
@@ -79,11 +79,11 @@ function distinct<T>(values: readonly T[]): T[] {
 
 export async function updateCounter(
   trx: Database,
-  { budget_id, subject, starts_at, booked, reserved, refused }: CounterRow,
+  { budget_id, subject, starts_at, booked, reserved, refused, warned }: CounterRow,
 ): Promise<void> {
   await trx
     .updateTable('budget_counters')
-    .set({ booked, reserved, refused })
+    .set({ booked, reserved, refused, warned })
     .where('budget_id', '=', budget_id)
     .where('subject', '=', subject)
     .where('starts_at', '=', starts_at)
@@ -307,8 +307,11 @@ export function listBudgetPage(
   return query.execute()
 }
 
-export async function updateBudget(db: Database, { id, amount, mode, managed_by }: BudgetRow): Promise<void> {
-  await db.updateTable('budgets').set({ amount, mode, managed_by }).where('id', '=', id).execute()
+export async function updateBudget(
+  db: Database,
+  { id, amount, warn_at, mode, managed_by }: BudgetRow,
+): Promise<void> {
+  await db.updateTable('budgets').set({ amount, warn_at, mode, managed_by }).where('id', '=', id).execute()
 }
 
 /** Makes concurrent grants wait for each other. */

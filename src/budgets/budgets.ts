@@ -98,6 +98,7 @@ export async function changeBudget(
     const after: BudgetRow = {
       ...before,
       ...(changes.limit !== undefined && { amount: parseAmount(changes.limit, before.unit, 'limit') }),
+      ...(changes.warn_at !== undefined && { warn_at: JSON.stringify(changes.warn_at) }),
       ...(changes.mode !== undefined && { mode: changes.mode }),
     }
     await updateBudget(trx, after)
@@ -205,6 +206,7 @@ export async function renderBudget({ db, clock, budgets }: ReadDeps, row: Budget
     ...(isOfScope ? renderCounter(row, granted, counter) : noAmounts),
     period_start: starts_at,
     resets_at: endsAt,
+    warn_at: JSON.parse(row.warn_at),
     mode: row.mode,
     managed_by: row.managed_by,
     created_at: row.created_at,
@@ -259,12 +261,13 @@ function toRow(
   managed_by: BudgetRow['managed_by'],
   param = 'limit',
 ): BudgetRow {
-  const { scope, unit, period, mode } = creation
+  const { scope, unit, period, warn_at, mode } = creation
   return {
     id: newId('bud_', ID_LENGTH, random),
     parent_key_id: tenantId,
     ...{ scope_kind: scope.type, scope_id: scope.id, unit, period, mode, managed_by },
     amount: parseAmount(creation.limit, unit, param),
+    warn_at: JSON.stringify(warn_at),
     created_at: unixSeconds(clock),
   }
 }
@@ -318,8 +321,8 @@ function assertOwn({ managed_by }: BudgetRow): void {
   throw new ServiceError('insufficient_permissions', 'Only administrators can change this budget.')
 }
 
-function toDetails({ unit, period, amount, mode, managed_by }: BudgetRow) {
-  return { unit, period, limit: renderAmount(amount, unit), mode, managed_by }
+function toDetails({ unit, period, amount, warn_at, mode, managed_by }: BudgetRow) {
+  return { unit, period, limit: renderAmount(amount, unit), warn_at: JSON.parse(warn_at), mode, managed_by }
 }
 
 type BudgetAction = 'budget.create' | 'budget.update' | 'budget.delete' | 'budget.grant' | 'budget.adjust'

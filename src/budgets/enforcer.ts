@@ -8,6 +8,7 @@ import { boundRequest } from './bounds/request.ts'
 import type { Promptlike } from './bounds/tokens.ts'
 import { type BudgetRow, listApplying } from './budget-store.ts'
 import type { Dependencies } from './dependencies.ts'
+import { EventOutbox } from './events/outbox.ts'
 import { Gate } from './gate.ts'
 import type { Grant, Spent } from './grants.ts'
 import { type AppliedCounter, nameOf } from './ledger.ts'
@@ -42,13 +43,15 @@ type EnforcerDeps = Dependencies & { readonly subjectKey: KeyObject }
 /** Budget changes by other processes take effect within two seconds. */
 export class BudgetEnforcer {
   readonly gate: Gate
+  readonly outbox: EventOutbox
   readonly findPeriod: FindPeriod
   private readonly deps: EnforcerDeps
   private readonly remembered
 
   constructor(deps: EnforcerDeps) {
     this.deps = deps
-    this.gate = new Gate(deps)
+    this.outbox = new EventOutbox(deps)
+    this.gate = new Gate(deps, this.outbox)
     this.findPeriod = createPeriods(deps.config.budgets.timeZone)
     this.remembered = createTtlCache<readonly BudgetRow[]>(deps.clock, {
       max: MOST_REMEMBERED,

@@ -20,6 +20,8 @@ import {
   updateCounter,
 } from './budget-store.ts'
 import { getBudgetRow, type ReadDeps, record, renderCounter, type WriteDeps } from './budgets.ts'
+import { insertEvents } from './events/outbox.ts'
+import { reportThresholds } from './events/report.ts'
 import {
   type AdjustmentBody,
   type GrantBody,
@@ -97,7 +99,8 @@ export async function addAdjustment(
     const [counter] = (await lockCounters(trx, [key])) as [CounterRow]
     if (counter.booked + amount < 0) throw invalid('amount', 'must not make the booked amount negative')
     const booked = Math.min(counter.booked + amount, Number.MAX_SAFE_INTEGER)
-    await updateCounter(trx, { ...counter, booked })
+    const warned = await reportChange(deps, trx, budget, counter, booked)
+    await updateCounter(trx, { ...counter, booked, warned })
     const entry = toEntry(deps, actor, key, { ...body, amount })
     const row: EntryRow = { ...entry, kind: 'adjustment', expires_at: null }
     await insertEntry(trx, row)
@@ -109,6 +112,26 @@ export async function addAdjustment(
     await record({ ...deps, db: trx }, actor, 'budget.adjust', budget, details)
     return { row, unit: budget.unit }
   })
+}
+
+/** Reports the thresholds that an adjustment crosses; returns the counter's new value of `warned`. */
+async function reportChange(
+  { clock, random }: WriteDeps,
+  trx: Database,
+  budget: BudgetRow,
+  row: CounterRow,
+  booked: number,
+): Promise<string> {
+  const nowSeconds = unixSeconds(clock)
+  const grants = await sumGrants(trx, [budget.id], nowSeconds)
+  const granted = grants.find((grant) => grant.subject === row.subject && grant.starts_at === row.starts_at)
+  const change = { budget, row, limit: BigInt(budget.amount + Number(granted?.amount ?? 0)) }
+  const { warned, events } = reportThresholds(
+    { ...change, booked: BigInt(booked), isExhausted: false },
+    { random, nowSeconds },
+  )
+  await insertEvents(trx, events)
+  return warned
 }
 
 /** Lists the visitors or conversations of the current period. */

@@ -17,6 +17,7 @@ import {
   renewReservations,
 } from './budget-store.ts'
 import type { Dependencies } from './dependencies.ts'
+import type { EventOutbox } from './events/outbox.ts'
 import {
   type AppliedCounter,
   CounterMissing,
@@ -68,6 +69,7 @@ type GateDeps = Pick<Dependencies, 'config' | 'db' | 'clock' | 'random' | 'log' 
 
 export class Gate {
   private readonly deps: GateDeps
+  private readonly outbox: Pick<EventOutbox, 'deleteOld'>
   private readonly processId: string
   private readonly settling: Settling[] = []
   /** Calls that wait for a decision, in order of arrival. */
@@ -79,8 +81,9 @@ export class Gate {
   private recheck: NodeJS.Timeout | undefined
   private renewal: NodeJS.Timeout | undefined
 
-  constructor(deps: GateDeps) {
+  constructor(deps: GateDeps, outbox: Pick<EventOutbox, 'deleteOld'>) {
     this.deps = deps
+    this.outbox = outbox
     this.processId = newId('', 12, deps.random)
   }
 
@@ -151,6 +154,7 @@ export class Gate {
       await deleteBookedBefore(db, now - BOOKED_KEPT_SECONDS)
       await deleteCountersBefore(db, 'subjects', now - SUBJECTS_KEPT_SECONDS, PRUNE_BATCH)
       await deleteCountersBefore(db, 'scopes', now - SCOPES_KEPT_SECONDS, PRUNE_BATCH)
+      await this.outbox.deleteOld()
     } catch (error) {
       log.warn({ err: error }, 'could not renew the reservations of budgets')
     }
@@ -233,7 +237,8 @@ export class Gate {
     settling: readonly Settling[],
     waiting: readonly Waiting[],
   ): Promise<readonly ReserveOutcome[]> {
-    const { db, clock } = this.deps
+    const { db, clock, random } = this.deps
+    const { processId } = this
     const operations = [...settling, ...waiting].map(({ operation }): Operation => operation)
     for (let tries = 1; ; tries++) {
       try {
@@ -241,7 +246,7 @@ export class Gate {
         return await db.transaction().execute(async (trx) => {
           const nowMs = clock.now()
           const expiresAt = Math.ceil(nowMs / 1000) + RESERVED_SECONDS
-          const ledger = await Ledger.open(trx, operations, { nowMs, processId: this.processId, expiresAt })
+          const ledger = await Ledger.open(trx, operations, { nowMs, processId, expiresAt, random })
           for (const { operation } of settling)
             if (operation.kind === 'settle') ledger.settle(operation)
             else ledger.expire(operation)

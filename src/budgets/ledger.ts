@@ -1,6 +1,7 @@
 /** Applies reservations, settlements and expiries to the counters of budgets in one transaction. */
 import type { Database } from '../db/database.ts'
 import type { ServiceError } from '../lib/errors.ts'
+import type { Random } from '../lib/ids.ts'
 import { amountOf } from '../prices/worst-case.ts'
 import {
   type CounterKey,
@@ -26,6 +27,8 @@ import {
   type Unpriced,
   wouldRefuse,
 } from './decide.ts'
+import { type EventRow, insertEvents } from './events/outbox.ts'
+import { reportThresholds } from './events/report.ts'
 import type { Spent } from './grants.ts'
 
 /** A counter that a call affects. */
@@ -82,6 +85,7 @@ interface Moment {
   readonly nowMs: number
   readonly processId: string
   readonly expiresAt: number
+  readonly random: Random
 }
 
 /** Sums above cannot be represented exactly; a provider's usage can be arbitrarily large. */
@@ -93,6 +97,8 @@ interface Account {
   booked: bigint
   reserved: bigint
   refused: number
+  /** Whether it has rejected a call because it is used up. */
+  isExhausted: boolean
   isChanged: boolean
 }
 
@@ -136,7 +142,7 @@ export class Ledger {
       const limit = BigInt(budget.amount) + BigInt(grants.get(nameOf(row)) ?? 0)
       const amounts = { booked: BigInt(row.booked), reserved: BigInt(row.reserved), refused: row.refused }
       const state = { budget, limit, endsAt: row.ends_at }
-      accounts.set(nameOf(row), { state, row, ...amounts, isChanged: false })
+      accounts.set(nameOf(row), { state, row, ...amounts, isExhausted: false, isChanged: false })
     }
     const isMissing = (key: CounterKey) => budgets.has(key.budget_id) && !accounts.has(nameOf(key))
     if (keys.some(isMissing)) throw new CounterMissing()
@@ -157,7 +163,8 @@ export class Ledger {
     const isBehind = mayWait && names.some((name) => this.awaited.has(name))
     if (decision.kind === 'refused' || decision.kind === 'unpriced') {
       const refusing = accounts.find(({ state }) => state.budget === decision.by.budget)
-      if (refusing !== undefined) countRefusal(refusing)
+      const isSpent = decision.kind === 'refused' && !decision.isReserved
+      if (refusing !== undefined) countRefusal(refusing, isSpent)
       return this.refuse(decision, asked)
     }
     if (decision.kind === 'wait' || isBehind) {
@@ -169,7 +176,7 @@ export class Ledger {
       const need = needOf(asked, account.state.budget)
       const reserved = need === undefined ? 0n : amountOf(need, decision.outputTokens)
       if (account.state.budget.mode === 'observe' && wouldRefuse(toState(account), asked))
-        countRefusal(account)
+        countRefusal(account, need !== undefined)
       this.change(account, 0n, reserved)
       const { budget_id, subject, starts_at } = account.row
       const amount = Number(within(reserved))
@@ -226,10 +233,17 @@ export class Ledger {
   }
 
   async write(): Promise<void> {
-    for (const { row, booked, reserved, refused, isChanged } of this.accounts.values()) {
+    const moment = { random: this.moment.random, nowSeconds: Math.floor(this.moment.nowMs / 1000) }
+    const allEvents: EventRow[] = []
+    for (const account of this.accounts.values()) {
+      const { state, row, booked, reserved, refused, isChanged } = account
       if (!isChanged) continue
-      await updateCounter(this.trx, { ...row, booked: Number(booked), reserved: Number(reserved), refused })
+      const { warned, events } = reportThresholds({ ...account, ...state }, moment)
+      allEvents.push(...events)
+      const amounts = { booked: Number(booked), reserved: Number(reserved), refused, warned }
+      await updateCounter(this.trx, { ...row, ...amounts })
     }
+    await insertEvents(this.trx, allEvents)
     await insertReservations(this.trx, this.newReservations)
     await deleteReservations(this.trx, this.settled)
     await markBooked(this.trx, [...new Set(this.expired)])
@@ -254,7 +268,9 @@ function toState({ state, booked, reserved }: Account): BudgetState {
   return { ...state, booked, reserved }
 }
 
-function countRefusal(account: Account): void {
+/** `isSpent` is false if the price is unknown, or if other calls have reserved the rest. */
+function countRefusal(account: Account, isSpent: boolean): void {
   account.refused += 1
+  if (isSpent) account.isExhausted = true
   account.isChanged = true
 }

@@ -69,6 +69,19 @@ const mode = z.enum(['enforce', 'observe'], { error: 'must be enforce or observe
   description: '`observe` counts, but rejects no calls.',
 })
 
+const MOST_THRESHOLDS = 10
+const DEFAULT_THRESHOLDS = [50, 80, 100]
+export const DEFAULT_WARN_AT = JSON.stringify(DEFAULT_THRESHOLDS)
+const percentage = 'must be a whole number from 1 to 100'
+const warnAt = z
+  .array(z.int({ error: percentage }).min(1, percentage).max(100, percentage), { error: 'must be a list' })
+  .max(MOST_THRESHOLDS, `must contain at most ${MOST_THRESHOLDS} percentages`)
+  .transform((list) => [...new Set(list)].sort((one, other) => one - other))
+  .meta({
+    description:
+      'Percentages of the limit at which webhooks receive an event: `budget.threshold_reached`, or `budget.exhausted` for 100. An empty list turns the events off.',
+  })
+
 const scope = z.strictObject({
   type: scopeType,
   id: reference().meta({
@@ -78,7 +91,7 @@ const scope = z.strictObject({
 })
 
 const limit = { unit: unit.default('tokens'), period, limit: Amount }
-const options = { mode: mode.default('enforce') }
+const options = { warn_at: warnAt.default(DEFAULT_THRESHOLDS), mode: mode.default('enforce') }
 
 export const BudgetCreation = z.strictObject({ scope, ...limit, ...options }).meta({ id: 'BudgetCreation' })
 export type BudgetCreation = z.output<typeof BudgetCreation>
@@ -87,7 +100,7 @@ const budgetId = reference().meta({ description: 'Budget id: `bud_` and 24 chara
 export const BudgetReference = z.strictObject({ budget_id: budgetId })
 
 export const BudgetChanges = z
-  .strictObject({ limit: Amount.optional(), mode: mode.optional() })
+  .strictObject({ limit: Amount.optional(), warn_at: warnAt.optional(), mode: mode.optional() })
   .meta({ id: 'BudgetChanges' })
 export type BudgetChanges = z.output<typeof BudgetChanges>
 export const BudgetUpdate = BudgetChanges.extend(BudgetReference.shape)
@@ -123,6 +136,7 @@ export const Budget = z
     }),
     period_start: seconds,
     resets_at: seconds.nullable().meta({ description: 'Unix seconds; null for the period `total`.' }),
+    warn_at: z.array(z.int()).meta({ description: 'Percentages at which webhooks receive an event.' }),
     mode,
     managed_by: z
       .enum(['tenant', 'operator'])

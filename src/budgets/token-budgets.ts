@@ -16,6 +16,7 @@ import {
 import { startCounter } from './counters.ts'
 import type { Dependencies, SpentBefore } from './dependencies.ts'
 import type { FindPeriod, Period } from './periods.ts'
+import { DEFAULT_WARN_AT } from './schema.ts'
 
 /** Tokens per period; an absent period has no limit. A parent key's budget also limits its agents. */
 export interface Budget {
@@ -80,6 +81,7 @@ async function create(deps: WriteDeps, owner: Caller, period: TokenPeriod, amoun
     unit: 'tokens',
     period,
     amount,
+    warn_at: DEFAULT_WARN_AT,
     mode: 'enforce',
     managed_by: managerOf(owner),
     created_at: unixSeconds(deps.clock),

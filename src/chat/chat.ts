@@ -144,6 +144,7 @@ export async function* runTurn(
     run.explain(reports)
     const releasing = run.release(failure, client)
     if (releasing !== undefined) await releasing
+    run.reportSpent(reports)
   }
 }
 
@@ -290,6 +291,12 @@ class TurnRun {
     }
     if (mayShow && !turn.isStream && isPriced)
       context.setHeader('X-Parley-Cost', renderFixedAmount(usage.cost.total))
+  }
+
+  /** Must be called when the usage record has ended, because an interrupted answer adds to the cost. */
+  reportSpent(reports: TurnReports | undefined): void {
+    const { usage } = this
+    if (usage?.spent !== undefined) reports?.spent(usage.spent)
   }
 
   explain(reports: TurnReports | undefined): void {

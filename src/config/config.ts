@@ -67,15 +67,29 @@ export type TracingConfig = NonNullable<ReturnType<typeof toTracingConfig>>
 export type ForwardedAuthConfig = NonNullable<ReturnType<typeof toForwardedAuthConfig>>
 export type ForwardedField = keyof ForwardedAuthConfig['headers']
 
+/** Receives the events of the whole installation. */
+export interface OperatorWebhookConfig {
+  readonly url: string
+  readonly secret: string
+  readonly events: readonly string[]
+}
+
 /** Dated prices, keyed by `provider/model`. */
 export type ConfiguredPrices = Readonly<Record<string, readonly PriceEntry[]>>
+
+/** The sections of the configuration file apart from the providers. */
+export interface FileSections {
+  readonly mcp: readonly McpServerConfig[]
+  readonly prices: ConfiguredPrices
+  readonly webhooks: readonly OperatorWebhookConfig[]
+}
 
 const DEFAULT_SEARCH_PATH = '/usr/local/bin:/usr/bin:/bin'
 
 export function toConfig(
   settings: Settings,
   providers: readonly ProviderConfig[],
-  { mcp, prices }: { readonly mcp: readonly McpServerConfig[]; readonly prices: ConfiguredPrices },
+  { mcp, prices, webhooks }: FileSections,
   searchPath = DEFAULT_SEARCH_PATH,
 ) {
   return {
@@ -101,11 +115,7 @@ export function toConfig(
     hooks: settings.PARLEY_HOOKS === undefined ? undefined : resolve(settings.PARLEY_HOOKS),
     usageRetentionDays: settings.PARLEY_USAGE_RETENTION_DAYS,
     conversations: toConversationsConfig(settings),
-    webhooks: {
-      isAllowed: settings.PARLEY_WEBHOOKS === 'allowed',
-      /** Hosts and address ranges that may be private, use http, and use any port. */
-      allow: settings.PARLEY_WEBHOOK_ALLOW ?? [],
-    },
+    webhooks: toWebhooksConfig(settings, webhooks),
     limits: {
       parent: settings.PARLEY_RATE_LIMIT_PARENT,
       agent: settings.PARLEY_RATE_LIMIT_AGENT,
@@ -148,6 +158,15 @@ export function toConfig(
     },
     timings: toTimings(settings),
   } as const
+}
+
+function toWebhooksConfig(settings: Settings, ofOperator: FileSections['webhooks']) {
+  return {
+    isAllowed: settings.PARLEY_WEBHOOKS === 'allowed',
+    /** Hosts and address ranges that may be private, use http, and use any port. */
+    allow: settings.PARLEY_WEBHOOK_ALLOW ?? [],
+    ofOperator,
+  }
 }
 
 function toPricesConfig({ PARLEY_PRICES: file }: Settings, configured: ConfiguredPrices) {

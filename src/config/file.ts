@@ -1,4 +1,4 @@
-/** Reads model providers, prices and MCP servers from the YAML file in `PARLEY_CONFIG`. */
+/** Reads model providers, prices, MCP servers and the operator's webhooks from the YAML file in `PARLEY_CONFIG`. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { closest } from 'fastest-levenshtein'
@@ -7,14 +7,12 @@ import { ServiceError } from '../lib/errors.ts'
 import { isJsonObject, type Path } from '../lib/formats/json.ts'
 import { keyOffsetOf, readYaml, renderFault, type YamlMapping } from '../lib/formats/yaml.ts'
 import { PriceEntries } from '../prices/schema.ts'
-import type { ConfiguredPrices, McpServerConfig, ProviderConfig } from './config.ts'
+import type { FileSections, McpServerConfig, ProviderConfig } from './config.ts'
 import type { Variables } from './settings.ts'
 import { gatewayUrl, LOCAL_URL, localContext, localThreads, localUrl, value, visibleText } from './values.ts'
 
-interface ConfigFile {
+interface ConfigFile extends FileSections {
   readonly providers: readonly ProviderConfig[]
-  readonly mcp: readonly McpServerConfig[]
-  readonly prices: ConfiguredPrices
   /**
    * One sentence per problem, with the file and, if it can be parsed, the path within it and the line. Never
    * contains a value from the file.
@@ -36,7 +34,7 @@ interface Fault {
 export async function readConfigFile(path: string, variables: Readonly<Variables>): Promise<ConfigFile> {
   const mapping = await readMapping(path)
   if (typeof mapping === 'string')
-    return { providers: [], mcp: [], prices: {}, problems: [mapping], variables: new Set() }
+    return { providers: [], mcp: [], prices: {}, webhooks: [], problems: [mapping], variables: new Set() }
   const references: References = { variables, faults: [], names: new Set() }
   const { data, error } = ConfigFileSchema.safeParse(resolveReferences(mapping.value, [], references))
   const unresolved = new Set(references.faults.map((fault) => JSON.stringify(fault.path)))
@@ -62,6 +60,7 @@ export async function readConfigFile(path: string, variables: Readonly<Variables
       toProvider(name, provider, dirname(path)),
     ),
     prices: data?.prices ?? {},
+    webhooks: data?.webhooks ?? [],
     mcp: Object.entries(data?.mcp ?? {}).map(([name, server]) => toMcpServer(name, server, variables.PATH)),
     problems,
     variables: references.names,
@@ -252,12 +251,40 @@ const McpServer = z.preprocess(
   z.discriminatedUnion('kind', [McpHttp, McpStdio], { error: orMissing('must be a mapping') }),
 )
 
+const operatorEvents = [
+  ...['*', 'budget.*', 'price.*', 'budget.threshold_reached', 'budget.exhausted'],
+  ...['budget.bound_violated', 'price.missing'],
+] as const
+
+const OperatorWebhook = mappingOf({
+  url: mcpUrl,
+  // The format of Standard Webhooks, with 24 to 64 bytes.
+  secret: value(
+    'a secret such as whsec_…; `openssl rand -base64 32` generates the part after whsec_',
+    (text) => (/^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(text) ? text : undefined),
+  ),
+  events: z
+    .array(z.enum(operatorEvents, { error: `must be one of ${operatorEvents.join(', ')}` }), {
+      error: orMissing('must be a list of events'),
+    })
+    .min(1, 'must contain at least one event'),
+})
+
 const ConfigFileSchema = mappingOf({
   providers: z.record(z.string(), Provider, { error: 'must be a mapping of names to providers' }).default({}),
   prices: z
     .record(z.string(), PriceEntries, { error: 'must be a mapping of models to lists of prices' })
     .default({}),
   mcp: z.record(z.string(), McpServer, { error: 'must be a mapping of names to MCP servers' }).default({}),
+  webhooks: z
+    .array(OperatorWebhook, { error: 'must be a list of webhooks' })
+    .max(10, 'must contain at most 10 webhooks')
+    .superRefine((list, context) => {
+      for (const [index, { url }] of list.entries())
+        if (list.findIndex((other) => other.url === url) < index)
+          context.addIssue({ code: 'custom', path: [index, 'url'], message: 'is used by another webhook' })
+    })
+    .default([]),
 })
 
 /** Resolves model paths relative to `folder`, which contains the configuration file. */

@@ -71,7 +71,7 @@ export async function parseConfig(variables: Readonly<Variables>): Promise<Parse
 /** Loads the YAML parser only when `PARLEY_CONFIG` is set. */
 async function readConfigFileOf(given: Variables) {
   if (given.PARLEY_CONFIG === undefined)
-    return { providers: [], mcp: [], prices: {}, problems: [], variables: new Set<string>() }
+    return { providers: [], mcp: [], prices: {}, webhooks: [], problems: [], variables: new Set<string>() }
   const { readConfigFile } = await import('./file.ts')
   return readConfigFile(resolve(given.PARLEY_CONFIG), given)
 }

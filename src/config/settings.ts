@@ -205,7 +205,7 @@ const backend = {
   PARLEY_CONFIG: path()
     .optional()
     .describe(
-      'YAML file that configures more model providers (docs/providers.md), prices (docs/prices.md) and MCP servers (docs/tools.md). If it lists providers and PARLEY_BACKEND is unset, the server uses only those providers.',
+      'YAML file that configures more model providers (docs/providers.md), prices (docs/prices.md), MCP servers (docs/tools.md) and webhooks of the operator (docs/webhooks.md). If it lists providers and PARLEY_BACKEND is unset, the server uses only those providers.',
     ),
   PARLEY_PRICES: path().optional().describe('Price list to use instead of the shipped one (docs/prices.md).'),
   PARLEY_BACKEND: oneOf('mock', 'gateway', 'local')

@@ -7,6 +7,7 @@ import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { toPage } from '../lib/page.ts'
 import type { CallContext, ParentCaller } from '../operations/operation.ts'
+import { renderAmount } from '../prices/money.ts'
 import { insertDeliveries } from '../webhooks/deliveries.ts'
 import { listTags } from './admin/annotation-rows.ts'
 import type { Conversations } from './conversations.ts'
@@ -99,7 +100,7 @@ export async function createConversation(
       busy_turn: null,
       title: titleOf(items),
       metadata: JSON.stringify(input.metadata ?? {}),
-      cost_micros: null,
+      cost: null,
       created_at: nowSeconds,
       last_at: nowSeconds,
       position: deps.nextPosition(),
@@ -350,6 +351,11 @@ export async function renderConversations(
   )
 }
 
+/** Renders nano-dollars from the database. */
+export function renderCost(nano: number | null): string | null {
+  return nano === null ? null : renderAmount(BigInt(nano))
+}
+
 interface Joined {
   readonly lastStatus: TurnRow['status'] | null
   readonly tags: string[]
@@ -378,7 +384,7 @@ function renderConversation(row: ConversationRow, { lastStatus, tags, visitor }:
       last_status: lastStatus,
       prompt_tokens: row.prompt_tokens,
       completion_tokens: row.completion_tokens,
-      cost_micros: row.cost_micros,
+      cost: renderCost(row.cost),
       last_at: row.last_at,
       expires_at: row.expires_at,
     },

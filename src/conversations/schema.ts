@@ -152,7 +152,10 @@ const Details = z.strictObject({
   last_status: TurnStatus.nullable().meta({ description: 'Status of the last turn; null without turns.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
-  cost_micros: z.int().nullable().meta({ description: 'Millionths of the currency; null if unknown.' }),
+  cost: z
+    .string()
+    .nullable()
+    .meta({ description: 'US dollars: the sum of the turns whose cost is known; null if none is.' }),
   last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
   expires_at: z.int().meta({ description: 'Unix seconds after which the conversation is deleted.' }),
 })
@@ -233,6 +236,10 @@ const turnFields = {
   model: z.string().nullable(),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
+  cost: z.string().nullable().meta({
+    description:
+      'US dollars; null while the turn runs, if a model has no price, or if the process of the turn has stopped.',
+  }),
   first_event_ms: z.int().nullable(),
   duration_ms: z.int().nullable(),
   request_id: z.string(),

@@ -27,7 +27,7 @@ export async function findDirectoryProblem(path: string): Promise<string | undef
 export async function findFileProblem(path: string): Promise<string | undefined> {
   const mode = await readMode(path)
   if ((mode & OTHERS_USE) === 0) return undefined
-  return `${path} can be read by other users (mode ${mode.toString(8)}); run \`chmod 600\` on it`
+  return `other users of this machine can read or change ${path} (mode ${mode.toString(8)}); run \`chmod 600\` on it`
 }
 
 async function readMode(path: string): Promise<number> {

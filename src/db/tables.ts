@@ -4,6 +4,7 @@ import type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/arti
 import type {
   BudgetCounterTable,
   BudgetEntryTable,
+  BudgetEventTable,
   BudgetReservationTable,
   BudgetTable,
 } from './tables/budgets.ts'
@@ -13,6 +14,7 @@ export type { ArtifactEndingTable, ArtifactTable, JobTable } from './tables/arti
 export type {
   BudgetCounterTable,
   BudgetEntryTable,
+  BudgetEventTable,
   BudgetReservationTable,
   BudgetTable,
 } from './tables/budgets.ts'
@@ -261,6 +263,7 @@ export interface Tables {
   budget_counters: BudgetCounterTable
   budget_reservations: BudgetReservationTable
   budget_entries: BudgetEntryTable
+  budget_events: BudgetEventTable
   files: FileTable
   artifacts: ArtifactTable
   artifact_endings: ArtifactEndingTable
@@ -298,6 +301,7 @@ export const tableOwners = {
   budget_counters: 'budgets',
   budget_reservations: 'budgets',
   budget_entries: 'budgets',
+  budget_events: 'budgets',
   files: 'files',
   providers: 'models',
   price_overrides: 'models',

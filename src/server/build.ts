@@ -51,6 +51,8 @@ import { Followers } from '../visitors/followers.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
 import type { WebhookService } from '../webhooks/dependencies.ts'
 import { createWebhookDirectory } from '../webhooks/directory.ts'
+import { OperatorWebhooks } from '../webhooks/operator-webhooks.ts'
+import { type EventSource, OutboxRelay } from '../webhooks/outbox-relay.ts'
 import { resealWebhookSecrets } from '../webhooks/sealed-secrets.ts'
 import { Sender } from '../webhooks/sender.ts'
 import type { Deps } from './dependencies.ts'
@@ -92,7 +94,9 @@ export async function createDeps(
   const { keys, users, agents } = createDirectories(bus, dbFor, { config, clock, random, nextPosition })
   const tokens = createTokens({ sealer, clock, keys })
   const jobDeps = { config, db: backgroundDb, clock, random, log, metrics, tracing }
-  const webhooks = createWebhooks({ ...jobDeps, bus, sealer }, dbFor('conversations'))
+  const spending = createUsage(bus, { ...jobDeps, db: dbFor('calls'), sealer, prices })
+  const { outbox } = spending.budgets
+  const webhooks = createWebhooks({ ...jobDeps, bus, sealer, outbox }, dbFor('conversations'))
   const uploads = createArtifacts({ ...jobDeps, store, workFolder, converter, bus, tokens }, db, hooks)
   const deps: Deps = {
     config,
@@ -116,7 +120,7 @@ export async function createDeps(
     providers: createProviders(bus, backends, { config, db: backgroundDb, log, sealer, models }),
     breakers: new Breakers(config.breaker, clock),
     shared,
-    ...createUsage(bus, { config, db: dbFor('calls'), clock, random, log, metrics, sealer, prices }),
+    ...spending,
     tools: createToolbox(hooks.tools, startMcp(config, { clock, random, log })),
     ...{ onUploadComplete: hooks.onUploadComplete, converter, fileBlobs, webhooks, ...uploads },
     ...createConversations(
@@ -230,6 +234,7 @@ function createConversations(
 function createWebhooks(
   given: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'sealer'> & {
     readonly bus: Bus
+    readonly outbox: EventSource
   },
   db: Database,
 ): WebhookService {
@@ -239,8 +244,11 @@ function createWebhooks(
   const deps = { ...given, storage }
   const onPrepared = () => deliverer.expect()
   const directory = broadcastInvalidation(bus, 'webhooks', createWebhookDirectory({ ...deps, onPrepared }))
-  const sender = new Sender({ ...deps, allow: config.webhooks.allow })
-  const deliverer = new Deliverer({ ...deps, metrics: deps.metrics.conversations, directory, sender })
+  const operator = new OperatorWebhooks(config.webhooks.ofOperator)
+  const sender = new Sender({ ...deps, allow: config.webhooks.allow, operatorHosts: operator.hosts })
+  const relay = new OutboxRelay({ source: given.outbox, storage, directory, operator })
+  const metrics = deps.metrics.conversations
+  const deliverer = new Deliverer({ ...deps, metrics, directory, sender, operator, relay })
   return { ...directory, storage, deliverer, wake: () => deliverer.wake() }
 }
 

@@ -122,7 +122,7 @@ export function listSecrets(config: Config): string[] {
     ...[config.secret, ...config.formerSecrets, config.parentKey, config.metricsToken],
     ...[s3?.credentials?.secretAccessKey, s3?.credentials?.sessionToken, forwardedAuth?.proxySecret],
     ...Object.values(tracing?.headers ?? {}),
-    ...[...addresses, ...ofProviders, ...ofMcp],
+    ...[...addresses, ...ofProviders, ...ofMcp, ...config.webhooks.ofOperator.map(({ secret }) => secret)],
   ]
   return all.filter((secret) => secret !== undefined)
 }

@@ -179,6 +179,11 @@ export class UsageRecord implements AsyncDisposable {
     this.startedTick = options.clock.monotonic()
   }
 
+  /** Nano-dollars; undefined if no provider was called or a model has no price. */
+  get spent(): number | undefined {
+    return this.isRejected || this.cost.isUnpriced ? undefined : Number(this.cost.total)
+  }
+
   /** Sets the provider and model that responded; they differ from the first choice after a fallback. */
   answering(provider: string, model = this.model): void {
     this.provider = provider
@@ -335,7 +340,7 @@ export class UsageRecord implements AsyncDisposable {
       created_at: Math.floor(startedAtMs / 1000),
       attempts: this.attempts,
       failed_attempts: this.failedAttempts.length === 0 ? null : JSON.stringify(this.failedAttempts),
-      cost: cost.isUnpriced ? null : Number(cost.total),
+      cost: this.spent ?? null,
       price_id: cost.price?.id ?? null,
       rounds: cost.rounds,
       cached_tokens: cost.tokens.cached,

@@ -19,6 +19,8 @@ import {
 } from './deliveries.ts'
 import type { WebhookDirectory } from './directory.ts'
 import { type NewDelivery, newDelivery } from './events.ts'
+import type { OperatorWebhooks } from './operator-webhooks.ts'
+import type { OutboxRelay } from './outbox-relay.ts'
 import { FAILING_SECONDS, secondsUntilNext } from './schedule.ts'
 import type { Sender, Sent } from './sender.ts'
 import { findWebhookRow, markFailing, markWorking, updateWebhookRow, type WebhookRow } from './store.ts'
@@ -46,6 +48,9 @@ interface DelivererDeps {
   readonly random: Random
   readonly log: Logger
   readonly metrics: ConversationMetrics
+  readonly operator: OperatorWebhooks
+  /** Creates the deliveries of events that other modules have stored; undefined in a command. */
+  readonly relay?: Pick<OutboxRelay, 'run'> | undefined
 }
 
 export interface TestedDelivery extends DeliveryRow {
@@ -67,7 +72,7 @@ export class Deliverer {
 
   /** Looks for due deliveries every two seconds, and deletes old ones every ten minutes, until `close`. */
   start(): void {
-    if (!this.deps.config.webhooks.isAllowed) return
+    if (!this.deps.config.webhooks.isAllowed && this.deps.operator.isEmpty) return
     this.timers.push(
       setInterval(() => this.poll(), POLL_EVERY_MS).unref(),
       setInterval(() => void this.clean(), CLEAN_EVERY_MS).unref(),
@@ -141,6 +146,7 @@ export class Deliverer {
 
   private async claimDue(): Promise<void> {
     const { clock, storage } = this.deps
+    await this.relay()
     const limit = MAX_ATTEMPTS - this.running.size
     if (this.isClosed || limit <= 0) return
     const opened = await storage.find()
@@ -160,18 +166,32 @@ export class Deliverer {
   }
 
   private async attempt({ write }: ConversationDatabase, row: DeliveryRow): Promise<void> {
-    const { db, sender } = this.deps
-    const webhook = await findWebhookRow(db, row.webhook_id)
+    const { db, sender, config, operator } = this.deps
+    const operators = operator.find(row.webhook_id)
+    const webhook = operators ?? (await findWebhookRow(db, row.webhook_id))
     if (webhook === undefined) return deleteDeliveriesOf(write, [row.webhook_id])
-    if (webhook.state === 'disabled') return failPending(write, webhook.id, 'The webhook is disabled.')
+    if (operators === undefined && !config.webhooks.isAllowed)
+      return failPending(write, webhook.id, 'This server does not allow webhooks.')
+    if ('state' in webhook && webhook.state === 'disabled')
+      return failPending(write, webhook.id, 'The webhook is disabled.')
     const sent = await sender.send(webhook, row)
     // A shutdown ends attempts; another process or the next start repeats them.
     if (this.isClosed && sent.status === null) return
     const outcome = this.toOutcome(row, sent)
     if (!(await recordAttempt(write, row, outcome))) return
     this.deps.metrics.webhookAttempted(outcome.state === 'pending' ? 'retried' : outcome.state)
+    // The operator's webhooks are enabled as long as they are in the configuration.
+    if (!('state' in webhook)) return
     if (sent.succeeded) return markWorking(db, webhook.id)
     await this.onFailed(write, webhook, sent)
+  }
+
+  /** A failure delays only the events of other modules. */
+  private async relay(): Promise<void> {
+    const { relay, log } = this.deps
+    await relay?.run().catch((error) => {
+      if (!this.isClosed) log.warn({ err: error }, 'could not hand events over to webhooks; will retry')
+    })
   }
 
   private toOutcome({ attempt }: DeliveryRow, { succeeded, status, error, retryAfter }: Sent): Outcome {

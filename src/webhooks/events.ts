@@ -13,8 +13,17 @@ export const webhookEventTypes = [
   'conversation.deleted',
   'turn.failed',
   'visitor.erased',
+  'budget.threshold_reached',
+  'budget.exhausted',
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
+
+/** An event that another module has stored before its deliveries. */
+interface StoredEvent {
+  readonly eventId: string
+  /** Unix seconds. */
+  readonly createdAt: number
+}
 
 export interface WebhookEvent {
   readonly type: WebhookEventType
@@ -33,7 +42,8 @@ export interface NewDelivery {
   readonly id: string
   readonly webhookId: string
   readonly conversationId: string | null
-  readonly type: WebhookEventType | 'webhook.test'
+  /** A `WebhookEventType`, `webhook.test`, or a type that only the operator's webhooks receive. */
+  readonly type: string
   /** Unix seconds. */
   readonly createdAt: number
   readonly data: Readonly<Record<string, unknown>>
@@ -76,7 +86,7 @@ export class Subscribers {
   }
 
   /** Returns a delivery for each webhook that receives the event; store them with `insertDeliveries`. */
-  prepare(event: WebhookEvent): NewDelivery[] {
+  prepare(event: WebhookEvent, stored?: StoredEvent): NewDelivery[] {
     const { type, tenantId, agentId, conversationId, data, text } = event
     const receivers = (this.byTenant.get(tenantId) ?? []).filter(
       (each) => each.events.includes(type) && (each.agentId === null || each.agentId === agentId),
@@ -93,6 +103,7 @@ export class Subscribers {
     }
     return receivers.map(({ id, includesText }) => ({
       ...newDelivery({ id, type }, this.deps),
+      ...(stored !== undefined && { id: deliveryIdOf(stored.eventId, id), createdAt: stored.createdAt }),
       conversationId: conversationId ?? null,
       data: about,
       text: includesText ? text : undefined,
@@ -105,6 +116,16 @@ export class Subscribers {
       ? null
       : `${publicUrl.replace(/\/$/, '')}/console/conversations/${conversationId}`
   }
+}
+
+/** Returns the same id whenever a stored event is handed over to a webhook, so that it is stored once. */
+export function deliveryIdOf(eventId: string, webhookId: string): string {
+  return `${eventId}.${webhookId}`
+}
+
+/** Returns the event's id, which is the same for all its receivers. */
+export function messageIdOf(deliveryId: string): string {
+  return deliveryId.replace(/\..*/, '')
 }
 
 /** Creates a delivery without data. */

@@ -5,9 +5,13 @@ import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { ADDRESS_NOT_PUBLIC } from '../lib/net.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { DeliveryRow } from './deliveries.ts'
+import { messageIdOf } from './events.ts'
+import type { OperatorWebhook } from './operator-webhooks.ts'
 import { parseRetryAfter } from './schedule.ts'
 import { openSecrets } from './sealed-secrets.ts'
 import type { WebhookRow } from './store.ts'
+
+type Receiver = WebhookRow | OperatorWebhook
 
 const TIMEOUT_MS = 15_000
 const MAX_RESPONSE_BYTES = 64 * 1024
@@ -26,29 +30,36 @@ export class Sender {
   private readonly clock: Clock
   private readonly sealer: Pick<Sealer, 'open'>
   private readonly client: EgressClient
+  /** Also connects to private addresses. */
+  private readonly operatorClient: EgressClient
   private readonly timeoutMs: number
 
   constructor({
     clock,
     sealer,
     timeoutMs = TIMEOUT_MS,
+    operatorHosts = [],
     ...egress
   }: EgressOptions & {
     readonly clock: Clock
     readonly sealer: Pick<Sealer, 'open'>
     /** 15 seconds by default. */
     readonly timeoutMs?: number
+    /** The hosts of the operator's webhooks. */
+    readonly operatorHosts?: readonly string[]
   }) {
     this.clock = clock
     this.sealer = sealer
     this.client = new EgressClient(egress)
+    this.operatorClient = new EgressClient({ ...egress, allow: operatorHosts })
     this.timeoutMs = timeoutMs
   }
 
   /** Sends a delivery; a failure is a result, not an error. */
-  async send(webhook: WebhookRow, delivery: Pick<DeliveryRow, 'id' | 'body'>): Promise<Sent> {
+  async send(webhook: Receiver, delivery: Pick<DeliveryRow, 'id' | 'body'>): Promise<Sent> {
+    const client = isOperators(webhook) ? this.operatorClient : this.client
     try {
-      const { status, headers } = await this.client.send(webhook.url, {
+      const { status, headers } = await client.send(webhook.url, {
         method: 'POST',
         headers: this.sign(webhook, delivery),
         body: delivery.body,
@@ -68,24 +79,28 @@ export class Sender {
     }
   }
 
-  close(): Promise<void> {
-    return this.client.close()
+  async close(): Promise<void> {
+    await Promise.all([this.client.close(), this.operatorClient.close()])
   }
 
-  private sign(webhook: WebhookRow, { id, body }: Pick<DeliveryRow, 'id' | 'body'>): Record<string, string> {
+  private sign(webhook: Receiver, { id, body }: Pick<DeliveryRow, 'id' | 'body'>): Record<string, string> {
     const nowSeconds = unixSeconds(this.clock)
     const sentAt = new Date(nowSeconds * 1000)
-    const signatures = openSecrets(this.sealer, webhook, nowSeconds).map((secret) =>
-      new Webhook(secret).sign(id, sentAt, body),
-    )
+    const messageId = messageIdOf(id)
+    const secrets = isOperators(webhook) ? [webhook.secret] : openSecrets(this.sealer, webhook, nowSeconds)
+    const signatures = secrets.map((secret) => new Webhook(secret).sign(messageId, sentAt, body))
     return {
       'content-type': 'application/json',
       'user-agent': 'Parley-Webhooks',
-      'webhook-id': id,
+      'webhook-id': messageId,
       'webhook-timestamp': String(nowSeconds),
       'webhook-signature': signatures.join(' '),
     }
   }
+}
+
+function isOperators(webhook: Receiver): webhook is OperatorWebhook {
+  return 'secret' in webhook
 }
 
 function describeStatus(status: number): string {

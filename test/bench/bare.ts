@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { type Dispatcher, Pool } from 'undici'
 
-/** Streams the provider's response to the client and respects back-pressure. */
+/** Streams the provider's response to the client and respects backpressure. */
 class Forward implements Dispatcher.DispatchHandler {
   private readonly response: ServerResponse
   private controller: Dispatcher.DispatchController | undefined

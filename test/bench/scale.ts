@@ -94,7 +94,7 @@ async function fill({ db }: OpenedDatabase, size: Omit<Crowd, 'db'>): Promise<Cr
 
 /**
  * Returns each turn's microseconds per lookup in both databases. Measures wall time, because PostgreSQL is
- * another process.
+ * a separate process.
  */
 async function compareCrowds(
   [few, many]: readonly [Crowd, Crowd],

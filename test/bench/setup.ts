@@ -7,7 +7,7 @@ export interface BenchSetup {
   startBare(): Promise<Server>
   /** Starts Parley with the existing data directory. */
   startOurs(): Promise<Server>
-  /** Starts Parley with an empty data directory, so that it prints a key, and with further variables. */
+  /** Starts Parley with an empty data directory, so that it prints a key, and with additional variables. */
   startOursEmpty(more?: Readonly<Record<string, string>>): Promise<Server>
   /** Sets how the fake model provider sends its streams. */
   plan(plan: StreamPlan): Promise<void>

@@ -1,5 +1,5 @@
 /**
- * Measures the widget's transfers, its time to its first message and its longest task during a long reply.
+ * Measures the widget's transfers, the time to its first message and its longest task during a long reply.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -20,7 +20,7 @@ afterAll(() => browser?.close())
 const [root, ada] = ['root@example.org', 'ada@example.org']
 const environment = { ...behindProxy, PARLEY_ADMIN_EMAILS: root }
 
-/** Starts a service where Ada has made two calls, and opens the console as the administrator. */
+/** Starts a service in which Ada has made two calls, and opens the console as the administrator. */
 async function openAdmin(path: string) {
   const app = await startApp(environment)
   await readMe(app, ada)

@@ -1,6 +1,4 @@
-/**
- * Tests the form fields for the chat window, attachments and talking to a person, which write to the definition's text.
- */
+/** Tests the form fields for the chat window, attachments and handover, which write to the definition's text. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
@@ -145,7 +143,7 @@ test('a feature stays on, with an empty mapping in the YAML, when its last setti
   expect(await switchOf(page, 'Visitors can attach files to their messages').isChecked()).toBe(true)
 })
 
-test('the field for image hosts writes to the definition, names each host with an error, and is listed with the errors', async () => {
+test('the image hosts field writes to the definition, names each invalid host, and appears in the list of errors', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent()
   const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })

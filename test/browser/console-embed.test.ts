@@ -203,7 +203,7 @@ describe('the embed page', () => {
     expect(complaints.filter((line) => !line.includes(pages) && !line.includes('404'))).toEqual([])
   })
 
-  test('saves the hosts of images to the agent, and names the host with an error', async () => {
+  test('saves the allowed image hosts to the agent, and names an invalid host', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agent_id}/embed`, { width: 1440 })
@@ -269,7 +269,7 @@ describe('the model policy', () => {
 })
 
 describe('the visitor secret', () => {
-  test('can be created and rotated, is shown once, and the page shows until when the previous secret is valid', async () => {
+  test('can be created and rotated, is shown once, and the page shows how long the previous secret remains valid', async () => {
     const app = await startApp()
     const { agent_id: agentId } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agentId}/embed`)

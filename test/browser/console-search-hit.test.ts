@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-/** Starts a service with a conversation whose found message is 240 items before its end. */
+/** Starts a service with a conversation whose matching message is 240 items before its end. */
 async function startLongConversation() {
   const app = await startApp()
   const { agent_key: key } = await app.createAgent(KEEPER)

@@ -1,4 +1,4 @@
-/** Tests that users of the console answer visitors instead of the model, and see who waits for them. */
+/** Tests that console users can answer visitors instead of the model, and see which visitors are waiting. */
 import { randomUUID } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -30,7 +30,7 @@ async function startVisit() {
   return { app, key, one, id, write }
 }
 
-/** Lists the texts of the model, oldest first. */
+/** Lists the model's texts, oldest first. */
 async function listModelTexts(app: TestApp, id: string): Promise<string[]> {
   const { body } = await app.call('GET', `/v1/conversations/${id}/items?order=asc`)
   const items: { type: string; parley: { author: string }; content: { text: string }[] }[] = body.data

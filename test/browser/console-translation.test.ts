@@ -32,7 +32,9 @@ function listTexts(catalogue: Texts): Map<string, string> {
   )
 }
 
-/** Returns the English texts that differ in the language, and that no text of the language equals. */
+/**
+ * Returns the English texts whose translations differ, except those that equal another text in the language.
+ */
 async function listUntranslated(code: string): Promise<Set<string>> {
   const module = (await import(`../../client/strings/${code}/index.ts`)) as Readonly<Record<string, Texts>>
   const own = new Set(listTexts(module[code] ?? {}).values())

@@ -134,7 +134,7 @@ describe('the /demo page', () => {
   })
 })
 
-test('the /demo page offers the agents of the console session instead of asking for a key', async () => {
+test("the /demo page offers the console user's agents instead of asking for a key", async () => {
   const { app, browser } = harness
   const other = await app.createAgent(
     'name: Other guide\ninstructions: Help.\nembed:\n  greeting: I am other.\n',
@@ -174,11 +174,11 @@ async function tryExample(html: string): Promise<void> {
 }
 
 describe('the widget example', () => {
-  test('opens from a button of a plain HTML page and calls a tool of the page', async () => {
+  test("opens from a button on a plain HTML page and calls one of the page's tools", async () => {
     await tryExample(await read('examples/html/index.html'))
   })
 
-  test('opens from a button of a React page and calls a tool of the page', async () => {
+  test("opens from a button on a React page and calls one of the page's tools", async () => {
     const { output } = (await build({
       root: join(repository, 'examples/react'),
       configFile: false,

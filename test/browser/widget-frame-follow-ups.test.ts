@@ -31,7 +31,7 @@ async function openWith(yaml: string): Promise<OpenFrame> {
 const suggestion = ({ frame }: OpenFrame) =>
   frame.getByRole('list', { name: 'Suggestions' }).getByText('text')
 
-/** Returns the bodies of the chat requests from now on. */
+/** Returns the bodies of all chat requests that follow. */
 function watchChats({ page }: OpenFrame): readonly string[] {
   const bodies: string[] = []
   page.on('request', (request) => {

@@ -1,4 +1,4 @@
-/** Tests how visitors of the widget frame ask for a person, and how they write to one. */
+/** Tests how visitors ask for a person in the widget frame, and how they write to that person. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
 import { answer, change } from '../support/handover.ts'
@@ -171,7 +171,7 @@ describe('a takeover', () => {
     expect(await opened.frame.locator('article.reply').count()).toBe(2)
   })
 
-  test('is announced to screen readers, and so are the messages of the person', async () => {
+  test("is announced to screen readers, as are the person's messages", async () => {
     const { opened, id } = await openAnswer()
     const announced = opened.frame.locator('[role=status].unseen')
     await own(id, 'takeover', ANA)

@@ -25,7 +25,7 @@ async function again(opened: OpenFrame, more: Parameters<FrameHarness['open']>[0
 }
 
 describe('a conversation', () => {
-  test('survives a reload, is stored without the key and is not shown for another agent', async () => {
+  test('survives a reload, is stored without the key and is not shown for a different agent', async () => {
     const opened = await harness.open({ isSameSite: true })
     await opened.say('remember this')
     await visibleText(opened.frame, 'You said: remember this').waitFor()

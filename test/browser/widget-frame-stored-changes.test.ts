@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness?.close())
 
-/** Sends the messages, each after the answer to the one before. */
+/** Sends each message after the previous one was answered. */
 async function askAll(opened: OpenFrame, ...texts: readonly string[]): Promise<void> {
   for (const text of texts) {
     await opened.say(text)

@@ -1,4 +1,4 @@
-/** Tests how a page identifies its user to the widget, and what another user sees. */
+/** Tests how a page identifies its user to the widget, and what a different user sees. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { AUDIENCE, createSecret, ISSUER, identifyingAgent, signWithSecret } from '../support/identities.ts'
 import { tool } from '../support/tools.ts'
@@ -137,7 +137,7 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
-  test('provides the next identity after resetVisitor, which hides the conversation before', async () => {
+  test('provides the next identity after resetVisitor, which hides the previous conversation', async () => {
     const opened = await open(undefined, [await sign('rosalind'), await sign('dorothy')])
     await say(opened, 'secret of rosalind')
     await run(opened, 'ParleyChat.resetVisitor()')
@@ -153,7 +153,7 @@ describe('a page that identifies its user', () => {
     await opened.page.close()
   })
 
-  test('cannot identify the user before resetVisitor with an answer that arrives after it', async () => {
+  test('cannot identify the user with a token that was requested before resetVisitor but arrives after it', async () => {
     const opened = await open(undefined, [])
     await expect.poll(() => run(opened, 'asked')).toBe(1)
     await run(opened, 'late = new Promise((resolve) => { resolveLate = resolve }); 0')
@@ -208,7 +208,7 @@ describe('a page that identifies its user to an agent that stores nothing', () =
     return received.slice(before)
   }
 
-  test('lets server tools receive the user, also after setVisitor and resetVisitor', async () => {
+  test('passes the user to server tools, even after setVisitor and resetVisitor', async () => {
     const opened = await openForgetful(await signForgetful('hedy'))
     expect(await callTool(opened)).toEqual(['hedy'])
     await run(opened, `ParleyChat.setVisitor(${JSON.stringify(await signForgetful('radia'))})`)
@@ -229,7 +229,7 @@ describe('a page that identifies its user to an agent that stores nothing', () =
     await opened.page.close()
   })
 
-  test('provides another identity after resetVisitor', async () => {
+  test('provides a new identity after resetVisitor', async () => {
     const answers = [await signForgetful('maria'), await signForgetful('emmy')]
     const opened = await openForgetful(undefined, answers)
     expect(await callTool(opened)).toEqual(['maria'])

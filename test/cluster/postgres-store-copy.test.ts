@@ -67,7 +67,7 @@ describe("an installation's rows", () => {
     expect(await query(url, deferrable)).toEqual([{ count: 0 }])
     const orphan = { ...parentKey('orphan'), user_id: 'nobody' }
     await expect(db.insertInto('parent_keys').values(orphan).execute()).rejects.toThrow('foreign key')
-    // The copy sets the next value of this sequence; a copy of another sequence would need another test.
+    // The copy sets the next value of this sequence; another sequence would need its own test.
     expect(await query(url, 'select sequencename from pg_sequences')).toEqual([
       { sequencename: 'items_n_seq' },
     ])

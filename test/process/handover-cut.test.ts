@@ -30,7 +30,7 @@ async function startVisit() {
 const listChats = async () =>
   (await upstream.listRequests()).filter(({ path }) => path === '/v1/chat/completions')
 
-/** Repeats an action until its connection is not cut. */
+/** Repeats an action until it completes without a cut connection. */
 async function persist<Result>(action: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {

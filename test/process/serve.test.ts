@@ -145,14 +145,14 @@ describe('the server secret', () => {
     expect((await (await startServer({ folder })).stop()).code).toBe(0)
   })
 
-  test('in PARLEY_SECRET is rejected if the agent keys are encrypted with another secret', async () => {
+  test('in PARLEY_SECRET is rejected if the agent keys are encrypted with a different secret', async () => {
     const folder = await makeInstallation()
     const text = await errorLineOf({ folder, env: { PARLEY_SECRET: 'o'.repeat(48) } })
     expect(text).toContain('encrypted with a different secret')
     expect(text).not.toContain('ooo')
   })
 
-  test('in the file is rejected if the agent keys are encrypted with another secret', async () => {
+  test('in the file is rejected if the agent keys are encrypted with a different secret', async () => {
     const folder = await makeInstallation()
     await writeFile(join(folder, 'data/secret'), 'x'.repeat(48))
     expect(await errorLineOf({ folder })).toContain('encrypted with a different secret')
@@ -181,7 +181,10 @@ test('a starting server warns if other OS users can access its data', async () =
   await chmod(join(folder, 'data'), 0o777)
   const server = await startServer({ folder })
   await server.prints(/other users of this machine can write to .*chmod 700/, 'stderr')
-  await server.prints(/secret can be read by other users \(mode 644\).*chmod 600/, 'stderr')
+  await server.prints(
+    /other users of this machine can read or change .*secret \(mode 644\).*chmod 600/,
+    'stderr',
+  )
 })
 
 test('a server still responds and stops when its standard error is on a full disk', async () => {

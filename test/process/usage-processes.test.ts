@@ -59,7 +59,7 @@ const spendingScript = (dataDir: string, tenantId: string) => `
     const call = { tenantId: ${JSON.stringify(tenantId)}, agentId: undefined }
     const request = { messages: [{ role: 'user', content: 'Hello.' }], max_tokens: 100 }
     const reservation = await enforcer.reserve(call, request)
-    await reservation.settle({ prompt: 10, completion: 50, isEstimated: false })
+    await reservation.settle({ tokens: 60n, usd: 0n })
   }
   console.log('ready')
   await once(process.stdin, 'data')

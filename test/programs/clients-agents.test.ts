@@ -52,7 +52,7 @@ describe.each(backends)('an OpenAI agent that uses the %s', (backend) => {
   })
 })
 
-test('an OpenAI agent does not see calls of server-side tools', async () => {
+test('an OpenAI agent does not see calls to server-side tools', async () => {
   const conversation = await startConversation(harness, 'mock', 'whole')
   const { finalOutput, newItems } = await run(agentOf(conversation), serverToolPrompt)
   expect([finalOutput, newItems.length]).toEqual([serverToolAnswer, 1])

@@ -43,7 +43,7 @@ describe.each(backends)('the AI SDK with the %s', (backend) => {
   })
 })
 
-test('the AI SDK does not see calls of server-side tools', async () => {
+test('the AI SDK does not see calls to server-side tools', async () => {
   const conversation = await startConversation(harness, 'mock', 'streamed')
   const result = streamText(requestOf(conversation, serverToolPrompt))
   expect(await result.text).toBe(serverToolAnswer)

@@ -51,7 +51,7 @@ describe.each(backends)('ChatOpenAI with the %s', (backend) => {
   })
 })
 
-test('ChatOpenAI does not see calls of server-side tools', async () => {
+test('ChatOpenAI does not see calls to server-side tools', async () => {
   const conversation = await startConversation(harness, 'mock', 'streamed')
   expect(await converse(conversation, serverToolPrompt, 'streamed')).toBe(serverToolAnswer)
 })

@@ -47,7 +47,7 @@ describe.each(backends)('runTools with the %s', (backend) => {
   })
 })
 
-test('runTools does not see calls of server-side tools', async () => {
+test('runTools does not see calls to server-side tools', async () => {
   const conversation = await startConversation(harness, 'mock', 'streamed')
   const request = { ...requestOf(conversation, serverToolPrompt), stream: true as const }
   const runner = clientOf(conversation).chat.completions.runTools(request)

@@ -24,7 +24,7 @@ const usage = `npm run soak -- [options]
 const FIRST_PER_SECOND = 50
 const STEPS = 5
 const STEP_MS = 6_000
-/** The maximum factor by which the pace grows in one step, because code is slow until it is compiled. */
+/** Limits the factor by which the pace grows in one step, because code is slow until it is compiled. */
 const MAX_SPEED_UP = 3
 const HALF_A_CORE = 0.5
 const MINUTE_MS = 60_000

@@ -19,6 +19,9 @@ export interface Installation {
   readonly support: { readonly agent_id: string; readonly agent_key: string }
   /** The id of an uploaded video, or of captions if ffmpeg is missing. */
   readonly artifactId: string
+  /** The ids of a monthly budget of the agent, and of a daily budget of each of its visitors. */
+  readonly budgetId: string
+  readonly visitorBudgetId: string
   close(): Promise<void>
 }
 
@@ -66,7 +69,8 @@ export async function openInstallation(): Promise<Installation> {
     await chatForDay(app, callers, DAYS)
     await app.service.deps.usage.flush()
     await createFiles(app)
-    return { app, support, artifactId: await createUploads(app, folder), close }
+    const budgets = await createBudgets(app, support.agent_id)
+    return { app, support, ...budgets, artifactId: await createUploads(app, folder), close }
   } catch (error) {
     await close()
     throw error
@@ -113,7 +117,7 @@ const questions = [
   'Which of the two sizes fits a customer who is 182 cm tall?',
 ]
 
-/** Simulates one day of calls: a few more than the day before, and fewer at weekends. */
+/** Simulates one day of calls: a few more than on the previous day, and fewer at weekends. */
 async function chatForDay(app: TestApp, callers: readonly Caller[], day: number): Promise<void> {
   const isWeekend = new Date(app.service.deps.clock.now()).getUTCDay() % 6 === 0
   const growth = (isWeekend ? 0.4 : 1) * (0.6 + (0.6 * day) / DAYS)
@@ -135,6 +139,23 @@ async function chatForDay(app: TestApp, callers: readonly Caller[], day: number)
       }),
     ),
   )
+}
+
+async function createBudgets(app: TestApp, agentId: string) {
+  const create = async (scope: object, more: object): Promise<{ readonly id: string }> => {
+    const { status, body, text } = await app.call('POST', '/v1/budgets', { body: { scope, ...more } })
+    if (status !== 201) throw new Error(text)
+    return body
+  }
+  const agent = { type: 'agent', id: agentId }
+  await create({ type: 'key', id: app.key.slice(4, 16) }, { period: 'month', limit: '90000' })
+  const { id: budgetId } = await create(agent, { period: 'month', limit: '40000' })
+  await create(agent, { period: 'week', limit: '1500', mode: 'observe' })
+  const visitor = { type: 'visitor', id: agentId }
+  const { id: visitorBudgetId } = await create(visitor, { period: 'day', limit: '5000' })
+  for (const user of ['ada', 'bob', 'eve'])
+    await sendChat(app, `Hello. ${questions[0]}`, { model: `agent/${agentId}`, user, max_tokens: 64 })
+  return { budgetId, visitorBudgetId }
 }
 
 /** Captions, which can be converted without ffmpeg. */

@@ -11,8 +11,9 @@ export interface View {
 }
 
 /** Lists all views in the order of the navigation. */
-export function listViews({ support: { agent_id: id }, artifactId }: Installation): View[] {
+export function listViews({ support: { agent_id: id }, artifactId, ...budgets }: Installation): View[] {
   const agent = `/agents/${id}`
+  const { budgetId, visitorBudgetId } = budgets
   const text = (said: string | RegExp) => (page: Page) => page.getByText(said).first()
   const table = (name: string) => (page: Page) =>
     page.getByRole('table', { name }).locator('tbody tr').first()
@@ -46,6 +47,9 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     { name: 'usage-agent', path: '/usage?by=agent', ready: table('Usage by agent') },
     { name: 'usage-model', path: '/usage?by=model&range=7', ready: table('Usage by model') },
     { name: 'usage-key', path: '/usage?by=key&whose=all', ready: table('Usage by key') },
+    { name: 'budgets', path: '/budgets', ready: table('Budgets') },
+    { name: 'budget', path: `/budgets/${budgetId}`, ready: text('Booked') },
+    { name: 'budget-visitors', path: `/budgets/${visitorBudgetId}`, ready: text('Visitors') },
     { name: 'uploads', path: '/uploads', ready: text('Tour of the workshop') },
     {
       name: 'upload',
@@ -54,6 +58,7 @@ export function listViews({ support: { agent_id: id }, artifactId }: Installatio
     },
     { name: 'files', path: '/files', ready: text('prices.csv') },
     { name: 'providers', path: '/providers', ready: table('Model providers') },
+    { name: 'prices', path: '/prices', ready: table('Prices') },
     { name: 'admin-users', path: '/admin', ready: text('Administrator') },
     { name: 'admin-keys', path: '/admin?tab=keys', ready: text('Night jobs') },
     { name: 'admin-usage', path: '/admin?tab=usage&by=key', ready: table('Usage by key') },

@@ -92,7 +92,7 @@ export async function identify(
   return { id, kind, token: session.token, expiresAt: session.expires_at, visitor }
 }
 
-/** Returns the failure of an exchange of an identity, as clients receive it. */
+/** Returns the error that clients receive when the exchange of an identity fails. */
 export async function failureOf(
   visit: Pick<IdentityVisit, 'app' | 'key'>,
   identityToken: string,

@@ -2,13 +2,13 @@
 import diagnostics from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 
-/** Minimum length of a text to search for, because shorter texts occur in ordinary log lines. */
+/** Minimum length of a text to search for; shorter texts occur in ordinary log lines. */
 const SHORTEST = 8
-/** Minimum number of different characters in a text, because tests use less varied texts as filler. */
+/** Minimum number of different characters in a text; tests use less varied texts as filler. */
 const FEWEST_CHARACTERS = 5
-/** Number of characters at the start of a text to search for, because the log may truncate the text. */
+/** Number of characters at the start of a text to search for; the log may truncate the text. */
 const LONGEST = 40
-/** Maximum number of texts to search for, because property tests send many. */
+/** Maximum number of texts to search for; property tests send many. */
 const MOST_TEXTS = 50_000
 /** Maximum length of a body that is searched for messages, in characters. */
 const LARGEST_BODY = 262_144

@@ -12,7 +12,7 @@ export type ChatBody = Record<string, unknown> & {
   readonly max_completion_tokens?: number
 }
 
-/** The behaviour of the provider for one request. */
+/** The provider's behavior for one request. */
 export interface Plan {
   /** Output tokens that the model wants to produce; the request's limit can reduce them. */
   readonly tokens?: number

@@ -23,7 +23,7 @@ interface OldTables {
   budget_reservations: object
 }
 
-/** Inserts a key's and an agent's budgets, the budget of a deleted agent, and a call under way. */
+/** Inserts a key's and an agent's budgets, the budget of a deleted agent, and a running call. */
 export async function insertOldBudgets(db: Kysely<Tables>): Promise<void> {
   const old = db as unknown as Kysely<OldTables>
   await old

@@ -20,7 +20,7 @@ export async function talk(client: Client): Promise<string> {
   const agent: Outputs['agents']['create'] = await client.agents.create.mutate(input)
   // @ts-expect-error: there is no such operation.
   client.agents.paint
-  // @ts-expect-error: an id is a text.
+  // @ts-expect-error: an id is a string.
   await client.agents.get.query({ agent_id: 7 })
   const visitor = createClient({ url: 'http://127.0.0.1:3000', key: agent.agent_key })
   let text = ''

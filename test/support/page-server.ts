@@ -1,4 +1,4 @@
-/** Starts a server of pages on this machine, which stands for the site of a customer. */
+/** Starts a page server on this machine, which represents a customer's website. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'

@@ -15,7 +15,7 @@ import { getProgram } from './programs.ts'
 
 const run = promisify(execFile)
 
-/** The user id for PostgreSQL if the tests run as root, because PostgreSQL refuses to run as root. */
+/** The user id for PostgreSQL if the tests run as root; PostgreSQL itself refuses to run as root. */
 const NOBODY = 65_534
 
 export interface PostgresServer {

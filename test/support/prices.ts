@@ -11,7 +11,7 @@ export interface PricedCall {
   readonly created_at: number
 }
 
-/** Returns the cost of a call of one request, according to the snapshot that the call names. */
+/** Returns the cost of a call that made one request, according to the snapshot to which the call refers. */
 export function recompute(
   call: PricedCall,
   snapshots: readonly { readonly id: string; readonly entry: string }[],

@@ -15,7 +15,7 @@ function assertQuietConsole(): void {
   if (lines.length > 0) throw new Error(`The test wrote to the console.\n${lines.join('\n')}`)
 }
 
-/** A global flag, because several test files can run in the same process. */
+/** Uses a global flag, because several test files can run in the same process. */
 const watching = globalThis as { isWatchedForLeaks?: true }
 if (watching.isWatchedForLeaks === undefined) watchMessages()
 watching.isWatchedForLeaks = true

@@ -35,7 +35,7 @@ export function splitStream(text: string): SentEvent[] {
 export interface ChatOptions {
   readonly key?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Further fields of the request's body. */
+  /** Additional fields of the request's body. */
   readonly more?: object
   readonly signal?: AbortSignal
 }

@@ -55,7 +55,7 @@ export interface StreamAnswer {
   readonly text: string
 }
 
-/** Sends a request on its own connection; returns what arrives until the stream ends or breaks. */
+/** Sends a request on its own connection; returns the text that arrives until the stream ends or breaks. */
 export function readStream(
   url: string,
   { method = 'POST', path, key, headers, body }: StreamRequest,

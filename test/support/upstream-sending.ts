@@ -103,7 +103,7 @@ async function flood(sizeBytes: number, seen: SeenRequest, response: ServerRespo
   }
 }
 
-/** Writes a chunk and respects back-pressure; returns false if the client has disconnected. */
+/** Writes a chunk and respects backpressure; returns false if the client has disconnected. */
 async function send(write: string | Buffer, seen: SeenRequest, response: ServerResponse): Promise<boolean> {
   if (seen.endedBy !== null) return false
   seen.sentBytes += typeof write === 'string' ? Buffer.byteLength(write) : write.length

@@ -1,4 +1,4 @@
-/** Sends short chats, and reads their usage and the counters of budgets. */
+/** Sends short chats, and reads their usage and the budget counters. */
 import type { Caller } from '../../src/operations/operation.ts'
 import type { UsageEntry, UsageList, UsageSums } from '../../src/usage/schema.ts'
 import type { Answer, TestApp } from './app.ts'

@@ -22,7 +22,7 @@ export async function startUploads(
   return { app, clock, key, agentId, one: await beginSession(app, key) }
 }
 
-/** Returns the definition of an agent with these rules of uploads. */
+/** Returns the definition of an agent with these upload rules. */
 export function uploadAgent(
   rules: object | undefined,
   more: object = { conversations: { keep: '30d' } },

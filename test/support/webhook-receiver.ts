@@ -1,4 +1,4 @@
-/** Starts an HTTP server that records the deliveries of webhooks, and creates webhooks that send to it. */
+/** Starts an HTTP server that records webhook deliveries, and creates webhooks that send to it. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { Webhook } from 'standardwebhooks'
 import { onTestFinished, vi } from 'vitest'

@@ -5,7 +5,7 @@ import type { BudgetRow } from '../../src/budgets/budget-store.ts'
 import { type Asked, type BudgetState, decide } from '../../src/budgets/decide.ts'
 import { amountOf, type Need, tokensWithin } from '../../src/prices/worst-case.ts'
 
-/** Mostly of the same size as the requests, so that all decisions occur. */
+/** Mostly similar in size to the requests, so that all decisions occur. */
 const amount = fc.oneof(fc.bigInt({ min: 0n, max: 10n ** 7n }), fc.bigInt({ min: 0n, max: 10n ** 15n }))
 const small = fc.bigInt({ min: 0n, max: 2_000_000n })
 const need: fc.Arbitrary<Need> = fc.oneof(
@@ -91,7 +91,7 @@ test('a call waits if the budgets can admit it later, and is rejected only if th
   )
 })
 
-test('a request without a price is rejected by each enforcing budget in US dollars, and by no other', () => {
+test('a request without a price is rejected by each enforcing US dollar budget, and by no other budget', () => {
   fc.assert(
     fc.property(fc.array(state, { minLength: 1, maxLength: 4 }), asked, (states, request) => {
       const usd = { code: 'model_not_priced', param: 'model' } as const

@@ -2,7 +2,7 @@
 import { join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ConfigError, parseConfig } from '../../src/config/parse.ts'
-import { gateway, problemsOf, providersOf, writeConfigFile } from '../support/config-file.ts'
+import { gateway, parseFile, problemsOf, providersOf, writeConfigFile } from '../support/config-file.ts'
 import { makeFolder } from '../support/process.ts'
 
 const URL_RULE = 'must be an http or https URL that ends in /v1, without credentials, query or fragment'
@@ -230,5 +230,45 @@ mpc: {}
       const error = await parseConfig({ PARLEY_CONFIG: path }).catch((thrown: unknown) => thrown)
       expect((error as ConfigError).problems).toEqual([`PARLEY_CONFIG: cannot read the file (${reason}).`])
     }
+  })
+})
+
+describe("the operator's webhooks", () => {
+  const secret = `whsec_${Buffer.alloc(32).toString('base64')}`
+  const webhook = (more: object) =>
+    JSON.stringify({
+      webhooks: [{ url: 'http://10.0.0.1:8080/hook', secret, events: ['budget.*'], ...more }],
+    })
+
+  test('may have private URLs and a secret in a variable', async () => {
+    const text = webhook({ secret: `\${HOOK_SECRET}` })
+    const { config } = await parseFile(text, { HOOK_SECRET: secret })
+    expect(config.webhooks.ofOperator).toEqual([
+      { url: 'http://10.0.0.1:8080/hook', secret, events: ['budget.*'] },
+    ])
+  })
+
+  test.each<[string, object, RegExp]>([
+    ['a URL that is not http', { url: 'ftp://example.org/' }, /webhooks\[0\]\.url: must be an http/],
+    [
+      'a short secret',
+      { secret: 'whsec_c2hvcnQ=' },
+      /webhooks\[0\]\.secret: must be a secret such as whsec_/,
+    ],
+    [
+      'an unknown event',
+      { events: ['turn.failed'] },
+      /webhooks\[0\]\.events\[0\]: must be one of \*, budget/,
+    ],
+    ['no events', { events: [] }, /must contain at least one event/],
+    ['an unknown field', { agent: 'a' }, /is not a known key/],
+  ])('are rejected with %s', async (_what, more, problem) => {
+    expect(await problemsOf(webhook(more))).toEqual([expect.stringMatching(problem)])
+  })
+
+  test('are rejected with the same URL twice', async () => {
+    const same = { url: 'https://example.org/', secret, events: ['*'] }
+    const problems = await problemsOf(JSON.stringify({ webhooks: [same, same] }))
+    expect(problems).toEqual([expect.stringMatching(/is used by another webhook/)])
   })
 })

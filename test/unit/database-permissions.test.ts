@@ -39,6 +39,6 @@ test('the permission check reports a readable file if other users can access its
   expect(await listPermissionProblems(dataDir)).toEqual([])
   await chmod(dataDir, 0o755)
   expect(await listPermissionProblems(dataDir)).toEqual([
-    `${path} can be read by other users (mode 644); run \`chmod 600\` on it`,
+    `other users of this machine can read or change ${path} (mode 644); run \`chmod 600\` on it`,
   ])
 })

@@ -20,7 +20,7 @@ async function startCounting(): Promise<{ port: number; count: () => number }> {
 
 const options = { method: 'POST', body: '{}', timeoutMs: 5_000, maxBytes: 100 } as const
 
-/** Creates a client whose look-ups of host names return these addresses in order, and then the last one. */
+/** Creates a client whose DNS lookups return these addresses in order, and then repeat the last one. */
 function clientFor(addresses: readonly string[], allow: readonly string[] = []) {
   const asked: string[] = []
   const client = new EgressClient({
@@ -49,7 +49,7 @@ test.each(['127.0.0.1', '10.0.0.1', '169.254.169.254', '::1', '::ffff:127.0.0.1'
 )
 
 test("the client for tenants' URLs checks the resolved address before every connection", async () => {
-  // Each look-up returns another private address.
+  // Each lookup returns a different private address.
   const { client } = clientFor(['127.0.0.1', '10.0.0.1', '::1'])
   for (let attempt = 0; attempt < 3; attempt++)
     await expect(client.send('https://rebind.example.org/', options)).rejects.toMatchObject({

@@ -198,12 +198,12 @@ describe('a sealed text', () => {
     expect(sealer.seal('agnt_key-x', 'agent-1')).not.toBe(sealed)
   })
 
-  test('cannot be opened in another context', () => {
+  test('cannot be opened in a different context', () => {
     const sealed = sealer.seal('agnt_key-x', 'agent-1')
     expect(() => sealer.open(sealed, 'agent-2')).toThrow('modified, or belongs to another record')
   })
 
-  test('cannot be opened with another master key, and the error contains both key ids', () => {
+  test('cannot be opened with a different master key, and the error contains both key ids', () => {
     const other = createSealer(`${MASTER_KEY}!`, randomBytes)
     const open = () => other.open(sealer.seal('agnt_key-x', 'agent-1'), 'agent-1')
     expect(open).toThrow(

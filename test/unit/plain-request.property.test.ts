@@ -69,10 +69,7 @@ const request = fc.oneof(
   fc.constantFrom(null, [], 'hello', 3),
 )
 
-/**
- * Requests that differ from an accepted one in at most two fields, because random requests are rarely
- * accepted.
- */
+/** * Requests that differ from an accepted one in at most two fields; random requests are rarely accepted. */
 const nearlyPlain = fc
   .tuple(fc.constantFrom(...Object.keys(fields)), fc.constantFrom(...Object.keys(fields)), fc.record(fields))
   .map(([one, other, { [one as keyof typeof fields]: first, [other as keyof typeof fields]: second }]) => ({

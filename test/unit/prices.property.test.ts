@@ -5,7 +5,7 @@ import { costOf, type TokenCounts } from '../../src/prices/cost.ts'
 import { parseAmount, renderAmount, renderFixedAmount } from '../../src/prices/money.ts'
 import { type PriceEntry, PriceEntry as PriceEntrySchema } from '../../src/prices/schema.ts'
 
-/** A fraction, kept as dividend and divisor. */
+/** A fraction as its numerator and denominator. */
 type Fraction = readonly [bigint, bigint]
 
 const zero: Fraction = [0n, 1n]

@@ -1,4 +1,4 @@
-/** Tests which links in the widget show the host that they lead to. */
+/** Tests which links in the widget show the host of their URL. */
 import { expect, test } from 'vitest'
 import { findHiddenHost } from '../../widget/frame/markdown/find-hidden-host.ts'
 

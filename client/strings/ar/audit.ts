@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'تم تعيين السعر',
   'price.delete': 'تم حذف السعر',
   'target.price': 'سعر',
-  prices: 'الأسعار',
 }

@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Preis festgelegt',
   'price.delete': 'Preis gelöscht',
   'target.price': 'Preis',
-  prices: 'Preise',
 }

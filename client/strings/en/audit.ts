@@ -62,5 +62,4 @@ export const audit = {
   'price.set': 'Price set',
   'price.delete': 'Price deleted',
   'target.price': 'price',
-  prices: 'Prices',
 } as const

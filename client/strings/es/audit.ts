@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Precio establecido',
   'price.delete': 'Precio eliminado',
   'target.price': 'precio',
-  prices: 'Precios',
 }

@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Prix défini',
   'price.delete': 'Prix supprimé',
   'target.price': 'prix',
-  prices: 'Prix',
 }

@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Prezzo impostato',
   'price.delete': 'Prezzo eliminato',
   'target.price': 'prezzo',
-  prices: 'Prezzi',
 }

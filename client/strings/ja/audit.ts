@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': '価格を設定',
   'price.delete': '価格を削除',
   'target.price': '価格',
-  prices: '価格',
 }

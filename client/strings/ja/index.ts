@@ -4,6 +4,7 @@ import { admin } from './admin.ts'
 import { agents } from './agents.ts'
 import { audit } from './audit.ts'
 import { bin } from './bin.ts'
+import { budgets } from './budgets.ts'
 import { common } from './common.ts'
 import { conversations } from './conversations.ts'
 import { editor } from './editor.ts'
@@ -12,6 +13,7 @@ import { files } from './files.ts'
 import { firstRun } from './first-run.ts'
 import { keys } from './keys.ts'
 import { policy } from './policy.ts'
+import { prices } from './prices.ts'
 import { providers } from './providers.ts'
 import { shell } from './shell.ts'
 import { things } from './things.ts'
@@ -34,10 +36,12 @@ export const ja: Translation = {
   uploads,
   files,
   usage,
+  budgets,
   admin,
   audit,
   policy,
   providers,
+  prices,
   embed,
   agents,
   editor,

@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': 'Preço definido',
   'price.delete': 'Preço excluído',
   'target.price': 'preço',
-  prices: 'Preços',
 }

@@ -65,5 +65,4 @@ export const audit: AreaTranslation<typeof english> = {
   'price.set': '已设置价格',
   'price.delete': '已删除价格',
   'target.price': '价格',
-  prices: '价格',
 }

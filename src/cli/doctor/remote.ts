@@ -36,9 +36,13 @@ function checkClock(samples: readonly ClockSample[]): Diagnostic {
   if (wrong !== undefined) {
     const seconds = Math.round(Math.abs(wrong.aheadMs) / 1_000)
     const side = wrong.aheadMs > 0 ? 'behind' : 'ahead of'
-    return warn('clock', `${now} is ${seconds} s ${side} ${wrong.source}; synchronize both machines with NTP`)
+    return warn(
+      'clock',
+      `the clock of this machine (${now}) is ${seconds} s ${side} that of ${wrong.source}; synchronize both with NTP`,
+    )
   }
-  return ok('clock', [now, ...samples.map(({ source }) => `matches ${source}`)].join(', '))
+  const others = samples.map(({ source }) => source).join(' and ')
+  return ok('clock', samples.length === 0 ? now : `${now}, the same as the clock of ${others}`)
 }
 
 async function readRedis({

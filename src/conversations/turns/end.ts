@@ -18,6 +18,8 @@ export interface StoredEnd {
   readonly stopped: StopReason | undefined
   readonly route?: TurnRoute | undefined
   readonly usage?: Usage | undefined
+  /** Nano-dollars; undefined if unknown. */
+  readonly cost?: number | undefined
   /** Explains how the turn ran; undefined if the turn's process has stopped. */
   readonly diagnostics?: object | undefined
   readonly firstEventMs?: number | undefined
@@ -46,6 +48,7 @@ export async function storeEnd(
   const details = usage && toResponseUsage(usage)
   const promptTokens = usage?.prompt_tokens ?? 0
   const completionTokens = usage?.completion_tokens ?? 0
+  const cost = end.cost ?? null
   const { numAffectedRows } = await endTurn(trx, {
     ...{ id: turnId, owner },
     ...outcome,
@@ -55,6 +58,7 @@ export async function storeEnd(
     diagnostics: renderDiagnostics(end, details),
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
+    cost,
     first_event_ms: toWhole(end.firstEventMs),
     duration_ms: toWhole(end.durationMs),
     cached_tokens: details?.input_tokens_details.cached_tokens ?? 0,
@@ -67,7 +71,7 @@ export async function storeEnd(
   // A turn that failed before its first event has produced nothing.
   const produced = count === 0 ? [] : items.map(encodeItem)
   const { rows } = await releaseConversation(trx, {
-    ...{ conversationId, turnId, promptTokens, completionTokens, nowSeconds },
+    ...{ conversationId, turnId, promptTokens, completionTokens, cost, nowSeconds },
     failures: outcome.status === 'failed' ? 1 : 0,
     expiresAt: nowSeconds + end.keepSeconds,
     items: produced.length,

@@ -2,7 +2,7 @@
 import { toPage } from '../../lib/page.ts'
 import { listRatingsOfTurns, turnNotFound } from '../ratings/ratings.ts'
 import type { Rating } from '../ratings/schema.ts'
-import { findOwn, type OperationsDependencies, wrongAfter } from '../requests.ts'
+import { findOwn, type OperationsDependencies, renderCost, wrongAfter } from '../requests.ts'
 import type { TurnDetails, TurnList, TurnObject } from '../schema.ts'
 import { findTurn, listTurnPage, type TurnRow } from '../store.ts'
 
@@ -63,6 +63,7 @@ export function renderTurn(row: TurnRow, ratings: Rating[]): TurnObject {
     model: row.model,
     prompt_tokens: row.prompt_tokens,
     completion_tokens: row.completion_tokens,
+    cost: renderCost(row.cost),
     first_event_ms: row.first_event_ms,
     duration_ms: row.duration_ms,
     request_id: row.request_id,

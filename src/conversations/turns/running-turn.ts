@@ -24,6 +24,8 @@ export interface TurnReports {
   begun(route: TurnRoute): void
   /** Called after each model call with the usage so far, which a stream may not contain. */
   used(usage: Usage | undefined): void
+  /** Called at the end of the run with its cost in nano-dollars, unless a model has no price. */
+  spent(cost: number): void
   /** Called at the end of the run with its diagnostics, as plain data. */
   explained(diagnostics: object): void
   /** Stores a step. A tool must start only after its call is stored. */
@@ -104,6 +106,8 @@ export interface TurnEnd {
   readonly stopped: StopReason | undefined
   readonly route: TurnRoute | undefined
   readonly usage: Usage | undefined
+  /** Nano-dollars; undefined if unknown. */
+  readonly cost: number | undefined
   readonly diagnostics: object | undefined
   readonly firstEventMs: number | undefined
   readonly durationMs: number
@@ -155,6 +159,7 @@ export class RunningTurn {
     let firstEventMs: number | undefined
     let route: TurnEnd['route']
     let usage: Usage | undefined
+    let cost: number | undefined
     let diagnostics: object | undefined
     let failure: ServiceError | undefined
     if (this.readers === 0) this.stopLater(FIRST_READER_MS)
@@ -165,6 +170,9 @@ export class RunningTurn {
         },
         used: (sum) => {
           usage = sum
+        },
+        spent: (sum) => {
+          cost = sum
         },
         explained: (given) => {
           diagnostics = given
@@ -189,7 +197,7 @@ export class RunningTurn {
     clearTimeout(this.reconnectTimer)
     if (this.failure === undefined) this.log.append(toRun(this.toEnd(failure)))
     const durationMs = clock.monotonic() - startedMs
-    const end = { failure, stopped: this.stopped, route, usage, diagnostics, firstEventMs, durationMs }
+    const end = { failure, stopped: this.stopped, route, usage, cost, diagnostics, firstEventMs, durationMs }
     this.ending.resolve(end)
     return end
   }
@@ -253,6 +261,7 @@ export class RunningTurn {
       stopped: this.stopped,
       route: undefined,
       usage: undefined,
+      cost: undefined,
       diagnostics: undefined,
       firstEventMs: undefined,
       durationMs: 0,

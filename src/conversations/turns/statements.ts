@@ -89,6 +89,7 @@ type EndedRow = Pick<
   | 'diagnostics'
   | 'prompt_tokens'
   | 'completion_tokens'
+  | 'cost'
   | 'first_event_ms'
   | 'duration_ms'
   | 'cached_tokens'
@@ -113,6 +114,7 @@ export const endTurn = prepare<EndedRow & { readonly keepsKey: 0 | 1 }>((db, par
       diagnostics: param('diagnostics'),
       prompt_tokens: param('prompt_tokens'),
       completion_tokens: param('completion_tokens'),
+      cost: param('cost'),
       first_event_ms: param('first_event_ms'),
       duration_ms: param('duration_ms'),
       cached_tokens: param('cached_tokens'),
@@ -131,6 +133,8 @@ export interface Released {
   readonly turnId: string
   readonly promptTokens: number
   readonly completionTokens: number
+  /** Nano-dollars; null if unknown. */
+  readonly cost: number | null
   readonly failures: number
   readonly nowSeconds: number
   readonly expiresAt: number
@@ -150,6 +154,7 @@ export const releaseConversation = prepare<
       busy_turn: sql<string | null>`case when busy_turn = ${param('turnId')} then null else busy_turn end`,
       prompt_tokens: eb('prompt_tokens', '+', param('promptTokens')),
       completion_tokens: eb('completion_tokens', '+', param('completionTokens')),
+      cost: sql<number | null>`coalesce(cost + ${param('cost')}, cost, ${param('cost')})`,
       failures: eb('failures', '+', param('failures')),
       items: eb('items', '+', param('items')),
       bytes: eb('bytes', '+', param('bytes')),

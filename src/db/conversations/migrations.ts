@@ -348,6 +348,12 @@ async function addReplacements(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('turns').addColumn('replaced_by', 'text').execute()
 }
 
+/** Renames the columns of costs, which were empty before; nano-dollars are the unit of all costs. */
+async function renameCosts(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('turns').renameColumn('cost_micros', 'cost').execute()
+  await db.schema.alterTable('conversations').renameColumn('cost_micros', 'cost').execute()
+}
+
 /** The names sort after those of the main database, because PostgreSQL stores both in one database. */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
@@ -360,4 +366,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1008_create_erasures': { up: createErasures },
   '1009_add_handover': { up: addHandover },
   '1010_add_replacements': { up: addReplacements },
+  '1011_rename_costs': { up: renameCosts },
 }

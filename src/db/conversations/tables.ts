@@ -35,7 +35,8 @@ export interface ConversationTable {
   failures: Generated<number>
   prompt_tokens: Generated<number>
   completion_tokens: Generated<number>
-  cost_micros: number | null
+  /** Nano-dollars: the sum of the turns whose cost is known; null if none is. */
+  cost: number | null
   created_at: number
   last_at: number
   /** Unique timestamp in microseconds since the epoch; lists are ordered by it. */
@@ -97,7 +98,8 @@ export interface TurnTable {
   cached_tokens: Generated<number>
   reasoning_tokens: Generated<number>
   is_estimated: Generated<number>
-  cost_micros: number | null
+  /** Nano-dollars; null if the turn has not ended or a model has no price. */
+  cost: number | null
   first_event_ms: number | null
   duration_ms: number | null
   request_id: string

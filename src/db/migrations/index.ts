@@ -34,6 +34,7 @@ import * as addVisitorUploads from './0028_add_visitor_uploads.ts'
 import * as addCosts from './0030_add_costs.ts'
 import * as replaceBudgets from './0031_replace_budgets.ts'
 import * as createPriceOverrides from './0033_create_price_overrides.ts'
+import * as addBudgetEvents from './0034_add_budget_events.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -67,4 +68,5 @@ export const migrations: Record<string, Migration> = {
   '0030_add_costs': addCosts,
   '0031_replace_budgets': replaceBudgets,
   '0033_create_price_overrides': createPriceOverrides,
+  '0034_add_budget_events': addBudgetEvents,
 }

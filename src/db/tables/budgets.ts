@@ -1,4 +1,5 @@
 /** Defines the tables of the budgets module. Amounts are whole tokens or nano-dollars. */
+import type { Generated } from 'kysely'
 
 export interface BudgetTable {
   id: string
@@ -9,6 +10,8 @@ export interface BudgetTable {
   unit: 'tokens' | 'usd'
   period: 'day' | 'week' | 'month' | 'total'
   amount: number
+  /** JSON: the percentages at which an event is sent. */
+  warn_at: Generated<string>
   mode: 'enforce' | 'observe'
   managed_by: 'tenant' | 'operator'
   created_at: number
@@ -26,6 +29,8 @@ export interface BudgetCounterTable {
   reserved: number
   /** Number of rejected calls; in `observe` mode, the number of calls that would have been rejected. */
   refused: number
+  /** JSON: the reported thresholds and the limit at that time; empty before the first one. */
+  warned: Generated<string>
 }
 
 /** The maximum amount that a running call may spend; one row for each budget of the call. */
@@ -53,4 +58,19 @@ export interface BudgetEntryTable {
   created_at: number
   /** Only grants can expire. */
   expires_at: number | null
+}
+
+/** Events for webhooks of the last 8 days. */
+export interface BudgetEventTable {
+  id: string
+  /** Null for an event that only the operator's webhooks receive. */
+  parent_key_id: string | null
+  /** Empty for an event that does not concern one agent. */
+  agent_id: string
+  type: string
+  /** JSON: the data of the event. */
+  body: string
+  created_at: number
+  /** Null until its deliveries are stored. */
+  handed_at: number | null
 }

@@ -1,4 +1,4 @@
-/** Tests the formats of definitions, that their text is stored unchanged, and their export as Markdown. */
+/** Tests the accepted formats of definitions, their unchanged storage, and their export as Markdown. */
 import { describe, expect, test } from 'vitest'
 import { FULL_DEFINITION, rawYamlTypes, sendDefinition } from '../../support/agents.ts'
 import { GREETER, startApp, type TestApp } from '../../support/app.ts'

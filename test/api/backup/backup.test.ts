@@ -137,7 +137,7 @@ test("a backup contains the agents in the bin, and the console's providers and p
   expect(restoredPrice).toMatchObject({ source: 'override', entry: price })
 })
 
-test("a backup contains the agents' visitor secrets, so that visitors return as the same visitors", async () => {
+test("a backup contains the agents' visitor secrets, so that returning visitors keep their identity", async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const { agent_key: key, agent_id: agentId } = await app.createAgent(identifyingAgent())
   const previous = await createSecret(app, agentId)
@@ -199,7 +199,7 @@ test('a backup does not contain a secret that comes from the environment', async
   await expectContents(await start(target, app, env), contents)
 })
 
-test('a backup succeeds if files have lost their bytes, and lists those files', async () => {
+test('a backup succeeds even if the bytes of files are missing, and lists those files', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const contents = await createContents(app)
   await app.close()
@@ -225,7 +225,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
   for (const [table, columns] of Object.entries(costColumns))
     for (const column of columns) connection.exec(`alter table ${table} drop column ${column}`)
   connection.exec(`
-    drop table budget_entries; drop table budget_reservations;
+    drop table budget_events; drop table budget_entries; drop table budget_reservations;
     drop table budget_counters; drop table budgets;
     create table budgets (owner_kind text not null, owner_id text not null, period text not null,
       token_limit bigint not null, primary key (owner_kind, owner_id, period));
@@ -275,7 +275,7 @@ test('a backup of an older database is restored unchanged, and the next start mi
 })
 
 describe('an installation with a bucket', () => {
-  test('can be backed up and restored into another bucket, without unfinished uploads', async () => {
+  test('can be backed up and restored into a different bucket, without unfinished uploads', async () => {
     const [from, to] = [await S3Server.start(), await S3Server.start()]
     const app = await openApp({ PARLEY_DATA_DIR: dataDir, ...from.environment })
     const contents = await createContents(app)

@@ -24,7 +24,7 @@ describe('a conversation', () => {
       metadata: { a: '1' },
       parley: {
         ...{ agent_id: null, visitor: null, channel: 'api', mode: 'model', assignee: null },
-        ...{ title: 'Hello.', tags: [], turns: 0, up: 0, down: 0, cost_micros: null },
+        ...{ title: 'Hello.', tags: [], turns: 0, up: 0, down: 0, cost: null },
         ...{ last_at: created.created_at, expires_at: expect.any(Number) },
       },
     })

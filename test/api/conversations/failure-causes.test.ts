@@ -1,4 +1,4 @@
-/** Tests that the diagnostics of turns name the causes of failures, which match the provider's own log. */
+/** Tests that turns' diagnostics name the causes of failures, consistent with the provider's own log. */
 import { describe, expect, test } from 'vitest'
 import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'

@@ -1,6 +1,6 @@
 /**
- * Tests that clients of the API can answer function calls after a person has answered the conversation, and
- * that the model then receives each output directly after its call, because providers reject other orders.
+ * Tests that API clients can answer function calls after a person has answered the conversation. The model
+ * must then receive each output directly after its call, because providers reject other orders.
  */
 import { describe, expect, test } from 'vitest'
 import type { Answer } from '../../support/app.ts'

@@ -1,4 +1,4 @@
-/** Tests how the list of conversations is filtered and searched, and conversations' tags and notes. */
+/** Tests the filters and the search of the conversation list, and the tags and notes of conversations. */
 import { describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts'
 import { publicIdOf } from '../../support/audit.ts'
@@ -229,7 +229,7 @@ describe('a conversation search', () => {
     expect(await find({ q: 'wombat' })).toEqual([])
   })
 
-  test('finds no conversation of another tenant, and other requests for such a conversation return 404', async () => {
+  test("does not find another tenant's conversations, and other requests for them return 404", async () => {
     const { app, store } = await start()
     const id = await store('Wombat')
     await changeManager(app, { can_manage_keys: true })
@@ -255,7 +255,7 @@ describe('a conversation search', () => {
 })
 
 describe('tags', () => {
-  test('replace the earlier tags, and the list of conversations can be filtered by them', async () => {
+  test('replace the earlier tags, and the conversation list can be filtered by them', async () => {
     const { app, find, store } = await start()
     const id = await store('Hello')
     const set = (tags: unknown) => app.call('PUT', `/v1/conversations/${id}/tags`, { body: { tags } })

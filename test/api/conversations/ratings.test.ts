@@ -1,4 +1,4 @@
-/** Tests the ratings of turns by visitors, users of the console and clients with keys. */
+/** Tests the ratings of turns by visitors, console users and clients with keys. */
 import { describe, expect, test } from 'vitest'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { asUser, behindProxy, revealKey } from '../../support/console.ts'

@@ -42,7 +42,7 @@ const sentences = [
   `𝒜 ﬁne 🏨 day in 𠮷野家 with ${'x'.repeat(100)} and ${'x'.repeat(70)}y`,
 ]
 
-/** Scripts in which each letter is treated as a word. */
+/** Scripts in which each character is treated as a word. */
 const unspaced = ['Han', 'Hiragana', 'Katakana', 'Thai', 'Lao', 'Khmer', 'Myanmar'].map(
   (name) => new RegExp(`\\p{Script_Extensions=${name}}`, 'u'),
 )

@@ -29,7 +29,8 @@ function watchThreads(onStart: (thread: Worker) => void): () => void {
 }
 
 /**
- * Ends the thread when its answer to a batch satisfies `isLost`, so that the committed batch has no answer.
+ * Ends the thread when its reply to a batch satisfies `isLost`, so that the reply to the committed batch is
+ * lost.
  */
 function loseFirstAnswer(isLost: (value: unknown) => boolean): { answers: number; threads: number } {
   const lost = { answers: 0, threads: 0 }

@@ -1,4 +1,4 @@
-/** Tests that lists of conversations read an index in order, without sorting. */
+/** Tests that conversation lists are read from an index in order, without sorting. */
 import { type CompiledQuery, sql } from 'kysely'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { listAnyConversations } from '../../../src/conversations/operator.ts'
@@ -40,7 +40,7 @@ function toRow(index: number) {
     assignee: null,
     busy_turn: null,
     title: 'Hello',
-    cost_micros: null,
+    cost: null,
     created_at: index,
     last_at: index,
     position: index,

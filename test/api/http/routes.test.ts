@@ -10,7 +10,7 @@ const operations = restOperations
 const paths = [...new Set(operations.map(({ http }) => http.path))]
 const methodsOf = (path: string) =>
   operations.filter(({ http }) => http.path === path).map(({ http }) => http.method as string)
-/** Whether the last parameter of a path can contain slashes, also at its end. */
+/** Whether the last parameter of a path can contain slashes, including at its end. */
 const takesRest = (path: string) =>
   operations.some(({ http, request }) => http.path === path && request?.takesRest)
 const filled = (path: string) =>

@@ -39,7 +39,7 @@ const listCalls = async (app: TestApp): Promise<PricedCall[]> =>
   (await app.call('GET', '/v1/usage/calls')).body.data
 
 describe('a price that an administrator sets', () => {
-  test('takes precedence over the configuration from the next request on, until it is deleted', async () => {
+  test('takes precedence over the configuration from the next request until it is deleted', async () => {
     const app = await startPriced()
     const { status, body } = await setPrice(app, 'metered', dear)
     expect([status, body]).toEqual([
@@ -87,13 +87,13 @@ describe('a price that an administrator sets', () => {
     expect(await readPrice(app, 'metered')).toMatchObject({ source: 'override', date: '2026-11-20' })
   })
 
-  test('does not apply before its only entry does', async () => {
+  test('does not apply before the start of its only entry', async () => {
     const app = await startPriced()
     await setPrice(app, 'metered', { ...dear, since: '2026-11-21' })
     expect(await readPrice(app, 'metered')).toMatchObject({ source: 'config' })
   })
 
-  test('belongs to a model whose id contains slashes, encoded or not', async () => {
+  test('can be set for a model whose id contains slashes, encoded or not', async () => {
     const app = await startAdminApp()
     for (const [written, model] of [
       ['openai/gpt-5', 'openai/gpt-5'],
@@ -157,7 +157,7 @@ describe('a price that an administrator sets', () => {
     expect(errorOf(await setPrice(app, 'metered', body))).toEqual([400, param])
   })
 
-  test('is rejected for an invalid name of a provider or a model', async () => {
+  test('is rejected for an invalid provider or model name', async () => {
     const app = await startAdminApp()
     expect(errorOf(await setPrice(app, 'metered', cheap, 'Far!'))).toEqual([400, 'provider'])
     expect(errorOf(await setPrice(app, 'a%0Ab', cheap))).toEqual([400, 'model'])
@@ -211,7 +211,7 @@ describe('a stored cost', () => {
 })
 
 describe('GET /v1/manager/admin/prices', () => {
-  test('lists models without a price that were called first, and then all models by id', async () => {
+  test('lists models that were called without a price first, and then all models by id', async () => {
     const app = await startPriced()
     await setPrice(app, 'old', dear, 'far')
     await chat(app, 'spare')
@@ -234,7 +234,7 @@ describe('GET /v1/manager/admin/prices', () => {
     })
   })
 
-  test('selects models by text and by source, in pages', async () => {
+  test('can be filtered by text and by source, and is paginated', async () => {
     const app = await startPriced()
     for (const model of ['a', 'b', 'c']) await setPrice(app, model, cheap, 'far')
     expect(idsOf(await readTable(app, '?q=FAR'))).toEqual(['far/a', 'far/b', 'far/c'])

@@ -146,7 +146,7 @@ describe('a request with an agent key', () => {
     expect(await respond(app, { input: 'hello', ...everything }, key)).toMatchObject({ status: 200 })
   })
 
-  test('cannot select another agent or a tool that its agent does not have', async () => {
+  test('cannot select a different agent or a tool that its agent does not have', async () => {
     const { app, key } = await startAgent()
     const other = await app.createAgent()
     const choice = { input: 'hello', tool_choice: { type: 'function', name: 'drop' } }

@@ -128,7 +128,7 @@ describe('a response', () => {
     expect(await totalUsage(app)).toMatchObject({ requests: 1, prompt_tokens: 2, completion_tokens: 3 })
   })
 
-  test('is not stored if the request names no agent, even with `store: true`', async () => {
+  test('is not stored if the request does not name an agent, even with `store: true`', async () => {
     const app = await startApp()
     const { body } = await respond(app, { input: 'hello', store: true })
     expect(await app.call('GET', RESPONSES)).toMatchObject({ status: 405 })

@@ -24,7 +24,7 @@ async function startStoring(env: Readonly<Record<string, string>> = {}) {
   return { app, key, model: `agent/${id}` }
 }
 
-/** Starts a conversation with the parent key; returns its id and the options of a further turn. */
+/** Starts a conversation with the parent key; returns its id and the options for another turn. */
 async function startConversation(app: TestApp, model: string) {
   const { headers } = await sendChat(app, 'hello', { more: { model } })
   const id = headers.get('x-parley-conversation') as string

@@ -48,7 +48,7 @@ describe('the events of a stored stream', () => {
     expect(stored.text.replaceAll(/^id: .*\n/gm, '')).toBe(text)
   })
 
-  test('have ids that differ from those of another stream', async () => {
+  test('have ids that differ from those of any other stream', async () => {
     const { app, key } = await startStoring()
     const first = splitStream((await sendChat(app, 'hello', { key })).text)
     const second = splitStream((await sendChat(app, 'hello', { key })).text)
@@ -207,7 +207,7 @@ describe('a request with Last-Event-ID', () => {
     expect(answer.body.error.last_event_id).toBe(ids.at(-1))
   })
 
-  test('returns 409 event_not_kept without a last event id if no event of the stream was stored', async () => {
+  test('returns 409 event_not_kept without last_event_id if no event of the stream was stored', async () => {
     const { app, key } = await startStoring()
     const sending = sendChat(app, '{{up:hang}}', { key })
     await expect.poll(async () => (await listTurns(app)).length).toBe(1)

@@ -1,4 +1,4 @@
-/** Tests which chats are stored, and that the other ones leave no text in the data directory. */
+/** Tests which chats are stored, and that the others leave no text in the data directory. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { GREETER, type TestApp } from '../../support/app.ts'

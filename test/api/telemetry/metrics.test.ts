@@ -269,7 +269,7 @@ describe('a metrics scrape', () => {
     expect(statuses).toEqual([401, 401, 429])
   })
 
-  test('with another method returns 405 and the allowed methods', async () => {
+  test('with an unsupported method returns 405 and the allowed methods', async () => {
     const { status, headers } = await (await startApp()).call('POST', '/metrics', { body: {} })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })

@@ -1,4 +1,4 @@
-/** Tests the API of budgets: scopes, periods, modes, grants, adjustments, and who may change them. */
+/** Tests the budgets API: scopes, periods, modes, grants, adjustments, and who may change them. */
 import { describe, expect, test } from 'vitest'
 import { createTenant } from '../../support/agents.ts'
 import { type Answer, startApp, type TestApp } from '../../support/app.ts'
@@ -39,7 +39,7 @@ describe('a new budget', () => {
       ...{ unit: 'tokens', period: 'day', limit: '5000', granted: '0', booked: String(used) },
       ...{ reserved: '0', remaining: String(5_000 - used), refused: 0 },
       ...{ period_start: DAY_START, resets_at: DAY_START + 86_400 },
-      ...{ mode: 'enforce', managed_by: 'tenant', created_at: NOON },
+      ...{ warn_at: [50, 80, 100], mode: 'enforce', managed_by: 'tenant', created_at: NOON },
     }
     expect(body).toEqual(expected)
     expect((await budgets(app, 'GET', `/${body.id}`)).body).toEqual(expected)
@@ -102,7 +102,7 @@ describe('a new budget', () => {
 })
 
 describe('a budget', () => {
-  test('in observe mode rejects no calls, and counts the calls that it would have rejected', async () => {
+  test('in observe mode does not reject any calls, but counts those that it would have rejected', async () => {
     const app = await startApp()
     const id = await create(app, ofKey(app, { limit: 0, mode: 'observe' }))
     const answer = await sendChat(app, 'hello')
@@ -188,7 +188,7 @@ describe('a budget', () => {
     const day = await create(app, ofKey(app))
     expect(await reserved.reserve(request)).toBe(9)
     const week = await create(app, ofKey(app, { period: 'week' }))
-    // Fills the cache, so that the record need not wait for a look-up.
+    // Fills the cache, so that the record does not have to wait for a lookup.
     await sendChat(app, 'hello', { max_tokens: 1 })
     const { booked } = (await budgets(app, 'GET', `/${week}`)).body
     for (const record of [unreserved, reserved]) {
@@ -408,7 +408,8 @@ test('the audit log records each change to a budget', async () => {
     .execute()
   const scope = { type: 'key', id: ownerOf(app).tenantId }
   const of = (limit: string) => ({
-    ...{ unit: 'tokens', period: 'day', limit, mode: 'enforce', managed_by: 'tenant' },
+    ...{ unit: 'tokens', period: 'day', limit, warn_at: [50, 80, 100], mode: 'enforce' },
+    managed_by: 'tenant',
   })
   expect(rows.map(({ action, details }) => [action, JSON.parse(details)])).toEqual([
     ['budget.create', { scope, after: of('5000') }],

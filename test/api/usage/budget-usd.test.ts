@@ -91,8 +91,8 @@ function inputOf(messages: readonly object[], more: object = {}): number {
   return Buffer.byteLength(JSON.stringify({ messages, ...more })) + 16 * messages.length
 }
 
-describe('a budget in US dollars', () => {
-  test('has decimal amounts, and starts with the cost that its period has booked', async () => {
+describe('a US dollar budget', () => {
+  test('has decimal amounts, and starts with the cost already booked in the current period', async () => {
     const { app } = await startPriced(() => ({ usage: { prompt_tokens: 1000, completion_tokens: 100 } }))
     await sendChat(app, 'before', METERED)
     const id = await create(app, { limit: 12.5 })
@@ -122,7 +122,7 @@ describe('a budget in US dollars', () => {
     },
   )
 
-  test('can exist in addition to a budget in tokens, and both must admit a call', async () => {
+  test('can exist in addition to a token budget, and both must admit a call', async () => {
     const { app } = await startPriced()
     const tokens = await create(app, { unit: 'tokens', limit: 100_000 })
     const money = await create(app)
@@ -165,7 +165,7 @@ describe('a budget in US dollars', () => {
     expect((await read(app, id)).booked).toBe(usd(inputOf(hello) * INPUT + bytes * OUTPUT + PER_CALL))
   })
 
-  test('grants what is left, sends it as the token limit, and never costs more than the limit', async () => {
+  test('grants the remaining amount, sends it as the token limit, and never costs more than the limit', async () => {
     const { app, provider } = await startPriced(() => ({ tokens: 100_000 }))
     const input = inputOf(hello) * INPUT + PER_CALL
     const id = await create(app, { limit: usd(input + 300 * OUTPUT + OUTPUT - 1) })
@@ -178,7 +178,7 @@ describe('a budget in US dollars', () => {
     expect(Number(booked)).toBeLessThanOrEqual(Number(limit))
   })
 
-  test('does not admit a call that could cost more, without a request to the provider', async () => {
+  test('rejects a call that could cost more than is left, without a request to the provider', async () => {
     const { app, provider } = await startPriced()
     await create(app, { limit: usd(inputOf(hello) * INPUT + PER_CALL + 255 * OUTPUT) })
     const { status, body } = await sendChat(app, 'hello', METERED)
@@ -311,7 +311,7 @@ prices:
     expect(await read(app, id)).toMatchObject({ booked: '0', reserved: '0', refused: 2 })
   })
 
-  test('is rejected by every API, also for agent keys', async () => {
+  test('is rejected by every API, even for agent keys', async () => {
     const { app, provider } = await startPriced()
     await create(app)
     const yaml = 'name: A\ninstructions: B\nmodel: spare\n'
@@ -328,14 +328,14 @@ prices:
     expect(provider.requests).toEqual([])
   })
 
-  test('is served if only budgets with the mode observe apply, which count it', async () => {
+  test('is served if only budgets in observe mode apply, and is counted by them', async () => {
     const { app } = await startPriced()
     const id = await create(app, { mode: 'observe' })
     expect((await sendChat(app, 'hello', { model: 'spare' })).status).toBe(200)
     expect(await read(app, id)).toMatchObject({ booked: '0', reserved: '0', refused: 1 })
   })
 
-  test('is served if only budgets in tokens apply', async () => {
+  test('is served if only token budgets apply', async () => {
     const { app } = await startPriced()
     await create(app, { unit: 'tokens', limit: 100_000 })
     const { status } = await sendChat(app, '', { model: 'spare', messages: part('hologram', {}) })
@@ -343,7 +343,7 @@ prices:
   })
 })
 
-describe('fallbacks under a budget in US dollars', () => {
+describe('fallbacks under a US dollar budget', () => {
   async function startWithFallbacks(
     plan: (body: ChatBody) => Plan,
     models: readonly string[],
@@ -369,7 +369,7 @@ describe('fallbacks under a budget in US dollars', () => {
     expect(modelsOf(provider)).toEqual(['metered', 'thrifty'])
   })
 
-  test('answer if the budget cannot pay for the first model', async () => {
+  test('answer if the budget does not cover the first model', async () => {
     const { app, provider, key } = await startWithFallbacks(() => ({}), ['metered', 'spare', 'thrifty'])
     await create(app, { limit: '0.001' })
     const { status, headers } = await sendChat(app, 'hello', { model: undefined }, key)
@@ -385,7 +385,7 @@ describe('fallbacks under a budget in US dollars', () => {
     expect(modelsOf(provider)).toEqual([])
   })
 
-  test('leave the error of the first model if none of them can answer', async () => {
+  test("do not replace the first model's error if none of them can answer", async () => {
     const { app, provider, key } = await startWithFallbacks(() => ({ status: 500 }), ['metered', 'spare'])
     await create(app)
     expect((await sendChat(app, 'hello', { model: undefined }, key)).body.error.code).toBe('backend_error')
@@ -393,7 +393,7 @@ describe('fallbacks under a budget in US dollars', () => {
   })
 })
 
-test('models that cost nothing answer when the budget in US dollars is spent', async () => {
+test('free models answer when the US dollar budget is spent', async () => {
   const app = await startApp()
   await create(app, { limit: 0 })
   expect((await sendChat(app, 'hello')).status).toBe(200)

@@ -15,7 +15,7 @@ import { allowLoopback, createWebhook, startReceiver } from '../../support/webho
 
 const harness = await startChatHarness()
 
-/** One word for each place; none occurs in two places. */
+/** A unique word for each place. */
 const canaries = {
   text: 'quartzalpha',
   answer: 'quartzbravo',
@@ -63,7 +63,7 @@ async function start(env: Readonly<Record<string, string>>) {
   return { app, dataDir, key }
 }
 
-/** Stores each canary in data of a new visitor; returns the visitor's id. */
+/** Stores each canary in the data of a new visitor; returns the visitor's id. */
 async function storeCanaries(app: TestApp, key: string): Promise<string> {
   const { body } = await app.call('POST', '/v1/visitors/tokens', {
     body: { subject: canaries.subject, name: canaries.name, email: `${canaries.email}@example.org` },

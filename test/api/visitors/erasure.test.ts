@@ -134,7 +134,7 @@ describe('the owner of an agent', () => {
     })
   })
 
-  test('does not find the visitors and erasures of another parent key', async () => {
+  test("does not find another parent key's visitors and erasures", async () => {
     const { app, one } = await startVisit()
     await talk(one, 'Hello.')
     const key = await createTenant(app)

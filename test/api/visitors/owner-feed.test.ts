@@ -62,7 +62,7 @@ describe('an owner who follows a conversation with the typed client', () => {
     )
   })
 
-  test('cannot follow a conversation of another tenant', async () => {
+  test("cannot follow another tenant's conversation", async () => {
     const { id } = await startConversation(harness)
     const other = await harness.start()
     const { conversations } = createTypedClient(other)

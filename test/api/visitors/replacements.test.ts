@@ -16,7 +16,7 @@ import {
 const harness = await startChatHarness()
 const START = '0.0.e'
 
-/** Starts a conversation, and sends each message after the answer to the one before. */
+/** Starts a conversation, and sends each message after the previous one was answered. */
 async function converse(...texts: readonly string[]) {
   const { app, key, id, one } = await startConversation(harness)
   const first = await one.visitor.open.query({ conversation: id })
@@ -117,7 +117,7 @@ describe('an edited message', () => {
     )
   })
 
-  test('is rejected from another visitor, as is a request for another answer', async () => {
+  test('is rejected if another visitor sends it, as is a request for another answer', async () => {
     const { app, key, turns } = await converse()
     const stranger = await beginSession(app, key)
     const turn = turns[0] ?? ''

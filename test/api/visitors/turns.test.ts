@@ -189,7 +189,7 @@ describe('a call to a page tool', () => {
     await expect(late).rejects.toMatchObject({ data: { httpStatus: 409, code: 'turn_not_last' } })
   })
 
-  test('rejects a result with another call id', async () => {
+  test('rejects a result with a different call id', async () => {
     const { one, sent } = await startCall()
     const wrong = one.visitor.toolResults.mutate({
       turn: sent.turn.id,

@@ -79,7 +79,7 @@ describe("a visitor's upload", () => {
     await response.arrayBuffer()
   })
 
-  test('can be sent again in the same conversation, but not in another one', async () => {
+  test('can be sent again in the same conversation, but not in a different one', async () => {
     const { app, one } = await startUploads(harness)
     const reserved = await upload(app, one)
     const { conversation } = await sendUpload(one, reserved)
@@ -89,7 +89,7 @@ describe("a visitor's upload", () => {
     )
   })
 
-  test('can be sent by the visitor after proving an identity, and is deleted with that visitor', async () => {
+  test('can be sent after its visitor proves an identity, and is deleted with that visitor', async () => {
     const attachments = { types: ['text'], uploads: uploadRules }
     const visit = await startIdentityVisit({}, {}, { definition: { attachments } })
     const { app, key } = visit

@@ -96,7 +96,7 @@ test.each([
   },
 )
 
-test("the widget's second script is also served without a version, for pages from before an update", async () => {
+test("the widget's second script is also served without a version, for pages that were loaded before an update", async () => {
   const app = await startApp()
   const { extras } = await readManifest()
   const current = await get(app, '/embed/extras.js')
@@ -124,7 +124,7 @@ test("the widget's frame may load remote images only from the hosts that the age
   expect(await readFrame('')).toEqual({ images: "'self' data: blob:", isolation: 'require-corp' })
   expect(await readFrame('embed: { imageHosts: [Images.example.org, "*.example.net"] }')).toEqual({
     images: "'self' data: blob: https://images.example.org https://*.example.net",
-    // Images of other hosts rarely have the header that `require-corp` needs.
+    // Images from other hosts rarely have the header that `require-corp` requires.
     isolation: 'credentialless',
   })
 })

@@ -1,4 +1,4 @@
-/** Tests which changes of conversations webhooks receive, and with what data. */
+/** Tests which events webhooks receive for changes to conversations, and with which data. */
 import { describe, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { chatRequest } from '../../support/chat-harness.ts'

@@ -6,6 +6,7 @@ import { createLog } from '../../../telemetry/log.ts'
 import { Metrics } from '../../../telemetry/metrics.ts'
 import { Deliverer } from '../../../webhooks/deliverer.ts'
 import { createWebhookDirectory } from '../../../webhooks/directory.ts'
+import { OperatorWebhooks } from '../../../webhooks/operator-webhooks.ts'
 import { renderTest, renderWebhook, WebhookCreation } from '../../../webhooks/schema.ts'
 import { Sender } from '../../../webhooks/sender.ts'
 import { createWebhook, deleteWebhook, listWebhooks, testWebhook } from '../../../webhooks/webhooks.ts'
@@ -69,7 +70,8 @@ export function test(id: string, json = false): Promise<void> {
     const directory = createWebhookDirectory({ ...deps, storage, config, onPrepared() {} })
     const { conversations: metrics } = new Metrics(() => false)
     const log = createLog(config)
-    const deliverer = new Deliverer({ ...deps, storage, config, directory, sender, log, metrics })
+    const operator = new OperatorWebhooks(config.webhooks.ofOperator)
+    const deliverer = new Deliverer({ ...deps, storage, config, directory, sender, log, metrics, operator })
     const delivery = renderTest(await testWebhook({ ...deps, config, deliverer }, undefined, id))
     await deliverer.close()
     const { state, last_status: status, last_error: error } = delivery

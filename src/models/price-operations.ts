@@ -19,6 +19,8 @@ import {
 } from './prices/schema.ts'
 import { readPriceTable, renderOverride, type TableDeps } from './prices/table.ts'
 
+export { listPrices } from './prices/table.ts'
+
 interface PriceDeps extends TableDeps, PriceOverrideDeps {
   readonly db: TableDeps['db']
   readonly clock: TableDeps['clock']

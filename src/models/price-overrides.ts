@@ -23,6 +23,12 @@ export interface PricedModel {
   readonly model: string
 }
 
+/** Splits `provider/model`; only the model can contain a slash. */
+export function splitId(id: string): PricedModel {
+  const end = id.indexOf('/')
+  return { provider: id.slice(0, end), model: id.slice(end + 1) }
+}
+
 export interface StoredOverride extends PricedModel {
   readonly entries: readonly PriceEntry[]
   /** The name of the actor, as in the audit log. */

@@ -167,7 +167,7 @@ export class BudgetEnforcer {
     const admittedAtMs = clock.now()
     const applied = await this.apply(budgets, spender, admittedAtMs)
     if (applied.length === 0) return undefined
-    const { asked, need, cost } = boundRequest(request, price, {
+    const { asked, need, cost } = await boundRequest(request, price, {
       outputTokens: config.limits.budgetOutputTokens,
       fewestTokens: config.budgets.minOutputTokens,
     })

@@ -53,7 +53,7 @@ export interface AnswerBytes {
 }
 
 /**
- * How an answer ended: `cut` if the client, the server or a time limit ended it, and `lost` if the connection
+ * The end of an answer: `cut` if the client, the server or a time limit ended it, and `lost` if the connection
  * to the provider ended first, so that the provider may charge for more than it has sent.
  */
 export type AnswerEnd = 'whole' | 'cut' | 'lost'

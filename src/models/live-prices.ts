@@ -7,7 +7,7 @@ import { inTurn } from './live-providers.ts'
 import { parseOverride, type StoredOverride } from './price-overrides.ts'
 import { listOverrideRows, type PriceOverrideRow } from './store.ts'
 
-/** Polling interval; a poll finds changes that the bus did not report, such as changes by the CLI. */
+/** Polling interval; a poll finds changes that the bus did not report, such as changes made by the CLI. */
 const POLL_EVERY_MS = 5_000
 
 type LiveOverride = PriceOverride & StoredOverride

@@ -34,7 +34,7 @@ import { sumSpentSince, type UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
-/** Number of digits of the time in call ids; sufficient until the year 33658. */
+/** Number of digits for the time in call ids; sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
 export interface UsageTracker extends SpentBefore {
@@ -207,9 +207,9 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   /**
-   * Reserves the most that one request to the model of `calling` can use, and returns the maximum number of
-   * output tokens for each choice. Returns undefined if no budget applies. Call `used` or `failCall`
-   * afterwards. @throws ServiceError if a budget does not admit the request.
+   * Reserves the maximum that one request to the model passed to `calling` can use, and returns the maximum
+   * number of output tokens for each choice. Returns undefined if no budget applies. Call `used` or
+   * `failCall` afterwards. @throws ServiceError if a budget does not admit the request.
    */
   async reserve(request: Promptlike, signal?: AbortSignal): Promise<number | undefined> {
     try {
@@ -230,7 +230,6 @@ export class UsageRecord implements AsyncDisposable {
     return this.reservation?.grant.outputTokens
   }
 
-  /** Records a failed request to a provider, and why it failed. */
   addFailedAttempt(failed: FailedAttempt): void {
     if (this.failedAttempts.length < MAX_FAILED_ATTEMPTS) this.failedAttempts.push(failed)
   }

@@ -1,9 +1,10 @@
 /** Lists the budgets of the active key. */
 import './budgets.css'
 import { Badge, Button } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { useQueries, useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
+import { agentNamesQuery } from '../agents/queries.ts'
 import type { Column } from '../components/DataTable.tsx'
 import { Dialog } from '../components/Dialog.tsx'
 import { ListView } from '../components/list/ListView.tsx'
@@ -17,12 +18,13 @@ import { BudgetDialogs, BudgetMenuItems, type Doing } from './BudgetDialogs.tsx'
 import { Remaining, Resets, State, Used } from './BudgetFigures.tsx'
 import { CreateBudget } from './BudgetForm.tsx'
 import { useBudgetNames } from './BudgetName.tsx'
-import { type Budget, budgetsQuery } from './queries.ts'
+import { type Budget, budgetsQuery, recentDaysQuery } from './queries.ts'
 
 export function BudgetsPage() {
   const { add } = useSearch({ from: '/shell/budgets' })
   const navigate = useNavigate({ from: '/budgets' })
   const query = useQuery(budgetsQuery)
+  const isPending = useIsPending(query.data ?? [])
   const nameOf = useBudgetNames(query.data ?? [])
   const [doing, setDoing] = useState<Doing>()
   const setOpen = (isOpen: boolean) => void navigate({ search: isOpen ? { add: true } : {} })
@@ -36,7 +38,7 @@ export function BudgetsPage() {
         label={t('budgets.title')}
         items="budgets"
         columns={columnsOf(nameOf)}
-        query={{ ...query, data: query.data === undefined ? undefined : { data: query.data } }}
+        query={{ ...query, data: query.data === undefined || isPending ? undefined : { data: query.data } }}
         idOf={({ id }) => id}
         nameOf={(budget) => `${nameOf(budget)}, ${renderLimit(budget)}`}
         search={{}}
@@ -55,6 +57,16 @@ export function BudgetsPage() {
       <BudgetDialogs doing={doing} onClose={() => setDoing(undefined)} />
     </>
   )
+}
+
+/** Returns whether names and forecasts are still loading; rows without them would change their size. */
+function useIsPending(budgets: readonly Budget[]): boolean {
+  const ofAgents = budgets.flatMap(({ scope }) => (scope.type === 'key' ? [] : scope.id))
+  const { isPending } = useQuery(agentNamesQuery(ofAgents))
+  const needed = budgets.filter(({ booked, period }) => booked !== null && period !== 'day')
+  const owners = new Set(needed.map(({ scope }) => (scope.type === 'key' ? undefined : scope.id)))
+  const recent = useQueries({ queries: [...owners].map(recentDaysQuery) })
+  return isPending || recent.some((one) => one.isPending)
 }
 
 const columnsOf = (nameOf: (budget: Budget) => string): readonly Column<Budget>[] => [

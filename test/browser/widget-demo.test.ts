@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
@@ -75,6 +75,37 @@ describe('the /demo page', () => {
     await frame.getByRole('button', { name: 'More actions' }).click()
     await frame.getByRole('menuitem', { name: 'Talk to a person' }).click()
     await events.getByText('{"mode":"waiting"}').waitFor()
+  })
+
+  test('shows the theme of the agent, and form options override it', async () => {
+    const { page, complaints } = await openPage()
+    const theme = "primaryColor: '#0f766e', headerStyle: solid, position: bottom-left, colorScheme: dark"
+    const { agent_key } = await harness.app.createAgent(
+      `name: Teal\ninstructions: Help.\nembed: { theme: { ${theme} } }\n`,
+    )
+    await page.goto(`${harness.app.url}/demo?key=${agent_key}`)
+    const launcher = page.locator('parley-chat .launcher')
+    const color = (locator: Locator) =>
+      locator.evaluate((element) => getComputedStyle(element).backgroundColor)
+    await expect.poll(() => color(launcher)).toBe('rgb(15, 118, 110)')
+    await launcher.click()
+    const frame = page.frameLocator('parley-chat iframe')
+    await frame.getByRole('textbox').waitFor()
+    expect(await color(frame.locator('header'))).toBe('rgb(15, 118, 110)')
+    expect(await frame.locator('html').getAttribute('data-theme')).toBe('dark')
+    await expect.poll(async () => (await page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
+    expect(await frame.getByText('Welcome').count()).toBe(0)
+    await page.getByLabel('primaryColor').fill('#b91c1c')
+    await page.locator('select[name=theme]').selectOption('light')
+    await expect.poll(() => color(frame.locator('header'))).toBe('rgb(185, 28, 28)')
+    expect(await frame.locator('html').getAttribute('data-theme')).toBe('light')
+    await page.getByLabel('primaryColor').fill('')
+    await page.getByLabel('headerStyle').selectOption('gradient')
+    await expect.poll(() => frame.locator('html').getAttribute('data-header')).toBe('gradient')
+    expect(await color(launcher)).toBe('rgb(15, 118, 110)')
+    await page.getByText('Answers come from the built-in mock model').waitFor()
+    await saveScreenshot(page, 'demo-theme')
+    expect(complaints).toEqual([])
   })
 
   test('applies form options, runs tools and receives text from the widget', async () => {

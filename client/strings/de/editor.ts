@@ -121,6 +121,7 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formular',
   yaml: 'YAML',
   try: 'Testen',
+<<<<<<< HEAD
   upload: 'Besucher können größere Dateien hochladen',
   uploadAbout:
     'Für Dateien, die für eine Nachricht zu groß sind oder die das Modell nicht lesen kann. Der Agent muss Unterhaltungen speichern.',
@@ -133,4 +134,19 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: '1.024 bis 5.368.709.120 Bytes (5 GiB).',
   uploadPerHour: 'Uploads pro Stunde',
   uploadPerHourAbout: 'Höchstens 1.000, je Besucher.',
+=======
+  followUps: 'Nach jeder Antwort Fragen vorschlagen',
+  followUpsAbout: 'Jede Antwort erfordert dann eine zweite, kurze Anfrage an das Modell.',
+  dictation: 'Besucher können Nachrichten diktieren',
+  dictationAbout:
+    'Der Browser wandelt Sprache in Text um; manche Browser senden die Aufnahme an ihren Hersteller.',
+  readAloud: 'Besucher können sich Antworten vorlesen lassen',
+  disclaimer: 'Hinweis unter dem Eingabefeld anzeigen',
+  disclaimerAbout: 'Besagt, dass die Antworten von einem KI-Assistenten stammen, der Fehler machen kann.',
+  disclaimerText: 'Text des Hinweises',
+  disclaimerTextAbout:
+    'Höchstens 200 Zeichen. Wenn leer, zeigt das Widget einen Standardtext in der Sprache des Besuchers.',
+  disclaimerUrl: 'Datenschutzlink',
+  disclaimerUrlAbout: 'URL einer Seite mit Datenschutzinformationen, auf die der Hinweis verweist.',
+>>>>>>> main
 }

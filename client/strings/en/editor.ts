@@ -116,6 +116,7 @@ export const editor = {
   form: 'Form',
   yaml: 'YAML',
   try: 'Try it',
+<<<<<<< HEAD
   upload: 'Visitors can upload larger files',
   uploadAbout:
     'For files that are too large for a message, or that the model cannot read. The agent must store conversations.',
@@ -128,4 +129,18 @@ export const editor = {
   uploadBytesAbout: '1,024 to 5,368,709,120 bytes (5 GiB).',
   uploadPerHour: 'Uploads per hour',
   uploadPerHourAbout: 'At most 1,000, for each visitor.',
+=======
+  followUps: 'Suggest questions after each answer',
+  followUpsAbout: 'Each answer then needs a second, short request to the model.',
+  dictation: 'Visitors can dictate messages',
+  dictationAbout: 'The browser converts speech to text; some browsers send the audio to their vendor.',
+  readAloud: 'Visitors can listen to answers',
+  disclaimer: 'Show a disclaimer below the input',
+  disclaimerAbout: 'States that answers come from an AI assistant, which can make mistakes.',
+  disclaimerText: 'Disclaimer text',
+  disclaimerTextAbout:
+    'At most 200 characters. If empty, the widget shows a default text in the visitor’s language.',
+  disclaimerUrl: 'Privacy link',
+  disclaimerUrlAbout: 'URL of a page with privacy information, which the disclaimer links to.',
+>>>>>>> main
 } as const

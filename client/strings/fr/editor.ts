@@ -123,6 +123,7 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulaire',
   yaml: 'YAML',
   try: 'Tester',
+<<<<<<< HEAD
   upload: 'Les visiteurs peuvent envoyer de gros fichiers',
   uploadAbout:
     'Pour les fichiers trop gros pour un message, ou que le modèle ne peut pas lire. L’agent doit enregistrer les conversations.',
@@ -135,4 +136,20 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: 'De 1 024 à 5 368 709 120 octets (5 Gio).',
   uploadPerHour: 'Envois par heure',
   uploadPerHourAbout: '1 000 au plus, par visiteur.',
+=======
+  followUps: 'Suggérer des questions après chaque réponse',
+  followUpsAbout: 'Chaque réponse nécessite alors une deuxième requête courte au modèle.',
+  dictation: 'Les visiteurs peuvent dicter des messages',
+  dictationAbout:
+    'Le navigateur convertit la parole en texte ; certains navigateurs envoient l’audio à leur éditeur.',
+  readAloud: 'Les visiteurs peuvent écouter les réponses',
+  disclaimer: 'Afficher un avertissement sous le champ de saisie',
+  disclaimerAbout: 'Indique que les réponses viennent d’un assistant IA, qui peut se tromper.',
+  disclaimerText: 'Texte de l’avertissement',
+  disclaimerTextAbout:
+    '200 caractères au maximum. Si ce champ est vide, le widget affiche un texte par défaut dans la langue du visiteur.',
+  disclaimerUrl: 'Lien de confidentialité',
+  disclaimerUrlAbout:
+    'URL d’une page d’informations sur la confidentialité, vers laquelle l’avertissement renvoie.',
+>>>>>>> main
 }

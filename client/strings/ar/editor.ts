@@ -114,7 +114,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'النموذج التفاعلي',
   yaml: 'YAML',
   try: 'تجربة',
-<<<<<<< HEAD
   upload: 'يمكن للزوار رفع ملفات أكبر',
   uploadAbout:
     'للملفات الأكبر من أن تُرسل في رسالة، أو التي لا يستطيع النموذج قراءتها. يجب أن يحفظ الوكيل المحادثات.',
@@ -127,7 +126,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: 'من 1,024 إلى 5,368,709,120 بايت (5 GiB).',
   uploadPerHour: 'الملفات المرفوعة في الساعة',
   uploadPerHourAbout: '1,000 على الأكثر لكل زائر.',
-=======
   followUps: 'اقتراح أسئلة بعد كل إجابة',
   followUpsAbout: 'تحتاج كل إجابة عندئذ إلى طلب ثانٍ قصير إلى النموذج.',
   dictation: 'يمكن للزوار إملاء الرسائل',
@@ -139,5 +137,4 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerTextAbout: '200 حرف كحد أقصى. إذا كان فارغًا، تعرض الأداة نصًا افتراضيًا بلغة الزائر.',
   disclaimerUrl: 'رابط الخصوصية',
   disclaimerUrlAbout: 'عنوان URL لصفحة بمعلومات الخصوصية يرتبط بها إخلاء المسؤولية.',
->>>>>>> main
 }

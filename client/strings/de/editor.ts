@@ -121,7 +121,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formular',
   yaml: 'YAML',
   try: 'Testen',
-<<<<<<< HEAD
   upload: 'Besucher können größere Dateien hochladen',
   uploadAbout:
     'Für Dateien, die für eine Nachricht zu groß sind oder die das Modell nicht lesen kann. Der Agent muss Unterhaltungen speichern.',
@@ -134,7 +133,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: '1.024 bis 5.368.709.120 Bytes (5 GiB).',
   uploadPerHour: 'Uploads pro Stunde',
   uploadPerHourAbout: 'Höchstens 1.000, je Besucher.',
-=======
   followUps: 'Nach jeder Antwort Fragen vorschlagen',
   followUpsAbout: 'Jede Antwort erfordert dann eine zweite, kurze Anfrage an das Modell.',
   dictation: 'Besucher können Nachrichten diktieren',
@@ -148,5 +146,4 @@ export const editor: AreaTranslation<typeof english> = {
     'Höchstens 200 Zeichen. Wenn leer, zeigt das Widget einen Standardtext in der Sprache des Besuchers.',
   disclaimerUrl: 'Datenschutzlink',
   disclaimerUrlAbout: 'URL einer Seite mit Datenschutzinformationen, auf die der Hinweis verweist.',
->>>>>>> main
 }

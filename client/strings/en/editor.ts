@@ -116,7 +116,6 @@ export const editor = {
   form: 'Form',
   yaml: 'YAML',
   try: 'Try it',
-<<<<<<< HEAD
   upload: 'Visitors can upload larger files',
   uploadAbout:
     'For files that are too large for a message, or that the model cannot read. The agent must store conversations.',
@@ -129,7 +128,6 @@ export const editor = {
   uploadBytesAbout: '1,024 to 5,368,709,120 bytes (5 GiB).',
   uploadPerHour: 'Uploads per hour',
   uploadPerHourAbout: 'At most 1,000, for each visitor.',
-=======
   followUps: 'Suggest questions after each answer',
   followUpsAbout: 'Each answer then needs a second, short request to the model.',
   dictation: 'Visitors can dictate messages',
@@ -142,5 +140,4 @@ export const editor = {
     'At most 200 characters. If empty, the widget shows a default text in the visitor’s language.',
   disclaimerUrl: 'Privacy link',
   disclaimerUrlAbout: 'URL of a page with privacy information, which the disclaimer links to.',
->>>>>>> main
 } as const

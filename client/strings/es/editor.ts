@@ -121,7 +121,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulario',
   yaml: 'YAML',
   try: 'Probar',
-<<<<<<< HEAD
   upload: 'Los visitantes pueden subir archivos más grandes',
   uploadAbout:
     'Para archivos demasiado grandes para un mensaje, o que el modelo no puede leer. El agente debe guardar las conversaciones.',
@@ -134,7 +133,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: 'De 1024 a 5 368 709 120 bytes (5 GiB).',
   uploadPerHour: 'Archivos por hora',
   uploadPerHourAbout: 'Como máximo 1000, por visitante.',
-=======
   followUps: 'Sugerir preguntas después de cada respuesta',
   followUpsAbout: 'Cada respuesta requiere entonces una segunda solicitud breve al modelo.',
   dictation: 'Los visitantes pueden dictar mensajes',
@@ -148,5 +146,4 @@ export const editor: AreaTranslation<typeof english> = {
     'Como máximo 200 caracteres. Si está vacío, el widget muestra un texto predeterminado en el idioma del visitante.',
   disclaimerUrl: 'Enlace de privacidad',
   disclaimerUrlAbout: 'URL de una página con información de privacidad a la que enlaza el aviso.',
->>>>>>> main
 }

@@ -123,7 +123,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulaire',
   yaml: 'YAML',
   try: 'Tester',
-<<<<<<< HEAD
   upload: 'Les visiteurs peuvent envoyer de gros fichiers',
   uploadAbout:
     'Pour les fichiers trop gros pour un message, ou que le modèle ne peut pas lire. L’agent doit enregistrer les conversations.',
@@ -136,7 +135,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: 'De 1 024 à 5 368 709 120 octets (5 Gio).',
   uploadPerHour: 'Envois par heure',
   uploadPerHourAbout: '1 000 au plus, par visiteur.',
-=======
   followUps: 'Suggérer des questions après chaque réponse',
   followUpsAbout: 'Chaque réponse nécessite alors une deuxième requête courte au modèle.',
   dictation: 'Les visiteurs peuvent dicter des messages',
@@ -151,5 +149,4 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerUrl: 'Lien de confidentialité',
   disclaimerUrlAbout:
     'URL d’une page d’informations sur la confidentialité, vers laquelle l’avertissement renvoie.',
->>>>>>> main
 }

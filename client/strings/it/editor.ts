@@ -122,7 +122,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Modulo',
   yaml: 'YAML',
   try: 'Prova',
-<<<<<<< HEAD
   upload: 'I visitatori possono caricare file più grandi',
   uploadAbout:
     'Per file troppo grandi per un messaggio, o che il modello non può leggere. L’agente deve salvare le conversazioni.',
@@ -135,7 +134,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: 'Da 1.024 a 5.368.709.120 byte (5 GiB).',
   uploadPerHour: 'Caricamenti all’ora',
   uploadPerHourAbout: 'Al massimo 1.000, per visitatore.',
-=======
   followUps: 'Suggerisci domande dopo ogni risposta',
   followUpsAbout: 'Ogni risposta richiede quindi una seconda, breve richiesta al modello.',
   dictation: 'I visitatori possono dettare i messaggi',
@@ -148,5 +146,4 @@ export const editor: AreaTranslation<typeof english> = {
     'Al massimo 200 caratteri. Se è vuoto, il widget mostra un testo predefinito nella lingua del visitatore.',
   disclaimerUrl: 'Link sulla privacy',
   disclaimerUrlAbout: 'URL di una pagina con informazioni sulla privacy a cui rimanda l’avvertenza.',
->>>>>>> main
 }

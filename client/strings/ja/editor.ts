@@ -116,7 +116,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'フォーム',
   yaml: 'YAML',
   try: '試す',
-<<<<<<< HEAD
   upload: '訪問者は大きなファイルをアップロードできる',
   uploadAbout:
     'メッセージには大きすぎるファイルや、モデルが読めないファイル用です。エージェントが会話を保存する必要があります。',
@@ -129,7 +128,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: '1,024～5,368,709,120 バイト (5 GiB)。',
   uploadPerHour: '1 時間あたりのアップロード数',
   uploadPerHourAbout: '訪問者ごとに最大 1,000。',
-=======
   followUps: '回答のたびに質問を提案する',
   followUpsAbout: '回答ごとに、モデルへの短いリクエストがもう1回必要になります。',
   dictation: '訪問者はメッセージを音声入力できる',
@@ -141,5 +139,4 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerTextAbout: '200文字以内。空の場合、ウィジェットは訪問者の言語で既定の文章を表示します。',
   disclaimerUrl: 'プライバシーのリンク',
   disclaimerUrlAbout: '注意書きのリンク先となる、プライバシー情報のページの URL。',
->>>>>>> main
 }

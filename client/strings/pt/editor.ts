@@ -118,7 +118,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulário',
   yaml: 'YAML',
   try: 'Testar',
-<<<<<<< HEAD
   upload: 'Visitantes podem enviar arquivos maiores',
   uploadAbout:
     'Para arquivos grandes demais para uma mensagem, ou que o modelo não consegue ler. O agente deve armazenar as conversas.',
@@ -131,7 +130,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: 'De 1.024 a 5.368.709.120 bytes (5 GiB).',
   uploadPerHour: 'Envios por hora',
   uploadPerHourAbout: 'No máximo 1.000, por visitante.',
-=======
   followUps: 'Sugerir perguntas após cada resposta',
   followUpsAbout: 'Cada resposta requer então uma segunda solicitação curta ao modelo.',
   dictation: 'Os visitantes podem ditar mensagens',
@@ -144,5 +142,4 @@ export const editor: AreaTranslation<typeof english> = {
     'No máximo 200 caracteres. Se estiver vazio, o widget mostra um texto padrão no idioma do visitante.',
   disclaimerUrl: 'Link de privacidade',
   disclaimerUrlAbout: 'URL de uma página com informações de privacidade para a qual o aviso aponta.',
->>>>>>> main
 }

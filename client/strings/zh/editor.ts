@@ -111,7 +111,6 @@ export const editor: AreaTranslation<typeof english> = {
   form: '表单',
   yaml: 'YAML',
   try: '试用',
-<<<<<<< HEAD
   upload: '访客可以上传较大的文件',
   uploadAbout: '用于对消息而言过大或模型无法读取的文件。智能体必须保存对话。',
   uploadTypes: '上传类型',
@@ -123,7 +122,6 @@ export const editor: AreaTranslation<typeof english> = {
   uploadBytesAbout: '1,024 至 5,368,709,120 字节（5 GiB）。',
   uploadPerHour: '每小时上传数',
   uploadPerHourAbout: '每位访客最多 1,000。',
-=======
   followUps: '在每次回答后推荐问题',
   followUpsAbout: '每次回答都会再向模型发送一次简短的请求。',
   dictation: '访客可以口述消息',
@@ -135,5 +133,4 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerTextAbout: '最多 200 个字符。留空时，小组件以访客的语言显示默认文本。',
   disclaimerUrl: '隐私链接',
   disclaimerUrlAbout: '免责声明链接到的隐私信息页面的 URL。',
->>>>>>> main
 }

@@ -17,14 +17,15 @@ import { type Amounts, readAmounts, renderAmount, renderBare, renderLimit, share
 import { BudgetBar } from './BudgetBar.tsx'
 import { BudgetDialogs, BudgetMenuItems, type Doing } from './BudgetDialogs.tsx'
 import { callsOf, ForecastText, State } from './BudgetFigures.tsx'
-import { useBudgetNames } from './BudgetName.tsx'
+import { useBudgetNames, useIsPending } from './BudgetName.tsx'
 import { type Budget, budgetQuery } from './queries.ts'
 import { Subjects } from './Subjects.tsx'
 
 export function BudgetPage() {
   const { budgetId } = useParams({ from: '/shell/budgets/$budgetId' })
   const { data: budget, error, refetch } = useQuery(budgetQuery(budgetId))
-  if (budget !== undefined) return <KnownBudget budget={budget} />
+  const isPending = useIsPending(budget === undefined ? [] : [budget])
+  if (budget !== undefined && !isPending) return <KnownBudget budget={budget} />
   if (error === null) return <Loading what="budget" rows={3} height={96} />
   if (toFailure(error).status === 404) return <UnknownPage />
   return <Failed error={error} what="budget" retry={() => void refetch()} />

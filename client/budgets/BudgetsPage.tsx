@@ -1,10 +1,9 @@
 /** Lists the budgets of the active key. */
 import './budgets.css'
 import { Badge, Button } from '@mantine/core'
-import { useQueries, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { agentNamesQuery } from '../agents/queries.ts'
 import type { Column } from '../components/DataTable.tsx'
 import { Dialog } from '../components/Dialog.tsx'
 import { ListView } from '../components/list/ListView.tsx'
@@ -17,8 +16,8 @@ import { renderLimit } from './amounts.ts'
 import { BudgetDialogs, BudgetMenuItems, type Doing } from './BudgetDialogs.tsx'
 import { Remaining, Resets, State, Used } from './BudgetFigures.tsx'
 import { CreateBudget } from './BudgetForm.tsx'
-import { useBudgetNames } from './BudgetName.tsx'
-import { type Budget, budgetsQuery, recentDaysQuery } from './queries.ts'
+import { useBudgetNames, useIsPending } from './BudgetName.tsx'
+import { type Budget, budgetsQuery } from './queries.ts'
 
 export function BudgetsPage() {
   const { add } = useSearch({ from: '/shell/budgets' })
@@ -57,16 +56,6 @@ export function BudgetsPage() {
       <BudgetDialogs doing={doing} onClose={() => setDoing(undefined)} />
     </>
   )
-}
-
-/** Returns whether names and forecasts are still loading; rows without them would change their size. */
-function useIsPending(budgets: readonly Budget[]): boolean {
-  const ofAgents = budgets.flatMap(({ scope }) => (scope.type === 'key' ? [] : scope.id))
-  const { isPending } = useQuery(agentNamesQuery(ofAgents))
-  const needed = budgets.filter(({ booked, period }) => booked !== null && period !== 'day')
-  const owners = new Set(needed.map(({ scope }) => (scope.type === 'key' ? undefined : scope.id)))
-  const recent = useQueries({ queries: [...owners].map(recentDaysQuery) })
-  return isPending || recent.some((one) => one.isPending)
 }
 
 const columnsOf = (nameOf: (budget: Budget) => string): readonly Column<Budget>[] => [

@@ -165,7 +165,7 @@ describe('a US dollar budget', () => {
     expect((await read(app, id)).booked).toBe(usd(inputOf(hello) * INPUT + bytes * OUTPUT + PER_CALL))
   })
 
-  test('grants what is left, sends it as the token limit, and never costs more than the limit', async () => {
+  test('grants the remaining amount, sends it as the token limit, and never costs more than the limit', async () => {
     const { app, provider } = await startPriced(() => ({ tokens: 100_000 }))
     const input = inputOf(hello) * INPUT + PER_CALL
     const id = await create(app, { limit: usd(input + 300 * OUTPUT + OUTPUT - 1) })

@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
+import { systemClock } from '../lib/clock.ts'
 import type { Database, PoolUse } from './database.ts'
 import type { Tables } from './tables.ts'
 
@@ -299,7 +300,7 @@ function createShare(connections: PostgresPool, limit: number): Share {
       return undefined
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    waiting.add({ since: performance.now(), start: resolve, fail: reject })
+    waiting.add({ since: systemClock.monotonic(), start: resolve, fail: reject })
     watch()
     return promise
   }
@@ -318,12 +319,12 @@ function createShare(connections: PostgresPool, limit: number): Share {
         }
         watch()
       },
-      Math.max(0, endsAt - performance.now()),
+      Math.max(0, endsAt - systemClock.monotonic()),
     )
   }
 
   function isOverdue({ since }: Waiting): boolean {
-    const now = performance.now()
+    const now = systemClock.monotonic()
     return now >= since + MOST_WAIT_MS || now >= Math.max(since, lastFinish) + STALLED_MS
   }
 
@@ -350,7 +351,7 @@ function createShare(connections: PostgresPool, limit: number): Share {
     }
     const releaseBoth = () => {
       client.release()
-      if (hasWorked) lastFinish = performance.now()
+      if (hasWorked) lastFinish = systemClock.monotonic()
       release()
     }
     return { query, release: releaseBoth } as unknown as PostgresPoolClient

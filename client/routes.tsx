@@ -30,6 +30,8 @@ import { meQuery } from './shell/use-me.ts'
 interface EditorSearch {
   readonly view?: 'both' | 'form' | 'yaml' | 'try'
   readonly try?: boolean
+  /** True directly after the agent was created, while the next steps are shown. */
+  readonly created?: boolean
 }
 
 interface HistorySearch {
@@ -39,7 +41,11 @@ interface HistorySearch {
 
 function readEditorSearch(search: Record<string, unknown>): EditorSearch {
   const view = (['both', 'form', 'yaml', 'try'] as const).find((one) => one === search.view)
-  return { ...(view === undefined ? {} : { view }), ...(search.try === true ? { try: true } : {}) }
+  return {
+    ...(view === undefined ? {} : { view }),
+    ...(search.try === true ? { try: true } : {}),
+    ...(search.created === true ? { created: true } : {}),
+  }
 }
 
 const root = createRootRoute()

@@ -259,6 +259,8 @@ export interface KeysSearch extends RawList<'created' | 'name' | 'last_used'> {
   readonly tab?: (typeof keyTabs)[number] | undefined
   /** Id of the agent whose key is shown. */
   readonly agent?: string | undefined
+  /** True while the dialog that creates a parent key is open. */
+  readonly add?: true | undefined
 }
 
 export function parseKeysSearch(raw: RawSearch): KeysSearch {
@@ -266,6 +268,7 @@ export function parseKeysSearch(raw: RawSearch): KeysSearch {
     ...parseList(raw, ['created', 'name', 'last_used'] as const),
     tab: oneOf(raw.tab, keyTabs),
     agent: textOf(raw.agent),
+    add: raw.add === true ? true : undefined,
   })
 }
 

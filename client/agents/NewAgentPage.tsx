@@ -181,7 +181,7 @@ function useCreate({ text: yaml, format }: Draft, trialId: string, isDirty: { cu
       moveTrial(trialId, agentId)
       moveStoredTests(parentKey, trialId, agentId)
       await refreshAgentLists(queries)
-      const search = { ...(view && { view }), ...(isTrying && { try: true }) }
+      const search = { ...(view && { view }), ...(isTrying && { try: true }), created: true }
       await navigate({ to: '/agents/$agentId', params: { agentId }, search, replace: true })
       showDone(t('agents.created'))
     },

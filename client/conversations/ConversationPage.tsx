@@ -8,6 +8,8 @@ import { type ReactNode, useState } from 'react'
 import { useTitle } from '../components/PageHeader.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { toFailure } from '../failure.ts'
+import { isAnsweredByMock } from '../first-run/first-run.ts'
+import { MockNote } from '../first-run/MockNotice.tsx'
 import type { ConversationsSearch } from '../search.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { Icon } from '../shell/icons.tsx'
@@ -72,6 +74,11 @@ function OpenConversation({ conversation }: { readonly conversation: Conversatio
       <div className="desk-main">
         <ConversationHead conversation={conversation} onPanel={isWide ? undefined : panel.open} />
         <ModeBanner conversation={conversation} handover={handover} isConnected={transcript.isConnected} />
+        {isAnsweredByMock(turns ?? []) ? (
+          <div className="desk-note">
+            <MockNote />
+          </div>
+        ) : null}
         <TranscriptView
           transcript={transcript}
           match={search.item === undefined ? undefined : { itemId: search.item, query: search.q ?? '' }}

@@ -10,10 +10,15 @@ import { t } from '../strings/language.ts'
 import { rich } from '../strings/rich.tsx'
 import { hasOnlyMock } from './first-run.ts'
 
+/** Shows the notice if only the mock model is available. */
 export function MockNotice() {
   const { data: models } = useQuery(modelsQuery)
+  return hasOnlyMock(models) ? <MockNote /> : null
+}
+
+/** Shows the notice. */
+export function MockNote() {
   const { is_administrator: isAdministrator } = useMe()
-  if (!hasOnlyMock(models)) return null
   return (
     <Group role="note" aria-label={t('firstRun.mockModel')} className="mock-notice" gap="xs" wrap="nowrap">
       <Icon name="warning" size={16} />

@@ -93,6 +93,11 @@ export function countSteps({ isModelConnected, hasAgent, isTried, isEmbedded }: 
 
 const MOCK = 'mock'
 
+/** Returns whether the newest answer of a model came from the built-in mock model. */
+export function isAnsweredByMock(turns: readonly { readonly provider: string | null }[]): boolean {
+  return turns.findLast(({ provider }) => provider !== null)?.provider === MOCK
+}
+
 /** Returns whether the built-in mock model is the only one; false while the models load. */
 export function hasOnlyMock(models: readonly ModelChoice[] | undefined): boolean {
   return models !== undefined && models.length > 0 && models.every(({ provider }) => provider === MOCK)

@@ -18,21 +18,23 @@ import { KeyState } from './KeyState.tsx'
 import { CreateKey, RotateKey, revokeKey, rotateParentKey, useRefreshAll } from './NewKey.tsx'
 
 type Key = Me['keys'][number]
-type Doing = 'create' | 'claim' | { readonly rotate: Key } | { readonly revoke: Key }
+type Doing = 'claim' | { readonly rotate: Key } | { readonly revoke: Key }
 
 export function ParentKeys() {
   const { keys } = useMe()
-  const { q, sort, order } = useSearch({ from: '/shell/keys' })
+  const { q, sort, order, add } = useSearch({ from: '/shell/keys' })
   const search = { q, sort, order }
   const navigate = useNavigate({ from: '/keys' })
   const [doing, setDoing] = useState<Doing>()
+  const setCreating = (isOpen: boolean) =>
+    void navigate({ search: (now) => ({ ...now, add: isOpen ? true : undefined }) })
   return (
     <>
       <Group justify="flex-end" gap="xs" mb="sm">
         <Button variant="default" onClick={() => setDoing('claim')}>
           {t('keys.claimKey')}
         </Button>
-        <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setDoing('create')}>
+        <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
           {t('keys.createKey')}
         </Button>
       </Group>
@@ -56,6 +58,9 @@ export function ParentKeys() {
           </Empty>
         }
       />
+      <Dialog title={t('keys.createParentKey')} isOpen={add === true} onClose={() => setCreating(false)}>
+        <CreateKey onClose={() => setCreating(false)} />
+      </Dialog>
       <KeyDialogs doing={doing} onClose={() => setDoing(undefined)} />
     </>
   )
@@ -149,9 +154,6 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
   const revoked = typeof doing === 'object' && 'revoke' in doing ? doing.revoke : undefined
   return (
     <>
-      <Dialog title={t('keys.createParentKey')} isOpen={doing === 'create'} onClose={onClose}>
-        <CreateKey onClose={onClose} />
-      </Dialog>
       <Dialog title={t('keys.claimParentKey')} isOpen={doing === 'claim'} onClose={onClose}>
         <ClaimKey onClose={onClose} />
       </Dialog>

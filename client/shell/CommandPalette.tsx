@@ -64,7 +64,8 @@ export function CommandPalette() {
 
 function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {
   const navigate = useNavigate()
-  const { is_administrator: isAdministrator } = useMe()
+  const { is_administrator: isAdministrator, webhooks } = useMe()
+  const hasWebhooks = webhooks.is_allowed
   const pages = [...groups().flatMap((group) => group.entries), ...keysAndAdministration(isAdministrator)]
   return [
     {
@@ -80,7 +81,33 @@ function usePageActions(openHelp: () => void): SpotlightActionGroupData[] {
       group: t('shell.createAndHelp'),
       actions: [
         action('new-agent', t('shell.newAgent'), 'plus', () => void navigate({ to: '/agents/new' })),
-        action('new-key', t('shell.newKey'), 'plus', () => void navigate({ to: '/keys' })),
+        action(
+          'new-key',
+          t('shell.newKey'),
+          'plus',
+          () => void navigate({ to: '/keys', search: { add: true } }),
+        ),
+        ...(hasWebhooks
+          ? [
+              action(
+                'new-webhook',
+                t('shell.newWebhook'),
+                'plus',
+                () => void navigate({ to: '/webhooks', search: { add: true } }),
+              ),
+            ]
+          : []),
+        ...(isAdministrator
+          ? [
+              action(
+                'connect-model',
+                t('firstRun.connect'),
+                'plus',
+                () => void navigate({ to: '/providers', search: { add: '' } }),
+              ),
+            ]
+          : []),
+        action('get-started', t('shell.getStarted'), 'play', () => void navigate({ to: '/get-started' })),
         action('shortcuts', t('shell.shortcuts'), 'docs', openHelp),
         action('reference', t('shell.apiReference'), 'docs', () =>
           window.open('/docs', '_blank', 'noreferrer'),

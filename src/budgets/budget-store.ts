@@ -34,6 +34,18 @@ export function listApplying(
     .execute()
 }
 
+/** Lists the budgets in US dollars that refuse calls, of all tenants. */
+export function listEnforcingUsd(db: Database): Promise<BudgetRow[]> {
+  return db
+    .selectFrom('budgets')
+    .selectAll()
+    .where('unit', '=', 'usd')
+    .where('mode', '=', 'enforce')
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute()
+}
+
 export function listByIds(db: Database, ids: readonly string[]): Promise<BudgetRow[]> {
   return db.selectFrom('budgets').selectAll().where('id', 'in', ids).execute()
 }

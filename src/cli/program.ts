@@ -1,11 +1,17 @@
 /** Defines the `parley` command with its subcommands and options, and reports its errors. */
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, CommanderError } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ServiceError, StartupError } from '../lib/errors.ts'
+import {
+  parseCount,
+  parseMoment,
+  parseName,
+  parseOverlap,
+  parseOwnLimit,
+  parseTime,
+  parseWorkers,
+} from './arguments.ts'
 import { printNotice, printResult } from './output.ts'
-
-/** Maximum number of workers; each opens up to 21 database connections. */
-const MOST_WORKERS = 64
 
 export async function runCommand(args: readonly string[]): Promise<void> {
   // When the output pipe closes, as with `| head`, sets the exit code but does not stop a running server.
@@ -31,6 +37,7 @@ function createProgram(): Command {
   addKeysCommands(program.command('keys').description('create, list, change, rotate and revoke parent keys'))
   addAgentsCommands(program.command('agents').description('list, read, apply, export and delete agents'))
   addProvidersCommands(program.command('providers').description('list, add, delete and test model providers'))
+  addPricesCommands(program.command('prices').description('list, show, check and import prices of models'))
   addConversationsCommands(
     program.command('conversations').description('list, show, export, delete and prune stored conversations'),
   )
@@ -146,7 +153,7 @@ function addAgentsCommands(agents: Command): void {
     .description('write the stored definition of each agent to a file')
     .option(
       '--force',
-      'overwrite files with different content, and delete files of the same agents that have other names',
+      'overwrite files with different content, and delete files of these agents that have outdated names',
     )
     .addHelpText('after', fileNamingHelp)
     .action(async (folder, options) => (await load()).exportTo(folder, options))
@@ -170,7 +177,7 @@ const fileNamingHelp = `
 Each file is named after the agent's name and id, such as
 guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. Without --force, nothing is written if
 this would change an existing file, or delete a file of the same agent that has
-another name.`
+an outdated name.`
 
 function addProvidersCommands(providers: Command): void {
   const load = () => import('./commands/providers.ts')
@@ -191,6 +198,22 @@ function addProvidersCommands(providers: Command): void {
   withJson(providers.command('test <name>'))
     .description('list the models of a provider; fail if it does not respond')
     .action(async (name, { json }) => (await load()).test(name, json))
+}
+
+function addPricesCommands(prices: Command): void {
+  const load = () => import('./commands/prices/prices.ts')
+  withJson(prices.command('list'))
+    .description('list the prices of the models that the providers list, in US dollars per million tokens')
+    .action(async ({ json }) => (await load()).list(json))
+  withJson(prices.command('show <model>'))
+    .description('print the current price of a model, such as far/my-model')
+    .action(async (model, { json }) => (await load()).show(model, json))
+  withJson(prices.command('check'))
+    .description('list the models without a price; fail if a budget refuses one of them')
+    .action(async ({ json }) => (await load()).check(json))
+  withJson(prices.command('import <file>'))
+    .description('set the prices in a file, in the format of `prices` in PARLEY_CONFIG')
+    .action(async (file, { json }) => (await load()).importFrom(file, json))
 }
 
 function addVisitorsCommands(visitors: Command): void {
@@ -322,59 +345,6 @@ function addDataCommands(program: Command): void {
     .description('count stored files that no row refers to')
     .option('--delete', 'delete them; this cannot be undone')
     .action(async (options) => (await import('./commands/store.ts')).storeOrphans(options))
-}
-
-function parseWorkers(text: string): number {
-  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (count < 1 || count > MOST_WORKERS)
-    throw new InvalidArgumentError(`Must be a whole number from 1 to ${MOST_WORKERS}`)
-  return count
-}
-
-function parseName(text: string): string {
-  const name = text.trim()
-  if (name === '' || [...name].length > 200 || /[\p{Cc}\p{Cs}\u2028\u2029]/u.test(name)) {
-    throw new InvalidArgumentError('Must be 1 to 200 characters without line breaks or control characters')
-  }
-  return name
-}
-
-/** Returns Unix seconds or `never`. Does not return null, which Commander replaces with an empty string. */
-function parseTime(text: string): number | 'never' {
-  if (text === 'never') return text
-  const milliseconds = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN
-  if (Number.isNaN(milliseconds))
-    throw new InvalidArgumentError(
-      'Must be a UTC date, a time with its zone such as 2030-01-31T12:00Z, or never',
-    )
-  return Math.floor(milliseconds / 1000)
-}
-
-/** Returns Unix seconds. */
-function parseMoment(text: string): number {
-  const seconds = parseTime(text)
-  if (seconds !== 'never') return seconds
-  throw new InvalidArgumentError('Must be a UTC date, or a time with its zone such as 2030-01-31T12:00Z')
-}
-
-function parseCount(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('Must be a whole number of 1 or more')
-}
-
-function parseOwnLimit(text: string): number | 'none' {
-  if (text === 'none') return text
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new InvalidArgumentError('Must be a whole number of 1 or more, or none')
-  return Number(text)
-}
-
-function parseOverlap(text: string): number {
-  const seconds = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
-  if (!(seconds <= 2_592_000)) throw new InvalidArgumentError('Must be from 0 to 2592000 seconds')
-  return seconds
 }
 
 /**

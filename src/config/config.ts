@@ -20,6 +20,8 @@ export type ProviderConfig =
       readonly apiKey: string | undefined
       /** The vendor in the price list; determined from the URL if not set. */
       readonly vendor?: string | undefined
+      /** Whether budgets book the reservation of a request whose connection was lost; `book` by default. */
+      readonly unknownOutcome?: 'book' | 'release' | undefined
     }
   /** A local model server such as Ollama. */
   | {
@@ -292,7 +294,7 @@ function toConversationsConfig(settings: Settings) {
   return {
     isAllowed: settings.PARLEY_CONVERSATIONS === 'allowed',
     maxDays: settings.PARLEY_CONVERSATIONS_MAX_DAYS,
-    /** 0: unlimited. */
+    /** 0 means unlimited. */
     maxBytes: settings.PARLEY_CONVERSATIONS_MAX_BYTES,
     withoutAgent: settings.PARLEY_STORE_WITHOUT_AGENT,
     followers: {

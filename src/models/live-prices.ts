@@ -7,12 +7,14 @@ import { inTurn } from './live-providers.ts'
 import { parseOverride, type StoredOverride } from './price-overrides.ts'
 import { listOverrideRows, type PriceOverrideRow } from './store.ts'
 
-/** Polling interval; a poll finds changes that the bus did not report, such as changes by the CLI. */
+/** Polling interval; a poll finds changes that the bus did not report, such as changes made by the CLI. */
 const POLL_EVERY_MS = 5_000
+
+type LiveOverride = PriceOverride & StoredOverride
 
 interface Loaded {
   readonly row: PriceOverrideRow
-  readonly override: PriceOverride & StoredOverride
+  readonly override: LiveOverride
 }
 
 export interface LivePrices {
@@ -62,5 +64,14 @@ export function followPrices({ db, log }: { readonly db: Database; readonly log:
 function toLoaded(row: PriceOverrideRow, known: Loaded | undefined): Loaded {
   const columns = ['entry', 'updated_by', 'updated_at'] as const
   if (known !== undefined && columns.every((column) => known.row[column] === row[column])) return known
-  return { row, override: { ...parseOverride(row), date: dayOf(row.updated_at * 1000) } }
+  return { row, override: toLive(parseOverride(row)) }
+}
+
+function toLive(stored: StoredOverride): LiveOverride {
+  return { ...stored, date: dayOf(stored.updatedAt * 1000) }
+}
+
+/** Returns the overrides, keyed by `provider/model`, as the price book needs them. */
+export function toLiveOverrides(stored: readonly StoredOverride[]): ReadonlyMap<string, PriceOverride> {
+  return new Map(stored.map((one) => [`${one.provider}/${one.model}`, toLive(one)]))
 }

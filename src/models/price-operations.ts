@@ -1,4 +1,4 @@
-/** Defines the operations that return, set and delete the prices of models. */
+/** Defines the operations that return, set and delete model prices. */
 
 import { actorOf } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'
@@ -18,6 +18,8 @@ import {
   PriceTableQuery,
 } from './prices/schema.ts'
 import { readPriceTable, renderOverride, type TableDeps } from './prices/table.ts'
+
+export { listPrices } from './prices/table.ts'
 
 interface PriceDeps extends TableDeps, PriceOverrideDeps {
   readonly db: TableDeps['db']

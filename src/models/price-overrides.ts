@@ -1,4 +1,4 @@
-/** Sets and deletes the prices with which administrators override the configuration and the price list. */
+/** Sets and deletes the prices that administrators use to override the configuration and the price list. */
 import { findNameProblem } from '../config/file.ts'
 import type { Database } from '../db/database.ts'
 import { lockInstallation } from '../db/installation.ts'
@@ -21,6 +21,12 @@ export type PriceOverrideDeps = AuditDeps & { readonly db: Database; readonly cl
 export interface PricedModel {
   readonly provider: string
   readonly model: string
+}
+
+/** Splits `provider/model`; only the model can contain a slash. */
+export function splitId(id: string): PricedModel {
+  const end = id.indexOf('/')
+  return { provider: id.slice(0, end), model: id.slice(end + 1) }
 }
 
 export interface StoredOverride extends PricedModel {

@@ -16,7 +16,10 @@ interface BackendDeps {
 
 export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>
 
-/** @throws StartupError if an in-process model cannot be loaded, after closing the other providers. */
+/**
+ * Creates all configured providers. If an in-process model cannot be loaded, closes the others. @throws
+ * StartupError if an in-process model cannot be loaded.
+ */
 export async function createBackends(
   { providers, timings }: Pick<Config, 'providers' | 'timings'>,
   deps: BackendDeps,
@@ -85,8 +88,9 @@ export async function createRemote(
     return withPricing(createRunnerBackend(options), { kind: 'local', url: provider.url })
   }
   const { createGatewayBackend } = await import('./gateway.ts')
-  const { url, vendor } = provider
-  return withPricing(createGatewayBackend(options), { kind: 'gateway', url, vendor })
+  const { url, vendor, unknownOutcome } = provider
+  const backend = Object.assign(createGatewayBackend(options), { unknownOutcome })
+  return withPricing(backend, { kind: 'gateway', url, vendor })
 }
 
 function withPricing(backend: ChatBackend, pricing: PricedProvider): ChatBackend {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
+import { playgroundFrame } from '../support/console-parts.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
 import { saveScreenshot } from '../support/screenshots.ts'
@@ -55,6 +56,32 @@ describe('the agent list', () => {
 })
 
 describe('the agent editor', () => {
+  test('shows the next steps after an agent is created, until the user hides them', async () => {
+    const app = await startApp()
+    const { page, complaints } = await openConsole(app, browser, '/agents/new?template=support', {
+      width: 1440,
+    })
+    await page.getByRole('button', { name: 'Create' }).click()
+    const steps = page.getByRole('region', { name: 'Next steps' })
+    await steps.getByRole('link', { name: 'Connect model' }).waitFor()
+    await expectView(page, 'next-steps')
+    await steps.getByRole('link', { name: 'Try the agent' }).click()
+    await playgroundFrame(page).getByRole('textbox').waitFor()
+    expect(await steps.getByRole('link', { name: 'Try the agent' }).count()).toBe(0)
+    await steps.getByRole('link', { name: 'Embed the agent' }).click()
+    await page.getByRole('button', { name: 'Copy Script' }).waitFor()
+    await page.goBack()
+    await steps.getByRole('link', { name: 'View agent key' }).click()
+    await page.getByRole('tab', { name: 'Agent keys', selected: true }).waitFor()
+    await page.goBack()
+    await steps.getByRole('button', { name: 'Hide next steps' }).click()
+    await steps.waitFor({ state: 'hidden' })
+    await page.reload()
+    await page.getByText('Saved as version 1').waitFor()
+    expect(await steps.count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
   test('creates an agent from a template and warns about unsaved changes', async () => {
     const app = await startApp()
     const { page, complaints } = await openConsole(app, browser, '/agents/new')

@@ -58,6 +58,28 @@ describe('the command palette', () => {
     expect(await page.evaluate(() => navigator.clipboard.readText())).toContain(agent.agent_key)
   })
 
+  test('opens the dialogs that create a key, a webhook and a provider, and the first steps', async () => {
+    const { page, complaints } = await openWithAgent()
+    const choose = async (name: string) => {
+      await (await openPalette(page)).fill(name)
+      await page.getByRole('button', { name, exact: true }).waitFor()
+      await page.keyboard.press('Enter')
+    }
+    await choose('New key')
+    await page.getByRole('dialog', { name: 'Create parent key' }).getByLabel('Name').fill('CI')
+    await page.keyboard.press('Escape')
+    await expect.poll(() => page.url()).not.toContain('add')
+    await choose('New webhook')
+    await page.getByRole('dialog', { name: 'Create webhook' }).waitFor()
+    await page.keyboard.press('Escape')
+    await choose('Connect a model')
+    await page.getByRole('dialog', { name: 'Add provider' }).waitFor()
+    await page.keyboard.press('Escape')
+    await choose('Get started')
+    await page.getByRole('heading', { name: 'Get started', level: 1 }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
   test('finds pages of the documentation', async () => {
     const { page } = await openWithAgent()
     await (await openPalette(page)).fill('backup')

@@ -157,6 +157,13 @@ describe('the list of conversations', () => {
 })
 
 describe('a conversation', () => {
+  test('states that its answers come from the mock model', async () => {
+    const { app, agent_key } = await startKeeper()
+    const { conversation } = await runTurn(app, agent_key, 'Hello')
+    const { page } = await openConsole(app, browser, `/conversations/${conversation}`)
+    await page.getByRole('note', { name: 'Mock model' }).waitFor()
+  })
+
   test('shows turns, tool calls and failures without rendering markup, and can be exported and deleted', async () => {
     const { app, agent_key } = await startKeeper()
     const id = await runThree(app, agent_key)

@@ -1,4 +1,4 @@
-/** * Tests the form fields for attachments and handover, which write to the definition's text. */
+/** Tests the form fields for the chat window, attachments and handover, which write to the definition's text. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
@@ -67,6 +67,40 @@ test('the handover fields write to the definition, show errors, and stay in sync
   expect(complaints).toEqual([])
 })
 
+test('the fields of the chat window turn options on, and hide or change the disclaimer', async () => {
+  const app = await startApp()
+  const { agent_id: id } = await app.createAgent()
+  const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })
+  const options = [
+    'Suggest questions after each answer',
+    'Visitors can dictate messages',
+    'Visitors can listen to answers',
+  ]
+  for (const name of options) await switchOf(page, name).check({ force: true })
+  const text = page.getByRole('textbox', { name: 'Disclaimer text' })
+  await text.fill('x'.repeat(201))
+  await errorOf(page, 'must be at most 200 characters').waitFor()
+  await text.fill('Check important answers.')
+  const url = page.getByRole('textbox', { name: 'Privacy link' })
+  await url.fill('example.com')
+  await errorOf(page, 'must be a URL that begins with https:// or http://').waitFor()
+  await url.fill('https://www.example.com/privacy')
+  await expect.poll(() => page.getByRole('button', { name: 'Save' }).isEnabled()).toBe(true)
+  await expectView(page, 'edit-chat-window')
+  expect((await save(app, page, id, 2)).embed).toEqual({
+    followUps: true,
+    dictation: true,
+    readAloud: true,
+    disclaimer: { text: 'Check important answers.', url: 'https://www.example.com/privacy' },
+  })
+
+  for (const name of options) await switchOf(page, name).uncheck({ force: true })
+  await switchOf(page, 'Show a disclaimer below the input').uncheck({ force: true })
+  expect(await text.count()).toBe(0)
+  expect((await save(app, page, id, 3)).embed).toEqual({ disclaimer: false })
+  expect(complaints).toEqual([])
+})
+
 test('the fields for attachments write to the definition and show errors', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent()
@@ -109,7 +143,7 @@ test('a feature stays on, with an empty mapping in the YAML, when its last setti
   expect(await switchOf(page, 'Visitors can attach files to their messages').isChecked()).toBe(true)
 })
 
-test('the field for image hosts writes to the definition, names each host with an error, and is listed with the errors', async () => {
+test('the image hosts field writes to the definition, names each invalid host, and appears in the list of errors', async () => {
   const app = await startApp()
   const { agent_id: id } = await app.createAgent()
   const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })

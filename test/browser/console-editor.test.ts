@@ -175,7 +175,7 @@ describe('an unsaved draft', () => {
     expect(await countStoredDrafts(page)).toBe(0)
   })
 
-  test('causes a conflict message on save if the agent has been saved elsewhere in the meantime', async () => {
+  test('shows a conflict on save if the agent has been saved elsewhere in the meantime', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)
     const { page } = await openConsole(app, browser, `/agents/${agent_id}`)

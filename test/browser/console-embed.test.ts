@@ -269,7 +269,7 @@ describe('the model policy', () => {
 })
 
 describe('the visitor secret', () => {
-  test('can be created and rotated, is shown once, and the page shows until when the previous secret is valid', async () => {
+  test('can be created and rotated, is shown once, and the page shows how long the previous secret remains valid', async () => {
     const app = await startApp()
     const { agent_id: agentId } = await app.createAgent(embedded)
     const { page, complaints } = await openConsole(app, browser, `/agents/${agentId}/embed`)

@@ -59,7 +59,7 @@ describe('a user behind a trusted proxy', () => {
     await page.keyboard.press('Escape')
     await createFromTemplate(page, 'Helpdesk')
     await chatInPlayground(page, 'Hello through the proxy')
-    await page.getByRole('link', { name: 'Embed' }).click()
+    await page.getByRole('link', { name: 'Embed', exact: true }).click()
     await page.getByText(`src="${proxy.url}/embed/parley.js?key=agnt_key-`).waitFor()
     await openMenuPage(page, 'Usage')
     expect((await readTable(page, 'Usage by day'))[0]?.slice(1, 3)).toEqual(['1', '0'])

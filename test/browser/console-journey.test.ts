@@ -111,7 +111,7 @@ async function restoreFirst(page: Page): Promise<void> {
 
 /** Returns the snippet that embeds the agent in a page. */
 async function readSnippet(page: Page): Promise<string> {
-  await page.getByRole('link', { name: 'Embed' }).click()
+  await page.getByRole('link', { name: 'Embed', exact: true }).click()
   return page.getByRole('region', { name: 'Script for the end of the page body' }).innerText()
 }
 

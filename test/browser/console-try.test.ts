@@ -64,7 +64,7 @@ describe('the playground', () => {
     expect(complaints).toEqual([])
   })
 
-  test('shows the theme of the definition, with images from its hosts, and follows each change', async () => {
+  test("shows the definition's theme, with images from its hosts, and updates with each change", async () => {
     const app = await startApp()
     const theme = 'primaryColor: "#0f766e"\n    headerStyle: solid\n    avatar: https://img.example/a.png'
     const { agent_id } = await app.createAgent(`${definition}embed:\n  theme:\n    ${theme}\n`)

@@ -131,7 +131,7 @@ describe('an upload in the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('from another client is listed on one of several pages and can be opened by its URL', async () => {
+  test('from another client appears on one of several pages and can be opened by its URL', async () => {
     const clock = createManualClock()
     const app = await startApp({}, { clock })
     const ids: string[] = []

@@ -80,7 +80,7 @@ test('the date labels of a year never overlap and include the last day, at any w
   }
 })
 
-test('the names of bars break between words, and only a name that does not fit on two lines is shortened', async () => {
+test('bar labels wrap between words, and only a label that does not fit on two lines is shortened', async () => {
   const app = await startApp()
   const names = {
     Support: ['Support'],

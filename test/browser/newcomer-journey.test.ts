@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => browser?.close())
 
-test('a newcomer can go from the first start to a chat on a website and its usage without handling a parent key', async () => {
+test('a newcomer can start the server, embed a chat in a website and see its usage without handling a parent key', async () => {
   await upstream.script('/v1/models', '{{up:body {"object":"list","data":[{"id":"llama3.2"}]}}}')
   const server = await startServer({ folder: await makeFolder() })
   const { page, context, complaints } = await openWindow(server, browser)

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { listAxeFaults } from '../support/axe.ts'
@@ -77,6 +77,37 @@ describe('the /demo page', () => {
     await events.getByText('{"mode":"waiting"}').waitFor()
   })
 
+  test('shows the theme of the agent, and form options override it', async () => {
+    const { page, complaints } = await openPage()
+    const theme = "primaryColor: '#0f766e', headerStyle: solid, position: bottom-left, colorScheme: dark"
+    const { agent_key } = await harness.app.createAgent(
+      `name: Teal\ninstructions: Help.\nembed: { theme: { ${theme} } }\n`,
+    )
+    await page.goto(`${harness.app.url}/demo?key=${agent_key}`)
+    const launcher = page.locator('parley-chat .launcher')
+    const color = (locator: Locator) =>
+      locator.evaluate((element) => getComputedStyle(element).backgroundColor)
+    await expect.poll(() => color(launcher)).toBe('rgb(15, 118, 110)')
+    await launcher.click()
+    const frame = page.frameLocator('parley-chat iframe')
+    await frame.getByRole('textbox').waitFor()
+    expect(await color(frame.locator('header'))).toBe('rgb(15, 118, 110)')
+    expect(await frame.locator('html').getAttribute('data-theme')).toBe('dark')
+    await expect.poll(async () => (await page.locator('parley-chat .window').boundingBox())?.x).toBe(20)
+    expect(await frame.getByText('Welcome').count()).toBe(0)
+    await page.getByLabel('primaryColor').fill('#b91c1c')
+    await page.locator('select[name=theme]').selectOption('light')
+    await expect.poll(() => color(frame.locator('header'))).toBe('rgb(185, 28, 28)')
+    expect(await frame.locator('html').getAttribute('data-theme')).toBe('light')
+    await page.getByLabel('primaryColor').fill('')
+    await page.getByLabel('headerStyle').selectOption('gradient')
+    await expect.poll(() => frame.locator('html').getAttribute('data-header')).toBe('gradient')
+    expect(await color(launcher)).toBe('rgb(15, 118, 110)')
+    await page.getByText('Answers come from the built-in mock model').waitFor()
+    await saveScreenshot(page, 'demo-theme')
+    expect(complaints).toEqual([])
+  })
+
   test('applies form options, runs tools and receives text from the widget', async () => {
     const { page, complaints } = await openPage()
     await page.goto(`${harness.app.url}/demo?key=${harness.agent.agent_key}`)
@@ -103,7 +134,7 @@ describe('the /demo page', () => {
   })
 })
 
-test('the /demo page offers the agents of the console session instead of asking for a key', async () => {
+test("the /demo page offers the console user's agents instead of asking for a key", async () => {
   const { app, browser } = harness
   const other = await app.createAgent(
     'name: Other guide\ninstructions: Help.\nembed:\n  greeting: I am other.\n',
@@ -143,11 +174,11 @@ async function tryExample(html: string): Promise<void> {
 }
 
 describe('the widget example', () => {
-  test('opens from a button of a plain HTML page and calls a tool of the page', async () => {
+  test("opens from a button on a plain HTML page and calls one of the page's tools", async () => {
     await tryExample(await read('examples/html/index.html'))
   })
 
-  test('opens from a button of a React page and calls a tool of the page', async () => {
+  test("opens from a button on a React page and calls one of the page's tools", async () => {
     const { output } = (await build({
       root: join(repository, 'examples/react'),
       configFile: false,

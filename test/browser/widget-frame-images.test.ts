@@ -88,7 +88,7 @@ describe('an image in an answer', () => {
     expect(await opened.frame.getByRole('button', { name: /Enlarge/ }).count()).toBe(0)
   })
 
-  test('is a link if the agent lists no hosts, and the CSP of the frame blocks it', async () => {
+  test("is a link if the agent lists no hosts, and the frame's CSP blocks it", async () => {
     const agent = await harness.app.createAgent(helper)
     const { opened, loaded } = await openAnswer(`![A room](${LISTED})`, { key: agent.agent_key })
     await opened.frame.getByRole('link', { name: /A room/ }).waitFor()

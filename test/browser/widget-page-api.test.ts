@@ -189,7 +189,7 @@ describe('the widget', () => {
   })
 })
 
-test('a page that was loaded before an update of the server can open the chat', async () => {
+test('a page that was loaded before the server was updated can open the chat', async () => {
   const opened = await open()
   await opened.launcher.waitFor()
   await opened.page.route('**/embed/extras-*', (route) => route.fulfill({ status: 404 }))
@@ -329,7 +329,7 @@ describe('proactive rules', () => {
   })
 })
 
-test('the debug panel lists events on localhost without the text of messages', async () => {
+test('the debug panel lists events on localhost without message text', async () => {
   const opened = await open({ debug: true })
   await opened.page.getByText('Parley debug').click()
   await run(opened, "ParleyChat.sendMessage('Top secret')")

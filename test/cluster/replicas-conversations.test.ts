@@ -79,7 +79,7 @@ async function dumpTurns(databaseUrl: string): Promise<string> {
 }
 
 describe.each(sharedStores)('two replicas with %s', (store) => {
-  test('return the same events of a running response, and either replica can cancel it', async () => {
+  test('return the same events for a running response, and either replica can cancel it', async () => {
     const { one, other, key } = await startStoringReplicas(store)
     const short = await startResponse(one.url, key, '{{up:chunks 300}}{{up:delay 5}}', 'w50 ')
     const [direct, followed] = await Promise.all([short.whole, followResponse(other.url, key, short.id)])

@@ -169,7 +169,7 @@ describe.each([
     expect(await ask({ X_Email: 'ada@example.org' })).toBeOneOf([400, 401])
   })
 
-  test('serves the scripts and styles of the widget compressed by the server', async () => {
+  test("serves the widget's scripts and styles as the server compressed them", async () => {
     const { fetch, url } = targetOf(proxy)
     const frame = await (await fetch(`${url}/embed/frame`)).text()
     const files = [...frame.matchAll(/(?:href|src)="(\/embed\/[^"]+\.(?:js|css))"/g)].map(([, path]) => path)

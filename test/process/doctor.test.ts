@@ -68,6 +68,7 @@ describe('doctor on a healthy machine', () => {
     expect(lines.map((line) => /^\S+ +(\S+(?: \S+)?) {2,}\S/.exec(line)?.[1])).toEqual([
       ...names,
       'backend',
+      'prices',
       'ffmpeg',
       'isolation',
       'clock',

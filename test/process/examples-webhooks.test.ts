@@ -68,7 +68,7 @@ test('the Slack example posts only events with a valid signature, and returns 50
   expect(posted).toEqual([{ text }, { text }])
 })
 
-test('the e-mail example sends only events with a valid signature, and returns 502 if the mail server fails', async () => {
+test('the email example sends only events with a valid signature, and returns 502 if the mail server fails', async () => {
   const mails: string[] = []
   const port = await listen(createServer((socket) => serveMail(socket, mails)))
   const mail = { MAIL_FROM: 'parley@example.org', MAIL_TO: 'team@example.org' }

@@ -126,7 +126,7 @@ describe('PARLEY_PARENT_KEY', () => {
 })
 
 describe('after a server is killed', () => {
-  test('an agent that it has created exists at the next start, and the agent key is accepted', async () => {
+  test('an agent that it has created exists after the next start, and the agent key is accepted', async () => {
     const folder = await makeFolder()
     const first = await startServer({ folder })
     const yaml = 'name: Greeter\ninstructions: Greet people.\n'

@@ -131,7 +131,7 @@ test('a database without tables that a killed first start left behind is used by
   expect(await readMarks(dataDir)).toHaveLength(2)
 })
 
-describe('the database of another installation', () => {
+describe("another installation's database", () => {
   test('is rejected, and no file changes', async () => {
     const { dataDir } = await makeInstallation()
     await swapDatabase(dataDir)

@@ -91,7 +91,7 @@ test('a call waits if the budgets can admit it later, and is rejected only if th
   )
 })
 
-test('a request without a price is rejected by each enforcing budget in US dollars, and by no other', () => {
+test('a request without a price is rejected by each enforcing US dollar budget, and by no other budget', () => {
   fc.assert(
     fc.property(fc.array(state, { minLength: 1, maxLength: 4 }), asked, (states, request) => {
       const usd = { code: 'model_not_priced', param: 'model' } as const

@@ -13,6 +13,7 @@ function chat(): NonNullable<typeof window.ParleyChat> & { mount(options?: objec
 }
 
 function mount(key: string): void {
+  void noteMockModel(key)
   chat().destroy()
   chat().mount({
     ...readSettings(page.settings),
@@ -25,6 +26,16 @@ function mount(key: string): void {
       page.shared.textContent = text
     },
   })
+}
+
+/** States that the agent uses the mock model. The widget reports errors, so this ignores them. */
+async function noteMockModel(key: string): Promise<void> {
+  page.mockNote.hidden = true
+  try {
+    const answer = await fetch('/v1/agents/me', { headers: { Authorization: `Bearer ${key}` } })
+    const { model } = (await answer.json()) as { model?: string }
+    page.mockNote.hidden = !/^mock(?:\/|$)/.test(model ?? '')
+  } catch {}
 }
 
 function readContext({ context }: Page): Record<string, unknown> {

@@ -7,6 +7,8 @@ export interface Page {
   readonly keyForm: HTMLFormElement
   readonly key: HTMLInputElement
   readonly keyProblem: HTMLElement
+  /** Hidden unless the agent uses the mock model. */
+  readonly mockNote: HTMLElement
   readonly settings: HTMLFormElement
   readonly actions: Readonly<Record<'mount' | 'open' | 'close' | 'toggle' | 'destroy', HTMLButtonElement>>
   readonly context: HTMLInputElement
@@ -16,6 +18,7 @@ export interface Page {
 }
 
 const MAX_EVENTS = 100
+const FROM_AGENT = 'from the agent'
 
 export function drawPage(): Page {
   const { loader = '', integrity = '' } = document.documentElement.dataset
@@ -32,8 +35,14 @@ export function drawPage(): Page {
         label('Choose an agent', page.agents),
         drawKeyHelp(page.keyForm),
         page.keyProblem,
+        page.mockNote,
       ),
-      section('2. Options', page.settings, actions),
+      section(
+        '2. Options',
+        make('p', {}, "The chat has the agent's theme. These options override it on this page."),
+        page.settings,
+        actions,
+      ),
       section(
         '3. Context',
         make('p', {}, 'The widget sends this text with each message.'),
@@ -77,6 +86,13 @@ function makeParts(): Page {
     keyForm: make('form', { className: 'key' }, label('Agent key', key), make('button', {}, 'Start')),
     key,
     keyProblem: make('p', { className: 'problem', role: 'alert' }),
+    mockNote: make(
+      'p',
+      { className: 'mock-note', hidden: true },
+      'Answers come from the built-in mock model, which only repeats messages. To connect a model, open the ',
+      make('a', { href: '/console/providers' }, 'console'),
+      '.',
+    ),
     settings: drawSettings(),
     actions: {
       mount: button('mount'),
@@ -171,14 +187,23 @@ function drawSettings(): HTMLFormElement {
   const form = make('form', { className: 'settings' })
   form.append(
     choice('theme', ['auto', 'light', 'dark']),
+    field('primaryColor', { placeholder: FROM_AGENT }),
+    choice('headerStyle', ['plain', 'solid', 'gradient']),
+    field('headerColor', { placeholder: FROM_AGENT }),
+    field('avatar', { placeholder: FROM_AGENT }),
+    choice('font', ['inter', 'system', 'rounded', 'serif', 'mono']),
+    field('radius', { type: 'number', placeholder: FROM_AGENT, min: '0', max: '24' }),
+    choice('density', ['comfortable', 'compact']),
+    choice('launcherIcon', ['chat', 'question', 'sparkles', 'wave', 'avatar']),
+    field('launcherLabel', { placeholder: FROM_AGENT }),
+    field('teaser', { placeholder: FROM_AGENT }),
     choice('position', ['bottom-right', 'bottom-left']),
-    field('primaryColor', { type: 'color', value: '#4f46e5' }),
-    field('width', { type: 'number', placeholder: '400', min: '240', max: '900' }),
-    field('height', { type: 'number', placeholder: '720', min: '240', max: '900' }),
-    choice('language', ['', 'en', 'de', 'fr', 'es', 'pt', 'ar', 'he', 'ja', 'zh']),
-    field('title', { placeholder: 'from the agent' }),
-    field('greeting', { placeholder: 'from the agent' }),
-    field('welcomeMessage', { value: 'Welcome' }),
+    field('width', { type: 'number', placeholder: FROM_AGENT, min: '240', max: '900' }),
+    field('height', { type: 'number', placeholder: FROM_AGENT, min: '240', max: '900' }),
+    choice('language', ['en', 'de', 'fr', 'es', 'pt', 'ar', 'he', 'ja', 'zh'], 'browser language'),
+    field('title', { placeholder: FROM_AGENT }),
+    field('greeting', { placeholder: FROM_AGENT }),
+    field('welcomeMessage', {}),
     field('defaultUI', { type: 'checkbox', checked: true }),
     field('debug', { type: 'checkbox' }),
   )
@@ -186,7 +211,7 @@ function drawSettings(): HTMLFormElement {
   return form
 }
 
-/** Reads the options from the form; an empty field selects the widget's default. */
+/** Reads the options from the form; an empty field selects the agent's setting or the widget's default. */
 export function readSettings(form: HTMLFormElement): Record<string, unknown> {
   const fields = [...form.elements] as (HTMLInputElement | HTMLSelectElement)[]
   return Object.fromEntries(fields.map((one) => [one.name, read(one)]))
@@ -201,7 +226,8 @@ function field(name: string, attributes: Partial<HTMLInputElement>): HTMLElement
   return make('label', {}, name, make('input', { name, ...attributes }))
 }
 
-function choice(name: string, values: readonly string[]): HTMLElement {
-  const options = values.map((value) => make('option', { value }, value === '' ? 'browser language' : value))
+/** Offers the values, and first the default, which sets no option. */
+function choice(name: string, values: readonly string[], standard = FROM_AGENT): HTMLElement {
+  const options = ['', ...values].map((value) => make('option', { value }, value || standard))
   return make('label', {}, name, make('select', { name }, ...options))
 }

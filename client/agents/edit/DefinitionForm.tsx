@@ -6,6 +6,7 @@ import type { ReactNode } from 'react'
 import { t } from '../../strings/language.ts'
 import { modelsQuery } from '../queries.ts'
 import { AttachmentFields } from './AttachmentFields.tsx'
+import { ChatWindowFields } from './ChatWindowFields.tsx'
 import { ConversationFields } from './ConversationFields.tsx'
 import { FormProvider, LinesField, LongTextField, NumberField, TextField, useField } from './fields.tsx'
 import { type SectionName, sectionId } from './SectionList.tsx'
@@ -48,7 +49,9 @@ export function DefinitionForm({ draft, check }: DefinitionFormProps) {
         <Section name="pageTools">
           <PageToolsField />
         </Section>
-        <ChatWindow />
+        <Section name="chatWindow">
+          <ChatWindowFields />
+        </Section>
         <Section name="attachments">
           <AttachmentFields />
         </Section>
@@ -107,35 +110,5 @@ function ModelField() {
       disabled={isDisabled}
       onChange={(value) => set(value === '' ? undefined : value)}
     />
-  )
-}
-
-function ChatWindow() {
-  return (
-    <Section name="chatWindow">
-      <TextField path={['embed', 'title']} label={t('editor.title')} placeholder={t('embed.agentName')} />
-      <LongTextField
-        path={['embed', 'greeting']}
-        label={t('editor.greeting')}
-        about={t('editor.greetingAbout')}
-      />
-      <LinesField
-        path={['embed', 'starters']}
-        label={t('editor.starters')}
-        about={t('editor.startersAbout')}
-      />
-      <LinesField
-        path={['embed', 'origins']}
-        label={t('embed.origins')}
-        about={t('editor.originsAbout')}
-        placeholder="https://www.example.com"
-      />
-      <LinesField
-        path={['embed', 'imageHosts']}
-        label={t('embed.imageHosts')}
-        about={t('embed.imageHostsAbout')}
-        placeholder="images.example.com"
-      />
-    </Section>
   )
 }

@@ -7,6 +7,7 @@ import { t } from '../../strings/language.ts'
 import { useAgent } from '../queries.ts'
 import { ConflictDialog } from './ConflictDialog.tsx'
 import { Editor } from './Editor.tsx'
+import { NextSteps } from './NextSteps.tsx'
 import { useStoredDraft } from './stored-draft.ts'
 import { useCheck, useDraft, useSave } from './use-editor.ts'
 
@@ -29,6 +30,7 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
   }
   return (
     <>
+      <NextSteps agentId={id} />
       <Editor
         draft={draft}
         check={check}

@@ -25,6 +25,22 @@ export function PermissionSwitch({ path, label, about }: SwitchProps) {
   )
 }
 
+/** Edits an option that is off unless the definition turns it on. */
+export function OptionSwitch({ path, label, about }: SwitchProps) {
+  const { value, error, isDisabled, attributes, set } = useField(path)
+  return (
+    <Switch
+      {...attributes}
+      label={label}
+      description={about}
+      checked={value === true}
+      error={error}
+      disabled={isDisabled}
+      onChange={({ currentTarget: { checked } }) => set(checked ? true : undefined)}
+    />
+  )
+}
+
 interface PresenceSwitchProps extends SwitchProps {
   /** The mapping to write when the user turns the feature on. */
   readonly initial: Readonly<Record<string, unknown>>

@@ -71,4 +71,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: 'عرض اختصارات لوحة المفاتيح',
   shortcutClose: 'إغلاق مربع حوار أو قائمة',
   providers: 'مزوّدو النماذج',
+  newWebhook: 'webhook جديد',
 }

@@ -121,4 +121,17 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formular',
   yaml: 'YAML',
   try: 'Testen',
+  followUps: 'Nach jeder Antwort Fragen vorschlagen',
+  followUpsAbout: 'Jede Antwort erfordert dann eine zweite, kurze Anfrage an das Modell.',
+  dictation: 'Besucher können Nachrichten diktieren',
+  dictationAbout:
+    'Der Browser wandelt Sprache in Text um; manche Browser senden die Aufnahme an ihren Hersteller.',
+  readAloud: 'Besucher können sich Antworten vorlesen lassen',
+  disclaimer: 'Hinweis unter dem Eingabefeld anzeigen',
+  disclaimerAbout: 'Besagt, dass die Antworten von einem KI-Assistenten stammen, der Fehler machen kann.',
+  disclaimerText: 'Text des Hinweises',
+  disclaimerTextAbout:
+    'Höchstens 200 Zeichen. Wenn leer, zeigt das Widget einen Standardtext in der Sprache des Besuchers.',
+  disclaimerUrl: 'Datenschutzlink',
+  disclaimerUrlAbout: 'URL einer Seite mit Datenschutzinformationen, auf die der Hinweis verweist.',
 }

@@ -75,4 +75,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: 'Tastenkürzel anzeigen',
   shortcutClose: 'Dialog oder Menü schließen',
   providers: 'Anbieter',
+  newWebhook: 'Neuer Webhook',
 }

@@ -116,4 +116,16 @@ export const editor = {
   form: 'Form',
   yaml: 'YAML',
   try: 'Try it',
+  followUps: 'Suggest questions after each answer',
+  followUpsAbout: 'Each answer then needs a second, short request to the model.',
+  dictation: 'Visitors can dictate messages',
+  dictationAbout: 'The browser converts speech to text; some browsers send the audio to their vendor.',
+  readAloud: 'Visitors can listen to answers',
+  disclaimer: 'Show a disclaimer below the input',
+  disclaimerAbout: 'States that answers come from an AI assistant, which can make mistakes.',
+  disclaimerText: 'Disclaimer text',
+  disclaimerTextAbout:
+    'At most 200 characters. If empty, the widget shows a default text in the visitor’s language.',
+  disclaimerUrl: 'Privacy link',
+  disclaimerUrlAbout: 'URL of a page with privacy information, which the disclaimer links to.',
 } as const

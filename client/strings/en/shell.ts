@@ -69,4 +69,5 @@ export const shell = {
   shortcutHelp: 'Show the keyboard shortcuts',
   shortcutClose: 'Close a dialog or a menu',
   providers: 'Providers',
+  newWebhook: 'New webhook',
 } as const

@@ -121,4 +121,17 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulario',
   yaml: 'YAML',
   try: 'Probar',
+  followUps: 'Sugerir preguntas después de cada respuesta',
+  followUpsAbout: 'Cada respuesta requiere entonces una segunda solicitud breve al modelo.',
+  dictation: 'Los visitantes pueden dictar mensajes',
+  dictationAbout:
+    'El navegador convierte la voz en texto; algunos navegadores envían el audio a su fabricante.',
+  readAloud: 'Los visitantes pueden escuchar las respuestas',
+  disclaimer: 'Mostrar un aviso debajo del campo de texto',
+  disclaimerAbout: 'Indica que las respuestas provienen de un asistente de IA, que puede cometer errores.',
+  disclaimerText: 'Texto del aviso',
+  disclaimerTextAbout:
+    'Como máximo 200 caracteres. Si está vacío, el widget muestra un texto predeterminado en el idioma del visitante.',
+  disclaimerUrl: 'Enlace de privacidad',
+  disclaimerUrlAbout: 'URL de una página con información de privacidad a la que enlaza el aviso.',
 }

@@ -74,4 +74,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: 'Mostrar los atajos de teclado',
   shortcutClose: 'Cerrar un diálogo o un menú',
   providers: 'Proveedores',
+  newWebhook: 'Webhook nuevo',
 }

@@ -123,4 +123,18 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulaire',
   yaml: 'YAML',
   try: 'Tester',
+  followUps: 'Suggérer des questions après chaque réponse',
+  followUpsAbout: 'Chaque réponse nécessite alors une deuxième requête courte au modèle.',
+  dictation: 'Les visiteurs peuvent dicter des messages',
+  dictationAbout:
+    'Le navigateur convertit la parole en texte ; certains navigateurs envoient l’audio à leur éditeur.',
+  readAloud: 'Les visiteurs peuvent écouter les réponses',
+  disclaimer: 'Afficher un avertissement sous le champ de saisie',
+  disclaimerAbout: 'Indique que les réponses viennent d’un assistant IA, qui peut se tromper.',
+  disclaimerText: 'Texte de l’avertissement',
+  disclaimerTextAbout:
+    '200 caractères au maximum. Si ce champ est vide, le widget affiche un texte par défaut dans la langue du visiteur.',
+  disclaimerUrl: 'Lien de confidentialité',
+  disclaimerUrlAbout:
+    'URL d’une page d’informations sur la confidentialité, vers laquelle l’avertissement renvoie.',
 }

@@ -74,4 +74,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: 'Afficher les raccourcis clavier',
   shortcutClose: 'Fermer une boîte de dialogue ou un menu',
   providers: 'Fournisseurs',
+  newWebhook: 'Nouveau webhook',
 }

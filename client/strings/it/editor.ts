@@ -122,4 +122,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Modulo',
   yaml: 'YAML',
   try: 'Prova',
+  followUps: 'Suggerisci domande dopo ogni risposta',
+  followUpsAbout: 'Ogni risposta richiede quindi una seconda, breve richiesta al modello.',
+  dictation: 'I visitatori possono dettare i messaggi',
+  dictationAbout: 'Il browser converte la voce in testo; alcuni browser inviano l’audio al loro produttore.',
+  readAloud: 'I visitatori possono ascoltare le risposte',
+  disclaimer: 'Mostra un’avvertenza sotto il campo di testo',
+  disclaimerAbout: 'Indica che le risposte provengono da un assistente IA, che può commettere errori.',
+  disclaimerText: 'Testo dell’avvertenza',
+  disclaimerTextAbout:
+    'Al massimo 200 caratteri. Se è vuoto, il widget mostra un testo predefinito nella lingua del visitatore.',
+  disclaimerUrl: 'Link sulla privacy',
+  disclaimerUrlAbout: 'URL di una pagina con informazioni sulla privacy a cui rimanda l’avvertenza.',
 }

@@ -73,4 +73,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: 'Mostra le scorciatoie da tastiera',
   shortcutClose: 'Chiudi una finestra o un menu',
   providers: 'Provider',
+  newWebhook: 'Nuovo webhook',
 }

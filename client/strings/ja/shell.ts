@@ -73,4 +73,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: 'キーボードショートカットを表示',
   shortcutClose: 'ダイアログやメニューを閉じる',
   providers: 'プロバイダー',
+  newWebhook: '新しい Webhook',
 }

@@ -66,4 +66,8 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Restaurar a versão {number}?',
   restoreAbout:
     'Isso cria uma nova versão com o conteúdo antigo e a ativa. O histórico mantém todas as versões.',
+  nextSteps: 'Próximos passos',
+  nextStepsAbout:
+    'Seu agente está pronto. Experimente-o, incorpore-o em uma página ou use a chave dele no seu código.',
+  hideNextSteps: 'Ocultar os próximos passos',
 }

@@ -118,4 +118,16 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formulário',
   yaml: 'YAML',
   try: 'Testar',
+  followUps: 'Sugerir perguntas após cada resposta',
+  followUpsAbout: 'Cada resposta requer então uma segunda solicitação curta ao modelo.',
+  dictation: 'Os visitantes podem ditar mensagens',
+  dictationAbout: 'O navegador converte a fala em texto; alguns navegadores enviam o áudio ao fabricante.',
+  readAloud: 'Os visitantes podem ouvir as respostas',
+  disclaimer: 'Mostrar um aviso abaixo do campo de texto',
+  disclaimerAbout: 'Informa que as respostas vêm de um assistente de IA, que pode cometer erros.',
+  disclaimerText: 'Texto do aviso',
+  disclaimerTextAbout:
+    'No máximo 200 caracteres. Se estiver vazio, o widget mostra um texto padrão no idioma do visitante.',
+  disclaimerUrl: 'Link de privacidade',
+  disclaimerUrlAbout: 'URL de uma página com informações de privacidade para a qual o aviso aponta.',
 }

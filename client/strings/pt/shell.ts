@@ -72,4 +72,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: 'Mostrar os atalhos de teclado',
   shortcutClose: 'Fechar uma caixa de diálogo ou um menu',
   providers: 'Provedores',
+  newWebhook: 'Novo webhook',
 }

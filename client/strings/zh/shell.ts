@@ -71,4 +71,5 @@ export const shell: AreaTranslation<typeof english> = {
   shortcutHelp: '显示键盘快捷键',
   shortcutClose: '关闭对话框或菜单',
   providers: '提供商',
+  newWebhook: '新建 webhook',
 }

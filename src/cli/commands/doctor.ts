@@ -13,6 +13,7 @@ import {
   checkNode,
   checkPort,
 } from '../doctor/environment.ts'
+import { checkPrices } from '../doctor/prices.ts'
 import { checkBucket, checkFolders, checkPostgres, checkRedisAndClock } from '../doctor/remote.ts'
 import { print, renderTable } from '../output.ts'
 
@@ -40,6 +41,7 @@ async function listDiagnostics(): Promise<Diagnostic[]> {
     ...configuration,
     ...(await checkData(config)),
     ...(await checkBackends(config)),
+    ...(await checkPrices(config)),
     ...(await checkHostModule(config)),
     ...(await checkMcpServers(config)),
     ...(await checkConversion(config)),

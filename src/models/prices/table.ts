@@ -1,4 +1,7 @@
-/** Lists the prices of all models: those of the providers, those with a set price, and those that were called. */
+/**
+ * Lists the prices of all models: those that providers list, those with a set price, and those that were
+ * called.
+ */
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -8,7 +11,7 @@ import type { PriceBook } from '../../prices/lookup.ts'
 import { listUnpricedModels } from '../../usage/usage.ts'
 import type { ModelCatalogue } from '../catalogue.ts'
 import type { LivePrices } from '../live-prices.ts'
-import type { PricedModel, StoredOverride } from '../price-overrides.ts'
+import { type PricedModel, type StoredOverride, splitId } from '../price-overrides.ts'
 import type { PriceOverride, PriceTable, PriceTableQuery, TablePrice } from './schema.ts'
 
 export interface TableDeps {
@@ -55,12 +58,6 @@ export async function listPrices(deps: TableDeps): Promise<TablePrice[]> {
     }
   })
   return listed.toSorted((one, other) => missingOf(other) - missingOf(one) || (one.id < other.id ? -1 : 1))
-}
-
-/** Splits `provider/model`; only the model can contain a slash. */
-export function splitId(id: string): PricedModel {
-  const end = id.indexOf('/')
-  return { provider: id.slice(0, end), model: id.slice(end + 1) }
 }
 
 /** Returns the number of calls that a model's missing price affects. */

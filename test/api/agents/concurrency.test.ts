@@ -133,7 +133,7 @@ describe('the agent API during concurrent requests', () => {
     expect((await app.call('GET', path)).body.version).toBe(1 + AT_ONCE / 2)
   })
 
-  test('rejects an agent key with 401 as soon as the deletion of its agent has returned', async () => {
+  test('rejects an agent key with 401 as soon as the request that deletes its agent has returned', async () => {
     const app = await startApp(unlimited)
     const { agent_id, agent_key } = await app.createAgent()
     const askMe = () => app.call('GET', '/v1/agents/me', { key: agent_key })

@@ -116,7 +116,7 @@ describe('an artifact token', () => {
     expect((await ask(long)).status).toBe(401)
   })
 
-  test('is accepted in the URL of a GET but not of a DELETE, and is never logged', async () => {
+  test('is accepted in the URL of GET requests but not of DELETE requests, and is never logged', async () => {
     const { log, lines } = createLineLog()
     const app = await startApp({}, { log })
     const { artifact_id: id, view_token } = await reserve(app)

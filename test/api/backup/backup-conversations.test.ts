@@ -98,7 +98,7 @@ describe('a backup of a running server', () => {
     await expect(fileBlobs.open(blobs[0] as string)).rejects.toThrow(/ENOENT/)
   })
 
-  test('contains the uploads of visitors, which the restored server keeps and deletes with their conversation', async () => {
+  test("contains visitors' uploads, which the restored server can serve, and deletes with their conversation", async () => {
     const { app, clock, one } = await startUploads(harness, uploadRules, { PARLEY_DATA_DIR: dataDir })
     const sent = await upload(app, one)
     const { conversation } = await sendUpload(one, sent)

@@ -137,7 +137,7 @@ test("a backup contains the agents in the bin, and the console's providers and p
   expect(restoredPrice).toMatchObject({ source: 'override', entry: price })
 })
 
-test("a backup contains the agents' visitor secrets, so that visitors return as the same visitors", async () => {
+test("a backup contains the agents' visitor secrets, so that returning visitors keep their identity", async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const { agent_key: key, agent_id: agentId } = await app.createAgent(identifyingAgent())
   const previous = await createSecret(app, agentId)
@@ -199,7 +199,7 @@ test('a backup does not contain a secret that comes from the environment', async
   await expectContents(await start(target, app, env), contents)
 })
 
-test('a backup succeeds if files have lost their bytes, and lists those files', async () => {
+test('a backup succeeds even if the bytes of files are missing, and lists those files', async () => {
   const app = await openApp({ PARLEY_DATA_DIR: dataDir })
   const contents = await createContents(app)
   await app.close()

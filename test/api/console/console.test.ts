@@ -34,7 +34,7 @@ describe('an agent definition in the console', () => {
   })
 })
 
-test("the list of agents includes each agent's last day of use on request", async () => {
+test("the agent list includes each agent's last day of use on request", async () => {
   const app = await startApp()
   const [used, unused] = [await app.createAgent(), await app.createAgent()]
   await app.call('POST', '/v1/chat/completions', {

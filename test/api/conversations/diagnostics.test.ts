@@ -201,7 +201,7 @@ describe('a failure', () => {
   })
 
   for (const stream of [false, true])
-    test(`is recorded with its cause but without the provider's key and host (${stream ? 'stream' : 'no stream'})`, async () => {
+    test(`is recorded with its cause but without the provider's key or host (${stream ? 'stream' : 'no stream'})`, async () => {
       const { app, id, key } = started
       await app.call('PUT', `/v1/agents/${id}/model-policy`, {
         body: { default_model: { provider: 'gateway', model: 'up-chat' } },

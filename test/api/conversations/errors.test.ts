@@ -105,7 +105,7 @@ describe('adding to a full conversation', () => {
   })
 })
 
-test('a request with an item above 2 MiB returns 413 with the position of the item and the limit', async () => {
+test('a request with an item larger than 2 MiB returns 413 with the position of the item and the limit', async () => {
   const { owner } = await start({ PARLEY_MAX_BODY_BYTES: String(16 * MIB) })
   const { id } = await owner.conversations.create()
   const content = Array.from({ length: 3 }, () => ({

@@ -255,7 +255,7 @@ describe('a conversation search', () => {
 })
 
 describe('tags', () => {
-  test('replace the earlier tags, and the list of conversations can be filtered by them', async () => {
+  test('replace the earlier tags, and the conversation list can be filtered by them', async () => {
     const { app, find, store } = await start()
     const id = await store('Hello')
     const set = (tags: unknown) => app.call('PUT', `/v1/conversations/${id}/tags`, { body: { tags } })

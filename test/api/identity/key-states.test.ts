@@ -43,7 +43,7 @@ describe('an inactive parent key', () => {
   const accepted = [200, 200, 200, 201, 200, 200, 200, 200]
   const rejected = accepted.map(() => 401)
 
-  test('is rejected over REST, tRPC, tus and Responses while it is disabled, and so are its agent keys', async () => {
+  test('is rejected over REST, tRPC, tus and Responses while it is disabled, as are its agent keys', async () => {
     const { app } = await startWithManager()
     const tenant = await createTenantOf(app)
     expect(await statusesOf(app, tenant)).toEqual(accepted)
@@ -62,7 +62,7 @@ describe('an inactive parent key', () => {
     expect(actions).toEqual(['key.create', 'key.disable', 'key.enable'])
   })
 
-  test('is rejected from the second it expires until its expiry is extended, and so are its agent keys', async () => {
+  test('is rejected from the second it expires until its expiry is extended, as are its agent keys', async () => {
     const { app, clock } = await startWithManager()
     const tenant = await createTenantOf(app, { expires_at: NOW + 60 })
     clock.advance(59.9)

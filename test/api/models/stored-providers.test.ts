@@ -70,7 +70,7 @@ describe('a provider that an administrator adds', () => {
     expect(health.checks.backends).toEqual({ near: 'up', mock: 'up' })
   })
 
-  test('can be used in the model policy of an agent, and its failures appear in the metrics', async () => {
+  test("can be used in an agent's model policy, and its failures appear in the metrics", async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large')
     const app = await startAdminApp()
@@ -94,7 +94,7 @@ describe('a provider that an administrator adds', () => {
     expect(metrics).toMatch(/parley_backend_errors_total\{provider="near",reason="[^"]+"\} [1-9]/)
   })
 
-  test('is stored with an encrypted API key, and survives a restart and a change of the server secret', async () => {
+  test('is stored with an encrypted API key, and survives a restart and a change to the server secret', async () => {
     const upstream = await shareUpstream()
     await listModels(upstream, 'large')
     const env = {

@@ -27,7 +27,7 @@ const message = (...deltas: string[]) => [
 const text = message('output_text.delta')
 
 describe('the events of a streamed response', () => {
-  test('are the documented events of one message, in order and without [DONE]', async () => {
+  test('are the documented events for one message, in order and without [DONE]', async () => {
     const app = await startApp()
     const { status, headers, events, types, text: received } = await streamResponse(app, { input: 'one two' })
     expect(status).toBe(200)

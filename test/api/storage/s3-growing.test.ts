@@ -41,7 +41,7 @@ describe('a resumable blob', () => {
     expect(await listNames(row.store.blobs)).toEqual([row.name])
   })
 
-  test('is sent one part at a time, in parts of equal size except the last', async () => {
+  test('is sent one part at a time, in parts of equal size except for the last one', async () => {
     const { server, row } = await start()
     for (const size of [9 * MIB, 5 * MIB, 20 * MIB, 100]) await row.add(randomBytes(size))
     await row.finish()
@@ -106,7 +106,7 @@ describe('killing the process', () => {
     expect([...new Set(reached)]).toEqual([3 * MIB, 11 * MIB, 18 * MIB])
   })
 
-  test('at any point of the completion leaves a blob that can still be completed', async () => {
+  test('at any point during the completion leaves a blob that can still be completed', async () => {
     const bytes = randomBytes(9 * MIB)
     const ends: string[] = []
     while (ends.at(-1) !== 'kept') {

@@ -133,7 +133,7 @@ describe('a prefix in a bucket', () => {
   })
 })
 
-describe('unfinished uploads of an earlier process', () => {
+describe('unfinished uploads from an earlier process', () => {
   const begin = (server: S3Server, key: string, begunMs = Date.now()) =>
     server.uploads.set(randomUUID(), { key, begunMs, parts: new Map([[1, Buffer.alloc(MIB)]]) })
 

@@ -207,7 +207,7 @@ describe('a request with Last-Event-ID', () => {
     expect(answer.body.error.last_event_id).toBe(ids.at(-1))
   })
 
-  test('returns 409 event_not_kept without a last event id if no event of the stream was stored', async () => {
+  test('returns 409 event_not_kept without last_event_id if no event of the stream was stored', async () => {
     const { app, key } = await startStoring()
     const sending = sendChat(app, '{{up:hang}}', { key })
     await expect.poll(async () => (await listTurns(app)).length).toBe(1)

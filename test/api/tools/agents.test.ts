@@ -144,7 +144,7 @@ describe('a caller of server tools', () => {
   })
 })
 
-test('a tool handler receives the ids of the agent, its owner and the request, and null as the visitor of a plain chat', async () => {
+test('a tool handler receives the ids of the agent, its owner and the request, and a null visitor in a plain chat', async () => {
   const seen: unknown[] = []
   const whoami = tool((_args, { signal, ...who }) => void seen.push({ ...who, isLive: !signal.aborted }))
   const app = await startApp({}, { tools: { whoami } })

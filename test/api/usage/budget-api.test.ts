@@ -102,7 +102,7 @@ describe('a new budget', () => {
 })
 
 describe('a budget', () => {
-  test('in observe mode rejects no calls, and counts the calls that it would have rejected', async () => {
+  test('in observe mode does not reject any calls, but counts those that it would have rejected', async () => {
     const app = await startApp()
     const id = await create(app, ofKey(app, { limit: 0, mode: 'observe' }))
     const answer = await sendChat(app, 'hello')

@@ -83,7 +83,7 @@ describe('the cost of a call', () => {
     expect(await lastCall(app)).toMatchObject({ cost: '0.0022', rounds: 2, attempts: 2 })
   })
 
-  test('is in the last chunk of a stream and in a response of the Responses API', async () => {
+  test('is in the last chunk of a stream and in a response from the Responses API', async () => {
     const app = await startPriced()
     const request = { ...model, messages: [{ role: 'user', content: 'hello' }] }
     const { events } = await app.stream({ ...request, stream_options: { include_usage: true } })

@@ -97,7 +97,7 @@ describe('a successful embeddings call', () => {
     expect(await readCalls(app)).toEqual([{ model: 'up-embedding', provider: 'gateway', ...row }])
   })
 
-  test('is recorded with the exact number of tokens if the input is token arrays', async () => {
+  test('is recorded with the exact number of tokens if the input consists of token arrays', async () => {
     const app = await harness.start()
     await answerWithUsage(null)
     await embed(app, { input: [[1, 2, 3], [4]] })

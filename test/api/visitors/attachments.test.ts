@@ -107,7 +107,7 @@ describe('an agent with attachments', () => {
     })
   })
 
-  test('replaces attachments of earlier messages that it no longer accepts', async () => {
+  test('replaces attachments in earlier messages that it no longer accepts', async () => {
     const { app, key } = await startAgent({ types: ['text'] })
     const earlier = [
       { role: 'user', content: [image(png())] },

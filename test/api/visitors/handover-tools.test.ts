@@ -203,7 +203,7 @@ describe('an open call in a conversation that is handed over and back while a re
     return (body.data as { type: string }[]).filter(({ type }) => type === 'function_call_output')
   }
 
-  test('has one outcome if the request sends a message, which follows the messages of the person', async () => {
+  test("has one outcome if the request sends a message, which follows the person's messages", async () => {
     const visit = await startCall()
     changeDuringStart(visit)
     await sayAndWait(visit.one, 'And now?', { conversation: visit.id })

@@ -95,7 +95,7 @@ describe('a conversation that is handed over', () => {
     expect(items.map(({ author }) => author)).toEqual(['visitor', 'model'])
   })
 
-  test('hides the names of people from visitors if the agent does not show them', async () => {
+  test("hides people's names from visitors if the agent does not show them", async () => {
     const { app, key, id, one } = await startConversation(harness, { showName: false })
     await answer(app, id, 'Hello.', { name: 'Ana' })
     const events = await followUntil(
@@ -151,7 +151,7 @@ describe('a conversation that is handed over', () => {
 })
 
 describe('a takeover in the middle of an answer', () => {
-  test('cancels the answer, keeps its text before the messages of the person, and stops the model', async () => {
+  test("cancels the answer, keeps its text before the person's messages, and stops the model", async () => {
     const { app, one } = await startVisit(harness)
     const { conversation, turn, cursor } = await say(one, 'Explain. {{up:hang-after 4}}')
     const id = conversation.id

@@ -103,7 +103,7 @@ describe('a key set', () => {
       })
   })
 
-  test('at a URL is fetched at most once every ten minutes, or every 30 seconds to find an unknown key', async () => {
+  test('at a URL is cached for ten minutes, but fetched again for an unknown key at most every 30 seconds', async () => {
     const [first, second] = await Promise.all([createKeyPair('ES256', 'one'), createKeyPair('ES256', 'two')])
     const served = await serveKeySet([first.jwk])
     const jwt = { issuer: ISSUER, audience: 'shop-chat', jwksUrl: served.url }

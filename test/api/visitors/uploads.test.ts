@@ -89,7 +89,7 @@ describe("a visitor's upload", () => {
     )
   })
 
-  test('can be sent by the visitor after proving an identity, and is deleted with that visitor', async () => {
+  test('can be sent after its visitor proves an identity, and is deleted with that visitor', async () => {
     const attachments = { types: ['text'], uploads: uploadRules }
     const visit = await startIdentityVisit({}, {}, { definition: { attachments } })
     const { app, key } = visit

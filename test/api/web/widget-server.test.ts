@@ -96,7 +96,7 @@ test.each([
   },
 )
 
-test("the widget's second script is also served without a version, for pages from before an update", async () => {
+test("the widget's second script is also served without a version, for pages that were loaded before an update", async () => {
   const app = await startApp()
   const { extras } = await readManifest()
   const current = await get(app, '/embed/extras.js')

@@ -29,7 +29,7 @@ describe('webhooks', () => {
     expect(JSON.stringify(rows)).not.toContain(secret.slice(6))
   })
 
-  test('can be changed and deleted, and the audit log records both without the path of the URL', async () => {
+  test("can be changed and deleted, and the audit log records both without the URL's path", async () => {
     const app = await startApp()
     const { id } = await createWebhook(app, { url, events })
     const changed = await app.call('PUT', `/v1/webhooks/${id}`, {

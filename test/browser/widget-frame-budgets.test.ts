@@ -63,7 +63,7 @@ describe.each([
     await note.waitFor()
     expect(await note.locator('p').innerText()).toBe(SPENT)
     expect(countCalls(opened)).toBe(1)
-    await opened.frame.locator('textarea').fill('Is anybody there?')
+    await opened.frame.locator('textarea').fill('Are you there?')
     expect(await opened.frame.getByRole('button', { name: 'Send' }).getAttribute('aria-disabled')).toBe(
       'false',
     )

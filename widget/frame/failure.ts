@@ -40,7 +40,7 @@ export interface Failure {
   readonly detail?: string
 }
 
-/** How often the frame repeats a request that failed because other answers had reserved the rest of a budget. */
+/** Maximum number of repeats of a request that failed because other answers had reserved the rest of a budget. */
 export const MAX_REPEATS = 2
 /** The wait before such a repeat if the server states none, in milliseconds. */
 export const REPEAT_AFTER_MS = 1_000

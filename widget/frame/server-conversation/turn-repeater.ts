@@ -40,7 +40,7 @@ export class TurnRepeater {
     return this.parts.getShown().view.get().repeating === id
   }
 
-  /** Shows the failure of a turn that waits for its repeat. Returns false if there is none. */
+  /** Shows the failure of a turn that waits for its repeat. Returns false if no turn waits. */
   stop(): boolean {
     if (this.timer === undefined) return false
     this.clear()

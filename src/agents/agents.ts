@@ -161,8 +161,8 @@ export async function deleteAgent(
 }
 
 /**
- * Deletes an agent and everything that belongs to it. Returns false if the tenant has no such agent in the
- * bin (`isBinned`) or outside it.
+ * Deletes an agent and everything that belongs to it. `isBinned` selects agents in the bin instead of those
+ * outside it. Returns false if there is no such agent.
  */
 export async function deleteWhere(
   deps: AgentDeps & Pick<Dependencies, 'onAgentDeleted'>,
@@ -313,8 +313,8 @@ export function toVersion(row: AgentRow): AgentVersionRow {
 }
 
 /**
- * Moves all of a tenant's agents, with their versions and keys, to another tenant and returns how many there
- * are. Requires a transaction.
+ * Moves all of a tenant's agents, with their versions and keys, to another tenant and returns how many it
+ * moved. Requires a transaction.
  */
 export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const moved = await trx
@@ -359,8 +359,8 @@ export async function listRetention(
 }
 
 /**
- * Does not throw for an invalid definition, which an earlier release may have accepted, because one such
- * agent must not stop the deletion of expired data.
+ * Tolerates an invalid definition, which an earlier release may have accepted. Otherwise, one such agent
+ * would stop the deletion of expired data.
  */
 function findKeepSeconds(source: string, format: DefinitionFormat): number | undefined {
   try {

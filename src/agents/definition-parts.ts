@@ -99,7 +99,7 @@ export const defaultHandover: HandoverRules = { ...Handover.parse({}), button: f
 const MAX_IMAGE_HOSTS = 20
 
 /**
- * The hosts from which the widget may load images. Allows only characters that cannot end a directive of the
+ * The hosts that the widget may load images from. Allows only characters that cannot end a directive of the
  * frame's Content Security Policy.
  */
 export const ImageHosts = listOf(
@@ -218,7 +218,6 @@ export const AgentAttachments = mappingOf(
         .max(AttachmentType.options.length, 'must not repeat a type')
         .refine((types) => new Set(types).size === types.length, 'must not repeat a type')
         .default(['image']),
-      /** Maximum number of attachments per message. */
       maxCount: z
         .int({ error: 'must be a whole number' })
         .min(1, `must be 1 to ${MAX_ATTACHMENTS}`)
@@ -289,7 +288,7 @@ export function renderAttachments(
 
 /** The storage settings in the format that the widget reads. */
 export const StorageView = z.strictObject({
-  stored: z.boolean().meta({ description: 'Whether the server stores conversations of this agent.' }),
+  stored: z.boolean().meta({ description: "Whether the server stores this agent's conversations." }),
   keep_days: z.int().nullable().meta({
     description:
       'Number of days for which a conversation is stored after its last activity; null if conversations are not stored.',

@@ -67,7 +67,7 @@ const PageToolNames = listOf(
   ),
 )
 
-/** Selects the page tools that the agent may use, by the names that the page gives them. */
+/** Selects the page tools that the agent may use, by the names that the page uses for them. */
 export const PageTools = z.preprocess(
   (value, ctx) => {
     const given = withoutNulls(value, ['restricted', 'blocked'])

@@ -43,7 +43,7 @@ export interface AgentPage {
   readonly agents: readonly Agent[]
   /** Undefined if the request has no parameters except `include`, and the page contains all agents. */
   readonly hasMore: boolean | undefined
-  /** The last day (UTC) with a call, by agent id; present only with `include: 'last_used_on'`. */
+  /** The last day (UTC) with a call, keyed by agent id; present only with `include: 'last_used_on'`. */
   readonly lastDays?: ReadonlyMap<string, string> | undefined
 }
 

@@ -278,8 +278,8 @@ function renderSummary(deps: Pick<Dependencies, 'models'>, agent: Agent) {
 }
 
 /**
- * Returns the definition's model, else the model that the agent would use now, else the server's default
- * model, else an empty string.
+ * Returns the first of these that exists: the definition's model, the model that the agent would use now, the
+ * server's default model. Returns an empty string if none exists.
  */
 export function modelOf(
   { models }: Pick<Dependencies, 'models'>,

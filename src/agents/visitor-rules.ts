@@ -10,7 +10,7 @@ const MAX_KEYS = 20
 const MAX_CLAIMS = 20
 const MAX_CLAIM_NAME = 100
 const MAX_NAME = 500
-/** Allowed curves by key type, for ES256 and EdDSA. RSA keys (RS256 and PS256) have no curve. */
+/** Allowed curves for each key type, for ES256 and EdDSA. RSA keys (RS256 and PS256) have no curve. */
 const curves: Readonly<Record<string, readonly string[]>> = { EC: ['P-256'], OKP: ['Ed25519'] }
 const MIN_RSA_BITS = 2048
 

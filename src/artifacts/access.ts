@@ -9,7 +9,7 @@ export type ArtifactCaller = ParentCaller | TokenCaller
 
 type Subject = Pick<ArtifactRow, 'id' | 'related_to'>
 
-/** @throws ServiceError `insufficient_permissions` if the token was issued for another use. */
+/** @throws ServiceError `insufficient_permissions` if the token was issued for a different use. */
 export function assertTokenUse(caller: ArtifactCaller, use: 'upload' | 'view'): void {
   if (caller.kind === 'parent' || caller.use === use) return
   if (use === 'upload' && caller.use === 'attach') return

@@ -100,8 +100,9 @@ export interface VisitorUploads {
   /** Deletes all of a visitor's uploads, including unfinished ones. */
   deleteOf(visitor: Pick<UploadOwner, 'tenantId' | 'visitorId'>): Promise<void>
   /**
-   * Deletes uploads that expired by `now` (Unix seconds) and are in no message. Also checks a batch of kept
-   * uploads, and lets those in no message expire. `listReferenced` returns the uploads that are in messages.
+   * Deletes uploads that expired by `now` (Unix seconds) and are not in any message. Also checks a batch of
+   * kept uploads, and lets those that are not in any message expire. `listReferenced` returns the uploads
+   * that are in messages.
    */
   sweep(now: number, listReferenced: (ids: readonly string[]) => Promise<ReadonlySet<string>>): Promise<void>
 }

@@ -41,7 +41,7 @@ export async function findEnding(db: Database, tenantId: string, id: string): Pr
     .executeTakeFirst()
 }
 
-/** Deletes up to `limit` endings that are older than the longest validity of a token. */
+/** Deletes up to `limit` endings that are older than the longest possible lifetime of a token. */
 export async function deleteOldEndings(db: Database, now: number, limit: number): Promise<void> {
   await db
     .deleteFrom('artifact_endings')

@@ -94,8 +94,8 @@ export function listArtifactPlaces(db: Database, { blobs, resumable }: Resumable
       listOwned: (names) => listOwnedBlobs(db, names),
       remove: (name) => blobs.delete(name),
     },
-    // A writer that lost its lease may write resumable bytes after the upload is complete. They belong to no
-    // active upload.
+    // A writer that lost its lease may write resumable bytes after the upload is complete. Those bytes do not
+    // belong to any active upload.
     {
       list: () => resumable.list(),
       listOwned: async (names) => {

@@ -14,7 +14,7 @@ export interface UploadMetadata {
   readonly filename: string
   /** The media type that the client claims, which may be wrong. */
   readonly filetype: string | undefined
-  /** If undefined, the upload has the reservation's kind, or else `video`. */
+  /** If undefined, the upload has the reservation's kind, otherwise `video`. */
   readonly kind: ArtifactKind | undefined
   readonly relatedTo: string | undefined
   readonly name: string | undefined

@@ -24,8 +24,8 @@ const POLL_EVERY_MS = 2_000
 const PROGRESS_EVERY_MS = 250
 
 /**
- * Returns `unknown` if the tenant has no such artifact, or if it is in the bin. An upload token may read only
- * why an artifact is `unknown`. @throws ServiceError `insufficient_permissions`
+ * Returns `unknown` if the tenant has no such artifact, or if it is in the bin. A caller with an upload token
+ * may read only why an artifact is `unknown`. @throws ServiceError `insufficient_permissions`
  */
 export async function readStatus(
   { db, clock }: Pick<Dependencies, 'db' | 'clock'>,
@@ -136,7 +136,7 @@ export async function* watchWithinLimit(
   }
 }
 
-/** Limits token callers per artifact and client address, because a token may be published in a web page. */
+/** Limits token callers per artifact and client address, because a token may be published on a web page. */
 function streamQuotas({ deps, caller, metadata }: CallContext<ArtifactCaller, Dependencies>): StreamQuota[] {
   const { streams } = deps.config.limits
   if (caller.kind === 'parent') {

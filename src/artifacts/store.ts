@@ -299,7 +299,7 @@ export async function removeArtifact(
 
 /**
  * Moves all of a tenant's artifacts, active uploads and reserved ids to another tenant and returns how many
- * there are. Their tokens stay bound to the previous tenant's key.
+ * it moved. Their tokens stay bound to the previous tenant's key.
  */
 export async function moveArtifacts(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db

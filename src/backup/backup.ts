@@ -110,7 +110,7 @@ function assertSqlite({ databaseUrl, dataDir }: Config): void {
     )
 }
 
-/** Locks out other backups, and deletes the files of an interrupted one. */
+/** Locks out other backups, and deletes the files of an interrupted backup. */
 async function lockFolder(dataDir: string) {
   const folder = join(dataDir, BACKUP_FOLDER)
   await makeFolder(folder)

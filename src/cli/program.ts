@@ -154,7 +154,7 @@ function addAgentsCommands(agents: Command): void {
     .description('write the stored definition of each agent to a file')
     .option(
       '--force',
-      'overwrite files with different content, and delete files of the same agents that have other names',
+      'overwrite files with different content, and delete files of these agents that have outdated names',
     )
     .addHelpText('after', fileNamingHelp)
     .action(async (folder, options) => (await load()).exportTo(folder, options))
@@ -178,7 +178,7 @@ const fileNamingHelp = `
 Each file is named after the agent's name and id, such as
 guide.agent-4fKq0ZbT1mXcVd7WnR2s.yaml. Without --force, nothing is written if
 this would change an existing file, or delete a file of the same agent that has
-another name.`
+an outdated name.`
 
 function addProvidersCommands(providers: Command): void {
   const load = () => import('./commands/providers.ts')

@@ -292,7 +292,7 @@ function toConversationsConfig(settings: Settings) {
   return {
     isAllowed: settings.PARLEY_CONVERSATIONS === 'allowed',
     maxDays: settings.PARLEY_CONVERSATIONS_MAX_DAYS,
-    /** 0: unlimited. */
+    /** 0 means unlimited. */
     maxBytes: settings.PARLEY_CONVERSATIONS_MAX_BYTES,
     withoutAgent: settings.PARLEY_STORE_WITHOUT_AGENT,
     followers: {

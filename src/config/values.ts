@@ -154,7 +154,7 @@ export const headerName = () =>
     /^[a-z0-9-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined,
   )
 
-/** Accepts headers in OpenTelemetry's notation, with percent-encoded values. */
+/** Accepts headers in OpenTelemetry's format, with percent-encoded values. */
 export const headerList = () =>
   value('headers such as authorization=Bearer%20token,x-tenant=parley', (text) => {
     const headers = text.split(',').map((item) => parseHeader(item.trim()))

@@ -81,9 +81,9 @@ export const PageToCheck = z.strictObject({
 export const CheckedPage = z.strictObject({
   outcome: z.enum(['shown', 'refused', 'failed', 'unreachable', 'unchecked']).meta({
     description:
-      '`refused` if the headers forbid the frame, `failed` for an HTTP error, `unchecked` if the server must not request the page.',
+      '`refused` if the headers forbid framing, `failed` for an HTTP error, `unchecked` if the server must not request the page.',
   }),
-  rule: z.string().nullable().meta({ description: 'The header that forbids the frame.' }),
+  rule: z.string().nullable().meta({ description: 'The header that forbids framing.' }),
   status: z.int().nullable().meta({ description: 'HTTP status of the page; null if there was no response.' }),
 })
 export type CheckedPage = z.infer<typeof CheckedPage>

@@ -66,7 +66,7 @@ const END = 0xd9
 const isBare = (marker: number) => marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8)
 
 /**
- * Counts a JPEG's scans (ITU-T T.81, B.1), because the library's timeout does not interrupt the reading of
+ * Counts a JPEG's scans (ITU-T T.81, B.1), because the library's timeout does not interrupt reading the
  * scans. Skips segments, which may contain other JPEGs.
  */
 async function countScans(source: string): Promise<number> {

@@ -33,7 +33,7 @@ export interface SandboxedResult {
 
 export type Sandbox = ReturnType<typeof createSandbox>
 
-/** Timeout for checking whether a tool runs. Long, because a wrong result would remain cached. */
+/** The timeout for checking whether a tool runs is long, because a wrong result would remain cached. */
 const CHECK_MS = 60_000
 const CHECK_BYTES = 1024 ** 2
 /** Number of cores that a program can keep busy until its timeout without exceeding its CPU time limit. */

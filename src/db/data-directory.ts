@@ -67,7 +67,7 @@ async function findDatabaseSize(dataDir: string): Promise<number | undefined> {
 }
 
 /**
- * Rejects a data directory that contains files, because they may belong to another database: with a new
+ * Rejects a data directory that contains files, because they may belong to a different database: with a new
  * PostgreSQL database, the sweeper would delete them as orphans. @throws StartupError
  */
 export async function assertUnused(dataDir: string): Promise<void> {

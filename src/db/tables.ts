@@ -67,7 +67,7 @@ export interface UserTable {
   /** The user's current tenant; null while both are being created. */
   active_key_id: string | null
   created_at: number
-  /** Unix seconds of the user's last request; up to a minute out of date. */
+  /** Time of the user's last request, in Unix seconds; up to a minute out of date. */
   last_seen_at: number
 }
 

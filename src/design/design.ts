@@ -45,7 +45,7 @@ export const designHead = `<link rel="icon" href="${markPath}" type="image/svg+x
 <link rel="preload" href="${fontPath}/inter-latin-wght-normal.woff2" as="font" type="font/woff2" crossorigin>
 <link rel="stylesheet" href="${stylePath}">`
 
-/** All files by path. */
+/** All files, keyed by path. */
 export const designFiles: ReadonlyMap<string, PageFile> = new Map<string, PageFile>([
   [stylePath, { body: { text: style }, headers: headersOf('text/css; charset=utf-8') }],
   [markPath, { body: { text: mark }, headers: headersOf('image/svg+xml') }],

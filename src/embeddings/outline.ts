@@ -22,7 +22,7 @@ const delimiters = {
 const COLON = 0x3a
 const SPACE = 0x20
 const [LOWER_N, UPPER_N] = [0x6e, 0x4e]
-/** Maximum number of bytes of white space around a colon; a list with more is parsed in full. */
+/** Maximum white space around a colon, in bytes; a list with more is parsed in full. */
 const MOST_CARRIED_BYTES = 256
 const none = Buffer.alloc(0)
 

@@ -69,7 +69,7 @@ export async function deleteFileRow(db: Database, tenantId: string, id: string):
 }
 
 /**
- * Moves a tenant's files to another tenant and returns how many there are. Runs in the caller's transaction.
+ * Moves a tenant's files to another tenant and returns how many it moved. Runs in the caller's transaction.
  */
 export async function moveFiles(db: Database, fromTenantId: string, toTenantId: string): Promise<number> {
   const result = await db

@@ -68,7 +68,7 @@ export async function writeGenerated(content: GeneratedContent, call: DownloadCa
     yield* { [Symbol.asyncIterator]: () => pieces }
   }
   try {
-    // Reads no pieces ahead, because a piece can have several megabytes.
+    // Reads no pieces ahead, because a piece can be several megabytes long.
     await pipeline(Readable.from(all(), { highWaterMark: 1 }), response, { signal })
   } catch (error) {
     throw isDisconnect(error) && signal.aborted ? signal.reason : error

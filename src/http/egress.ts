@@ -20,7 +20,7 @@ export interface EgressRequest {
   readonly body?: string
   /** Timeout for the whole exchange, in milliseconds. */
   readonly timeoutMs: number
-  /** Maximum number of bytes of the response to read; the rest is discarded. */
+  /** Maximum number of response bytes to read; the rest is discarded. */
   readonly maxBytes: number
 }
 

@@ -188,8 +188,8 @@ export interface SizeLimit {
 }
 
 /**
- * Returns the form's fields by name, with `expires_after[seconds]` as a nested field; parses JSON objects,
- * except those in `whole`.
+ * Returns the form's fields, keyed by name, with `expires_after[seconds]` as a nested field; parses JSON
+ * objects, except those in `whole`.
  */
 export function toFields(
   entries: readonly [string, string][],

@@ -104,7 +104,7 @@ class FormParts {
   add(part: Readable): void {
     // Without a listener, an error in a part that is no longer needed would crash the process.
     part.on('error', () => {
-      // The storage code reports errors of the file part.
+      // The storage code reports errors in the file part.
       if (part !== this.file) this.stop(notAForm())
     })
     this.partCount += 1
@@ -167,7 +167,7 @@ function tooManyFields(): ServiceError {
   return badPart(`The form has more than ${MAX_FIELDS} fields.`)
 }
 
-/** Header values by lower-case name, decoded as Latin-1. */
+/** Header values, keyed by lower-case name and decoded as Latin-1. */
 type PartHeader = Readonly<Record<string, readonly string[] | undefined>>
 
 interface PartHead {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { type Latin1, STALL_MS, writeChunk } from './response.ts'
 
-/** Prevents caching, and compression by proxies, which would delay events. */
+/** Prevents caching, and prevents proxies from compressing the stream, which would delay events. */
 const STREAM_CACHE_CONTROL = 'no-store, no-transform'
 
 export const eventStreamHeaders: readonly string[] = [

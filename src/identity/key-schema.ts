@@ -77,7 +77,7 @@ export type ParentKeyCreation = z.output<typeof ParentKeyCreation>
 
 export const ParentKeyChanges = ParentKeyCreation.partial().meta({
   id: 'ParentKeyChanges',
-  description: 'Fields to change; an absent field stays as it is.',
+  description: 'Fields to change; absent fields stay unchanged.',
 })
 export type ParentKeyChanges = z.output<typeof ParentKeyChanges>
 

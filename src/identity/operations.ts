@@ -118,7 +118,7 @@ export const keysOperations = {
     docs: {
       summary: 'Change the name, expiry or limits of a parent key',
       description:
-        'An absent field stays as it is. Null resets the expiry or the limit to that of the calling key, or removes it if the calling key has none. A limit cannot exceed the limit of the server or of the calling key.',
+        'Absent fields stay unchanged. Null resets the expiry or the limit to that of the calling key, or removes it if the calling key has none. A limit cannot exceed the limit of the server or of the calling key.',
       failures,
     },
     input: ParentKeyUpdate,

@@ -46,7 +46,7 @@ function hasSecret({ headers }: ImplicitCredentials, secret: string): boolean {
   return timingSafeEqual(digestOf(Buffer.from(sent, 'latin1')), digestOf(Buffer.from(secret)))
 }
 
-/** Reads the header values by field; an empty header is treated as absent. */
+/** Reads the header value of each field; an empty header is treated as absent. */
 function readFields(rawHeaders: readonly string[], names: ForwardedAuthConfig['headers']): Fields {
   const fieldOf = new Map(Object.entries(names).map(([field, name]) => [name, field as ForwardedField]))
   const fields: Fields = {}

@@ -1,4 +1,4 @@
-/** Mints and verifies the tokens of visitors, without database access (ADR 0057, ADR 0074). */
+/** Mints and verifies visitor tokens, without database access (ADR 0057, ADR 0074). */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
 import { isJsonObject, parseJson } from '../lib/formats/json.ts'
@@ -17,7 +17,7 @@ interface TokenPlace {
 
 export interface VisitorTokens {
   newVisitorId(): string
-  /** Returns a token of an anonymous visitor for one agent. */
+  /** Returns an anonymous visitor's token for one agent. */
   mint(agentId: string, visitorId: string): MintedToken
   /** Returns a token that contains the identity. `expiresAt` is in Unix seconds. */
   mintIdentified(
@@ -27,7 +27,7 @@ export interface VisitorTokens {
   ): MintedToken
   /**
    * Returns the visitor; `expired` for an expired token with an identity, and undefined for any other token
-   * that is invalid or expired, or belongs to another agent.
+   * that is invalid or expired, or belongs to a different agent.
    */
   find(place: TokenPlace, token: string): CallVisitor | 'expired' | undefined
   /** Returns the id of a visitor who is not stored. Each generation of an identity has a different id. */

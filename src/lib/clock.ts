@@ -28,7 +28,7 @@ export function createPositions(clock: Pick<Clock, 'now'>): () => number {
  * A larger drift between the wall clock and the monotonic clock means that the wall clock was changed.
  */
 const CLOCK_JUMP_MS = 60_000
-/** Leaves the operator a day to correct a wrong clock before expired data is deleted. */
+/** Gives the operator a day to correct a wrong clock before expired data is deleted. */
 const TRUST_JUMP_AFTER_MS = 24 * 3_600_000
 
 /**

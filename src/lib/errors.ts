@@ -49,14 +49,14 @@ interface ErrorDetails {
   retryAfterSeconds?: number
   /** Whether official clients should retry the request; sent as `X-Should-Retry`. */
   shouldRetry?: boolean
-  /** The id of the last stored event of the stream. */
+  /** The id of the last stored event in the stream. */
   lastEventId?: string
   /** The conversation's mode, and the person who answers if the client may know it; sent in the error. */
   handover?: { readonly mode: 'model' | 'waiting' | 'person'; readonly assignee: string | null }
   /** The path's HTTP methods, for the `Allow` header. */
   allow?: readonly string[]
   /**
-   * The message comes from another server and may quote the request, so it is sent to the client but not
+   * The message comes from a different server and may quote the request, so it is sent to the client but not
    * logged.
    */
   isQuoted?: true

@@ -27,12 +27,12 @@ export function isPrivateAddress(host: string): boolean {
   return isForbiddenAddress(address) || ipaddr.process(address).range() !== 'unicast'
 }
 
-/** The addresses to which connections are allowed: all, or only those on the public Internet. */
+/** The addresses that may be connected to: all, or only those on the public Internet. */
 export type Reach = 'any' | 'public'
 
 /**
- * For each connection, checks the addresses to which the host name resolves, because DNS answers change.
- * Callers must check literal addresses themselves.
+ * Checks the addresses that a host name resolves to at each connection, because DNS responses change. Callers
+ * must check literal addresses themselves.
  */
 export function guardLookup(
   lookup: LookupFunction = lookupName,
@@ -108,7 +108,7 @@ export function createCheckedConnector(
   }
 }
 
-/** Has a code, because callers report this failure differently from a failed connection. */
+/** The error has a code, because callers report it differently from a failed connection. */
 function notPublic(hostname: string): Error {
   return Object.assign(new Error(`${hostname} is not a public address.`), { code: ADDRESS_NOT_PUBLIC })
 }

@@ -62,7 +62,7 @@ export function pageOf<DB, TB extends keyof DB, O>(
 }
 
 /**
- * Reads the position of the row after which a page starts. `rows` selects the rows that the caller may list.
+ * Reads the position of the row that a page starts after. `rows` selects the rows that the caller may list.
  * @throws ServiceError `invalid_value` if none of them has this id.
  */
 export async function findListPlace<DB, TB extends keyof DB, O>(

@@ -49,7 +49,7 @@ export function createSealer(
       const opener = keys.get(sealedUnder)
       if (opener === undefined) {
         throw new Error(
-          `The stored secret was encrypted with another master key (${sealedUnder}; the current key is ${keyId}): PARLEY_SECRET or the data directory's \`secret\` was replaced.`,
+          `The stored secret was encrypted with a different master key (${sealedUnder}; the current key is ${keyId}): PARLEY_SECRET or the data directory's \`secret\` was replaced.`,
         )
       }
       return decipher(opener, bytes, context)

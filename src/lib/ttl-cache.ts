@@ -1,4 +1,4 @@
-/** Caches database look-ups briefly, so that changes by other processes take effect soon. */
+/** Caches database lookups briefly, so that changes by other processes take effect soon. */
 import { LRUCache } from 'lru-cache'
 import type { Clock } from './clock.ts'
 

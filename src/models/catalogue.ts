@@ -83,7 +83,6 @@ export class ModelCatalogue {
     this.firstLists = Promise.all([this.firstLists, ...added.map((backend) => this.refresh(backend))])
   }
 
-  /** Returns the provider with this name. */
   provider(name: string): ChatBackend | undefined {
     return this.backends.find((backend) => backend.name === name)
   }

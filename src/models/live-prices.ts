@@ -7,7 +7,7 @@ import { inTurn } from './live-providers.ts'
 import { parseOverride, type StoredOverride } from './price-overrides.ts'
 import { listOverrideRows, type PriceOverrideRow } from './store.ts'
 
-/** Polling interval; a poll finds changes that the bus did not report, such as changes by the CLI. */
+/** Polling interval; a poll finds changes that the bus did not report, such as changes made by the CLI. */
 const POLL_EVERY_MS = 5_000
 
 type LiveOverride = PriceOverride & StoredOverride
@@ -71,7 +71,7 @@ function toLive(stored: StoredOverride): LiveOverride {
   return { ...stored, date: dayOf(stored.updatedAt * 1000) }
 }
 
-/** Returns the overrides by `provider/model`, as the price book needs them. */
+/** Returns the overrides, keyed by `provider/model`, as the price book needs them. */
 export function toLiveOverrides(stored: readonly StoredOverride[]): ReadonlyMap<string, PriceOverride> {
   return new Map(stored.map((one) => [`${one.provider}/${one.model}`, toLive(one)]))
 }

@@ -11,7 +11,7 @@ import { reachOf } from './provider-test.ts'
 import { openProviderKey } from './sealed-provider-keys.ts'
 import { listProviderRows, type ProviderRow } from './store.ts'
 
-/** Polling interval; a poll finds changes that the bus did not report, such as changes by the CLI. */
+/** Polling interval; a poll finds changes that the bus did not report, such as changes made by the CLI. */
 const POLL_EVERY_MS = 5_000
 
 interface LiveDeps {

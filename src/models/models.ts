@@ -10,11 +10,11 @@ export type ModelDeps = { readonly agents: ListedAgents; readonly models: ModelC
 interface Offer {
   readonly agents: readonly ListedAgent[]
   isAllowed(model: CatalogueModel): boolean
-  /** Returns the same object until the models change. */
+  /** The same object until the models change. */
   readonly source: object
 }
 
-/** The last rendered list for each source, with the catalogue's models from which it was rendered. */
+/** The last rendered list for each source, with the catalogue models that it was rendered from. */
 const renderedLists = new WeakMap<object, { models: readonly CatalogueModel[]; bytes: Buffer }>()
 
 /** Returns the list as JSON; encodes it again only after the models or the caller's agents have changed. */

@@ -7,7 +7,7 @@ export interface ProviderPreset {
   readonly kind: 'gateway' | 'local'
   readonly baseUrl: string
   readonly needsKey: boolean
-  /** The page on which the service creates keys; undefined for a server that the user runs. */
+  /** The page where users create API keys; undefined for a server that the user runs. */
   readonly keysUrl?: string
   /** One sentence about using the provider. */
   readonly hint?: string

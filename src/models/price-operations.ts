@@ -1,4 +1,4 @@
-/** Defines the operations that return, set and delete the prices of models. */
+/** Defines the operations that return, set and delete model prices. */
 
 import { actorOf } from '../identity/audit.ts'
 import { unixSeconds } from '../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Sets and deletes the prices with which administrators override the configuration and the price list. */
+/** Sets and deletes the prices that administrators use to override the configuration and the price list. */
 import { findNameProblem } from '../config/file.ts'
 import type { Database } from '../db/database.ts'
 import { lockInstallation } from '../db/installation.ts'

@@ -1,4 +1,4 @@
-/** Defines the schemas of models, and renders models and agents. */
+/** Defines the model schemas, and renders models and agents. */
 import { z } from 'zod'
 import { reference } from '../lib/schema-bounds.ts'
 import type { CatalogueModel } from './catalogue.ts'
@@ -31,7 +31,9 @@ export const ModelChoices = z.array(
 )
 
 export const ModelReference = z.object({
-  model_id: reference().meta({ description: 'Model id; can contain `/` and `:`, also percent-encoded.' }),
+  model_id: reference().meta({
+    description: 'Model id; can contain `/` and `:`, which may be percent-encoded.',
+  }),
 })
 
 export function renderChoice({

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import { type Sealer, sealedPrefix } from '../lib/sealer.ts'
 
-/** The encryption context includes the origin, so that a key is never sent to another server. */
+/** The encryption context includes the origin, so that a key is never sent to a different server. */
 function contextOf(name: string, baseUrl: string): string {
   return `provider ${name} ${new URL(baseUrl).origin}`
 }

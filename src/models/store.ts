@@ -71,7 +71,7 @@ export async function countOverrideRows(db: Database): Promise<number> {
   return Number(count)
 }
 
-/** Inserts the override of a model, or replaces it. */
+/** Inserts or replaces a model's override. */
 export async function writeOverrideRow(
   db: Database,
   { provider, model, ...row }: PriceOverrideRow,

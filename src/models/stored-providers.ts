@@ -233,7 +233,7 @@ function parseBaseUrl({ config }: ProviderDeps, { kind, base_url: text }: Provid
   return url
 }
 
-/** Prevents a stored key from being sent to another server. */
+/** Prevents a stored key from being sent to a different server. */
 function assertSameServer({ key_sealed: sealed, base_url: before }: ProviderRow, after: string): void {
   if (sealed === null || new URL(before).origin === new URL(after).origin) return
   throw invalid('api_key', `is required to change the server from ${new URL(before).origin}`)

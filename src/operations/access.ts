@@ -168,7 +168,7 @@ export function limitBodyBytes(
   if (caller === undefined) return Math.min(maxBytes, MAX_ANONYMOUS_BYTES)
   if (caller.kind !== 'agent') return maxBytes
   const usual = Math.min(maxBytes, limits.maxAgentBodyBytes)
-  // Reads the agent only for large bodies, and for bodies that do not announce their length.
+  // Reads the agent only for large bodies, and for bodies that do not declare their length.
   if (Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) <= usual) return usual
   const add = (bytes: number) => Math.min(maxBytes, usual + bytes)
   const extra = attachmentBytes(caller)

@@ -1,5 +1,5 @@
 /**
- * Detects a client address that many keys or visitors share, usually because a proxy is missing in
+ * Detects a client address that many keys or visitors share, usually because a proxy is missing from
  * PARLEY_TRUSTED_PROXIES.
  */
 import { LRUCache } from 'lru-cache'

@@ -300,7 +300,10 @@ const tags = [
   },
   { name: 'Models', description: 'List the models and agents that a request can use.' },
   { name: 'Usage', description: 'Get the usage of a parent key.' },
-  { name: 'Budgets', description: 'Limit the token usage of keys, agents, visitors and conversations.' },
+  {
+    name: 'Budgets',
+    description: 'Limit the token usage or the cost of keys, agents, visitors and conversations.',
+  },
   { name: 'Visitors', description: 'List, export and erase the visitors of your agents.' },
   { name: 'Webhooks', description: 'Send events of stored conversations to your server.' },
 ]

@@ -1,4 +1,4 @@
-/** Defines operations, from which the REST API, the tRPC API and the OpenAPI document are built. */
+/** Defines operations, which are used to build the REST API, the tRPC API and the OpenAPI document. */
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
@@ -11,7 +11,7 @@ import type { Latin1 } from '../http/response.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import type { RequestInstrumentation } from '../telemetry/request-instrumentation.ts'
 
-/** The method and complete path, so that a search for a URL finds the operation. */
+/** The method and the complete path, which makes the operation easy to find by its URL. */
 export interface Http {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** `{name}` is a path parameter, which sets the input field with that name. */

@@ -253,7 +253,7 @@ function createInputReader<D>(operation: RestOperation<D>): (call: HttpCall) => 
 
 function assertNoField(fields: Readonly<Record<string, unknown>>, param: string): void {
   if (Object.hasOwn(fields, param))
-    throw new ServiceError('invalid_value', `${param}: is not a field of the body`, { param })
+    throw new ServiceError('invalid_value', `${param} is not a field of the request body`, { param })
 }
 
 type BodyFormat = 'json' | 'yaml' | 'markdown'

@@ -63,7 +63,7 @@ const t = initTRPC.context<RpcContext>().create({
         reason: failure.reason,
         code: failure.code,
         param: failure.details.param ?? null,
-        // Part of the error, because the headers of a failed stream have already been sent.
+        // Included in the error, because the headers of a failed stream have already been sent.
         retryAfterSeconds: failure.details.retryAfterSeconds ?? null,
         ...failure.details.handover,
       },

@@ -45,7 +45,7 @@ function applyValues(json: unknown, values: unknown, budget: Budget): void {
   }
 }
 
-/** Converts a value to the result of plain JSON encoding. */
+/** Replaces a value with what plain JSON encoding would produce. */
 function applyType({ holder, key, value }: Place, type: unknown): void {
   switch (type) {
     case 'undefined':
@@ -102,7 +102,7 @@ function findPlace(json: unknown, path: unknown, budget: Budget): Place {
   return place as Place
 }
 
-/** Splits a path into its keys, at least one. A backslash escapes a dot or a backslash. */
+/** Splits a path into one or more keys. A backslash escapes a dot or a backslash. */
 function* splitPath(path: string): Generator<string> {
   let key = ''
   let from = 0

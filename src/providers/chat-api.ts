@@ -12,7 +12,7 @@ export const MAX_STOPS = 64
 export const text = z.string().max(MAX_TEXT_LENGTH)
 export const toolArguments = z.string().max(256 * 1024)
 
-/** One content part of a message; parts of unknown types are passed on unchanged. */
+/** One content part of a message; parts of unknown types pass through unchanged. */
 const ContentPart = z
   .looseObject({ type: label(), text: text.optional() })
   .refine((part) => part.type !== 'text' || part.text !== undefined, {

@@ -16,7 +16,10 @@ interface BackendDeps {
 
 export type RemoteConfig = Extract<ProviderConfig, { kind: 'gateway' | 'local' }>
 
-/** @throws StartupError if an in-process model cannot be loaded, after closing the other providers. */
+/**
+ * Creates all configured providers. If an in-process model cannot be loaded, closes the others. @throws
+ * StartupError if an in-process model cannot be loaded.
+ */
 export async function createBackends(
   { providers, timings }: Pick<Config, 'providers' | 'timings'>,
   deps: BackendDeps,

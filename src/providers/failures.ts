@@ -125,7 +125,7 @@ const timeoutCodes = new Set([
   'ETIMEDOUT',
 ])
 
-/** Classifies an error of the connection to a provider. */
+/** Classifies an error in the connection to a provider. */
 export function toNetworkFailure(cause: Error & { code?: unknown }): BackendFailure {
   const code = typeof cause.code === 'string' ? cause.code : ''
   if (timeoutCodes.has(code))

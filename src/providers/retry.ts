@@ -215,7 +215,7 @@ interface TimeShare {
 
 const notPriced: ReadonlySet<Reason> = new Set(['model_not_priced', 'content_not_priced'])
 
-/** Returns true for budgets' refusals after which a fallback may answer. */
+/** Returns true if a budget rejected the call and a fallback may still respond. */
 function isRefusedByBudget(thrown: unknown, isFallback: boolean): boolean {
   if (!(thrown instanceof ServiceError)) return false
   return thrown.reason === 'insufficient_quota' || (isFallback && notPriced.has(thrown.reason))

@@ -9,7 +9,7 @@ export interface Registration {
   readonly replica: string
   /** The replica's previous name, whose stream counts are deleted. */
   readonly former: string
-  /** Number of open streams by counter. */
+  /** Number of open streams per counter. */
   readonly open: ReadonlyMap<string, number>
 }
 

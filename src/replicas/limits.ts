@@ -13,7 +13,7 @@ export const WINDOW_MS = 60_000
 const GENERATION = 50_000
 
 /**
- * Maximum number of requests per minute. `key` names the counter, for example of an API key or a client
+ * Maximum number of requests per minute. `key` names the counter, for example that of an API key or a client
  * address.
  */
 export interface Quota {
@@ -122,7 +122,8 @@ function tighterOf(one: Hit, other: Hit): Hit {
 }
 
 /**
- * Maximum number of concurrent streams; 0 means no limit. `key` names the counter, for example of an API key.
+ * Maximum number of concurrent streams; 0 means no limit. `key` names the counter, for example that of an API
+ * key.
  */
 export interface StreamQuota {
   readonly key: string
@@ -143,7 +144,7 @@ export interface StreamLimiter {
   acquire(quotas: readonly StreamQuota[]): Promise<Release> | Release
 }
 
-/** Number of open streams by counter; counters without streams have no entry. */
+/** Number of open streams per counter; counters without streams have no entry. */
 export class OpenStreams {
   private readonly counts = new Map<string, number>()
 

@@ -17,7 +17,7 @@ import type { InputItem, ResponsesRequest } from './schema.ts'
 type Context = CallContext<Caller, Dependencies>
 type Input = NonNullable<ResponsesRequest['input']>
 
-/** The stored items before a response's input, and the place of its turn in the conversation. */
+/** The stored items before a response's input, and its turn's position in the conversation. */
 export interface Preceding {
   readonly place: Pick<TurnPlan, 'conversationId' | 'previous' | 'revision'>
   /** The items before the input, oldest first. */
@@ -107,13 +107,13 @@ async function findPrevious(
       code: 'previous_response_not_found',
     })
   if (previous.agent_id !== agentId)
-    throw new ServiceError('invalid_value', `${param}: belongs to another agent`, {
+    throw new ServiceError('invalid_value', `${param} belongs to a different agent`, {
       param,
       code: 'agent_mismatch',
     })
   const isOthers = previous.visitor_id !== null && previous.visitor_id !== visitorId
   if (isOthers && visitorId !== undefined)
-    throw new ServiceError('invalid_value', `${param}: belongs to another visitor`, {
+    throw new ServiceError('invalid_value', `${param} belongs to a different visitor`, {
       param,
       code: 'visitor_mismatch',
     })
@@ -127,8 +127,8 @@ async function findPrevious(
 }
 
 /**
- * Returns whether the request continues an interrupted response. @throws ServiceError if it has no input and
- * continues no such response.
+ * Returns whether the request continues an interrupted response. @throws ServiceError if it has no input but
+ * does not continue such a response.
  */
 function assertInput({ input }: ResponsesRequest, last: TurnRow | undefined): boolean {
   if (input != null && input.length > 0) return false

@@ -1,4 +1,6 @@
-/** Lists all operations, from which the tRPC router, the REST routes and the OpenAPI document are built. */
+/**
+ * Lists all operations, which are used to build the tRPC router, the REST routes and the OpenAPI document.
+ */
 import { agentsOperations } from '../agents/operations.ts'
 import { artifactsOperations } from '../artifacts/operations.ts'
 import { uploadPaths } from '../artifacts/tus-openapi.ts'

@@ -19,8 +19,8 @@ type HealthDeps = Pick<
 >
 
 /**
- * Reports `unavailable` if the database or the storage is down, and `degraded` if storage is full or a
- * provider, MCP server, coordination store or the conversation store is down.
+ * Reports `unavailable` if the database or the storage is down, and `degraded` if the storage is full, or if
+ * a provider, an MCP server, the coordination store or the conversation store is down.
  */
 export function createHealth(deps: HealthDeps) {
   const { models, shared, tools, addressSharing, conversations } = deps

@@ -53,8 +53,8 @@ export interface Service {
 const RECORD_USE_EVERY_MS = 10_000
 
 /**
- * Opens the data, creates the providers and listens. @throws StartupError for a problem that the operator can
- * fix.
+ * Opens the data stores, creates the providers and listens. @throws StartupError for a problem that the
+ * operator can fix.
  */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const hooks = await gatherHooks(options)

@@ -37,7 +37,7 @@ export function isBlobName(name: string): boolean {
 export interface Blobs {
   /**
    * Reads a stream to its end, and cleans up on failure. Pass `name` only to copy a blob under its existing
-   * name. @throws ServiceError `storage_full`, or the error of `bytes`.
+   * name. @throws ServiceError `storage_full`, or the error that `bytes` throws.
    */
   stage(bytes: AsyncIterable<Uint8Array>, expectedBytes?: number, name?: string): Promise<StagedBlob>
   /** Opens a committed blob or a range of it. Rejects if part of the range is missing. */

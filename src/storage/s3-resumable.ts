@@ -19,7 +19,7 @@ import {
 import { choosePartBytes, completeOrFind, MAX_PARTS } from './s3/upload.ts'
 
 const RESUMABLE_FOLDER = 'growing/'
-/** Number of part numbers that each lease skips, because a fenced-out writer may use the next one. */
+/** Each lease skips this many part numbers, because a fenced-out writer may use the next one. */
 const NUMBERS_PER_LEASE = 2
 
 interface S3ResumableOptions extends Pick<Dependencies, 'log'> {
@@ -111,7 +111,7 @@ export class S3ResumableBlobs implements ResumableBlobs {
     for (const [name, storedAtMs] of changedAtMs) yield { name, storedAtMs }
   }
 
-  /** Returns each multipart upload's start time by name. Empty if the bucket does not list them. */
+  /** Returns each multipart upload's start time, keyed by name. Empty if the bucket does not list them. */
   private async listUnfinished(): Promise<Map<string, number>> {
     const { bucket, prefix, closing, log, isArriving } = this.options
     const begunAtMs = new Map<string, number>()

@@ -8,7 +8,7 @@ const MAX_PER_RUN = 1_000
 /** A run that finds more orphans than both of these limits deletes none of them. */
 const MAX_ORPHANS = 100
 const MAX_ORPHAN_SHARE = 0.05
-/** Minimum age of an orphan, because a younger blob's row may not have been written yet. */
+/** Younger blobs without a row are not orphans, because their row may not have been written yet. */
 const ORPHAN_AFTER_MS = 3_600_000
 const ORPHAN_SWEEP_INTERVAL_MS = 3_600_000
 const SWEEP_EVERY_MS = 60_000

@@ -43,7 +43,7 @@ export class Distribution {
   }
 }
 
-/** Avoids prom-client's label look-up for each observation, which costs CPU time. */
+/** Avoids prom-client's label lookup for each observation, which costs CPU time. */
 export class LabelledHistogram extends Histogram<string> {
   private readonly bounds: readonly number[]
   private readonly distributions: Distribution[] = []

@@ -63,7 +63,7 @@ function codeOf(error: Error): string | number | undefined {
   return typeof code === 'string' || typeof code === 'number' ? code : undefined
 }
 
-/** Minimum length of a secret to redact, because shorter ones could match ordinary words. */
+/** Shorter secrets are not redacted, because they could match ordinary words. */
 const SHORTEST_SECRET = 8
 
 /** Patterns of secrets; `$1` is the part that is not secret. */
@@ -83,7 +83,7 @@ const shapes: readonly RegExp[] = [
 const learned = new Set<string>()
 let learnedPattern: RegExp | undefined
 
-/** Redacts a secret in all log lines that the process writes from now on. */
+/** Redacts a secret in all log lines that the process writes after this call. */
 export function redactInLogs(secret: string): void {
   if (learned.has(secret)) return
   learned.add(secret)

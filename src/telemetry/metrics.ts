@@ -200,7 +200,7 @@ export interface ModelMeter {
   ended(call: EndedCall): void
 }
 
-/** Sums increments in memory until the counter is read, because prom-client's label look-up is slow. */
+/** Sums increments in memory until the counter is read, because prom-client's label lookup is slow. */
 class PendingCount {
   private readonly counter: Counter.Internal
   private pending = 0
@@ -224,8 +224,8 @@ class PendingCount {
 }
 
 /**
- * Metrics by model. Models that no provider lists share one label value, which limits the number of time
- * series.
+ * Metrics for each model. Models that no provider lists share one label value, which limits the number of
+ * time series.
  */
 export class ModelMetrics {
   private readonly isListed: IsListed

@@ -38,7 +38,7 @@ const SEND_EVERY_MS = 2_000
 const EXPORT_TIMEOUT_MS = 3_000
 /** Maximum number of spans waiting to be sent; further spans are dropped. */
 const MOST_WAITING = 2_048
-/** Number of uploads whose last request is remembered, so that their jobs can link to it. */
+/** Limits how many uploads' last requests are remembered, so that jobs can link to them. */
 const MOST_UPLOADS = 1_000
 
 const propagator = new W3CTraceContextPropagator()
@@ -115,7 +115,7 @@ function samplerOf(share: number): Sampler {
   return share === 1 ? new AlwaysOnSampler() : new TraceIdRatioBasedSampler(share)
 }
 
-/** Logs only when the collector becomes unavailable or available again, instead of for each batch. */
+/** Logs only when the collector becomes unavailable or available again, not for each batch. */
 class LoggingExporter implements SpanExporter {
   private readonly exporter: SpanExporter
   private readonly log: Pick<Logger, 'warn' | 'info'>

@@ -37,8 +37,8 @@ interface NamedTools {
 }
 
 /**
- * Returns the tools by name. Each tool has its long name, and also its short name if no other tool uses it.
- * `all` contains each tool once, under its shortest name.
+ * Returns the tools, keyed by name. Each tool has its long name, and also its short name if no other tool
+ * uses it. `all` contains each tool once, under its shortest name.
  */
 function nameTools(servers: readonly McpServer[]): NamedTools {
   const found = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })))

@@ -3,7 +3,7 @@
  * range of days.
  */
 
-/** Number of calls by bucket; empty buckets are absent. */
+/** Number of calls per bucket; empty buckets are absent. */
 export type Histogram = Map<number, number>
 
 /** Each bucket is 10% wide, so a percentile is at most 5% off. */

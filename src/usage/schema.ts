@@ -25,7 +25,7 @@ export const UsageQuery = z.strictObject({
     .default('day')
     .meta({ description: 'Grouping of the entries.' }),
   agent: reference().optional().meta({
-    description: 'Counts only the calls of this agent. An empty value selects calls without an agent.',
+    description: "Counts only this agent's calls. An empty value selects calls without an agent.",
   }),
   model: modelId()
     .optional()

@@ -40,7 +40,7 @@ export async function listLastDays(
   return new Map(rows.flatMap(({ agent, day }) => (day === null ? [] : [[agent, day]])))
 }
 
-/** Lists the models with calls that have no price since `day`, of all tenants. */
+/** Lists the models that have had unpriced calls since `day`, across all tenants. */
 export async function listUnpriced(db: Database, day: string, limit: number): Promise<UnpricedModel[]> {
   const rows = await db
     .selectFrom('usage_days')
@@ -54,7 +54,7 @@ export async function listUnpriced(db: Database, day: string, limit: number): Pr
   return rows.map(({ provider, model, requests }) => ({ provider, model, requests: Number(requests) }))
 }
 
-/** A provider's model with calls that have no price. */
+/** A provider's model that has unpriced calls. */
 export interface UnpricedModel {
   readonly provider: string
   readonly model: string
@@ -100,7 +100,7 @@ export async function deleteCallsBefore(db: Database, id: string, limit: number)
   return Number(result.numDeletedRows)
 }
 
-/** Call ids sort by the time at which the call began. */
+/** Call ids sort by the time when the call began. */
 export interface CallRange {
   /** Undefined for the calls of all tenants. */
   readonly tenantId: string | undefined
@@ -117,7 +117,7 @@ type CallFilter = { readonly [Column in 'agent_id' | 'model' | 'status']: string
   readonly minCost?: bigint | undefined
 }
 
-/** Maximum number of rows that a filtered query examines, so that it is fast even if few calls match. */
+/** Limits how many rows a filtered query examines, so that it is fast even if few calls match. */
 const MOST_EXAMINED = 10_000
 
 /**
@@ -246,7 +246,7 @@ function isUnpriced({ cost, rounds, prompt_tokens, completion_tokens }: UsageCal
   return cost === null && rounds !== null && prompt_tokens + completion_tokens > 0
 }
 
-/** A sample row from which insert statements are compiled. */
+/** A sample row that is used to compile insert statements. */
 const anyCall: UsageCallRow = {
   id: '',
   request_id: '',

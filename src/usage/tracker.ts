@@ -27,13 +27,14 @@ import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
 import { dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
+import { MissingPrices } from './missing-prices.ts'
 import { createUsageRecorder } from './recorder.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
 import { sumSpentSince, type UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
-/** Number of digits of the time in call ids; sufficient until the year 33658. */
+/** Number of digits for the time in call ids; sufficient until the year 33658. */
 const TIME_DIGITS = 15
 
 export interface UsageTracker extends SpentBefore {
@@ -51,6 +52,7 @@ export function createUsageTracker(
 ): UsageTracker {
   const { clock, log, metrics, budgets } = deps
   const recorder = createUsageRecorder(deps)
+  const missing = new MissingPrices({ clock, log, outbox: budgets.outbox })
   const nextId = createCallIds(newId('', 6, deps.random))
   let open = 0
   let onLastEnd: (() => void) | undefined
@@ -63,6 +65,7 @@ export function createUsageTracker(
       newId: nextId,
       budgets,
       prices: deps.prices,
+      reportMissingPrice: (provider, model) => missing.report(provider, model),
       save(row, price) {
         if (row !== undefined) recorder.record(row, price)
         open -= 1
@@ -73,7 +76,9 @@ export function createUsageTracker(
 
   return {
     begin,
-    flush: () => recorder.flush(),
+    async flush() {
+      await Promise.all([recorder.flush(), missing.flush()])
+    },
     invalidate: () => budgets.invalidate(),
     sumSpent: (db, { tenantId, agentId }, sinceSeconds) => {
       const owner =
@@ -88,6 +93,7 @@ export function createUsageTracker(
         onLastEnd = lastEnd.resolve
         await within(LAST_RECORDS_MS, lastEnd.promise, () => {})
       }
+      await missing.flush()
       await recorder.flush().catch((error) => log.error({ err: error }, 'could not write usage at shutdown'))
     },
   }
@@ -125,6 +131,8 @@ interface RecordOptions {
   readonly metrics: Metrics
   readonly newId: (startedAtMs: number) => string
   readonly prices: PriceBook
+  /** Called for each request to a model without a price. */
+  readonly reportMissingPrice: (provider: string, model: string) => void
   readonly budgets: Pick<BudgetEnforcer, 'reserve' | 'book'>
   /** Records the row, which is undefined if no provider was called. */
   readonly save: (row: UsageCallRow | undefined, price?: PriceInForce) => void
@@ -150,6 +158,8 @@ export class UsageRecord implements AsyncDisposable {
   private readonly startedTick: number
   private provider: string
   private model: string
+  /** The model of the current request; differs from `model` until it answers. */
+  private called: readonly [provider: string, model: string] | undefined
   private firstByteTick: number | undefined
   private promptTokens = 0
   private completionTokens = 0
@@ -192,13 +202,14 @@ export class UsageRecord implements AsyncDisposable {
 
   /** Finds the price of the next request, which goes to this model. */
   calling(provider: string, model: string, request: Promptlike): void {
+    this.called = [provider, model]
     this.cost.begin(provider, model, request, this.options.clock.now())
   }
 
   /**
-   * Reserves the most that one request to the model of `calling` can use, and returns the maximum number of
-   * output tokens for each choice. Returns undefined if no budget applies. Call `used` or `failCall`
-   * afterwards. @throws ServiceError if a budget does not admit the request.
+   * Reserves the maximum that one request to the model passed to `calling` can use, and returns the maximum
+   * number of output tokens for each choice. Returns undefined if no budget applies. Call `used` or
+   * `failCall` afterwards. @throws ServiceError if a budget does not admit the request.
    */
   async reserve(request: Promptlike, signal?: AbortSignal): Promise<number | undefined> {
     try {
@@ -206,6 +217,7 @@ export class UsageRecord implements AsyncDisposable {
       this.isRejected = false
     } catch (thrown) {
       this.isRejected = this.attempts === 0
+      if (toServiceError(thrown).reason === 'model_not_priced') this.reportMissingPrice()
       throw thrown
     }
     this.attempts += 1
@@ -218,7 +230,6 @@ export class UsageRecord implements AsyncDisposable {
     return this.reservation?.grant.outputTokens
   }
 
-  /** Records a failed request to a provider, and why it failed. */
   addFailedAttempt(failed: FailedAttempt): void {
     if (this.failedAttempts.length < MAX_FAILED_ATTEMPTS) this.failedAttempts.push(failed)
   }
@@ -261,10 +272,15 @@ export class UsageRecord implements AsyncDisposable {
   /** Returns the cost of the request. */
   private add({ prompt, completion, isEstimated }: UsedTokens, usage?: Usage): bigint {
     const cost = this.cost.add({ prompt, completion }, isEstimated ? undefined : usage)
+    if (this.cost.price === undefined && prompt + completion > 0) this.reportMissingPrice()
     this.promptTokens += prompt
     this.completionTokens += completion
     this.isEstimated ||= isEstimated
     return cost
+  }
+
+  private reportMissingPrice(): void {
+    if (this.called !== undefined) this.options.reportMissingPrice(...this.called)
   }
 
   private settle(reservation: Reservation, used: UsedTokens, usage?: Usage): void {

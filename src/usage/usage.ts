@@ -81,7 +81,7 @@ export async function readLastDays(
 
 const MOST_UNPRICED = 1_000
 
-/** Lists the models with the most calls without a price in the last 30 days, of all tenants. */
+/** Lists the models with the most unpriced calls in the last 30 days, across all tenants. */
 export function listUnpricedModels({
   db,
   clock,
@@ -190,8 +190,8 @@ function toPercentiles(whole: Histogram): UsageSums['latency_ms'] {
 }
 
 /**
- * Moves usage to another tenant and its budgets. Runs in the caller's transaction, which must begin after
- * `usage.flush()`.
+ * Moves usage to another tenant, and counts it in that tenant's budgets. Runs in the caller's transaction,
+ * which must begin after `usage.flush()`.
  */
 export async function moveUsage(
   trx: Database,

@@ -69,8 +69,8 @@ document.addEventListener('DOMContentLoaded', () => {
 `
 
 /**
- * The API reference's files by path. The page reads `/openapi.json`, and keeps keys only in memory (ADR
- * 0006).
+ * The API reference's files, keyed by path. The page reads `/openapi.json`, and keeps keys only in memory
+ * (ADR 0006).
  */
 export const docsPages: ReadonlyMap<string, PageFile> = new Map([
   ['/docs', textFile(html, 'text/html')],

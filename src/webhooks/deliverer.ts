@@ -31,7 +31,7 @@ const CLAIM_SECONDS = 60
 /** Maximum number of attempts that run at the same time. */
 const MAX_ATTEMPTS = 16
 /**
- * The same limit for one webhook, so that a slow receiver does not delay the deliveries of other webhooks.
+ * The same limit for a single webhook, so that a slow receiver does not delay deliveries to other webhooks.
  */
 const MAX_ATTEMPTS_EACH = 4
 const CLEAN_EVERY_MS = 600_000
@@ -49,7 +49,7 @@ interface DelivererDeps {
   readonly log: Logger
   readonly metrics: ConversationMetrics
   readonly operator: OperatorWebhooks
-  /** Creates the deliveries of events that other modules have stored; undefined in a command. */
+  /** Creates the deliveries of events that other modules have stored; undefined in CLI commands. */
   readonly relay?: Pick<OutboxRelay, 'run'> | undefined
 }
 
@@ -126,7 +126,7 @@ export class Deliverer {
     this.isClosed = true
     for (const timer of this.timers) clearInterval(timer)
     await this.claiming
-    // Ends the running attempts; another process or the next start repeats them after their claims end.
+    // Ends the running attempts; another process or the next start retries them after their claims end.
     await this.deps.sender.close()
     await Promise.all(this.running.keys())
   }
@@ -175,7 +175,7 @@ export class Deliverer {
     if ('state' in webhook && webhook.state === 'disabled')
       return failPending(write, webhook.id, 'The webhook is disabled.')
     const sent = await sender.send(webhook, row)
-    // A shutdown ends attempts; another process or the next start repeats them.
+    // A shutdown ends attempts; another process or the next start retries them.
     if (this.isClosed && sent.status === null) return
     const outcome = this.toOutcome(row, sent)
     if (!(await recordAttempt(write, row, outcome))) return
@@ -186,7 +186,7 @@ export class Deliverer {
     await this.onFailed(write, webhook, sent)
   }
 
-  /** A failure delays only the events of other modules. */
+  /** A failure delays only other modules' events. */
   private async relay(): Promise<void> {
     const { relay, log } = this.deps
     await relay?.run().catch((error) => {
@@ -201,7 +201,7 @@ export class Deliverer {
     return { state: 'pending', nextAt: unixSeconds(this.deps.clock) + wait, status, error }
   }
 
-  /** Disables a webhook that has failed for five days, or whose receiver answers with 410. */
+  /** Disables a webhook that has failed for five days, or whose receiver responds with 410. */
   private async onFailed(
     write: ConversationDatabase['write'],
     { id }: WebhookRow,

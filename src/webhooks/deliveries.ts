@@ -44,7 +44,7 @@ interface Claims {
   /** The time at which another attempt may start if this process stops. */
   readonly until: number
   readonly limit: number
-  /** Maximum number of deliveries of one webhook. */
+  /** Maximum number of deliveries to one webhook. */
   readonly limitEach: number
   /** Webhooks that already have enough running attempts. */
   readonly busy: readonly string[]

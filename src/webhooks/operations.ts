@@ -135,7 +135,7 @@ export const webhooksOperations = {
     http: { method: 'GET', path: '/v1/webhooks/{webhook_id}/deliveries' },
     docs: {
       summary: 'List the deliveries of a webhook, newest first',
-      description: 'Deliveries are deleted 7 days after their creation, unless they are pending.',
+      description: 'Deliveries are deleted 7 days after they are created, unless they are pending.',
       failures: notFound,
     },
     input: DeliveriesQuery,

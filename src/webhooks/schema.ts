@@ -24,7 +24,7 @@ const fields = {
     .string()
     .max(200)
     .nullish()
-    .meta({ description: 'Only the events of this agent; null for all agents.' }),
+    .meta({ description: 'Limits the events to those of this agent; null for all agents.' }),
   include_text: z
     .boolean()
     .default(false)

@@ -33,7 +33,7 @@ async function readBudget(app: TestApp, id: string) {
 
 const keyOf = (app: TestApp) => app.key.slice(4, 16)
 
-describe('the list of budgets', () => {
+describe('the budget list', () => {
   test('is empty at first, and a budget can be created with only the keyboard', async () => {
     const app = await startApp()
     await app.createAgent()
@@ -91,7 +91,7 @@ describe('the list of budgets', () => {
     expect((await app.call('GET', `/v1/budgets?agent=${id}`)).body.data).toEqual([])
   })
 
-  test('shows what is used, who set each budget, and what it has or would have rejected', async () => {
+  test('shows how much is used, who set each budget, and how many calls it has rejected or would have rejected', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const other = await app.createAgent('name: Watcher\ninstructions: Watch.\n')
@@ -134,7 +134,7 @@ describe('the list of budgets', () => {
 })
 
 describe('a budget', () => {
-  test('in US dollars shows money, and can have a limit below a cent', async () => {
+  test('in US dollars shows amounts of money, and can have a limit below one cent', async () => {
     const app = await startApp()
     await app.createAgent()
     const { page, complaints } = await openConsole(app, browser, '/budgets?add=true', { width: 1440 })
@@ -155,7 +155,7 @@ describe('a budget', () => {
     expect(complaints).toEqual([])
   })
 
-  test('can be raised, corrected, changed and deleted, and leads to its calls', async () => {
+  test('can be raised, corrected, changed and deleted, and links to its calls', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const scope = { type: 'agent', id }
@@ -215,7 +215,7 @@ describe('a budget', () => {
     expect(complaints.filter((text) => !/40[04]/.test(text))).toEqual([])
   })
 
-  test('of visitors lists pseudonyms with the largest amounts first, and warns about addresses', async () => {
+  test('for visitors lists pseudonyms by amount, largest first, and warns about addresses', async () => {
     const app = await startApp()
     const { agent_id: id } = await app.createAgent()
     const budget = await createBudget(app, { scope: { type: 'visitor', id }, period: 'day', limit: '50000' })

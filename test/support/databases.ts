@@ -19,7 +19,7 @@ const api = [
   'stored-chat/*',
   'telemetry/health',
   'tools/agents',
-  'usage/{budget-api,budget-grants,budget-usd,budgets,calls,costs,embeddings,usage}',
+  'usage/{budget-api,budget-grants,budget-usd,budgets,calls,costs,embeddings,missing-prices,usage}',
   'visitors/*',
   'webhooks/*',
 ]

@@ -15,12 +15,12 @@ const month: Spending = {
   recent: ['05', '06', '07', '08', '09', '10'].map((day) => ({ day: `2026-11-${day}`, amount: 100 })),
 }
 
-describe('the forecast of a budget', () => {
-  test('continues the rate of the recent days', () => {
+describe('a budget forecast', () => {
+  test('extrapolates the rate of the recent days', () => {
     expect(predict(month, now)).toEqual({ kind: 'ends', atSeconds: now + 6 * DAY })
   })
 
-  test('counts days without calls between the recent days', () => {
+  test('includes the days without calls between the recent days', () => {
     const recent = month.recent.filter(({ day }) => ['05', '07', '09'].some((end) => day.endsWith(end)))
     expect(predict({ ...month, recent }, now)).toEqual({ kind: 'ends', atSeconds: now + 12 * DAY })
   })
@@ -33,7 +33,7 @@ describe('the forecast of a budget', () => {
     })
   })
 
-  test('is absent with calls on fewer than three recent days', () => {
+  test('is absent if there are calls on fewer than three recent days', () => {
     expect(predict({ ...month, recent: month.recent.slice(0, 2) }, now)).toBeUndefined()
     expect(predict({ ...month, recent: [] }, now)).toBeUndefined()
   })
@@ -42,7 +42,7 @@ describe('the forecast of a budget', () => {
     expect(predict({ ...month, booked: 1_000 }, now)).toBeUndefined()
   })
 
-  test('continues the rate of today for a daily budget, after six hours', () => {
+  test("extrapolates today's rate for a daily budget, after six hours", () => {
     const day: Spending = { ...month, period: 'day', startsAt: now, endsAt: now + DAY, recent: [] }
     expect(predict(day, now + 5 * 3_600)).toBeUndefined()
     expect(predict(day, now + 8 * 3_600)).toEqual({ kind: 'ends', atSeconds: now + 20 * 3_600 })

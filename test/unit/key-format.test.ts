@@ -207,7 +207,7 @@ describe('a sealed text', () => {
     const other = createSealer(`${MASTER_KEY}!`, randomBytes)
     const open = () => other.open(sealer.seal('agnt_key-x', 'agent-1'), 'agent-1')
     expect(open).toThrow(
-      `encrypted with another master key (${sealer.keyId}; the current key is ${other.keyId})`,
+      `encrypted with a different master key (${sealer.keyId}; the current key is ${other.keyId})`,
     )
   })
 

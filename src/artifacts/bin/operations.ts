@@ -1,4 +1,4 @@
-/** Defines the API operations of the artifact bin. */
+/** Defines the API operations for the artifact bin. */
 import { z } from 'zod'
 import { actorOf } from '../../identity/audit.ts'
 import type { Page } from '../../lib/page.ts'

@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 
 const READ_BYTES = 1024 ** 2
-/** A small heap suffices, because read buffers are outside of the heap. */
+/** A small heap suffices, because read buffers are outside the heap. */
 const resourceLimits = { maxOldGenerationSizeMb: 32 }
 
 /** Returns the digest in hexadecimal. @throws the signal's reason, or the error if the file cannot be read */

@@ -31,7 +31,7 @@ export interface Progress {
  * Appends the body and completes the upload after its last byte. After most failures, the client can resume.
  * @throws ServiceError `conflict` (different offset), `locked`, `too_large`, `invalid_value` (different
  * length, or the client disconnected), `request_timeout`, `storage_full`, `checksum_mismatch` (the upload is
- * then deleted), `not_found`, or the reason of `disconnected`.
+ * then deleted), `not_found`, or the abort reason of `disconnected`.
  */
 export async function appendBytes(
   deps: AppendDeps,

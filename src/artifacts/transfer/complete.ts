@@ -87,7 +87,7 @@ async function rejectUpload(deps: CompletionDeps, row: UploadRow): Promise<never
   deps.artifacts.changes.publish(row.id)
   throw new ServiceError(
     'checksum_mismatch',
-    'checksum: does not match the received bytes; the upload was deleted',
+    'checksum does not match the received bytes; the upload was deleted',
   )
 }
 

@@ -5,9 +5,9 @@ import { ServiceError } from '../../lib/errors.ts'
 import { countExternalBytes } from '../../lib/external-memory.ts'
 import type { ResumableBlob } from '../../storage/blobs.ts'
 
-/** Number of received bytes after which they are synced and recorded. */
+/** After receiving this many bytes, syncs and records them. */
 const SYNC_EVERY_BYTES = 8 * 1024 ** 2
-/** Interval in milliseconds at which the number of received bytes is reported. */
+/** Interval between reports of the number of received bytes, in milliseconds. */
 const REPORT_EVERY_MS = 1_000
 /** Maximum memory for chunks that are waiting for the disk, in bytes. */
 const MAX_HELD_BYTES = 1024 ** 2
@@ -33,7 +33,7 @@ export interface ReceivingOptions {
   readonly stopped: AbortSignal
   /** Records the number of durable bytes. @throws if the lease was lost. */
   commit(beforeBytes: number, afterBytes: number): Promise<void>
-  /** Publishes the number of received bytes, some of which are not durable yet. */
+  /** Publishes the number of received bytes, including those that are not durable yet. */
   report(bytes: number): Promise<void>
 }
 

@@ -5,7 +5,7 @@ import { type ArtifactRow, stateAfter, type UploadRow } from '../store.ts'
 
 export const KIND = 'attachment'
 
-/** Finds a complete upload by this visitor for this agent. `now` is in Unix seconds. */
+/** Finds one of the visitor's complete uploads for this agent. `now` is in Unix seconds. */
 export async function findOwnUpload(
   db: Database,
   { tenantId, agentId, visitorId }: UploadOwner,
@@ -48,7 +48,7 @@ export async function listStartTimes(
   return rows.map(({ created_at: at }) => Number(at))
 }
 
-/** Sets the time at which complete uploads expire, in Unix seconds; null keeps them. */
+/** Sets when complete uploads expire, in Unix seconds; null keeps them. */
 export async function setExpiry(
   db: Database,
   ids: readonly string[],

@@ -29,11 +29,11 @@ import {
 
 /** Lifetime of a visitor's token for one upload. */
 const TOKEN_SECONDS = 6 * 3_600
-/** Time after which a complete upload that is in no message is deleted. */
+/** Time after which a complete upload that is not in any message is deleted. */
 export const UNSENT_SECONDS = 86_400
 /**
- * Delay before a kept upload that is in no message is deleted; the message that contains it may be about to
- * be stored.
+ * Delay before a kept upload that is not in any message is deleted; the message that contains it may be about
+ * to be stored.
  */
 const UNREFERENCED_SECONDS = 3_600
 const HOUR_SECONDS = 3_600

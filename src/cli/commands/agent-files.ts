@@ -77,7 +77,7 @@ function faultOf(error: unknown): string {
 }
 
 /**
- * Writes one file per agent, and deletes files of the same agents that have other names. Without `isForced`,
+ * Writes one file per agent, and deletes files of these agents that have outdated names. Without `isForced`,
  * writes nothing if it would overwrite different content or delete a file.
  */
 export async function writeAgentFiles(folder: string, agents: readonly Agent[], isForced: boolean) {

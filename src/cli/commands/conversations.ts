@@ -194,7 +194,7 @@ interface Access {
   readonly config: Config
   readonly storage: ConversationStorage
   readonly data: ItemData
-  /** Running servers deliver the events. */
+  /** Stores events, which running servers deliver. */
   readonly webhooks: EventPublisher
 }
 

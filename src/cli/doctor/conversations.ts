@@ -1,5 +1,5 @@
 /**
- * Implements the `parley doctor` checks of the stored conversations. They do not create or change anything.
+ * Implements the `parley doctor` checks for the stored conversations. They do not create or change anything.
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
 /**
- * Implements the `parley doctor` checks of Node, model providers, the port, conversion programs and tools.
+ * Implements the `parley doctor` checks for Node.js, model providers, the port, conversion programs and
+ * tools.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

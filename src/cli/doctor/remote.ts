@@ -1,4 +1,4 @@
-/** Implements the `parley doctor` checks of Redis, PostgreSQL, the S3 bucket, stored files and clocks. */
+/** Implements the `parley doctor` checks for Redis, PostgreSQL, the S3 bucket, stored files and clocks. */
 import { sql } from 'kysely'
 import { namedBlobs } from '../../artifacts/maintenance.ts'
 import type { Config } from '../../config/config.ts'

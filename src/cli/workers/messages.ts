@@ -12,13 +12,13 @@ export interface WorkerReport {
   readonly welcome: readonly string[]
 }
 
-/** `collect` requests the metrics of all workers; `metrics` answers a `read`. */
+/** `collect` requests the metrics of all workers; `metrics` is the reply to a `read`. */
 export type FromWorker =
   | { readonly type: 'started'; readonly report: WorkerReport }
   | { readonly type: 'collect'; readonly id: number }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: readonly CollectedMetric[] }
 
-/** `read` requests the metrics of this worker; `collected` answers a `collect`. */
+/** `read` requests the metrics of this worker; `collected` is the reply to a `collect`. */
 export type ToWorker =
   | { readonly type: 'stop' }
   | { readonly type: 'read'; readonly id: number }
@@ -60,7 +60,7 @@ class PendingRequests<Answer> {
 export class MetricsCollector {
   private readonly requests = new PendingRequests<readonly CollectedMetric[]>()
 
-  /** Answers a worker's `collect`. Omits workers that do not reply in time. */
+  /** Replies to a worker's `collect`. Omits workers that do not reply in time. */
   async collectFor(asking: Worker, id: number, workers: readonly Worker[]): Promise<void> {
     const results = await Promise.allSettled(
       workers.map((worker) =>

@@ -176,7 +176,7 @@ async function addMainLine(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the table of the items' blobs. It has no foreign key, because its rows remain until the blobs are
+ * Creates the table for the items' blobs. It has no foreign key, because its rows remain until the blobs are
  * deleted.
  */
 async function createItemData(db: Kysely<unknown>): Promise<void> {
@@ -277,7 +277,7 @@ async function createTagsAndNotes(db: Kysely<unknown>): Promise<void> {
   await createIndex(db, 'conversation_notes', 'conversation', ['conversation_id', 'created_at'])
 }
 
-/** The table has no foreign key, because with SQLite the webhooks are stored in another file. */
+/** The table has no foreign key, because with SQLite, webhooks are stored in a different file. */
 async function createWebhookDeliveries(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('webhook_deliveries')
@@ -348,13 +348,16 @@ async function addReplacements(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('turns').addColumn('replaced_by', 'text').execute()
 }
 
-/** Renames the columns of costs, which were empty before; nano-dollars are the unit of all costs. */
+/** Renames the cost columns, which were empty until now; all costs are in nano-dollars. */
 async function renameCosts(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('turns').renameColumn('cost_micros', 'cost').execute()
   await db.schema.alterTable('conversations').renameColumn('cost_micros', 'cost').execute()
 }
 
-/** The names sort after those of the main database, because PostgreSQL stores both in one database. */
+/**
+ * These names sort after those of the main database's migrations, because PostgreSQL stores both in one
+ * database.
+ */
 export const conversationMigrations: Record<string, Migration> = {
   '1001_create_conversations': { up: createTables },
   '1002_index_conversations_by_position': { up: indexPositions },

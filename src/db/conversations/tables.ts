@@ -90,7 +90,7 @@ export interface TurnTable {
   agent_version: number | null
   provider: string | null
   model: string | null
-  /** JSON: the request without its input, from which responses are rendered again. */
+  /** JSON: the request without its input, used to render the response again. */
   request: string
   diagnostics: Generated<string>
   prompt_tokens: Generated<number>
@@ -181,7 +181,7 @@ export interface ItemDataTable {
   conversation_id: string
   turn_id: string | null
   bytes: number
-  /** 1 after the item was deleted, until the blob is deleted, too. */
+  /** 1 once the item is deleted, until its blob is deleted as well. */
   is_deleted: number
 }
 
@@ -195,7 +195,7 @@ export interface ErasureTable {
   /** The name of the actor in the audit log. */
   requested_by: string
   status: 'running' | 'done'
-  /** JSON: the number of deleted rows, by kind. */
+  /** JSON: the number of deleted rows of each kind. */
   counts: string
   /** JSON: the ids of the deleted conversations; empty when the erasure is done. */
   conversations: string
@@ -210,7 +210,7 @@ export interface ErasureTable {
   finished_at: number | null
 }
 
-/** The events that webhooks receive; a row for each event and webhook. */
+/** The events that webhooks receive; one row per event and webhook. */
 export interface WebhookDeliveryTable {
   id: string
   webhook_id: string
@@ -228,7 +228,7 @@ export interface WebhookDeliveryTable {
    * When the next attempt is due; during an attempt, when another process may repeat it. Null unless pending.
    */
   next_at: number | null
-  /** Increases with each claim, so that a slow process cannot overwrite the result of another. */
+  /** Increases with each claim, so that a slow process cannot overwrite another process's result. */
   fence: Generated<number>
   /** The HTTP status of the last attempt; null without a response. */
   last_status: number | null

@@ -9,7 +9,7 @@ import { conversationTableNames } from './tables.ts'
 const settings = { statement_timeout: '30min', lock_timeout: '30s', synchronous_commit: 'off' }
 
 /**
- * Runs `VACUUM` on each conversation table on which it has not run within the last hour. Without `hasDeleted`,
+ * Runs `VACUUM` on each conversation table that was not vacuumed within the last hour. Without `hasDeleted`,
  * skips tables without dead rows. Uses a separate connection, because pooled connections have short timeouts.
  * Stops waiting when the signal aborts.
  */

@@ -1,6 +1,4 @@
-/**
- * Runs in a worker thread: executes statements and procedures of the main thread on one SQLite connection.
- */
+/** Runs in a worker thread: executes the main thread's statements and procedures on one SQLite connection. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Statement } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'

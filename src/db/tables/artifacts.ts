@@ -28,7 +28,7 @@ export interface ArtifactTable {
   sha256: string | null
   metadata: string | null
   size_bytes: number | null
-  /** Number of durable bytes, from which a client may resume. */
+  /** Number of durable bytes; a client may resume from this offset. */
   received_bytes: Generated<number>
   /** Number of bytes that the lease holder has received, durable or not; meaningless without a lease. */
   arrived_bytes: Generated<number>
@@ -60,7 +60,7 @@ export interface ArtifactTable {
   created_at: number
   finished_at: number | null
   /**
-   * Unix seconds at which an unfinished upload, a reserved id, or an `attachment` that is in no message
+   * Unix seconds at which an unfinished upload, a reserved id, or an `attachment` that is not in any message
    * expires; null for all others.
    */
   expires_at: number | null

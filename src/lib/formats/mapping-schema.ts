@@ -1,4 +1,4 @@
-/** Creates schemas for the lists and mappings of YAML documents. */
+/** Creates schemas for the lists and mappings in YAML documents. */
 import { z } from 'zod'
 import { isJsonObject } from './json.ts'
 import { orMissing } from './json-schema.ts'
@@ -19,7 +19,7 @@ export function withoutNulls(value: unknown, keys: readonly string[]): unknown {
   )
 }
 
-/** The error of a mapping that rejects unknown keys. */
+/** The error for a mapping that rejects unknown keys. */
 export function strictMapping(issue: z.core.$ZodRawIssue): string | undefined {
   return issue.code === 'unrecognized_keys' ? `has an unknown key '${issue.keys[0]}'` : 'must be a mapping'
 }

@@ -17,7 +17,7 @@ const source = z.enum(sources).nullable().meta({
 })
 const date = z.string().nullable().meta({
   description:
-    'Day (UTC) on which the price was set, or from which it applies; that of the price list if it is later. Null if it is unknown.',
+    'Day (UTC) when the price was set or took effect, or the day of the price list if it is later; null if unknown.',
 })
 const entry = jsonObject().meta({ description: 'The price, with amounts in US dollars as text.' })
 const priceId = z
@@ -51,7 +51,7 @@ export const PriceBody = z
     ...PriceEntry.shape,
     per_million: PriceEntry.shape.per_million.optional(),
     entries: PriceEntries.optional().meta({
-      description: 'Prices with different values of `since`. It replaces all other fields.',
+      description: 'Prices with different `since` values; used instead of all other fields.',
     }),
   })
   .meta({ id: 'PriceBody', description: 'A price, or several dated prices in `entries`.' })
@@ -107,7 +107,7 @@ export const TablePrice = z
     entry: entry.nullable(),
     date,
     unpriced_requests: z.int().meta({
-      description: 'Number of calls without a price in the last 30 days, of all parent keys.',
+      description: 'Number of calls without a price in the last 30 days, across all parent keys.',
     }),
     override: PriceOverride.nullable(),
   })
@@ -118,7 +118,7 @@ export const PriceTable = z
   .strictObject({
     object: z.literal('list'),
     data: z.array(TablePrice).meta({
-      description: 'Models without a price that were called come first, then all others by id.',
+      description: 'Models that were called without a price come first, then all others by id.',
     }),
     has_more: z.boolean(),
   })

@@ -1,4 +1,7 @@
-/** Lists the prices of all models: those of the providers, those with a set price, and those that were called. */
+/**
+ * Lists the prices of all models: those that providers list, those with a set price, and those that were
+ * called.
+ */
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'
 import type { Clock } from '../../lib/clock.ts'

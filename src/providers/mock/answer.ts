@@ -142,7 +142,7 @@ function countPrompt(body: JsonObject): number {
 }
 
 /**
- * Returns calls of the tools in directives. Without directives, calls the offered tools whose names occur in
+ * Returns calls to the tools in directives. Without directives, calls the offered tools whose names occur in
  * the text or, if none occurs and a call is required, the first offered tool.
  */
 function chooseToolCalls(body: JsonObject, { text, toolCalls }: Directives): readonly ToolCall[] {

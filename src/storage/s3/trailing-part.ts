@@ -1,6 +1,6 @@
 /**
- * Defines the trailing part: an object with the bytes after the last full part and the list of parts, from
- * which any replica resumes an upload.
+ * Defines the trailing part: an object that contains the bytes after the last full part and the list of
+ * parts. Any replica can use it to resume the upload.
  */
 import type { SentPart } from './bucket.ts'
 

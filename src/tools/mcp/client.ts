@@ -111,7 +111,7 @@ function createTransport(
   })
 }
 
-/** Accepts every result, because the model can judge it and the schema comes from another server. */
+/** Accepts every result, because the model can judge it and the schema comes from a different server. */
 function acceptAll<T>(): JsonSchemaValidator<T> {
   return (input) => ({ valid: true, data: input as T, errorMessage: undefined })
 }

@@ -288,7 +288,7 @@ describe('the body of a definition request', () => {
       const answer = await app.call('PUT', `/v1/agents/${agent_id}`, { body })
       expect([answer.status, answer.body]).toEqual([
         400,
-        { error: `${field}: is not a field of the body`, code: 'invalid_value' },
+        { error: `${field} is not a field of the request body`, code: 'invalid_value' },
       ])
     },
   )

@@ -181,7 +181,7 @@ describe('restoring a version of an agent', () => {
     const app = await startApp()
     const path = await createWithVersions(app, 2)
     const { status, body } = await app.call('POST', `${path}/versions/1/restore`, { body: { version: 2 } })
-    expect([status, body.error]).toEqual([400, 'version: is not a field of the body'])
+    expect([status, body.error]).toEqual([400, 'version is not a field of the request body'])
     expect(await versionsOf(app, path)).toHaveLength(2)
   })
 

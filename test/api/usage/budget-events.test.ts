@@ -46,7 +46,7 @@ async function adjust(app: TestApp, id: string, amount: number, more: object = {
 }
 
 describe('warn_at', () => {
-  test('is 50, 80 and 100 by default, is sorted without repetitions, and can be changed', async () => {
+  test('defaults to 50, 80 and 100, is sorted and deduplicated, and can be changed', async () => {
     const app = await startApp()
     const { id, warn_at } = await createBudget(app, {})
     expect(warn_at).toEqual([50, 80, 100])
@@ -101,7 +101,7 @@ describe('a budget', () => {
     expect(types).toEqual(['budget.exhausted', ...Array(2).fill('budget.threshold_reached')])
   })
 
-  test('sends the event for calls that use it and, at the first rejected call, the event for 100', async () => {
+  test('sends an event when calls reach a threshold, and the event for 100 at the first rejected call', async () => {
     const { app, sent } = await start(600, { warn_at: [10, 100] })
     const { status } = await sendChat(app, '[[tokens:300]]', { max_tokens: 300 })
     expect(status).toBe(200)
@@ -111,7 +111,7 @@ describe('a budget', () => {
     expect(await sent()).toEqual([10, 100])
   })
 
-  test('with the mode observe sends the event for 100 for the first call that it would have rejected', async () => {
+  test('in observe mode sends the event for 100 at the first call that it would have rejected', async () => {
     const { app, sent } = await start(10, { mode: 'observe', warn_at: [100] })
     expect((await sendChat(app, 'hello')).status).toBe(200)
     expect((await sendChat(app, 'hello')).status).toBe(200)
@@ -126,7 +126,7 @@ describe('a budget', () => {
     expect(await sent()).toEqual([50, 50, 80, 100])
   })
 
-  test('whose limit was raised sends the events of the new limit, and only those not yet reached', async () => {
+  test('whose limit was raised sends the events for the new limit that have not been reached yet', async () => {
     const { app, id, sent } = await start(1_000)
     await adjust(app, id, 1_000)
     await app.call('PATCH', `/v1/budgets/${id}`, { body: { limit: 2_000 } })
@@ -164,7 +164,7 @@ describe('a budget', () => {
     expect(receiver.received[0]?.body.data).toMatchObject(amounts)
   })
 
-  test('of visitors sends an event for each visitor, with a pseudonym', async () => {
+  test('for visitors sends an event for each visitor, with a pseudonym', async () => {
     const app = await startApp(allowLoopback)
     const receiver = await startReceiver()
     const { agent_id: agentId } = await app.createAgent()
@@ -186,7 +186,7 @@ describe('a budget', () => {
     expect(await sent()).toEqual([50])
   })
 
-  test('sends an event with the same id until the receiver accepts it', async () => {
+  test('resends an event with the same id until the receiver accepts it', async () => {
     const { app, clock, id, receiver } = await start(1_000)
     receiver.answerNext(...Array(7).fill(withStatus(500)))
     await adjust(app, id, 500)
@@ -202,7 +202,7 @@ describe('a budget', () => {
     expect(new Set(receiver.received.map((each) => each.id)).size).toBe(1)
   })
 
-  test('loses its events 8 days after they were created', async () => {
+  test('drops events that are still waiting 8 days after they were created', async () => {
     const { app, clock, id } = await start(1_000)
     await adjust(app, id, 500)
     const { db, budgets } = app.service.deps

@@ -53,7 +53,7 @@ describe('a token budget', () => {
     expect((await sendChat(app, 'a new month')).status).toBe(200)
   })
 
-  test('for an agent limits only that agent, in addition to the budget of its parent key', async () => {
+  test("for an agent limits only that agent, in addition to its parent key's budget", async () => {
     const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
     const [limited, unlimited] = [await app.createAgent(), await app.createAgent()]
     const owner = ownerOf(app)

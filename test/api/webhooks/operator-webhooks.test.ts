@@ -36,7 +36,7 @@ async function reachHalf(app: TestApp): Promise<void> {
 }
 
 describe("an operator's webhook", () => {
-  test('receives the budget events of all tenants at a private address, signed with its secret', async () => {
+  test("receives all tenants' budget events at a private address, signed with its secret", async () => {
     const { app, receiver } = await start(['budget.*'])
     await reachHalf(app)
     await deliverDue(app)

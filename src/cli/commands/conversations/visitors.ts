@@ -76,7 +76,7 @@ export function erase(id: string | undefined, { receipts, yes, json = false }: E
       throw new StartupError('Give either the id of a visitor or --receipts.')
     const ids = receipts === undefined ? [id as string] : await readReceipts(receipts)
     if (yes !== true)
-      throw new StartupError(`This deletes all data of ${ids.length} visitors; add --yes to confirm.`)
+      throw new StartupError(`This deletes all data for ${ids.length} visitors; add --yes to confirm.`)
     const erasures = createErasures(access)
     const database = access.config.databaseUrl === undefined ? 'sqlite' : 'postgres'
     for (const visitorId of ids) {

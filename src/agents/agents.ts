@@ -29,7 +29,7 @@ export interface DefinitionText {
 
 /** A definition to store as a new version. */
 export interface NewVersion extends DefinitionText {
-  /** What the author wrote about the version. */
+  /** At most 200 characters. */
   readonly note?: string | undefined
 }
 

@@ -31,7 +31,7 @@ export const DefinitionBody = z
 
 const MAX_NOTE = 200
 
-/** What the author of a version writes about it. */
+/** A line in which the author describes a version. */
 export const VersionNote = singleLine(
   z.string().min(1, 'must not be empty').max(MAX_NOTE, `must be at most ${MAX_NOTE} characters`),
 )

@@ -110,7 +110,7 @@ export interface AgentTable {
   model_policy_updated_at: number | null
   /** Unix seconds at which the agent was moved to the bin; null for any other agent. */
   binned_at: number | null
-  /** What the author wrote about the current version. */
+  /** The note of the current version. */
   note: string | null
 }
 

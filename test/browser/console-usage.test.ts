@@ -209,11 +209,7 @@ test('a call can be found by the id of its request in any period, and links to i
   const sent = { messages: [{ role: 'user', content: 'hi' }] }
   for (const request of ['first-request', 'second-request'])
     await app.call('POST', '/v1/chat/completions', { key, body: sent, headers: { 'X-Request-Id': request } })
-  const { page, context, complaints } = await openConsole(
-    app,
-    browser,
-    '/usage',
-  )
+  const { page, context, complaints } = await openConsole(app, browser, '/usage')
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: app.url })
   await page.goto(`${app.url}/console/usage?view=calls&request=first-request`)
   await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(1)

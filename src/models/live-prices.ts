@@ -71,7 +71,7 @@ function toLive(stored: StoredOverride): LiveOverride {
   return { ...stored, date: dayOf(stored.updatedAt * 1000) }
 }
 
-/** Returns the overrides by `provider/model`, as the price book needs them. */
+/** Returns the overrides, keyed by `provider/model`, as the price book needs them. */
 export function toLiveOverrides(stored: readonly StoredOverride[]): ReadonlyMap<string, PriceOverride> {
   return new Map(stored.map((one) => [`${one.provider}/${one.model}`, toLive(one)]))
 }

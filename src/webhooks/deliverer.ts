@@ -49,7 +49,7 @@ interface DelivererDeps {
   readonly log: Logger
   readonly metrics: ConversationMetrics
   readonly operator: OperatorWebhooks
-  /** Creates the deliveries of events that other modules have stored; undefined in a command. */
+  /** Creates the deliveries of events that other modules have stored; undefined in CLI commands. */
   readonly relay?: Pick<OutboxRelay, 'run'> | undefined
 }
 
@@ -186,7 +186,7 @@ export class Deliverer {
     await this.onFailed(write, webhook, sent)
   }
 
-  /** A failure delays only the events of other modules. */
+  /** A failure delays only other modules' events. */
   private async relay(): Promise<void> {
     const { relay, log } = this.deps
     await relay?.run().catch((error) => {

@@ -18,7 +18,7 @@ export const webhookEventTypes = [
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 
-/** An event that another module has stored before its deliveries. */
+/** An event that another module stored before its deliveries were created. */
 interface StoredEvent {
   readonly eventId: string
   /** Unix seconds. */
@@ -118,7 +118,10 @@ export class Subscribers {
   }
 }
 
-/** Returns the same id whenever a stored event is handed over to a webhook, so that it is stored once. */
+/**
+ * Returns the same id each time a stored event is passed to a webhook, so that the delivery is stored only
+ * once.
+ */
 export function deliveryIdOf(eventId: string, webhookId: string): string {
   return `${eventId}.${webhookId}`
 }

@@ -7,7 +7,7 @@ export interface OperatorWebhook {
   readonly url: string
   /** Not encrypted, because it is in the configuration. */
   readonly secret: string
-  /** Event types; `*` at the end stands for any text. */
+  /** Event types; a trailing `*` matches any text. */
   readonly events: readonly string[]
 }
 
@@ -38,7 +38,9 @@ export class OperatorWebhooks {
   }
 }
 
-/** Depends only on the URL, so that waiting deliveries survive a restart and a new order in the file. */
+/**
+ * Depends only on the URL, so that waiting deliveries survive a restart and a change of order in the file.
+ */
 function toId(url: string): string {
   return `whop_${createHash('sha256').update(url).digest('hex').slice(0, ID_LENGTH)}`
 }

@@ -1,6 +1,6 @@
 /**
  * Creates the deliveries of events that another module has stored in the main database. Several processes may
- * do this at the same time, because the ids of the deliveries follow from the ids of the events.
+ * do this at the same time, because delivery ids are derived from event ids.
  */
 import type { ConversationStorage } from '../db/open.ts'
 import { insertDeliveries } from './deliveries.ts'
@@ -10,7 +10,7 @@ import type { OperatorWebhooks } from './operator-webhooks.ts'
 
 const BATCH = 100
 
-/** An event that waits for its deliveries. */
+/** An event that is waiting for its deliveries. */
 export interface WaitingEvent {
   readonly id: string
   /** Null for an event that only the operator's webhooks receive. */

@@ -1,4 +1,4 @@
-/** Implements the check of prices in `parley doctor`. */
+/** Implements the price check of `parley doctor`. */
 
 import type { Config } from '../../config/config.ts'
 import type { Database } from '../../db/database.ts'

@@ -1,4 +1,7 @@
-/** Adds the thresholds of budgets, which of them were reported, and the events that report them. */
+/**
+ * Adds columns for the thresholds of budgets and for the thresholds already reported, and a table for the
+ * events that report them.
+ */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

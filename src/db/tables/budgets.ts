@@ -60,7 +60,7 @@ export interface BudgetEntryTable {
   expires_at: number | null
 }
 
-/** Events for webhooks of the last 8 days. */
+/** Webhook events from the last 8 days. */
 export interface BudgetEventTable {
   id: string
   /** Null for an event that only the operator's webhooks receive. */

@@ -1,4 +1,4 @@
-/** Opens the prices and the providers of an installation for commands, without a running server. */
+/** Gives commands access to an installation's prices and providers, without a running server. */
 import { loadSealer } from '../../../agents/sealed-keys.ts'
 import type { Config } from '../../../config/config.ts'
 import type { Database } from '../../../db/database.ts'
@@ -48,8 +48,8 @@ const LIST_MS = 5_000
 const once = { refreshEveryMs: 2_147_483_647, retryEveryMs: 2_147_483_647, firstListMs: 2 * LIST_MS }
 
 /**
- * Requests the models of all providers, except models in the server's process, which cost nothing. Calls `run`
- * with them, and prints a notice for each provider that does not answer.
+ * Requests the models of all providers, except models in the server's process, which cost nothing. Calls
+ * `run` with them, and prints a notice for each provider that does not respond.
  */
 export async function withModels(
   deps: PriceDeps,
@@ -63,7 +63,7 @@ export async function withModels(
   try {
     await models.ready()
     for (const name of models.providers) {
-      const { failure } = models.check(name) ?? { failure: new Error('it did not answer in time') }
+      const { failure } = models.check(name) ?? { failure: new Error('it did not respond in time') }
       if (failure !== null)
         printNotice(
           `warning: the models of ${name} are unknown: ${failure instanceof Error ? failure.message : failure}`,

@@ -1,4 +1,4 @@
-/** Finds the models that no price matches, where they are used, and which budgets refuse them. */
+/** Finds the models that no price matches, where they are used, and which budgets reject calls to them. */
 import { type Agent, createAgentDirectory } from '../../../agents/cache.ts'
 import { listAllAgents } from '../../../agents/list.ts'
 import { listEnforcingUsd } from '../../../budgets/budget-store.ts'
@@ -17,11 +17,11 @@ export interface UnpricedUse {
   readonly named_by: readonly string[]
   /** Number of calls without a price in the last 30 days. */
   readonly unpriced_requests: number
-  /** Ids of the budgets in US dollars that refuse calls of the model. */
+  /** Ids of the budgets in US dollars that reject calls to the model. */
   readonly refused_by: readonly string[]
 }
 
-/** Lists the models without a price; those that budgets refuse come first. */
+/** Lists the models without a price; those that budgets reject come first. */
 export async function findUnpriced(
   deps: PriceDeps,
   book: PriceBook,
@@ -64,7 +64,7 @@ async function listEveryAgent({ db, clock }: PriceDeps): Promise<Agent[]> {
   return found
 }
 
-/** Returns what names each model, by `provider/model`. */
+/** Returns the sources that name each model, keyed by `provider/model`. */
 function nameModels(
   { config }: PriceDeps,
   models: ModelCatalogue,

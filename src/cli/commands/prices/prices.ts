@@ -1,4 +1,4 @@
-/** Implements the `prices` commands, which list, show, check and import the prices of models. */
+/** Implements the `prices` commands, which list, show, check and import model prices. */
 import { randomBytes } from 'node:crypto'
 import type { Actor } from '../../../identity/audit.ts'
 import { StartupError } from '../../../lib/errors.ts'
@@ -55,7 +55,7 @@ export function show(id: string, isJson: boolean): Promise<void> {
   })
 }
 
-/** Exits with code 1 if a budget refuses a model. */
+/** Exits with code 1 if a budget rejects calls to a model. */
 export function check(isJson: boolean): Promise<void> {
   return withPrices((deps, prices) =>
     withModels(deps, async (models) => {

@@ -117,4 +117,7 @@ export const usage: AreaTranslation<typeof english> = {
   unpricedHelp: 'سعر النموذج غير معروف، لذا لا تشمل المجاميع تكلفة هذا الاستدعاء.',
   estimatedHelp: 'لم يُبلغ المزوّد عن استخدام معقول، لذا الرموز والتكلفة مقدَّرة.',
   costUnknown: 'لا سعر لأي نموذج',
+  copyRequestId: 'نسخ معرّف الطلب',
+  requestIdCopied: 'تم نسخ معرّف الطلب',
+  openAgent: 'فتح الوكيل',
 }

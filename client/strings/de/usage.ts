@@ -100,4 +100,7 @@ export const usage: AreaTranslation<typeof english> = {
     'Der Preis des Modells ist nicht bekannt, daher enthalten Summen die Kosten dieses Aufrufs nicht.',
   estimatedHelp: 'Der Anbieter hat keine plausible Nutzung gemeldet, daher sind Tokens und Kosten geschätzt.',
   costUnknown: 'Kein Modell hat einen Preis',
+  copyRequestId: 'Anfrage-ID kopieren',
+  requestIdCopied: 'Anfrage-ID kopiert',
+  openAgent: 'Agent öffnen',
 }

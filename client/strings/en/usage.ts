@@ -95,4 +95,7 @@ export const usage = {
   unpricedHelp: 'The model’s price is not known, so sums do not contain the cost of this call.',
   estimatedHelp: 'The provider reported no plausible usage, so the tokens and the cost are estimated.',
   costUnknown: 'No model has a price',
+  copyRequestId: 'Copy request ID',
+  requestIdCopied: 'Request ID copied',
+  openAgent: 'Open agent',
 } as const

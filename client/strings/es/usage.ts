@@ -100,4 +100,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimatedHelp:
     'El proveedor no informó de un uso verosímil, así que los tokens y el coste son estimaciones.',
   costUnknown: 'Ningún modelo tiene precio',
+  copyRequestId: 'Copiar el ID de solicitud',
+  requestIdCopied: 'ID de solicitud copiado',
+  openAgent: 'Abrir el agente',
 }

@@ -103,4 +103,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimatedHelp:
     'Le fournisseur n’a pas indiqué d’utilisation plausible ; les tokens et le coût sont donc estimés.',
   costUnknown: 'Aucun modèle n’a de prix',
+  copyRequestId: 'Copier l’ID de requête',
+  requestIdCopied: 'ID de requête copié',
+  openAgent: 'Ouvrir l’agent',
 }

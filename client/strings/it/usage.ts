@@ -103,4 +103,7 @@ export const usage: AreaTranslation<typeof english> = {
     'Il prezzo del modello non è noto, quindi i totali non includono il costo di questa chiamata.',
   estimatedHelp: 'Il provider non ha riportato un utilizzo plausibile, quindi token e costo sono stimati.',
   costUnknown: 'Nessun modello ha un prezzo',
+  copyRequestId: 'Copia ID richiesta',
+  requestIdCopied: 'ID richiesta copiato',
+  openAgent: 'Apri agente',
 }

@@ -96,4 +96,7 @@ export const usage: AreaTranslation<typeof english> = {
   unpricedHelp: 'モデルの価格が不明なため、合計にこの呼び出しの費用は含まれません。',
   estimatedHelp: 'プロバイダーが妥当な使用量を報告しなかったため、トークンと費用は推定値です。',
   costUnknown: '価格のあるモデルがありません',
+  copyRequestId: 'リクエスト ID をコピー',
+  requestIdCopied: 'リクエスト ID をコピーしました',
+  openAgent: 'エージェントを開く',
 }

@@ -99,4 +99,7 @@ export const usage: AreaTranslation<typeof english> = {
   unpricedHelp: 'O preço do modelo não é conhecido; por isso, as somas não incluem o custo desta chamada.',
   estimatedHelp: 'O provedor não informou um uso plausível; por isso, os tokens e o custo são estimados.',
   costUnknown: 'Nenhum modelo tem preço',
+  copyRequestId: 'Copiar ID da solicitação',
+  requestIdCopied: 'ID da solicitação copiado',
+  openAgent: 'Abrir agente',
 }

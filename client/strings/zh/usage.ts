@@ -93,4 +93,7 @@ export const usage: AreaTranslation<typeof english> = {
   unpricedHelp: '模型价格未知，因此合计不包含此次调用的费用。',
   estimatedHelp: '提供商未报告合理的用量，因此 token 数和费用为估算值。',
   costUnknown: '没有模型有价格',
+  copyRequestId: '复制请求 ID',
+  requestIdCopied: '已复制请求 ID',
+  openAgent: '打开智能体',
 }

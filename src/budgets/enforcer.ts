@@ -1,6 +1,7 @@
 /** Finds the budgets that apply to a call, reserves in them before each request to a provider, and settles. */
 import type { KeyObject } from 'node:crypto'
-import { ServiceError } from '../lib/errors.ts'
+import { LRUCache } from 'lru-cache'
+import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createTtlCache } from '../lib/ttl-cache.ts'
 import type { PriceInForce } from '../prices/rates.ts'
@@ -47,6 +48,13 @@ export class BudgetEnforcer {
   readonly findPeriod: FindPeriod
   private readonly deps: EnforcerDeps
   private readonly remembered
+  /** The budgets that were found last; empty after a change. */
+  private readonly found = new LRUCache<string, readonly BudgetRow[]>({
+    // Unlike `max`, allocates memory only as entries are added.
+    maxSize: MOST_REMEMBERED,
+    sizeCalculation: () => 1,
+  })
+  private generation = 0
 
   constructor(deps: EnforcerDeps) {
     this.deps = deps
@@ -91,13 +99,32 @@ export class BudgetEnforcer {
 
   /** Drops cached budgets; call this after every change to budgets. */
   invalidate(): void {
+    this.generation += 1
+    this.found.clear()
     this.remembered.invalidate()
   }
 
   private find({ tenantId, agentId }: Spender) {
-    return this.remembered.get(`${tenantId}/${agentId ?? ''}`, () =>
-      listApplying(this.deps.db, tenantId, agentId),
-    )
+    const key = `${tenantId}/${agentId ?? ''}`
+    return this.remembered.get(key, () => this.load(key, tenantId, agentId))
+  }
+
+  /** If the database is unavailable, the budgets found last apply, so that calls without a budget continue. */
+  private async load(
+    key: string,
+    tenantId: string,
+    agentId: string | undefined,
+  ): Promise<readonly BudgetRow[]> {
+    const { generation } = this
+    try {
+      const budgets = await listApplying(this.deps.db, tenantId, agentId)
+      if (generation === this.generation) this.found.set(key, budgets)
+      return budgets
+    } catch (thrown) {
+      const found = this.found.get(key)
+      if (found === undefined || toServiceError(thrown).reason !== 'service_unavailable') throw thrown
+      return found
+    }
   }
 
   private async apply(
@@ -134,7 +161,7 @@ export class BudgetEnforcer {
     const admittedAtMs = clock.now()
     const applied = await this.apply(budgets, spender, admittedAtMs)
     if (applied.length === 0) return undefined
-    const { asked, need, cost } = boundRequest(request, price, {
+    const { asked, need, cost } = await boundRequest(request, price, {
       outputTokens: config.limits.budgetOutputTokens,
       fewestTokens: config.budgets.minOutputTokens,
     })

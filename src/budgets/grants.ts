@@ -45,38 +45,50 @@ export function reservedTokens({ need, outputTokens }: Grant): number {
   return need.inputTokens + need.predictionTokens + outputTokens * need.choices
 }
 
+/** The produced bytes of an answer. */
+export interface AnswerBytes {
+  readonly textBytes: number
+  /** Bytes of encoded audio, which do not show the number of its tokens. */
+  readonly audioBytes: number
+}
+
 /**
- * Returns the tokens of an answer with `textBytes` bytes of text. If the provider reports no usage, or too
- * little for the text, each byte counts as a token, up to the grant.
+ * The end of an answer: `cut` if the client, the server or a time limit ended it, and `lost` if the connection
+ * to the provider ended first, so that the provider may charge for more than it has sent.
+ */
+export type AnswerEnd = 'whole' | 'cut' | 'lost'
+
+/**
+ * Returns the tokens of an answer. If the provider reports no usage, or too little for the text, each byte
+ * counts as a token, up to the grant. The usage of an incomplete answer is not complete either.
  */
 export function countAnswer(
   grant: Grant,
   usage: Usage | undefined,
-  textBytes: number,
-  isCut: boolean,
+  { textBytes, audioBytes }: AnswerBytes,
+  end: AnswerEnd,
 ): UsedTokens {
   const { prompt_tokens: prompt, completion_tokens: completion } = usage ?? {}
   const isReported = isCount(prompt) && isCount(completion)
   if (
+    end === 'whole' &&
     isReported &&
     areTokensPlausible(prompt, grant.need.textBytes) &&
     areTokensPlausible(completion, textBytes)
   ) {
     return { prompt, completion, isEstimated: false }
   }
-  const produced = textBytes + (isCut ? TOKENS_AFTER_CUT : 0)
-  const { inputTokens } = grant.need
-  return { prompt: inputTokens, completion: Math.min(produced, mostOutput(grant)), isEstimated: true }
+  const most = mostOutput(grant)
+  const produced = textBytes + audioBytes + (end === 'cut' ? TOKENS_AFTER_CUT : 0)
+  const output = end === 'lost' ? most : Math.min(produced, most)
+  return { prompt: grant.need.inputTokens, completion: output, isEstimated: true }
 }
+
+const noBytes: AnswerBytes = { textBytes: 0, audioBytes: 0 }
 
 export function countFailure(grant: Grant, failure: FailedCall): UsedTokens {
   if (failure === 'unused') return { prompt: 0, completion: 0, isEstimated: false }
-  if (failure === 'cut') return countAnswer(grant, undefined, 0, true)
-  return {
-    prompt: grant.need.inputTokens,
-    completion: mostOutput(grant),
-    isEstimated: true,
-  }
+  return countAnswer(grant, undefined, noBytes, failure === 'cut' ? 'cut' : 'lost')
 }
 
 function mostOutput({ need, outputTokens }: Grant): number {

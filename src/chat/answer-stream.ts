@@ -1,5 +1,6 @@
 /** Reads a model's streamed answer, normalizes it, and forwards the original bytes wherever possible. */
 
+import { isJsonObject } from '../lib/formats/json.ts'
 import { within } from '../lib/timeout.ts'
 import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
 import type { AnswerNames } from '../providers/chat-api.ts'
@@ -7,7 +8,7 @@ import { BackendFailure } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
-import { countText } from './output-limit.ts'
+import { AnswerCounter } from './output-limit.ts'
 import { parseEvent } from './parse-answer.ts'
 import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
 import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
@@ -31,7 +32,7 @@ const noMore = { done: true, value: undefined } as const
 
 class StreamedAnswer implements ModelAnswer {
   readonly text = undefined
-  textBytes = 0
+  isUsageEarly = false
   /** The first complete events for the client; undefined if the answer contains none. */
   first: Uint8Array | undefined
   private readonly source: AsyncIterator<Uint8Array, void, void>
@@ -39,6 +40,7 @@ class StreamedAnswer implements ModelAnswer {
   private readonly span: TraceSpan | undefined
   private readonly normalizer: ChunkNormalizer
   private readonly reader = new EventReader()
+  private readonly counter = new AnswerCounter()
   private readonly forwarded: Uint8Array[] = []
   private isDone = false
   private isClosed = false
@@ -63,6 +65,18 @@ class StreamedAnswer implements ModelAnswer {
     return this.normalizer.names
   }
 
+  get textBytes() {
+    return this.counter.textBytes
+  }
+
+  get audioBytes() {
+    return this.counter.audioBytes
+  }
+
+  get isFinished(): boolean {
+    return this.normalizer.finishedChoices >= this.options.choices
+  }
+
   callsOf(choice: number): ToolCall[] {
     return this.normalizer.callsOf(choice)
   }
@@ -81,7 +95,7 @@ class StreamedAnswer implements ModelAnswer {
   async next(): Promise<Uint8Array | undefined> {
     while (!this.isDone) {
       if (this.failure !== undefined) throw this.failure.thrown
-      const read = await (this.hasFinished ? this.readEnd() : this.source.next())
+      const read = await (this.isFinished ? this.readEnd() : this.source.next())
       if (read.done) return this.assertFinished(this.options.choices)
       const run = this.reader.push(read.value)
       const wanted = run === undefined ? undefined : this.take(run)
@@ -139,17 +153,14 @@ class StreamedAnswer implements ModelAnswer {
     else await leave()
   }
 
-  private get hasFinished(): boolean {
-    return this.normalizer.finishedChoices >= this.options.choices
-  }
-
   /**
    * Accepts a stream without `[DONE]`. @throws BackendFailure if fewer than `choices` choices have a finish
    * reason
    */
   private assertFinished(choices: number): undefined {
     if (this.normalizer.finishedChoices >= choices) return undefined
-    throw new BackendFailure('protocol', 'the stream ended before the answer was complete')
+    const problem = 'the stream ended before the answer was complete'
+    throw new BackendFailure('protocol', problem, { isIncomplete: true })
   }
 
   private take(run: Buffer): Uint8Array | undefined {
@@ -175,8 +186,15 @@ class StreamedAnswer implements ModelAnswer {
   }
 
   private countEvents(run: Buffer): void {
-    for (const event of splitRun(run))
-      this.textBytes += countText(JSON.parse(dataOf(event) as string), 'delta')
+    for (const event of splitRun(run)) this.count(JSON.parse(dataOf(event) as string))
+  }
+
+  /** Providers that report the usage before the end of an answer count too little. */
+  private count(chunk: unknown): void {
+    const before = this.textBytes
+    this.counter.add(chunk, 'delta')
+    if (isJsonObject(chunk) && isJsonObject(chunk.usage)) this.isUsageEarly = false
+    else if (this.textBytes > before && this.usage !== undefined) this.isUsageEarly = true
   }
 
   private takeEvent(event: Buffer): Uint8Array[] {
@@ -184,7 +202,7 @@ class StreamedAnswer implements ModelAnswer {
     this.isDone = data === '[DONE]'
     if (data === undefined || this.isDone) return []
     const chunk = parseEvent(data)
-    if (this.options.isMetered) this.textBytes += countText(chunk, 'delta')
+    if (this.options.isMetered) this.count(chunk)
     const normalized = this.normalizer.take(chunk)
     return normalized[0] === chunk ? [event] : normalized.map(encodeEvent)
   }

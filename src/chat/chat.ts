@@ -1,5 +1,6 @@
 /** Runs chat turns for all APIs, and returns each answer complete or as a stream. */
 
+import type { AnswerEnd } from '../budgets/grants.ts'
 import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
 import { addressGroup } from '../operations/access.ts'
@@ -8,7 +9,13 @@ import { addCost, hideCost, toUsd } from '../prices/call-cost.ts'
 import { renderFixedAmount } from '../prices/money.ts'
 import { beginChatCalls } from '../providers/call-span.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
-import { nameFailure, toCallerError, toFailedCall, toInterruption } from '../providers/failures.ts'
+import {
+  nameFailure,
+  toAnswerEnd,
+  toCallerError,
+  toFailedCall,
+  toInterruption,
+} from '../providers/failures.ts'
 import { BackendFailure } from '../providers/provider.ts'
 import { Attempts, Deadline } from '../providers/retry.ts'
 import type { Release } from '../replicas/limits.ts'
@@ -93,7 +100,7 @@ export async function* runTurn(
       // A person may have taken over while the tools ran.
       if (!loop.isFirst) await reports?.assertMayContinue()
       const answer = await run.ask(usage, deadline)
-      let isWhole = false
+      let end: AnswerEnd = 'cut'
       try {
         for (let piece = answer.first; piece !== undefined; piece = await answer.next()) {
           if (!run.hasBegun) {
@@ -103,15 +110,16 @@ export async function* runTurn(
           usage.sent(piece)
           yield piece
         }
-        isWhole = true
+        end = 'whole'
         run.diagnostics?.answered()
       } catch (thrown) {
         attempts.recordInterruption(thrown)
         run.diagnostics?.interrupted(thrown)
         answer.fail(thrown)
+        end = toAnswerEnd(thrown, attempts.route.backend)
         throw thrown
       } finally {
-        usage.used(answer.usage, answer, !isWhole)
+        usage.used(answer.usage, answer, answer.isFinished ? 'whole' : end)
       }
       // Frees the provider connection before any tool runs.
       const closing = answer.close()
@@ -251,7 +259,7 @@ class TurnRun {
       } catch (thrown) {
         endAttempt?.(thrown)
         endDiagnosed?.(thrown)
-        usage.failCall(toFailedCall(thrown, turn.isStream))
+        usage.failCall(toFailedCall(thrown, turn.isStream, backend))
         if (thrown instanceof BackendFailure)
           usage.addFailedAttempt({ provider: backend.name, model, reason: nameFailure(thrown) })
         throw thrown

@@ -7,7 +7,7 @@ import type { AnswerNames, Usage } from '../providers/chat-api.ts'
 import { BackendFailure, type BackendRequest, type ChatBackend } from '../providers/provider.ts'
 import type { TraceSpan } from '../telemetry/tracing.ts'
 import type { Dependencies } from './dependencies.ts'
-import { countText } from './output-limit.ts'
+import { AnswerCounter } from './output-limit.ts'
 import { assertCallCount, assertChoiceCount, parseCompletion } from './parse-answer.ts'
 import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
@@ -23,6 +23,12 @@ export interface ModelAnswer {
   readonly text: string | null | undefined
   /** Bytes of the text, reasoning and tool calls; 0 if the turn is not metered. */
   readonly textBytes: number
+  /** Bytes of encoded audio; 0 if the turn is not metered. */
+  readonly audioBytes: number
+  /** Whether the model produced more after the provider had reported the usage. */
+  readonly isUsageEarly: boolean
+  /** Whether the model has finished all choices. */
+  readonly isFinished: boolean
   callsOf(choice: number): readonly ToolCall[]
   message(): SaidMessage
   fail(thrown: unknown): void
@@ -119,6 +125,8 @@ export const askForCompletion: Ask = async (backend, request, span, options) => 
 class WholeAnswer implements ModelAnswer {
   readonly names = undefined
   readonly first = undefined
+  readonly isUsageEarly = false
+  readonly isFinished = true
   private readonly bytes: Uint8Array
   private readonly completion: Completion
   private readonly isNormalized: boolean
@@ -139,7 +147,17 @@ class WholeAnswer implements ModelAnswer {
   }
 
   get textBytes(): number {
-    return countText(this.completion, 'message')
+    return this.count().textBytes
+  }
+
+  get audioBytes(): number {
+    return this.count().audioBytes
+  }
+
+  private count(): AnswerCounter {
+    const counter = new AnswerCounter()
+    counter.add(this.completion, 'message')
+    return counter
   }
 
   attributes() {

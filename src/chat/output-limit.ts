@@ -1,5 +1,5 @@
 /** Limits the tokens of an answer, and counts the text that a model has produced. */
-import { isJsonObject, listObjects } from '../lib/formats/json.ts'
+import { isJsonObject, type JsonObject, listObjects } from '../lib/formats/json.ts'
 import type { PriceInForce } from '../prices/rates.ts'
 import type { ChatRequest } from '../providers/chat-api.ts'
 import type { ChatBackend } from '../providers/provider.ts'
@@ -42,23 +42,33 @@ function limitOutput(
   }
 }
 
-const textFields = ['content', 'refusal', 'reasoning', 'reasoning_content'] as const
+/** Strings under these names are not produced by the model. */
+const protocolFields: ReadonlySet<string> = new Set(['role', 'id', 'type', 'format', 'tool_call_id'])
 
-/** Counts the bytes of text, reasoning and tool calls in the choices of a completion or chunk. */
-export function countText(answer: unknown, kind: 'message' | 'delta'): number {
-  if (!isJsonObject(answer) || !Array.isArray(answer.choices)) return 0
-  return listObjects(answer.choices).reduce((sum, choice) => sum + countMessage(choice[kind]), 0)
-}
+/** Adds up the bytes that a model has produced. */
+export class AnswerCounter {
+  /** Bytes of text, reasoning and tool calls. */
+  textBytes = 0
+  /** Bytes of encoded audio. */
+  audioBytes = 0
 
-function countMessage(message: unknown): number {
-  if (!isJsonObject(message)) return 0
-  const calls = Array.isArray(message.tool_calls) ? listObjects(message.tool_calls) : []
-  const texts = [
-    ...textFields.map((name) => message[name]),
-    ...calls.flatMap(({ function: called }) => (isJsonObject(called) ? [called.name, called.arguments] : [])),
-  ]
-  return texts.reduce<number>(
-    (sum, text) => sum + (typeof text === 'string' ? Buffer.byteLength(text) : 0),
-    0,
-  )
+  /** Adds all choices of a completion or chunk. */
+  add(answer: unknown, kind: 'message' | 'delta'): void {
+    if (!isJsonObject(answer) || !Array.isArray(answer.choices)) return
+    for (const choice of listObjects(answer.choices)) {
+      const message = choice[kind]
+      if (isJsonObject(message)) this.addFields(message)
+    }
+  }
+
+  private addFields(fields: JsonObject, isAudio = false): void {
+    for (const [name, value] of Object.entries(fields))
+      if (!protocolFields.has(name)) this.addValue(value, isAudio && name === 'data', name === 'audio')
+  }
+
+  private addValue(value: unknown, isData: boolean, isAudio: boolean): void {
+    if (typeof value === 'string') this[isData ? 'audioBytes' : 'textBytes'] += Buffer.byteLength(value)
+    else if (Array.isArray(value)) for (const item of value) this.addValue(item, false, isAudio)
+    else if (isJsonObject(value)) this.addFields(value, isAudio)
+  }
 }

@@ -20,6 +20,8 @@ export type ProviderConfig =
       readonly apiKey: string | undefined
       /** The vendor in the price list; determined from the URL if not set. */
       readonly vendor?: string | undefined
+      /** Whether budgets book the reservation of a request whose connection was lost; `book` by default. */
+      readonly unknownOutcome?: 'book' | 'release' | undefined
     }
   /** A local model server such as Ollama. */
   | {

@@ -187,6 +187,7 @@ const Gateway = mappingOf({
   url: gatewayUrl(),
   api_key: visibleText().optional(),
   vendor: visibleText().optional(),
+  unknown_outcome: z.enum(['book', 'release'], { error: 'must be book or release' }).optional(),
 })
 
 const Mock = mappingOf({ kind: z.literal('mock') })
@@ -290,8 +291,10 @@ const ConfigFileSchema = mappingOf({
 /** Resolves model paths relative to `folder`, which contains the configuration file. */
 function toProvider(name: string, provider: z.infer<typeof Provider>, folder: string): ProviderConfig {
   if (provider.kind === 'mock') return { kind: 'mock', name }
-  if (provider.kind === 'gateway')
-    return { kind: 'gateway', name, url: provider.url, apiKey: provider.api_key, vendor: provider.vendor }
+  if (provider.kind === 'gateway') {
+    const { url, api_key: apiKey, vendor, unknown_outcome: unknownOutcome } = provider
+    return { kind: 'gateway', name, url, apiKey, vendor, unknownOutcome }
+  }
   const { url = LOCAL_URL, model, threads, context } = provider
   if (model === undefined) return { kind: 'local', name, url }
   return { kind: 'local-model', name, path: resolve(folder, model), threads, contextTokens: context }

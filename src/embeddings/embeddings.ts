@@ -69,7 +69,7 @@ async function embed(
       usage.calling(backend.name, model, { input: request.input })
       await usage.reserve({ input: request.input }, signal)
       const list = await ask({ ...request, model }, { backend, signal, span }).catch((thrown) => {
-        usage.failCall(toFailedCall(thrown, false))
+        usage.failCall(toFailedCall(thrown, false, backend))
         if (thrown instanceof BackendFailure)
           usage.addFailedAttempt({ provider: backend.name, model, reason: nameFailure(thrown) })
         throw thrown

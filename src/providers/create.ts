@@ -88,8 +88,9 @@ export async function createRemote(
     return withPricing(createRunnerBackend(options), { kind: 'local', url: provider.url })
   }
   const { createGatewayBackend } = await import('./gateway.ts')
-  const { url, vendor } = provider
-  return withPricing(createGatewayBackend(options), { kind: 'gateway', url, vendor })
+  const { url, vendor, unknownOutcome } = provider
+  const backend = Object.assign(createGatewayBackend(options), { unknownOutcome })
+  return withPricing(backend, { kind: 'gateway', url, vendor })
 }
 
 function withPricing(backend: ChatBackend, pricing: PricedProvider): ChatBackend {

@@ -1,6 +1,6 @@
 /** Maps failed provider calls to client errors, and decides which failures to retry. */
 import { type Reason, ServiceError } from '../lib/errors.ts'
-import { BackendFailure } from './provider.ts'
+import { BackendFailure, type ChatBackend } from './provider.ts'
 
 /** Returns true for failures that a retry may fix: network errors, 408, 429 and 5xx. */
 export function isRetryable(failure: BackendFailure): boolean {
@@ -40,10 +40,23 @@ const unsentCodes: ReadonlySet<unknown> = new Set([
  * provider charges none if it rejected the request or never received it. A stream stops soon after its
  * connection closes; other calls may run to completion.
  */
-export function toFailedCall(thrown: unknown, isStream: boolean): FailedCall {
+export function toFailedCall(
+  thrown: unknown,
+  isStream: boolean,
+  { unknownOutcome }: Pick<ChatBackend, 'unknownOutcome'>,
+): FailedCall {
   if (!(thrown instanceof BackendFailure)) return isStream ? 'cut' : 'unknown'
   const isUnsent = unsentCodes.has((thrown.cause as { code?: unknown } | undefined)?.code)
-  return thrown.kind === 'status' || isUnsent ? 'unused' : 'unknown'
+  return thrown.kind === 'status' || isUnsent || unknownOutcome === 'release' ? 'unused' : 'unknown'
+}
+
+/** Classifies how a stream ended that has begun but is not complete. */
+export function toAnswerEnd(
+  thrown: unknown,
+  { unknownOutcome }: Pick<ChatBackend, 'unknownOutcome'>,
+): 'cut' | 'lost' {
+  const isLost = thrown instanceof BackendFailure && (thrown.kind === 'unreachable' || thrown.isIncomplete)
+  return isLost && unknownOutcome !== 'release' ? 'lost' : 'cut'
 }
 
 /**

@@ -29,12 +29,16 @@ export interface BackendModel {
   readonly inputs?: readonly string[]
 }
 
+export type UnknownOutcome = 'book' | 'release'
+
 /** A model provider. Returns bytes in the chat API's format, so that unchanged responses need no decoding. */
 export interface ChatBackend {
   readonly name: string
   readonly address?: { readonly host: string; readonly port: number } | undefined
   /** Absent for a provider without prices. */
   readonly pricing?: PricedProvider
+  /** Whether budgets book the reservation of a request whose connection was lost; `book` by default. */
+  readonly unknownOutcome?: UnknownOutcome | undefined
   /** Returns one `chat.completion` object as JSON. @throws BackendFailure */
   complete(request: BackendRequest): Promise<Uint8Array>
   /**
@@ -65,6 +69,8 @@ export class BackendFailure extends Error {
    * response.
    */
   readonly isInAnswer: boolean
+  /** Whether the provider ended its answer before it was complete. */
+  readonly isIncomplete: boolean
 
   constructor(
     kind: BackendFailureKind,
@@ -75,6 +81,7 @@ export class BackendFailure extends Error {
       said?: { message: string; code?: string; param?: string }
       isFinal?: boolean
       isInAnswer?: boolean
+      isIncomplete?: boolean
       cause?: unknown
     } = {},
   ) {
@@ -85,6 +92,7 @@ export class BackendFailure extends Error {
     this.said = details.said
     this.isFinal = details.isFinal ?? false
     this.isInAnswer = details.isInAnswer ?? false
+    this.isIncomplete = details.isIncomplete ?? false
   }
 }
 

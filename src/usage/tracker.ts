@@ -6,6 +6,8 @@
 import type { SpentBefore } from '../budgets/dependencies.ts'
 import type { BudgetEnforcer, Promptlike, Reservation, Spender } from '../budgets/enforcer.ts'
 import {
+  type AnswerBytes,
+  type AnswerEnd,
   countAnswer,
   countFailure,
   isCount,
@@ -133,14 +135,14 @@ interface RecordOptions {
 }
 
 /** The parts of a model's answer that are used to estimate its tokens. */
-export interface Said {
+export interface Said extends AnswerBytes {
   /** Undefined for a stream, whose events are counted instead. */
   readonly text: string | null | undefined
-  /** Bytes of everything that the model has produced. */
-  readonly textBytes: number
+  /** Whether the model produced more after the provider had reported the usage. */
+  readonly isUsageEarly: boolean
 }
 
-const nothingSaid: Said = { text: undefined, textBytes: 0 }
+const nothingSaid: Said = { text: undefined, textBytes: 0, audioBytes: 0, isUsageEarly: false }
 
 /** Records a call's usage. Disposing it before `end` records a client disconnect. */
 export class UsageRecord implements AsyncDisposable {
@@ -237,14 +239,16 @@ export class UsageRecord implements AsyncDisposable {
   }
 
   /**
-   * Adds a model call. If the provider reports no `usage`, estimates the tokens from `said`. `isCut` is true
-   * for an answer that is incomplete.
+   * Adds a model call. If the provider reports no `usage`, or reports it too early, estimates the tokens from
+   * `said`.
    */
-  used(usage: Usage | undefined, said = nothingSaid, isCut = false): void {
+  used(usage: Usage | undefined, said = nothingSaid, end: AnswerEnd = 'whole'): void {
     this.modelCalls += 1
     this.cost.rounds += 1
-    if (this.reservation !== undefined)
-      this.settle(this.reservation, countAnswer(this.reservation.grant, usage, said.textBytes, isCut), usage)
+    const { reservation } = this
+    const reported = said.isUsageEarly ? undefined : usage
+    if (reservation !== undefined)
+      this.settle(reservation, countAnswer(reservation.grant, reported, said, end), reported)
     else this.addUnreserved(toTokens(usage) ?? this.estimate(said.text), usage)
     this.events = 0
   }

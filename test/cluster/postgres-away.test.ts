@@ -3,7 +3,11 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { setBudget } from '../../src/budgets/token-budgets.ts'
+import { serviceActor } from '../../src/identity/audit.ts'
+import { createTenant } from '../support/agents.ts'
 import { readEvents, startApp, type TestApp } from '../support/app.ts'
+import { createFakeClock } from '../support/fake-clock.ts'
 import { createTestDatabase, type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { callProcedure } from '../support/rpc.ts'
 import {
@@ -14,6 +18,7 @@ import {
   readOffset,
   waitForState,
 } from '../support/uploads.ts'
+import { listBudgetCounters, ownerOf } from '../support/usage.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -112,6 +117,40 @@ describe('during a database outage', () => {
       await expect.poll(countCalls).toEqual([{ status: 'ok' }])
     },
   )
+
+  test('only calls with a budget need the database to be checked', async () => {
+    const clock = createFakeClock()
+    const app = await startApp({ DATABASE_URL: server.urlOf('postgres') }, { clock })
+    const limited = await createTenant(app)
+    const { deps } = app.service
+    await setBudget(deps, serviceActor, { kind: 'parent', tenantId: limited.slice(4, 16) }, { day: 9_000 })
+    const reserve = (key: string) => {
+      const owner = { tenantId: key.slice(4, 16), agentId: undefined }
+      return Promise.resolve(deps.budgets.reserve(owner, { messages: [] }, undefined)).then(
+        (reservation) => (reservation === undefined ? 'no budget' : 'reserved'),
+        ({ reason }) => reason,
+      )
+    }
+    expect([await reserve(app.key), await reserve(limited)]).toEqual(['no budget', 'reserved'])
+    await server.stop()
+    clock.advance(60)
+    expect([await reserve(app.key), await reserve(limited)]).toEqual(['no budget', 'service_unavailable'])
+  })
+
+  test('a running call settles its budget once when the database is available again', async () => {
+    const app = await startOnServer()
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 90_000 })
+    const reader = await openStream(app)
+    await reader.read()
+    await server.stop()
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read());
+    await server.start()
+    await untilServed(app)
+    await expect.poll(async () => (await listBudgetCounters(app))[0]?.reserved).toBe(0)
+    const [call] = await app.service.deps.db.selectFrom('usage_calls').selectAll().execute()
+    const used = (call?.prompt_tokens ?? 0) + (call?.completion_tokens ?? 0)
+    expect(await listBudgetCounters(app)).toEqual([{ period: 'day', used, reserved: 0 }])
+  })
 
   test('an upload fails with 503 and later resumes from the recorded offset', async () => {
     const app = await startOnServer()

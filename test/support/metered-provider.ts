@@ -24,6 +24,8 @@ export interface Plan {
   readonly isLost?: boolean
   /** Closes a stream's connection after this many tokens. */
   readonly cutAfter?: number
+  /** Reports the usage of the first token with the first event of a stream, and none at its end. */
+  readonly isUsageEarly?: boolean
   /** The usage to report. By default, the charged tokens; if set to undefined, none. */
   readonly usage?: unknown
 }
@@ -112,6 +114,8 @@ function toCompletion(body: ChatBody, { tokens, reported, isFinished, planned }:
   }
 }
 
+const earlyUsage = { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 }
+
 function sendStream(response: ServerResponse, body: ChatBody, reply: Reply): void {
   const { tokens, reported, isFinished, planned } = reply
   const head = { id: 'c', object: 'chat.completion.chunk', created: 1, model: body.model }
@@ -123,12 +127,15 @@ function sendStream(response: ServerResponse, body: ChatBody, reply: Reply): voi
         ? Array.from({ length: Math.min(tokens, planned.cutAfter ?? Infinity) }, () => ({ content: 'word ' }))
         : [{ tool_calls: [{ index: 0, ...toCall(planned) }] }]
     for (const [at, piece] of pieces.entries())
-      send({ choices: [{ index, delta: at === 0 ? { role: 'assistant', ...piece } : piece }] })
+      send({
+        choices: [{ index, delta: at === 0 ? { role: 'assistant', ...piece } : piece }],
+        ...(planned.isUsageEarly === true && at === 0 && { usage: earlyUsage }),
+      })
     if (planned.cutAfter !== undefined) return void setImmediate(() => response.destroy())
     const finish_reason = planned.tool === undefined ? (isFinished ? 'stop' : 'length') : 'tool_calls'
     send({ choices: [{ index, delta: {}, finish_reason }] })
   }
-  if (reported !== undefined) send({ choices: [], usage: reported })
+  if (reported !== undefined && planned.isUsageEarly !== true) send({ choices: [], usage: reported })
   response.end('data: [DONE]\n\n')
 }
 

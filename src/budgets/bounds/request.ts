@@ -18,12 +18,12 @@ interface BoundRequest {
 }
 
 /** `price` is undefined for an unpriced model. */
-export function boundRequest(
+export async function boundRequest(
   request: Promptlike & PricedFields,
   price: PriceInForce | undefined,
   defaults: { readonly outputTokens: number; readonly fewestTokens: number },
-): BoundRequest {
-  const need = boundTokens(request, defaults.outputTokens, boundsOf(price))
+): Promise<BoundRequest> {
+  const need = await boundTokens(request, defaults.outputTokens, boundsOf(price))
   const cost = findCost(request, price, need)
   const choices = BigInt(need.choices)
   const fixed = BigInt(need.inputTokens + need.predictionTokens)

@@ -2,6 +2,7 @@
 
 import type { RequestBounds } from '../../prices/worst-case.ts'
 import { chatApiFields } from '../../providers/chat-api.ts'
+import { countBytes } from './bytes.ts'
 import { countMedia, type MediaBounds, withoutMedia } from './media.ts'
 
 /** Overhead tokens of each message: its role and separators. */
@@ -39,18 +40,18 @@ export interface TokenNeed extends RequestBounds {
 }
 
 /** `defaultOutputTokens` applies to a chat without a token limit. `bounds` are those of the model's price. */
-export function boundTokens(
+export async function boundTokens(
   request: Promptlike,
   defaultOutputTokens: number,
   bounds: MediaBounds = {},
-): TokenNeed {
+): Promise<TokenNeed> {
   if (!('messages' in request)) return boundInputs(request)
   const { messages, tools, functions, max_tokens, max_completion_tokens, n, prediction } = request
   const texts = messages.map(withoutMedia)
   const media = countMedia(messages, bounds)
   const hasTools = (tools?.length ?? 0) > 0 || functions != null
   const inputTokens =
-    countBytes(JSON.stringify({ ...pickPromptFields(request), messages: texts })) +
+    (await countBytes(JSON.stringify({ ...pickPromptFields(request), messages: texts }))) +
     MESSAGE_TOKENS * messages.length +
     media.tokens +
     (hasTools ? (bounds.overhead_tokens ?? TOOL_TOKENS) : 0)
@@ -59,7 +60,7 @@ export function boundTokens(
     imageTokens: media.imageTokens,
     audioTokens: media.audioTokens,
     images: media.images,
-    predictionTokens: prediction == null ? 0 : countBytes(JSON.stringify(prediction)),
+    predictionTokens: prediction == null ? 0 : await countBytes(JSON.stringify(prediction)),
     unbounded: media.unbounded ?? findHostedTool(tools ?? []),
     textBytes: messages.reduce((sum, message) => sum + contentBytes(message), 0),
     outputTokens: max_completion_tokens ?? max_tokens ?? defaultOutputTokens,
@@ -89,27 +90,18 @@ export function areTokensPlausible(tokens: number, textBytes: number): boolean {
   return tokens * BYTES_PER_TOKEN >= textBytes
 }
 
-function boundInputs({ input }: Inputs): TokenNeed {
+async function boundInputs({ input }: Inputs): Promise<TokenNeed> {
   const items = typeof input === 'string' ? [input] : input
   let inputTokens = 0
   let textBytes = 0
   for (const item of items) {
     if (typeof item === 'string') {
-      inputTokens += countBytes(item) + MESSAGE_TOKENS
+      inputTokens += (await countBytes(item)) + MESSAGE_TOKENS
       textBytes += Buffer.byteLength(item)
     } else inputTokens += typeof item === 'number' ? 1 : item.length
   }
   const noMedia = { imageTokens: 0, audioTokens: 0, images: 0, predictionTokens: 0, unbounded: undefined }
   return { inputTokens, textBytes, outputTokens: 0, choices: 1, ...noMedia }
-}
-
-/**
- * Counts bytes, because a token covers at least one byte. Some tokenizers normalize text to NFKC first, which
- * can make it longer.
- */
-function countBytes(text: string): number {
-  const bytes = Buffer.byteLength(text)
-  return bytes === text.length ? bytes : Math.max(bytes, Buffer.byteLength(text.normalize('NFKC')))
 }
 
 function contentBytes(message: object): number {

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { setBudget } from '../../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../../src/identity/audit.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
+import { writeConfigFile } from '../../support/config-file.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import {
   type ChatBody,
@@ -233,6 +234,44 @@ describe('an answer whose usage the provider', () => {
       expect((await totalUsage(app)).total_tokens).toBe(used)
     }
   })
+})
+
+test('the usage of a stream that continues after the usage is not trusted', async () => {
+  const { app } = await startMetered(50_000, () => ({ tokens: 6, isUsageEarly: true }))
+  expect((await sendChat(app, 'hi', { ...MODEL, stream: true })).status).toBe(200)
+  expect((await readCounter(app)).used).toBeGreaterThan('word '.length * 6)
+})
+
+describe('a stream that the provider ends too early is charged', () => {
+  const startCut = async (config: string) => {
+    const provider = await startMeteredProvider(() => ({ tokens: 300, cutAfter: 3 }))
+    const PARLEY_CONFIG = await writeConfigFile(`providers:\n  far: { url: ${provider.url}${config} }\n`)
+    const app = await startApp({ PARLEY_CONFIG, PARLEY_BACKEND_ATTEMPTS: '1' })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 50_000 })
+    const cut = { model: 'far/metered', max_tokens: 1_000, stream: true }
+    expect((await sendChat(app, 'hi', cut)).text).toContain('stream_interrupted')
+    expect((await readCounter(app)).reserved).toBe(0)
+    return (await readCounter(app)).used
+  }
+
+  test('the whole grant, because the provider may charge for more than it has sent', async () => {
+    expect(await startCut('')).toBeGreaterThan(1_000)
+  })
+
+  test('what it has sent and 256 more tokens with `unknown_outcome: release`', async () => {
+    const used = await startCut(', unknown_outcome: release')
+    expect(used).toBeGreaterThan(256 + 3 * 'word '.length)
+    expect(used).toBeLessThan(500)
+  })
+})
+
+test('a request whose connection is lost is not charged with `unknown_outcome: release`', async () => {
+  const provider = await startMeteredProvider(() => ({ isLost: true }))
+  const far = `providers:\n  far: { url: ${provider.url}, unknown_outcome: release }\n`
+  const app = await startApp({ PARLEY_CONFIG: await writeConfigFile(far), PARLEY_BACKEND_ATTEMPTS: '1' })
+  await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 50_000 })
+  expect((await sendChat(app, 'hi', { model: 'far/metered' })).status).toBe(503)
+  expect(await readCounter(app)).toEqual({ used: 0, reserved: 0 })
 })
 
 describe('a failed request to a provider', () => {

@@ -165,6 +165,36 @@ describe('a US dollar budget', () => {
     expect((await read(app, id)).booked).toBe(usd(inputOf(hello) * INPUT + bytes * OUTPUT + PER_CALL))
   })
 
+  test.each<[string, unknown]>([
+    ['is 0', { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
+    ['is null', null],
+    ['is negative', { prompt_tokens: -5, completion_tokens: 20, total_tokens: 15 }],
+    ['is 1e308', { prompt_tokens: 1e308, completion_tokens: 1e308, total_tokens: 1e308 }],
+    ['is text', { prompt_tokens: '12', completion_tokens: '12', total_tokens: '24' }],
+  ])('books the bytes of an answer whose usage %s', async (_what, usage) => {
+    for (const stream of [false, true]) {
+      const { app } = await startPriced(() => ({ tokens: 20, usage }))
+      const id = await create(app)
+      expect((await sendChat(app, 'hello', { ...METERED, stream })).status).toBe(200)
+      const nano = inputOf(hello) * INPUT + 'word '.length * 20 * OUTPUT + PER_CALL
+      expect(await read(app, id)).toMatchObject({ booked: usd(nano), reserved: '0' })
+      const { body } = await app.call('GET', '/v1/usage/calls')
+      expect(body.data[0].estimated).toBe(true)
+    }
+  })
+
+  test('books a usage that is smaller than its parts without counting a token twice', async () => {
+    const usage = {
+      ...{ prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
+      prompt_tokens_details: { cached_tokens: 5_000, audio_tokens: 900 },
+      completion_tokens_details: { reasoning_tokens: 77, audio_tokens: -1 },
+    }
+    const { app } = await startPriced(() => ({ usage }))
+    const id = await create(app)
+    await sendChat(app, 'hello', METERED)
+    expect((await read(app, id)).booked).toBe(usd(100 * 10_000 + 10 * 3_000 + PER_CALL))
+  })
+
   test('grants the remaining amount, sends it as the token limit, and never costs more than the limit', async () => {
     const { app, provider } = await startPriced(() => ({ tokens: 100_000 }))
     const input = inputOf(hello) * INPUT + PER_CALL

@@ -378,27 +378,3 @@ export function listSubjectCounters(
     .limit(limit)
     .execute()
 }
-
-export async function hasBudgetOf(db: Database, kind: BudgetRow['scope_kind']): Promise<boolean> {
-  const row = await db
-    .selectFrom('budgets')
-    .select('id')
-    .where('scope_kind', '=', kind)
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
-}
-
-/** Deletes everything that budgets have stored about these visitors or conversations. */
-export async function deleteSubjects(
-  trx: Database,
-  kind: BudgetRow['scope_kind'],
-  subjects: readonly string[],
-): Promise<void> {
-  for (const table of ['budget_reservations', 'budget_entries', 'budget_counters'] as const)
-    await trx
-      .deleteFrom(table)
-      .where('budget_id', 'in', trx.selectFrom('budgets').select('id').where('scope_kind', '=', kind))
-      .where('subject', 'in', subjects)
-      .execute()
-}

@@ -2,7 +2,6 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../lib/sealer.ts'
-import { deleteSubjects, hasBudgetOf } from './budget-store.ts'
 
 export type SubjectKind = 'visitor' | 'conversation'
 
@@ -36,4 +35,24 @@ export function createForgetSpending(
     const subjects = ids.flatMap((id) => keys.map((key) => toSubject(key, kind, id)))
     await db.transaction().execute((trx) => deleteSubjects(trx, kind, subjects))
   }
+}
+
+async function hasBudgetOf(db: Database, kind: SubjectKind): Promise<boolean> {
+  const row = await db
+    .selectFrom('budgets')
+    .select('id')
+    .where('scope_kind', '=', kind)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes everything that budgets have stored about these visitors or conversations. */
+async function deleteSubjects(trx: Database, kind: SubjectKind, subjects: readonly string[]): Promise<void> {
+  for (const table of ['budget_reservations', 'budget_entries', 'budget_counters'] as const)
+    await trx
+      .deleteFrom(table)
+      .where('budget_id', 'in', trx.selectFrom('budgets').select('id').where('scope_kind', '=', kind))
+      .where('subject', 'in', subjects)
+      .execute()
 }

@@ -54,6 +54,8 @@ export interface UsageSearch {
   readonly status?: string | undefined
   /** Cursor of the last call on the previous page. */
   readonly after?: string | undefined
+  /** Id of a request, whose calls are listed for any period. */
+  readonly request?: string | undefined
 }
 
 export function parseUsageSearch(raw: RawSearch): UsageSearch {
@@ -69,6 +71,7 @@ export function parseUsageSearch(raw: RawSearch): UsageSearch {
     model: textOf(model),
     view: oneOf(view, ['calls'] as const),
     status: textOf(status),
+    request: textOf(raw.request)?.slice(0, 200),
     after: textOf(after),
   })
 }

@@ -52,6 +52,11 @@ function History({ agentId, versions }: HistoryProps) {
               </Text>
               <VersionBadge version={one} versions={versions} />
             </Group>
+            {one.note === null ? null : (
+              <Text size="xs" lineClamp={2} title={one.note}>
+                {one.note}
+              </Text>
+            )}
             <Text size="xs" c="dimmed" truncate>
               <Ago seconds={one.created_at} /> · {one.name}
             </Text>
@@ -128,6 +133,7 @@ function VersionView({ agentId, version, versions }: VersionViewProps) {
           {version.current ? null : <RestoreButton agentId={agentId} version={version.version} />}
         </Group>
       </Group>
+      {version.note === null ? null : <Text size="sm">{version.note}</Text>}
       {from === undefined ? (
         <div className="first-version">
           <CodeBlock code={version.yaml} what={t('agents.definitionOf', { number: version.version })} />

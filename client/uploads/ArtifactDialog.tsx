@@ -12,7 +12,7 @@ import { showDone, showProblem } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
 import { rich } from '../strings/rich.tsx'
 import { State } from './ArtifactTable.tsx'
-import { binArtifact } from './artifact-bin.ts'
+import { binArtifacts } from './artifact-bin.ts'
 import { type Artifact, addressOf, artifactQuery, kindNames, titleOf } from './artifacts.ts'
 
 interface ArtifactDialogProps {
@@ -109,7 +109,7 @@ function DeleteArtifact({ artifact, onDone }: { artifact: Artifact; onDone: () =
     showDone(t('uploads.artifactDeleted'))
   }
   if (artifact.state === 'ready') {
-    const bin = () => binArtifact(queries, artifact.artifactId).then(onDone)
+    const bin = () => binArtifacts(queries, [artifact.artifactId]).then(onDone)
     return (
       <Button
         variant="default"

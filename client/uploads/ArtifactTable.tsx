@@ -1,14 +1,17 @@
 /** Lists the active key's artifacts with their states, newest first. */
 import { Anchor, Code, Group, Menu, Progress, Stack, Text } from '@mantine/core'
+import { useQueryClient } from '@tanstack/react-query'
 import type { ComponentProps } from 'react'
 import type { Column } from '../components/DataTable.tsx'
 import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
+import { problemOf } from '../failure.ts'
 import { renderShare, renderSize } from '../format.ts'
 import { artifactKinds, artifactStates, type UploadsSearch } from '../search.ts'
-import { showDone } from '../shell/toast.tsx'
+import { showDone, showProblem } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
+import { binArtifacts } from './artifact-bin.ts'
 import { type Artifact, addressOf, kindNames, shareOf, titleOf } from './artifacts.ts'
 
 const stateNames = {
@@ -31,6 +34,14 @@ export function ArtifactTable({
   onSearch,
   onOpen,
 }: ArtifactTableProps) {
+  const queries = useQueryClient()
+  const bin = async (artifacts: readonly Artifact[]) => {
+    if (!artifacts.every(({ state }) => state === 'ready')) throw new Error(t('uploads.onlyFinished'))
+    await binArtifacts(
+      queries,
+      artifacts.map(({ artifactId }) => artifactId),
+    )
+  }
   const columns: Column<Artifact>[] = [
     {
       name: 'uploads.name',
@@ -68,7 +79,14 @@ export function ArtifactTable({
       sorting={{ sort: 'created', order: 'desc' }}
       placeholder={t('uploads.searchBy')}
       filters={filters}
-      menu={(artifact) => <ArtifactMenuItems artifact={artifact} onOpen={onOpen} />}
+      bulk={[{ label: t('common.delete'), isDangerous: true, run: bin }]}
+      menu={(artifact) => (
+        <ArtifactMenuItems
+          artifact={artifact}
+          onOpen={onOpen}
+          onDelete={() => void bin([artifact]).catch((thrown) => showProblem(problemOf(thrown)))}
+        />
+      )}
       empty={
         <Empty icon="uploads" title={t('uploads.none')}>
           {t('uploads.noneHelp')}
@@ -93,7 +111,13 @@ const filters = [
   },
 ]
 
-function ArtifactMenuItems({ artifact, onOpen }: { artifact: Artifact; onOpen: (id: string) => void }) {
+interface ArtifactMenuItemsProps {
+  readonly artifact: Artifact
+  readonly onOpen: (id: string) => void
+  readonly onDelete: () => void
+}
+
+function ArtifactMenuItems({ artifact, onOpen, onDelete }: ArtifactMenuItemsProps) {
   const { artifactId, state, filename } = artifact
   return (
     <>
@@ -104,6 +128,11 @@ function ArtifactMenuItems({ artifact, onOpen }: { artifact: Artifact; onOpen: (
         </Menu.Item>
       ) : null}
       <Menu.Item onClick={() => void copyId(artifactId)}>{t('uploads.copyId')}</Menu.Item>
+      {state === 'ready' ? (
+        <Menu.Item className="danger-text" onClick={onDelete}>
+          {t('common.delete')}
+        </Menu.Item>
+      ) : null}
     </>
   )
 }

@@ -17,11 +17,13 @@ function refresh(queries: QueryClient): Promise<void> {
   return queries.invalidateQueries({ queryKey: ['artifacts'] })
 }
 
-/** Moves a finished upload to the bin, and shows a message with a button that restores it. */
-export async function binArtifact(queries: QueryClient, id: string): Promise<void> {
-  await api.artifacts.bin.mutate({ artifact_id: id }).finally(() => refresh(queries))
-  showUndo(t('bin.movedUpload'), () =>
-    restoreArtifacts(queries, [id]).catch((thrown) => showProblem(problemOf(thrown))),
+/** Moves finished uploads to the bin, and shows a message with a button that restores them. */
+export async function binArtifacts(queries: QueryClient, ids: Ids): Promise<void> {
+  await Promise.all(ids.map((id) => api.artifacts.bin.mutate({ artifact_id: id }))).finally(() =>
+    refresh(queries),
+  )
+  showUndo(ids.length === 1 ? t('bin.movedUpload') : t('bin.movedUploads'), () =>
+    restoreArtifacts(queries, ids).catch((thrown) => showProblem(problemOf(thrown))),
   )
 }
 

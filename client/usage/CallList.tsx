@@ -1,15 +1,17 @@
 /** Lists individual calls with their outcome, attempts and failures. */
 
-import { Text } from '@mantine/core'
+import { Menu, Text } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { agentNamesQuery } from '../agents/queries.ts'
 import { api, type Outputs } from '../api.ts'
 import type { Column } from '../components/DataTable.tsx'
 import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
-import { Ago } from '../components/text.tsx'
+import { Ago, TextLink } from '../components/text.tsx'
 import { renderMilliseconds, renderNumber } from '../format.ts'
 import { changeSearch, type UsageSearch } from '../search.ts'
+import { showDone } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
 import { nameOutcome } from './outcomes.ts'
 import { daysOf, selectsAll, toAgentFilter } from './use-usage.ts'
@@ -24,9 +26,11 @@ interface CallListProps {
 }
 
 export function CallList({ search, onSearch }: CallListProps) {
-  const { key, model, status, after } = search
+  const { key, model, status, after, request } = search
   const isAll = selectsAll(search)
-  const wanted = { ...daysOf(search), agent: toAgentFilter(search.agent), model, status, after }
+  const days = request === undefined ? daysOf(search) : {}
+  const agent = toAgentFilter(search.agent)
+  const wanted = { ...days, agent, model, status, request_id: request, after }
   const query = useQuery({
     queryKey: ['usage', 'calls', isAll, key, wanted],
     queryFn: () =>
@@ -46,8 +50,12 @@ export function CallList({ search, onSearch }: CallListProps) {
       query={query}
       idOf={({ id }) => id}
       nameOf={({ request_id: id }) => id}
-      search={{ after, ...{ status } }}
-      onSearch={(changes) => onSearch(changeSearch(search, changes))}
+      search={{ q: request, after, ...{ status } }}
+      onSearch={({ q, ...changes }) => onSearch(changeSearch(search, { ...changes, request: q }))}
+      placeholder={t('usage.requestId')}
+      menu={(call) => (
+        <CallMenuItems call={call} isOwn={call.agent !== null && names?.has(call.agent) === true} />
+      )}
       sorting={{ sort: 'created', order: 'desc' }}
       onPhone="scroll"
       empty={
@@ -61,10 +69,11 @@ export function CallList({ search, onSearch }: CallListProps) {
 
 /** Returns the address from which the browser downloads the selected calls. */
 export function exportAddress(search: UsageSearch): string {
-  const { key, model, status } = search
+  const { key, model, status, request } = search
   const isAll = selectsAll(search)
   const agent = toAgentFilter(search.agent)
-  const wanted = { ...daysOf(search), agent, model, status, key: isAll ? key : undefined }
+  const days = request === undefined ? daysOf(search) : {}
+  const wanted = { ...days, agent, model, status, request_id: request, key: isAll ? key : undefined }
   const pairs = Object.entries(wanted).filter((pair): pair is [string, string] => pair[1] !== undefined)
   return `/v1/manager/${isAll ? 'admin/' : ''}usage/calls.csv?${new URLSearchParams(pairs)}`
 }
@@ -75,7 +84,7 @@ function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolea
     {
       name: 'usage.agent',
       render: ({ agent }) =>
-        agent === null ? t('conversations.noAgent') : <bdi>{names?.get(agent) ?? agent}</bdi>,
+        agent === null ? t('conversations.noAgent') : <AgentLink id={agent} name={names?.get(agent)} />,
     },
     {
       name: 'usage.model',
@@ -94,6 +103,47 @@ function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolea
     { name: 'usage.requestId', isHidden: true, render: ({ request_id: id }) => <code>{id}</code> },
   ]
   return columns
+}
+
+/** Links to an agent of the active key; shows the id of any other agent. */
+function AgentLink({ id, name }: { readonly id: string; readonly name: string | undefined }) {
+  if (name === undefined) return <bdi>{id}</bdi>
+  return (
+    <TextLink to="/agents/$agentId" params={{ agentId: id }} inherit>
+      <bdi>{name}</bdi>
+    </TextLink>
+  )
+}
+
+interface CallMenuItemsProps {
+  readonly call: Call
+  /** Whether the call's agent belongs to the active key. */
+  readonly isOwn: boolean
+}
+
+function CallMenuItems({ call: { request_id: id, agent }, isOwn }: CallMenuItemsProps) {
+  return (
+    <>
+      <Menu.Item onClick={() => void copyRequestId(id)}>{t('usage.copyRequestId')}</Menu.Item>
+      {isOwn && agent !== null ? (
+        <>
+          <Menu.Item
+            renderRoot={(props) => <Link to="/agents/$agentId" params={{ agentId: agent }} {...props} />}
+          >
+            {t('usage.openAgent')}
+          </Menu.Item>
+          <Menu.Item renderRoot={(props) => <Link to="/conversations" search={{ agent }} {...props} />}>
+            {t('agents.viewConversations')}
+          </Menu.Item>
+        </>
+      ) : null}
+    </>
+  )
+}
+
+async function copyRequestId(id: string): Promise<void> {
+  await navigator.clipboard.writeText(id)
+  showDone(t('usage.requestIdCopied'))
 }
 
 function renderTokens({ total_tokens: tokens, estimated }: Call): string {

@@ -29,6 +29,12 @@ export interface DefinitionText {
   readonly format: DefinitionFormat
 }
 
+/** A definition to store as a new version. */
+export interface NewVersion extends DefinitionText {
+  /** At most 200 characters. */
+  readonly note?: string | undefined
+}
+
 /**
  * Creates an agent and its key in one transaction.
  * @throws ServiceError `invalid_value`; `too_large` if the definition is too large or the agent limit is
@@ -38,7 +44,7 @@ export async function createAgent(
   deps: AgentDeps & Pick<Dependencies, 'config'>,
   actor: Actor,
   tenantId: string,
-  { yaml, format }: DefinitionText,
+  { yaml, format, note }: NewVersion,
 ): Promise<Agent> {
   const { name } = parseDefinition(yaml, format)
   const id = newId('agent-', 20, deps.random)
@@ -60,6 +66,7 @@ export async function createAgent(
     model_policy: null,
     model_policy_updated_at: null,
     binned_at: null,
+    note: note ?? null,
   }
   await deps.db.transaction().execute(async (trx) => {
     // Locks the tenant, so that concurrent calls cannot exceed the agent limit.
@@ -124,7 +131,7 @@ export async function replaceAgent(
   actor: Actor,
   tenantId: string,
   id: string,
-  text: DefinitionText,
+  text: NewVersion,
   {
     ifMatch,
     restoredVersion,
@@ -140,7 +147,7 @@ export async function replaceAgent(
         'precondition_failed',
         `If-Match: the agent has changed and is now at version ${row.version}. Get the agent again before you update it.`,
       )
-    const definition = { name, source: text.yaml, format: text.format }
+    const definition = { name, source: text.yaml, format: text.format, note: text.note ?? null }
     written = await writeVersion(deps, actor, row, definition, restoredVersion)
   }
   deps.agents.invalidate()
@@ -260,7 +267,7 @@ async function writeVersion(
   deps: AuditDeps & Pick<Dependencies, 'clock'>,
   actor: Actor,
   row: AgentRow,
-  definition: Pick<AgentRow, 'name' | 'source' | 'format'>,
+  definition: Pick<AgentRow, 'name' | 'source' | 'format' | 'note'>,
   restoredVersion: number | undefined,
 ): Promise<AgentRow | undefined> {
   const changes = { ...definition, version: row.version + 1, updated_at: unixSeconds(deps.clock) }
@@ -287,7 +294,7 @@ async function writeVersion(
   })
 }
 
-/** Omits the definition's text, because the audit log's entries cannot be deleted. */
+/** Omits the definition's text and the note, because the audit log's entries cannot be deleted. */
 async function recordWrite(
   deps: AuditDeps,
   actor: Actor,
@@ -304,8 +311,9 @@ function matchesVersion(ifMatch: string, version: number): boolean {
   return ifMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim() === `"${version}"`)
 }
 
-export function toVersion({ id, version, name, source, format, updated_at }: AgentRow): AgentVersionRow {
-  return { agent_id: id, version, name, source, format, created_at: updated_at }
+export function toVersion(row: AgentRow): AgentVersionRow {
+  const { id, version, name, source, format, note, updated_at } = row
+  return { agent_id: id, version, name, source, format, note, created_at: updated_at }
 }
 
 /**

@@ -48,6 +48,7 @@ import {
   renderAgentList,
   renderAgentUpdated,
   renderVersionList,
+  VersionBody,
 } from './schema.ts'
 import { AgentSelf, renderAgentSelf } from './self-schema.ts'
 import { listNamesOf } from './store.ts'
@@ -74,7 +75,7 @@ export const agentsOperations = {
     request: definitionRequest,
     response: { status: 201 },
     docs: { summary: 'Create an agent' },
-    input: DefinitionBody,
+    input: VersionBody,
     output: AgentCreated,
     run: async ({ context, input }) => {
       const { deps, caller } = context
@@ -143,7 +144,7 @@ export const agentsOperations = {
 
   replace: mutation({
     http: { method: 'PUT', path: '/v1/agents/{agent_id}' },
-    request: { ...definitionRequest, bodySchema: DefinitionBody, headers: { 'if-match': 'if_match' } },
+    request: { ...definitionRequest, bodySchema: VersionBody, headers: { 'if-match': 'if_match' } },
     docs: {
       summary: "Replace an agent's definition",
       failures: { ...notFound, 412: 'The agent has changed since the version in `If-Match`.' },

@@ -1,6 +1,6 @@
 /** Defines the request and response schemas for agents, and renders agents into them. */
 import { z } from 'zod'
-import { longText, reference } from '../lib/schema-bounds.ts'
+import { longText, reference, singleLine } from '../lib/schema-bounds.ts'
 import { findDefaultModel, idOf } from '../models/policy.ts'
 import { openAgentKey } from './agents.ts'
 import type { Agent } from './cache.ts'
@@ -29,7 +29,18 @@ export const DefinitionBody = z
   })
   .meta({ id: 'AgentDefinitionBody' })
 
-export const DefinitionReplacement = DefinitionBody.extend({
+const MAX_NOTE = 200
+
+/** A line in which the author describes a version. */
+export const VersionNote = singleLine(
+  z.string().min(1, 'must not be empty').max(MAX_NOTE, `must be at most ${MAX_NOTE} characters`),
+)
+
+export const VersionBody = DefinitionBody.extend({
+  note: VersionNote.optional().meta({ description: 'What this version changes, for the list of versions.' }),
+}).meta({ id: 'AgentVersionBody' })
+
+export const DefinitionReplacement = VersionBody.extend({
   agent_id: agentId,
   if_match: z
     .string()
@@ -146,6 +157,7 @@ export const AgentVersionList = z
           name: z.string(),
           yaml: z.string(),
           created_at: createdAt,
+          note: z.string().nullable().meta({ description: 'What the author wrote about the version.' }),
           author: z.string().nullable().meta({
             description:
               "Author of the version: the public id of a parent key, a user's email address, or the operating-system user who ran a command. Null for versions before 0.3.0.",
@@ -247,11 +259,12 @@ export function renderVersionList({
 }: VersionPage): z.output<typeof AgentVersionList> {
   return {
     object: 'list',
-    data: versions.map(({ version, name, source, created_at, author }) => ({
+    data: versions.map(({ version, name, source, created_at, note, author }) => ({
       version,
       name,
       yaml: source,
       created_at,
+      note,
       author,
       current: version === current,
     })),

@@ -145,6 +145,7 @@ function addAgentsCommands(agents: Command): void {
     .description('show the changes that definition files would make to agents; with --yes, apply them')
     .option('--yes', 'apply the changes')
     .option('--show-keys', 'print the keys of created agents')
+    .option('--note <text>', 'what the new versions change, for the list of versions')
     .option('--url <url>', 'use the API of the server at this URL instead of the database')
     .addHelpText('after', fileMatchingHelp)
     .action(async (path, options) => (await import('./commands/agents-apply.ts')).apply(path, options))

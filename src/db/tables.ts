@@ -110,10 +110,12 @@ export interface AgentTable {
   model_policy_updated_at: number | null
   /** Unix seconds at which the agent was moved to the bin; null for any other agent. */
   binned_at: number | null
+  /** The note of the current version. */
+  note: string | null
 }
 
 export interface AgentVersionTable
-  extends Pick<AgentTable, 'version' | 'name' | 'source' | 'format' | 'created_at'> {
+  extends Pick<AgentTable, 'version' | 'name' | 'source' | 'format' | 'created_at' | 'note'> {
   agent_id: string
 }
 

@@ -28,10 +28,16 @@ export async function readCalls(
   tenantId: string | undefined,
   query: Omit<UsageCallQuery, 'key'>,
 ): Promise<UsageCallList> {
-  const { limit, after, agent, model, status, min_cost } = query
+  const { limit, after, agent, model, status, min_cost, request_id } = query
   if (after !== undefined && !callId.test(after))
     throw new ServiceError('invalid_value', 'after: must be the id of a call', { param: 'after' })
-  const range = { tenantId, from: firstIdFrom(query.from), before: firstIdAfter(query.to), after }
+  const range = {
+    tenantId,
+    requestId: request_id,
+    from: firstIdFrom(query.from),
+    before: firstIdAfter(query.to),
+    after,
+  }
   if (range.from !== undefined && range.before !== undefined && range.from >= range.before)
     throw new ServiceError('invalid_value', 'from: must not be later than `to`', { param: 'from' })
   await deps.usage.flush()

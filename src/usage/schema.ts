@@ -53,6 +53,10 @@ export const UsageCallQuery = z.strictObject({
   min_cost: Amount.optional().meta({
     description: 'Lists only calls that cost at least this amount, in US dollars.',
   }),
+  request_id: label().min(1).optional().meta({
+    description:
+      'Lists only the calls of this request: the `X-Request-Id` of a response or the id in an error.',
+  }),
   from: Moment.optional().meta({ description: 'First day (UTC), as a date, or first second (Unix).' }),
   to: Moment.optional().meta({
     description: 'Last day (UTC, inclusive), as a date, or last second (Unix, inclusive).',

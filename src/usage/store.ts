@@ -104,6 +104,8 @@ export async function deleteCallsBefore(db: Database, id: string, limit: number)
 export interface CallRange {
   /** Undefined for the calls of all tenants. */
   readonly tenantId: string | undefined
+  /** Selects the calls of one request, with an index. */
+  readonly requestId?: string | undefined
   readonly from: string | undefined
   readonly before: string | undefined
   /** The last id of the previous page. */
@@ -124,12 +126,13 @@ const MOST_EXAMINED = 10_000
  */
 export async function listCalls(
   db: Database,
-  { tenantId, from, before, after }: CallRange,
+  { tenantId, requestId, from, before, after }: CallRange,
   filter: CallFilter,
   limit: number,
 ): Promise<{ readonly rows: UsageCallRow[]; readonly unreadAfter: string | undefined }> {
   let range = db.selectFrom('usage_calls').orderBy('id', 'desc')
   if (tenantId !== undefined) range = range.where('parent_key_id', '=', tenantId)
+  if (requestId !== undefined) range = range.where('request_id', '=', requestId)
   if (from !== undefined) range = range.where('id', '>=', from)
   if (before !== undefined) range = range.where('id', '<', before)
   if (after !== undefined) range = range.where('id', '<', after)

@@ -6,6 +6,7 @@ import { startApp } from '../support/app.ts'
 import { listAxeFaults } from '../support/axe.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { openConsole, setTheme } from '../support/console-ui.ts'
+import { expectView } from '../support/console-views.ts'
 import { saveScreenshot } from '../support/screenshots.ts'
 
 // Browsers are slow on a busy machine.
@@ -202,6 +203,28 @@ describe('an unsaved draft', () => {
 })
 
 describe('the history', () => {
+  test('shows the note that the user writes when saving a version', async () => {
+    const app = await startApp()
+    const { agent_id: id } = await app.createAgent()
+    const { page, complaints } = await openConsole(app, browser, `/agents/${id}`, { width: 1440 })
+    const note = page.getByRole('textbox', { name: 'Note for this version' })
+    const name = page.getByRole('textbox', { name: 'Name', exact: true })
+    await name.fill('Concierge')
+    await note.fill('New name')
+    await expectView(page, 'version-note')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByText('Saved as version 2').waitFor()
+    await name.fill('Porter')
+    expect(await note.inputValue()).toBe('')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByText('Saved as version 3').waitFor()
+    await page.getByRole('link', { name: 'History' }).click()
+    await page.getByRole('button', { name: /Version 2/ }).click()
+    await page.getByRole('region', { name: 'Version 2' }).getByText('New name').waitFor()
+    await expectView(page, 'history-note')
+    expect(complaints).toEqual([])
+  })
+
   test('shows authors, labels the live and previous versions, and shows the first version in full', async () => {
     const app = await startApp()
     const { agent_id } = await app.createAgent(definition)

@@ -43,7 +43,7 @@ test('a page opened offline says that the browser is offline, and loads automati
   expect(await page.getByRole('alert').count()).toBe(0)
 })
 
-test('a page whose script is missing offline loads when the browser is online again', async () => {
+test('a page whose script was not loaded before the browser went offline loads when it is online again', async () => {
   const app = await startApp()
   const { page, context } = await openWindow(app, browser)
   // In browsers that save data, the console does not preload scripts.

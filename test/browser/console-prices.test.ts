@@ -1,4 +1,4 @@
-/** Tests that an administrator sets, changes and removes the prices of models in the console. */
+/** Tests that an administrator can set, change and remove model prices in the console. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'

@@ -26,6 +26,7 @@ const pages = [
   ['Uploads', '/uploads'],
   ['Files', '/files'],
   ['Providers', '/providers'],
+  ['Prices', '/prices'],
   ['Administration', '/admin'],
 ] as const
 

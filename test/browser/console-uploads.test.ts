@@ -131,6 +131,30 @@ describe('an upload in the console', () => {
     expect(complaints).toEqual([])
   })
 
+  test('can be deleted from the list, alone or several at once, and restored', async () => {
+    const app = await startApp()
+    const { page, complaints } = await openConsole(app, browser, '/uploads')
+    for (const name of ['one.vtt', 'two.vtt']) {
+      await writeFile(join(folder, name), 'WEBVTT\n\n00:01.000 --> 00:02.500\nHello.\n')
+      await page.getByLabel('Files to upload').setInputFiles(join(folder, name))
+      await rowOf(page, name).getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 })
+    }
+    await page.getByRole('button', { name: 'Actions for one.vtt' }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
+    await rowOf(page, 'one.vtt').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Undo' }).click()
+    for (const name of ['one.vtt', 'two.vtt']) await rowOf(page, name).getByRole('checkbox').check()
+    await expectView(page, 'uploads-selected')
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('Uploads moved to the bin').waitFor()
+    await rowOf(page, 'two.vtt').waitFor({ state: 'detached' })
+    expect((await app.call('GET', '/v1/bin/artifacts')).body.data).toHaveLength(2)
+    await page.getByRole('button', { name: 'Undo' }).last().click()
+    await rowOf(page, 'one.vtt').waitFor()
+    await rowOf(page, 'two.vtt').waitFor()
+    expect(complaints).toEqual([])
+  })
+
   test('from another client appears on one of several pages and can be opened by its URL', async () => {
     const clock = createManualClock()
     const app = await startApp({}, { clock })

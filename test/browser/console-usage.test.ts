@@ -203,6 +203,26 @@ test('the usage page opens the calls behind a chart bar, with their attempts, an
   expect(complaints).toEqual([])
 })
 
+test('a call can be found by the id of its request in any period, and links to its agent', async () => {
+  const app = await startApp()
+  const { agent_id: id, agent_key: key } = await app.createAgent()
+  const sent = { messages: [{ role: 'user', content: 'hi' }] }
+  for (const request of ['first-request', 'second-request'])
+    await app.call('POST', '/v1/chat/completions', { key, body: sent, headers: { 'X-Request-Id': request } })
+  const { page, context, complaints } = await openConsole(app, browser, '/usage')
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: app.url })
+  await page.goto(`${app.url}/console/usage?view=calls&request=first-request`)
+  await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(1)
+  await page.getByRole('textbox', { name: 'Search calls' }).fill('second-request')
+  await page.getByRole('button', { name: 'Actions for second-request' }).click()
+  await page.getByRole('menuitem', { name: 'Copy request ID' }).click()
+  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('second-request')
+  await expectView(page, 'usage-call-found')
+  await page.getByRole('table', { name: 'Calls' }).getByRole('link', { name: 'Greeter' }).click()
+  await page.waitForURL((url) => url.pathname === `/console/agents/${id}`)
+  expect(complaints).toEqual([])
+})
+
 test('the list of calls has pages of 50 calls', async () => {
   const app = await startApp()
   for (let sent = 0; sent < 51; sent++) await sendChat(app, 'hi')

@@ -50,7 +50,7 @@ const spendingScript = (env: Readonly<Record<string, string>>, tenantId: string)
   process.exit()
 `
 
-test('64 callers in two processes cause three events, which a receiver gets once after it has failed 7 times', async () => {
+test('64 callers in two processes cause three events, each of which a receiver receives once after seven failures', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'parley-budget-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const dataDir = join(folder, 'data')

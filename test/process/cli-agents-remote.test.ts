@@ -106,6 +106,22 @@ describe('agents apply --url', () => {
     expect((await app.call('GET', `/v1/agents/${a}`)).body.version).toBe(2)
   })
 
+  test('stores the note with each new version', async () => {
+    const app = await startApp()
+    const folder = await makeFiles({ 'greeter.yaml': GREETER, 'helper.md': MARKDOWN })
+    await apply(folder, app, '--yes', '--note', 'First version')
+    await putFiles(folder, { 'greeter.yaml': `${GREETER}temperature: 0.5\n` })
+    await apply(folder, app, '--yes', '--note', 'Less random')
+    const { body } = await app.call('GET', '/v1/agents')
+    const { id } = body.data.find(({ name }: { name: string }) => name === 'Greeter')
+    const versions = (await app.call('GET', `/v1/agents/${id}/versions`)).body.data
+    expect(versions.map(({ note }: { note: string }) => note)).toEqual(['Less random', 'First version'])
+    expect(versions[1].yaml).toBe(GREETER)
+    expect(await failureOf(folder, ['--yes', '--note', 'x'.repeat(201)])).toContain(
+      '--note must be at most 200 characters.',
+    )
+  })
+
   test('reads all pages of a long list', async () => {
     const app = await startApp()
     const names = Array.from({ length: 101 }, (_, index) => `Agent ${index}`)

@@ -62,7 +62,7 @@ test('a running server uses the prices that a command imports', async () => {
   ])
 })
 
-test('`prices import` reports each error with its field and line, and sets no price', async () => {
+test('`prices import` reports each error with its field and line, and does not set any price', async () => {
   const folder = await makeFolder()
   const env = await makeSettings(folder, {})
   await (await startServer({ folder, env })).stop()
@@ -90,7 +90,7 @@ test('`prices import` reports each error with its field and line, and sets no pr
   ])
 })
 
-test('`prices check` names unpriced models, and fails if a budget refuses one of them', async () => {
+test('`prices check` names unpriced models, and fails if a budget rejects one of them', async () => {
   const folder = await makeFolder()
   const env = await makeSettings(folder, { 'far/tuned': cheap })
   const app = await openApp(env)
@@ -131,7 +131,7 @@ test('`prices check` names unpriced models, and fails if a budget refuses one of
   expect([priced.code, priced.stdout]).toEqual([0, 'every model has a price\n'])
 })
 
-test('a budget of an agent does not refuse models that the policy of the agent forbids', async () => {
+test("`prices check` reports no rejection by an agent budget for models that the agent's policy forbids", async () => {
   const folder = await makeFolder()
   const env = await makeSettings(folder, { 'far/tuned': cheap })
   const app = await openApp(env)
@@ -152,7 +152,7 @@ test('a budget of an agent does not refuse models that the policy of the agent f
   ])
 })
 
-test('doctor lists called models without a price, and prices that are older than 180 days', async () => {
+test('doctor lists called models without a price, and prices that are more than 180 days old', async () => {
   const folder = await makeFolder()
   const old = [{ since: '2020-01-02', per_million: { input: 1, output: 2 } }]
   const env = await makeSettings(folder, { 'far/tuned': old })

@@ -19,7 +19,7 @@ export interface Installation {
   readonly support: { readonly agent_id: string; readonly agent_key: string }
   /** The id of an uploaded video, or of captions if ffmpeg is missing. */
   readonly artifactId: string
-  /** The ids of a monthly budget of the agent, and of a daily budget of each of its visitors. */
+  /** The ids of the agent's monthly budget and of the daily budget for each of its visitors. */
   readonly budgetId: string
   readonly visitorBudgetId: string
   close(): Promise<void>

@@ -27,6 +27,6 @@ const api = [
 /** The test files of the project `api-postgres`. */
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
-  'test/process/{budget-events,uploads-s3,usage-budgets}.test.ts',
+  'test/process/{budget-events,uploads-s3,usage-budgets,visitors-isolated}.test.ts',
   'test/programs/jobs-{conversion,refused}.test.ts',
 ]

@@ -1,6 +1,6 @@
 /** Edits an existing agent. */
-import { Button } from '@mantine/core'
-import { useRef } from 'react'
+import { Button, TextInput } from '@mantine/core'
+import { useEffect, useRef, useState } from 'react'
 import type { AgentDetail } from '../../api.ts'
 import { LeaveGuard } from '../../components/Dialog.tsx'
 import { t } from '../../strings/language.ts'
@@ -20,7 +20,12 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
   const { agent_id: id, yaml: text, format, version } = agent
   const draft = useDraft({ text, format, version })
   const check = useCheck(draft.text, draft.format)
-  const saving = useSave(id, draft)
+  const [note, setNote] = useState('')
+  const saving = useSave(id, draft, note)
+  // The note belongs to one version.
+  const { version: savedVersion } = draft.saved
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new version, not its number, clears the note
+  useEffect(() => setNote(''), [savedVersion])
   const offer = useStoredDraft(id, draft)
   const isDirty = useRef(false)
   isDirty.current = draft.isDirty
@@ -41,9 +46,21 @@ function EditAgent({ agent }: { readonly agent: AgentDetail }) {
         onSave={save}
       >
         {draft.isDirty ? (
-          <Button variant="default" size="xs" onClick={() => draft.setText(draft.saved.text)}>
-            {t('common.discard')}
-          </Button>
+          <>
+            <TextInput
+              size="xs"
+              className="version-note"
+              aria-label={t('editor.note')}
+              placeholder={t('editor.noteHint')}
+              maxLength={200}
+              autoComplete="off"
+              value={note}
+              onChange={(event) => setNote(event.currentTarget.value)}
+            />
+            <Button variant="default" size="xs" onClick={() => draft.setText(draft.saved.text)}>
+              {t('common.discard')}
+            </Button>
+          </>
         ) : null}
         <Button size="xs" disabled={!canSave} loading={saving.isSaving} onClick={save}>
           {t('common.save')}

@@ -77,13 +77,15 @@ export interface Saving {
   endConflict(): void
 }
 
-export function useSave(agentId: string, draft: Draft): Saving {
+/** Saves the draft; `note` is what the user wrote about the new version. */
+export function useSave(agentId: string, draft: Draft, note = ''): Saving {
   const queries = useQueryClient()
   const [conflict, setConflict] = useState<SavedText>()
   const { mutate, isPending, error } = useMutation({
     mutationFn: async (over: number) => {
       const { text, format } = draft
-      const sent = { agent_id: agentId, yaml: text, format, if_match: `"${over}"` }
+      const about = note.trim() === '' ? {} : { note: note.trim() }
+      const sent = { agent_id: agentId, yaml: text, format, if_match: `"${over}"`, ...about }
       const { version } = await api.agents.replace.mutate(sent)
       return { text, format, version }
     },

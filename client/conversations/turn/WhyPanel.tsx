@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { CopyButton } from '../../components/CopyButton.tsx'
 import { Failed, Loading } from '../../components/QueryStates.tsx'
+import { TextLink } from '../../components/text.tsx'
 import { renderMilliseconds, renderNumber } from '../../format.ts'
 import { t } from '../../strings/language.ts'
 import { Fact, FactList } from '../about/FactList.tsx'
@@ -122,7 +123,9 @@ function Figures({ turn }: { readonly turn: TurnDetails }) {
       )}
       {resumes === 0 ? null : <Fact name={t('conversations.resumes')}>{renderNumber(resumes)}</Fact>}
       <Fact name={t('conversations.requestId')} isWide>
-        <Code>{turn.request_id}</Code>
+        <TextLink to="/usage" search={{ view: 'calls', request: turn.request_id }} inherit>
+          <Code>{turn.request_id}</Code>
+        </TextLink>
       </Fact>
     </FactList>
   )

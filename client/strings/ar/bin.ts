@@ -30,4 +30,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: 'استُعيدت العناصر',
   deletedUpload: 'حُذف العنصر نهائيًا',
   deletedUploads: 'حُذفت العناصر نهائيًا',
+  movedUploads: 'نُقلت العناصر إلى سلة المحذوفات',
 }

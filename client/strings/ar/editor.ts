@@ -125,4 +125,6 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerTextAbout: '200 حرف كحد أقصى. إذا كان فارغًا، تعرض الأداة نصًا افتراضيًا بلغة الزائر.',
   disclaimerUrl: 'رابط الخصوصية',
   disclaimerUrlAbout: 'عنوان URL لصفحة بمعلومات الخصوصية يرتبط بها إخلاء المسؤولية.',
+  note: 'ملاحظة لهذا الإصدار',
+  noteHint: 'ما الذي تغيّر؟ (اختياري)',
 }

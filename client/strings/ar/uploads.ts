@@ -67,4 +67,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: 'سيُحذف {name} نهائيًا ولن يظهر بعد ذلك في الصفحات التي تضمّنه.',
   noPreview: 'لا تتوفر معاينة لهذا النوع من الملفات. نزّل الملف لعرضه.',
   serverStatus: 'أرجع الخادم الحالة {status}. حاول مرة أخرى.',
+  onlyFinished: 'حدّد العناصر المكتملة فقط. لحذف عنصر غير مكتمل، افتحه.',
 }

@@ -102,4 +102,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (تقدير)',
   fromCalls:
     'تشمل هذه المجاميع الاستدعاءات ذات النتيجة المختارة فقط. يحتفظ الخادم بالاستدعاءات لمدة {days} يومًا.',
+  copyRequestId: 'نسخ معرّف الطلب',
+  requestIdCopied: 'تم نسخ معرّف الطلب',
+  openAgent: 'فتح الوكيل',
 }

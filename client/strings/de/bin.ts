@@ -34,4 +34,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: 'Uploads wiederhergestellt',
   deletedUpload: 'Upload endgültig gelöscht',
   deletedUploads: 'Uploads endgültig gelöscht',
+  movedUploads: 'Uploads in den Papierkorb verschoben',
 }

@@ -134,4 +134,6 @@ export const editor: AreaTranslation<typeof english> = {
     'Höchstens 200 Zeichen. Wenn leer, zeigt das Widget einen Standardtext in der Sprache des Besuchers.',
   disclaimerUrl: 'Datenschutzlink',
   disclaimerUrlAbout: 'URL einer Seite mit Datenschutzinformationen, auf die der Hinweis verweist.',
+  note: 'Notiz zu dieser Version',
+  noteHint: 'Was ist neu? (optional)',
 }

@@ -69,4 +69,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: '{name} wird endgültig gelöscht und erscheint nicht mehr auf Seiten, die es einbetten.',
   noPreview: 'Für diesen Dateityp gibt es keine Vorschau. Laden Sie die Datei herunter, um sie anzusehen.',
   serverStatus: 'Der Server hat den Status {status} gemeldet. Versuchen Sie es erneut.',
+  onlyFinished: 'Wählen Sie nur fertige Uploads aus. Öffnen Sie einen unfertigen Upload, um ihn zu löschen.',
 }

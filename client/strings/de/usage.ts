@@ -91,4 +91,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (geschätzt)',
   fromCalls:
     'Diese Summen zählen nur Aufrufe mit dem gewählten Ergebnis. Der Server bewahrt Aufrufe {days} Tage lang auf.',
+  copyRequestId: 'Anfrage-ID kopieren',
+  requestIdCopied: 'Anfrage-ID kopiert',
+  openAgent: 'Agent öffnen',
 }

@@ -29,4 +29,5 @@ export const bin = {
   restoredUploads: 'Uploads restored',
   deletedUpload: 'Upload deleted forever',
   deletedUploads: 'Uploads deleted forever',
+  movedUploads: 'Uploads moved to the bin',
 } as const

@@ -128,4 +128,6 @@ export const editor = {
     'At most 200 characters. If empty, the widget shows a default text in the visitor’s language.',
   disclaimerUrl: 'Privacy link',
   disclaimerUrlAbout: 'URL of a page with privacy information, which the disclaimer links to.',
+  note: 'Note for this version',
+  noteHint: 'What changed? (optional)',
 } as const

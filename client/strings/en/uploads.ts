@@ -64,4 +64,5 @@ export const uploads = {
   deleteLoss: '{name} will be deleted permanently and will no longer appear on pages that embed it.',
   noPreview: 'No preview is available for this type of file. Download the file to view it.',
   serverStatus: 'The server returned status {status}. Try again.',
+  onlyFinished: 'Select only finished uploads. To delete an unfinished upload, open it.',
 } as const

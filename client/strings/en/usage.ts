@@ -87,4 +87,7 @@ export const usage = {
   requestId: 'Request ID',
   estimated: '{number} (estimated)',
   fromCalls: 'These sums count only calls with the chosen outcome. The server keeps calls for {days} days.',
+  copyRequestId: 'Copy request ID',
+  requestIdCopied: 'Request ID copied',
+  openAgent: 'Open agent',
 } as const

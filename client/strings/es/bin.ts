@@ -33,4 +33,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: 'Subidas restauradas',
   deletedUpload: 'Subida eliminada definitivamente',
   deletedUploads: 'Subidas eliminadas definitivamente',
+  movedUploads: 'Subidas movidas a la papelera',
 }

@@ -134,4 +134,6 @@ export const editor: AreaTranslation<typeof english> = {
     'Como máximo 200 caracteres. Si está vacío, el widget muestra un texto predeterminado en el idioma del visitante.',
   disclaimerUrl: 'Enlace de privacidad',
   disclaimerUrlAbout: 'URL de una página con información de privacidad a la que enlaza el aviso.',
+  note: 'Nota de esta versión',
+  noteHint: '¿Qué ha cambiado? (opcional)',
 }

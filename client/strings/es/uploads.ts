@@ -69,4 +69,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: '{name} se eliminará de forma permanente y dejará de aparecer en las páginas que lo insertan.',
   noPreview: 'No hay vista previa para este tipo de archivo. Descargue el archivo para verlo.',
   serverStatus: 'El servidor devolvió el estado {status}. Inténtelo de nuevo.',
+  onlyFinished: 'Seleccione solo subidas terminadas. Para eliminar una subida sin terminar, ábrala.',
 }

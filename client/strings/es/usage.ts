@@ -91,4 +91,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (estimado)',
   fromCalls:
     'Estos totales solo cuentan las llamadas con el resultado elegido. El servidor conserva las llamadas durante {days} días.',
+  copyRequestId: 'Copiar el ID de solicitud',
+  requestIdCopied: 'ID de solicitud copiado',
+  openAgent: 'Abrir el agente',
 }

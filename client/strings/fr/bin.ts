@@ -34,4 +34,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: 'Envois restaurés',
   deletedUpload: 'Envoi supprimé définitivement',
   deletedUploads: 'Envois supprimés définitivement',
+  movedUploads: 'Envois placés dans la corbeille',
 }

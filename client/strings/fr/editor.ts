@@ -137,4 +137,6 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerUrl: 'Lien de confidentialité',
   disclaimerUrlAbout:
     'URL d’une page d’informations sur la confidentialité, vers laquelle l’avertissement renvoie.',
+  note: 'Note de cette version',
+  noteHint: 'Qu’est-ce qui change ? (facultatif)',
 }

@@ -69,4 +69,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: '{name} sera supprimé définitivement et n’apparaîtra plus sur les pages qui l’intègrent.',
   noPreview: 'Aucun aperçu n’est disponible pour ce type de fichier. Téléchargez le fichier pour l’afficher.',
   serverStatus: 'Le serveur a renvoyé le statut {status}. Réessayez.',
+  onlyFinished: 'Sélectionnez seulement des envois terminés. Pour supprimer un envoi inachevé, ouvrez-le.',
 }

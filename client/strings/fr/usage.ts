@@ -94,4 +94,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (estimation)',
   fromCalls:
     'Ces totaux ne comptent que les appels ayant le résultat choisi. Le serveur conserve les appels pendant {days} jours.',
+  copyRequestId: 'Copier l’ID de requête',
+  requestIdCopied: 'ID de requête copié',
+  openAgent: 'Ouvrir l’agent',
 }

@@ -34,4 +34,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: 'Caricamenti ripristinati',
   deletedUpload: 'Caricamento eliminato per sempre',
   deletedUploads: 'Caricamenti eliminati per sempre',
+  movedUploads: 'Caricamenti spostati nel cestino',
 }

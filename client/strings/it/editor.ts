@@ -134,4 +134,6 @@ export const editor: AreaTranslation<typeof english> = {
     'Al massimo 200 caratteri. Se è vuoto, il widget mostra un testo predefinito nella lingua del visitatore.',
   disclaimerUrl: 'Link sulla privacy',
   disclaimerUrlAbout: 'URL di una pagina con informazioni sulla privacy a cui rimanda l’avvertenza.',
+  note: 'Nota per questa versione',
+  noteHint: 'Cosa è cambiato? (facoltativo)',
 }

@@ -68,4 +68,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: '{name} sarà eliminato definitivamente e non comparirà più nelle pagine che lo incorporano.',
   noPreview: 'Nessuna anteprima disponibile per questo tipo di file. Scarichi il file per visualizzarlo.',
   serverStatus: 'Il server ha restituito lo stato {status}. Riprovi.',
+  onlyFinished: 'Seleziona solo caricamenti completati. Per eliminare un caricamento incompleto, aprilo.',
 }

@@ -94,4 +94,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (stima)',
   fromCalls:
     'Questi totali contano solo le chiamate con l’esito scelto. Il server conserva le chiamate per {days} giorni.',
+  copyRequestId: 'Copia ID richiesta',
+  requestIdCopied: 'ID richiesta copiato',
+  openAgent: 'Apri agente',
 }

@@ -32,4 +32,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: 'アップロードを復元しました',
   deletedUpload: 'アップロードを完全に削除しました',
   deletedUploads: 'アップロードを完全に削除しました',
+  movedUploads: 'アップロードをごみ箱に移動しました',
 }

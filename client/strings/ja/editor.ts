@@ -127,4 +127,6 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerTextAbout: '200文字以内。空の場合、ウィジェットは訪問者の言語で既定の文章を表示します。',
   disclaimerUrl: 'プライバシーのリンク',
   disclaimerUrlAbout: '注意書きのリンク先となる、プライバシー情報のページの URL。',
+  note: 'このバージョンのメモ',
+  noteHint: '変更点（任意）',
 }

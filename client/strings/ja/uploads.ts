@@ -69,4 +69,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: '{name} は完全に削除され、埋め込んだページにも表示されなくなります。',
   noPreview: 'この種類のファイルはプレビューできません。表示するにはファイルをダウンロードしてください。',
   serverStatus: 'サーバーがステータス {status} を返しました。もう一度お試しください。',
+  onlyFinished: '完了したアップロードだけを選択してください。未完了のものは、開いてから削除してください。',
 }

@@ -88,4 +88,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (推定)',
   fromCalls:
     'この合計には、選択した結果の呼び出しだけが含まれます。サーバーは呼び出しを {days} 日間保持します。',
+  copyRequestId: 'リクエスト ID をコピー',
+  requestIdCopied: 'リクエスト ID をコピーしました',
+  openAgent: 'エージェントを開く',
 }

@@ -32,4 +32,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: 'Envios restaurados',
   deletedUpload: 'Envio excluído para sempre',
   deletedUploads: 'Envios excluídos para sempre',
+  movedUploads: 'Envios movidos para a lixeira',
 }

@@ -130,4 +130,6 @@ export const editor: AreaTranslation<typeof english> = {
     'No máximo 200 caracteres. Se estiver vazio, o widget mostra um texto padrão no idioma do visitante.',
   disclaimerUrl: 'Link de privacidade',
   disclaimerUrlAbout: 'URL de uma página com informações de privacidade para a qual o aviso aponta.',
+  note: 'Nota desta versão',
+  noteHint: 'O que mudou? (opcional)',
 }

@@ -67,4 +67,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: '{name} será excluído permanentemente e não aparecerá mais nas páginas que o incorporam.',
   noPreview: 'Não há pré-visualização para este tipo de arquivo. Baixe o arquivo para vê-lo.',
   serverStatus: 'O servidor retornou o status {status}. Tente novamente.',
+  onlyFinished: 'Selecione apenas envios concluídos. Para excluir um envio não concluído, abra-o.',
 }

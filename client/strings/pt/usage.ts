@@ -91,4 +91,7 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (estimativa)',
   fromCalls:
     'Estes totais contam apenas as chamadas com o resultado escolhido. O servidor mantém as chamadas por {days} dias.',
+  copyRequestId: 'Copiar ID da solicitação',
+  requestIdCopied: 'ID da solicitação copiado',
+  openAgent: 'Abrir agente',
 }

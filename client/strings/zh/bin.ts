@@ -30,4 +30,5 @@ export const bin: AreaTranslation<typeof english> = {
   restoredUploads: '上传已恢复',
   deletedUpload: '上传已永久删除',
   deletedUploads: '上传已永久删除',
+  movedUploads: '上传已移至回收站',
 }

@@ -122,4 +122,6 @@ export const editor: AreaTranslation<typeof english> = {
   disclaimerTextAbout: '最多 200 个字符。留空时，小组件以访客的语言显示默认文本。',
   disclaimerUrl: '隐私链接',
   disclaimerUrlAbout: '免责声明链接到的隐私信息页面的 URL。',
+  note: '此版本的备注',
+  noteHint: '更改内容（可选）',
 }

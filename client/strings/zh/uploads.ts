@@ -67,4 +67,5 @@ export const uploads: AreaTranslation<typeof english> = {
   deleteLoss: '{name} 将被永久删除，并且不再显示在嵌入它的页面上。',
   noPreview: '此类文件无法预览。请下载文件查看。',
   serverStatus: '服务器返回状态 {status}。请重试。',
+  onlyFinished: '请仅选择已完成的上传。要删除未完成的上传，请打开它。',
 }

@@ -85,4 +85,7 @@ export const usage: AreaTranslation<typeof english> = {
   requestId: '请求 ID',
   estimated: '{number}（估算）',
   fromCalls: '这些汇总仅统计所选结果的调用。服务器会将调用保留 {days} 天。',
+  copyRequestId: '复制请求 ID',
+  requestIdCopied: '已复制请求 ID',
+  openAgent: '打开智能体',
 }

@@ -5,6 +5,7 @@ import {
   createAgent,
   type DefinitionText,
   getAgent,
+  type NewVersion,
   openAgentKey,
   replaceAgent,
 } from '../../agents/agents.ts'
@@ -27,9 +28,9 @@ export interface AgentTarget {
   /** Lists the agents of the parent key, oldest first. */
   list(): Promise<readonly AgentSummary[]>
   read(id: string): Promise<StoredAgent>
-  create(text: DefinitionText): Promise<{ readonly id: string; readonly agentKey: string }>
+  create(version: NewVersion): Promise<{ readonly id: string; readonly agentKey: string }>
   /** Rejects if the agent has changed since it was read. */
-  replace(agent: StoredAgent, text: DefinitionText): Promise<void>
+  replace(agent: StoredAgent, version: NewVersion): Promise<void>
 }
 
 export function createLocalTarget(access: AgentAccess): AgentTarget {
@@ -48,13 +49,13 @@ export function createLocalTarget(access: AgentAccess): AgentTarget {
       const { row } = await getAgent(deps, tenantId, id)
       return row
     },
-    async create(text) {
+    async create(given) {
       const all = await loadOnce()
-      const agent = await createAgent(all, commandActor(), tenantId, text)
+      const agent = await createAgent(all, commandActor(), tenantId, given)
       return { id: agent.row.id, agentKey: openAgentKey(all, agent) }
     },
-    async replace({ id, version }, text) {
-      await replaceAgent(await loadOnce(), commandActor(), tenantId, id, text, { ifMatch: `"${version}"` })
+    async replace({ id, version }, given) {
+      await replaceAgent(await loadOnce(), commandActor(), tenantId, id, given, { ifMatch: `"${version}"` })
     },
   }
 }

@@ -2,6 +2,7 @@
  * Implements `agents apply`, which compares a parent key's agents with definition files and can apply the
  * changes. With `--url`, it uses a server's REST API.
  */
+import { VersionNote } from '../../agents/schema.ts'
 import { ServiceError, StartupError } from '../../lib/errors.ts'
 import { print, toVisible } from '../output.ts'
 import { readDefinitionFiles } from './agent-files.ts'
@@ -13,6 +14,8 @@ import { createRemoteTarget } from './remote-target.ts'
 interface ApplyOptions extends AgentOptions {
   readonly yes?: boolean
   readonly showKeys?: boolean
+  /** Stored with each new version. */
+  readonly note?: string
   /** The URL of a server; without it, the command uses the database. */
   readonly url?: string
 }
@@ -27,9 +30,15 @@ interface Outcome {
 }
 
 export function apply(path: string, options: ApplyOptions): Promise<void> {
-  const { url, key } = options
+  const { url, key, note } = options
+  if (note !== undefined) assertNote(note)
   if (url !== undefined) return applyTo(createRemoteTarget(url, key), path, options)
   return withAgents(key, (access) => applyTo(createLocalTarget(access), path, options))
+}
+
+function assertNote(note: string): void {
+  const problem = VersionNote.safeParse(note).error?.issues[0]?.message
+  if (problem !== undefined) throw new StartupError(`--note ${problem}.`)
 }
 
 /** Prints the plan and, with `--yes`, applies it. Checks all files before the first write. */
@@ -55,12 +64,12 @@ async function applyTo(target: AgentTarget, path: string, options: ApplyOptions)
 async function applyPlan(
   target: AgentTarget,
   { changes }: Plan,
-  { showKeys = false }: ApplyOptions,
+  { showKeys = false, note }: ApplyOptions,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   for (const change of changes) {
     try {
-      const { id, agentKey } = await makeChange(target, change)
+      const { id, agentKey } = await makeChange(target, change, note)
       outcomes.push({ change, writtenId: id, agentKey: showKeys ? agentKey : undefined })
     } catch (cause) {
       const done = outcomes.flatMap((one) => renderOutcome({ ...one, agentKey: undefined })).join(', ')
@@ -78,11 +87,12 @@ async function applyPlan(
 async function makeChange(
   target: AgentTarget,
   change: Change,
+  note: string | undefined,
 ): Promise<{ readonly id?: string; readonly agentKey?: string }> {
   const { action, file } = change
   if (action === 'same') return {}
-  if (action === 'create') return target.create(file.text)
-  await target.replace(change.agent, file.text)
+  if (action === 'create') return target.create({ ...file.text, note })
+  await target.replace(change.agent, { ...file.text, note })
   return { id: change.agent.id }
 }
 

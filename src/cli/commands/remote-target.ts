@@ -1,6 +1,7 @@
 /** Reads and writes a server's agents through its REST API, for `agents apply --url`. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { z } from 'zod'
+import type { NewVersion } from '../../agents/agents.ts'
 import { readClientKey } from '../../config/parse.ts'
 import { parseKey } from '../../lib/api-key.ts'
 import { StartupError } from '../../lib/errors.ts'
@@ -72,16 +73,22 @@ export function createRemoteTarget(url: string, givenKey: string | undefined): A
       const { yaml, definition, ...rest } = await call(Detail, { method: 'GET', path })
       return { id, name: definition.name, source: yaml, ...rest }
     },
-    async create({ yaml, format }) {
-      const headers = { 'Content-Type': mediaTypes[format] }
-      const created = await call(Created, { method: 'POST', path: '/v1/agents', headers, body: yaml })
+    async create(version) {
+      const created = await call(Created, { method: 'POST', path: '/v1/agents', ...render(version) })
       return { id: created.agent_id, agentKey: created.agent_key }
     },
-    async replace({ id, version }, { yaml, format }) {
-      const headers = { 'Content-Type': mediaTypes[format], 'If-Match': `"${version}"` }
-      await call(Updated, { method: 'PUT', path: pathOf(id), headers, body: yaml })
+    async replace({ id, version }, next) {
+      const { headers, body } = render(next)
+      const conditional = { ...headers, 'If-Match': `"${version}"` }
+      await call(Updated, { method: 'PUT', path: pathOf(id), headers: conditional, body })
     },
   }
+}
+
+/** Renders the request; only a JSON body can contain a note. */
+function render({ yaml, format, note }: NewVersion): Required<Pick<Call, 'headers' | 'body'>> {
+  if (note === undefined) return { headers: { 'Content-Type': mediaTypes[format] }, body: yaml }
+  return { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ yaml, format, note }) }
 }
 
 function pathOf(id: string): string {

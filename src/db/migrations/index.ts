@@ -35,6 +35,7 @@ import * as addCosts from './0030_add_costs.ts'
 import * as replaceBudgets from './0031_replace_budgets.ts'
 import * as createPriceOverrides from './0033_create_price_overrides.ts'
 import * as addBudgetEvents from './0034_add_budget_events.ts'
+import * as addNotesAndRequestIndex from './0036_add_notes_and_request_index.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_create_keys_and_agents': createKeysAndAgents,
@@ -69,4 +70,5 @@ export const migrations: Record<string, Migration> = {
   '0031_replace_budgets': replaceBudgets,
   '0033_create_price_overrides': createPriceOverrides,
   '0034_add_budget_events': addBudgetEvents,
+  '0036_add_notes_and_request_index': addNotesAndRequestIndex,
 }

@@ -35,7 +35,15 @@ describe('the versions of an agent', () => {
     expect((await app.call('GET', `${path}/versions`)).body).toEqual({
       object: 'list',
       data: [
-        { author, version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: true },
+        {
+          author,
+          note: null,
+          version: 1,
+          name: 'Number 1',
+          yaml: numbered(1),
+          created_at: 1_800_000_000,
+          current: true,
+        },
       ],
     })
   })
@@ -51,10 +59,61 @@ describe('the versions of an agent', () => {
     clock.advance(60)
     const author = publicIdOf(app.key)
     expect((await app.call('GET', `${path}/versions`)).body.data).toEqual([
-      { author, version: 3, name: 'Number 3', yaml: numbered(3), created_at: 1_800_000_120, current: true },
-      { author, version: 2, name: 'Number 2', yaml: numbered(2), created_at: 1_800_000_060, current: false },
-      { author, version: 1, name: 'Number 1', yaml: numbered(1), created_at: 1_800_000_000, current: false },
+      {
+        author,
+        note: null,
+        version: 3,
+        name: 'Number 3',
+        yaml: numbered(3),
+        created_at: 1_800_000_120,
+        current: true,
+      },
+      {
+        author,
+        note: null,
+        version: 2,
+        name: 'Number 2',
+        yaml: numbered(2),
+        created_at: 1_800_000_060,
+        current: false,
+      },
+      {
+        author,
+        note: null,
+        version: 1,
+        name: 'Number 1',
+        yaml: numbered(1),
+        created_at: 1_800_000_000,
+        current: false,
+      },
     ])
+  })
+
+  test('contain the note of the request that created them', async () => {
+    const app = await startApp()
+    const first = await app.call('POST', '/v1/agents', { body: { yaml: numbered(1), note: 'First draft' } })
+    const path = `/v1/agents/${first.body.agent_id}`
+    await app.call('PUT', path, { body: { yaml: numbered(2), note: 'Says 2' } })
+    await app.call('PUT', path, { body: { yaml: numbered(3) } })
+    await app.call('POST', `${path}/versions/1/restore`)
+    const { body } = await app.call('GET', `${path}/versions`)
+    expect(body.data.map(({ note }: { note: string | null }) => note)).toEqual([
+      null,
+      null,
+      'Says 2',
+      'First draft',
+    ])
+  })
+
+  test.each([
+    ['', 'must not be empty'],
+    ['x'.repeat(201), 'must be at most 200 characters'],
+    ['two\nlines', 'must not contain control characters'],
+  ])('reject the note %j', async (note, message) => {
+    const app = await startApp()
+    const { status, body } = await app.call('POST', '/v1/agents', { body: { yaml: numbered(1), note } })
+    expect(status).toBe(400)
+    expect(body.error).toContain(`note: ${message}`)
   })
 
   test('do not change when the key is rotated or a definition is rejected', async () => {

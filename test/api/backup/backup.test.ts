@@ -270,6 +270,8 @@ test('a backup of an older database is restored unchanged, and the next start mi
       period text not null, starts_on text not null, tokens bigint not null, expires_at bigint not null,
       primary key (id, owner_kind, owner_id, period));
     create index budget_reservations_by_expiry on budget_reservations (expires_at);
+    drop index usage_calls_by_request;
+    alter table agent_versions drop column note; alter table agents drop column note;
     drop table price_snapshots;
     drop index artifacts_by_visitor;
     alter table artifacts drop column agent_id; alter table artifacts drop column visitor_id;

@@ -36,7 +36,7 @@ async function startPriced(plan: (text: string, round: number) => Plan | Promise
 const toolFirst = (_text: string, round: number): Plan =>
   round === 1 ? { usage, tool: 'lookup' } : { usage }
 
-test('the cost of a stored turn is the sum of its calls, and the conversation has the sum of its turns', async () => {
+test("the cost of a stored turn is the total of its calls, and the conversation's cost is the total of its turns", async () => {
   const { app, visitor, readTurn, readConversation } = await startPriced(toolFirst)
   const { sent } = await sayAndWait(visitor, 'first')
   const conversation = sent.conversation.id
@@ -51,7 +51,7 @@ test('the cost of a stored turn is the sum of its calls, and the conversation ha
   expect(line).toMatchObject({ object: 'turn', cost: '0.0022', conversation: { parley: { cost: '0.0044' } } })
 })
 
-test('a failed turn has the cost of the calls before the failure', async () => {
+test('a failed turn has the cost of the calls that preceded the failure', async () => {
   const { visitor, readTurn, readConversation } = await startPriced((_text, round) =>
     round === 1 ? { usage, tool: 'lookup' } : { status: 400 },
   )
@@ -76,7 +76,7 @@ test('a cancelled turn has the estimated cost of its input', async () => {
   expect(Number(turn.cost)).toBeGreaterThan(0)
 })
 
-test('the cost of a turn is null without a price, and its conversation sums the other turns', async () => {
+test("the cost of a turn is null without a price, and its conversation's total includes only the other turns", async () => {
   const { app, key, readTurn, readConversation } = await startPriced(
     () => ({ usage }),
     definition.replace('model: metered\n', ''),
@@ -91,7 +91,7 @@ test('the cost of a turn is null without a price, and its conversation sums the 
   expect(await readConversation(conversation)).toMatchObject({ turns: 3, cost: '0.0011' })
 })
 
-test('agent keys and visitors receive no cost of a turn', async () => {
+test('agent keys and visitors do not receive the cost of a turn', async () => {
   const { app, key, visitor } = await startPriced(toolFirst)
   const { sent, events } = await sayAndWait(visitor, 'Hello')
   const conversation = sent.conversation.id

@@ -87,6 +87,19 @@ describe('a price that an administrator sets', () => {
     expect(await readPrice(app, 'metered')).toMatchObject({ source: 'override', date: '2026-11-20' })
   })
 
+  test('can change between calls that are a millisecond apart, whose costs can both be recomputed', async () => {
+    const clock = createFakeClock(NOON)
+    const app = await startPriced(clock)
+    await setPrice(app, 'metered', { entries: [cheap, { ...dear, since: '2026-11-20T12:00:00.001Z' }] })
+    await chat(app, 'metered')
+    clock.advance(0.001)
+    await chat(app, 'metered')
+    const calls = await listCalls(app)
+    expect(calls.map(({ cost }) => cost)).toEqual(['0.013', '0.0011'])
+    const snapshots = await app.service.deps.db.selectFrom('price_snapshots').selectAll().execute()
+    expect(calls.map((call) => recompute(call, snapshots))).toEqual(['0.013', '0.0011'])
+  })
+
   test('does not apply before the start of its only entry', async () => {
     const app = await startPriced()
     await setPrice(app, 'metered', { ...dear, since: '2026-11-21' })

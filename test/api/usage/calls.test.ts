@@ -57,6 +57,21 @@ async function insertCalls(app: TestApp, count: number, change: (at: number) => 
   return tenantId
 }
 
+test('calls can be found by the id of their request, in the list and in the export', async () => {
+  const app = await startAdminApp()
+  await insertCalls(app, 25)
+  expect((await listCalls(app, '?request_id=request-7')).data).toMatchObject([{ request_id: 'request-7' }])
+  expect((await listCalls(app, '?request_id=request-7&status=left')).data).toEqual([])
+  expect((await listCalls(app, '?request_id=request')).data).toEqual([])
+  const { text } = await app.call('GET', '/v1/usage/calls.csv?request_id=request-7')
+  expect(text.trim().split('\r\n')).toHaveLength(2)
+  const other = await createTenant(app)
+  expect((await listCalls(app, '?request_id=request-7', other)).data).toEqual([])
+  const path = '/v1/manager/admin/usage/calls?request_id=request-7'
+  const { body } = await app.call('GET', path, asUser(root))
+  expect(body.data).toMatchObject([{ request_id: 'request-7' }])
+})
+
 test('a call is listed with its tokens, times and outcome', async () => {
   const app = await startApp({}, { clock: createFakeClock(AFTERNOON) })
   const { agent_id, agent_key } = await app.createAgent()

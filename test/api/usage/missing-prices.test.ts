@@ -32,7 +32,7 @@ async function start() {
 const chat = (app: TestApp, model: string) => sendChat(app, 'hello', { model })
 const spare = ['price.missing', { provider: 'far', model: 'spare' }]
 
-test('a model without a price is reported once a day, and other models are not', async () => {
+test('a model without a price is reported once a day, and models with a price are not reported', async () => {
   const { app, clock, listReported } = await start()
   for (const model of ['far/metered', 'far/spare', 'far/spare']) await chat(app, model)
   expect(await listReported()).toEqual([spare])
@@ -41,7 +41,7 @@ test('a model without a price is reported once a day, and other models are not',
   expect(await listReported()).toEqual([spare, spare])
 })
 
-test('a model that a budget refuses because it has no price is reported', async () => {
+test('a model that a budget rejects because it has no price is reported', async () => {
   const { app, listReported } = await start()
   const scope = { type: 'key', id: ownerOf(app).tenantId }
   await app.call('POST', '/v1/budgets', { body: { scope, unit: 'usd', period: 'day', limit: '5' } })

@@ -1,4 +1,4 @@
-/** Tests that people can answer the conversations of visitors, and that no model answers during that time. */
+/** Tests that people can answer visitors' conversations, and that no model answers during that time. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { listAuditRows } from '../../support/audit.ts'

@@ -50,7 +50,7 @@ describe("an operator's webhook", () => {
     expect(verify(SECRET, only as never)).toEqual(only?.body)
   })
 
-  test('receives an event with the same id until it accepts it, and stays enabled after failures', async () => {
+  test('receives an event with the same id until it accepts the event, and remains enabled after failures', async () => {
     const { app, clock, receiver } = await start(['*'])
     receiver.answerNext(withStatus(410), withStatus(500))
     await reachHalf(app)
@@ -91,7 +91,7 @@ describe("an operator's webhook", () => {
     expect(receiver.received).toHaveLength(4)
   })
 
-  test('works if tenants may not have webhooks', async () => {
+  test('works even if tenants may not have webhooks', async () => {
     const { app, receiver } = await start(['budget.*'], { PARLEY_WEBHOOKS: 'forbidden' })
     await reachHalf(app)
     await deliverDue(app)

@@ -19,6 +19,7 @@ import {
   endPool,
   sumPools,
   toClientConfig,
+  toConnections,
   toDatabaseError,
   toPostgresKysely,
 } from './postgres.ts'
@@ -36,7 +37,7 @@ export async function openPostgresDatabase(
 ): Promise<OpenedDatabase> {
   const { dataDir, databaseUrl, role, log = quiet } = options
   if (role === 'server' && dataDir !== ':memory:') await makeDataDirectory(dataDir)
-  const { db, pool, pending, target, close } = await inspectPostgres(databaseUrl, log)
+  const { db, pool, connections, pending, target, close } = await inspectPostgres(databaseUrl, log)
   try {
     if (role === 'command') assertNonePending(pending)
     const isNew = pending.length === Object.keys(migrations).length
@@ -49,11 +50,14 @@ export async function openPostgresDatabase(
     const createClient = () => new Client(toClientConfig(databaseUrl))
     const clock = await startDatabaseClock(db, systemClock, log)
     const background = createBackgroundPool(databaseUrl, log)
-    const { dbFor, countWaiting } = createAreas(pool)
+    const backgroundConnections = toConnections(background)
+    const areas = createAreas(connections)
+    const countWaiting = () =>
+      [connections, backgroundConnections, areas].reduce((sum, each) => sum + each.countWaiting(), 0)
     return {
       db,
-      backgroundDb: toPostgresKysely(background),
-      dbFor,
+      backgroundDb: toPostgresKysely(backgroundConnections),
+      dbFor: areas.dbFor,
       isOnlyServer: false,
       postgres: { createClient, readPool: () => sumPools([pool, background], countWaiting()) },
       clock,
@@ -80,9 +84,10 @@ export async function inspectPostgres(databaseUrl: string, log: Pick<Logger, 'wa
   const close = () => endPool(pool)
   try {
     const { version, is_encrypted: isEncrypted } = await readTraits(pool, target)
-    const db = toPostgresKysely(pool)
+    const connections = toConnections(pool)
+    const db = toPostgresKysely(connections)
     const pending = await listPendingMigrations(db, migrations)
-    return { db, pool, version, isEncrypted, pending, target, close }
+    return { db, pool, connections, version, isEncrypted, pending, target, close }
   } catch (error) {
     await close()
     throw toStartupError(error, target)
@@ -165,7 +170,7 @@ async function withMigrator<T>(
   run: (db: Kysely<Tables>) => Promise<T>,
 ): Promise<T> {
   const pool = createMigrationPool(databaseUrl, log)
-  const db = toPostgresKysely(pool, (on) => new BinaryTextDialect({ pool: on }))
+  const db = toPostgresKysely(toConnections(pool), (on) => new BinaryTextDialect({ pool: on }))
   try {
     return await run(db)
   } finally {

@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import { type Dialect, Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import { Client, type ClientConfig, DatabaseError, Pool, type PoolClient, types } from 'pg'
 import type { Logger } from 'pino'
+import { systemClock } from '../lib/clock.ts'
 import type { Database, PoolUse } from './database.ts'
 import type { Tables } from './tables.ts'
 
@@ -93,11 +94,16 @@ function withListeners(pool: Pool, log: Pick<Logger, 'warn'>): Pool {
   return pool
 }
 
+/** Lets callers wait for the connections of a pool. pg's own queue would reject them after two seconds. */
+export function toConnections(pool: Pool): Share {
+  return createShare(toKyselyPool(pool), pool.options.max)
+}
+
 export function toPostgresKysely(
-  pool: Pool,
+  { pool }: Pick<Share, 'pool'>,
   toDialect = (on: PostgresPool): Dialect => new PostgresDialect({ pool: on }),
 ): Kysely<Tables> {
-  return new Kysely<Tables>({ dialect: toDialect(toKyselyPool(pool)) })
+  return new Kysely<Tables>({ dialect: toDialect(pool) })
 }
 
 export async function endPool(pool: Pool): Promise<void> {
@@ -243,18 +249,21 @@ class GuardedSocket extends Socket {
  */
 const AREA_CONNECTIONS = 7
 
+/** Maximum time for a wait in which no other caller finishes its statements, and for any wait, in milliseconds. */
+const STALLED_MS = 2_000
+const MOST_WAIT_MS = 10_000
+
 export interface Areas {
   dbFor(area: string): Database
   /** Returns the number of statements and transactions that are waiting for a connection in their area. */
   countWaiting(): number
 }
 
-export function createAreas(pool: Pool): Areas {
-  const connections = toKyselyPool(pool)
+export function createAreas({ pool }: Pick<Share, 'pool'>): Areas {
   const areas = new Map<string, { readonly db: Database; readonly share: Share }>()
 
   function createArea() {
-    const share = createShare(connections)
+    const share = createShare(pool, AREA_CONNECTIONS)
     return { share, db: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: share.pool }) }) }
   }
 
@@ -268,15 +277,22 @@ export function createAreas(pool: Pool): Areas {
   }
 }
 
-interface Share {
+export interface Share {
   readonly pool: PostgresPool
   countWaiting(): number
 }
 
-function createShare(connections: PostgresPool): Share {
-  let free = AREA_CONNECTIONS
+/**
+ * Lets at most `limit` callers use a connection at the same time. The others wait in order of arrival. A wait fails
+ * only if no other caller finishes its statements for two seconds, or after ten seconds, so that a burst of requests is
+ * delayed but not rejected.
+ */
+function createShare(connections: PostgresPool, limit: number): Share {
+  let free = limit
   /** Waiting requests in order of arrival. */
-  const waiting = new Set<() => void>()
+  const waiting = new Set<Waiting>()
+  let lastFinish = 0
+  let timer: NodeJS.Timeout | undefined
 
   function acquire(): Promise<void> | undefined {
     if (free > 0) {
@@ -284,23 +300,41 @@ function createShare(connections: PostgresPool): Share {
       return undefined
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const timer = setTimeout(() => {
-      waiting.delete(start)
-      reject(new DatabaseUnavailable('no database connection became free in time'))
-    }, CONNECT_TIMEOUT_MS)
-    const start = () => {
-      clearTimeout(timer)
-      waiting.delete(start)
-      resolve()
-    }
-    waiting.add(start)
+    waiting.add({ since: systemClock.monotonic(), start: resolve, fail: reject })
+    watch()
     return promise
+  }
+
+  /** Checks the first request, which has waited longest. */
+  function watch(): void {
+    const [first] = waiting
+    if (timer !== undefined || first === undefined) return
+    const endsAt = Math.min(Math.max(first.since, lastFinish) + STALLED_MS, first.since + MOST_WAIT_MS)
+    timer = setTimeout(
+      () => {
+        timer = undefined
+        if (waiting.has(first) && isOverdue(first)) {
+          waiting.delete(first)
+          first.fail(new DatabaseUnavailable('no database connection became free in time'))
+        }
+        watch()
+      },
+      Math.max(0, endsAt - systemClock.monotonic()),
+    )
+  }
+
+  function isOverdue({ since }: Waiting): boolean {
+    const now = systemClock.monotonic()
+    return now >= since + MOST_WAIT_MS || now >= Math.max(since, lastFinish) + STALLED_MS
   }
 
   function release(): void {
     const [next] = waiting
     if (next === undefined) free += 1
-    else next()
+    else {
+      waiting.delete(next)
+      next.start()
+    }
   }
 
   async function connect(): Promise<PostgresPoolClient> {
@@ -309,13 +343,26 @@ function createShare(connections: PostgresPool): Share {
       release()
       throw error
     })
-    const query = (text: string, parameters: readonly unknown[]) => client.query(text, parameters)
+    let hasWorked = false
+    async function query(text: string, parameters: readonly unknown[]) {
+      const result = await client.query<never>(text, parameters)
+      hasWorked = true
+      return result
+    }
     const releaseBoth = () => {
       client.release()
+      if (hasWorked) lastFinish = systemClock.monotonic()
       release()
     }
     return { query, release: releaseBoth } as unknown as PostgresPoolClient
   }
 
-  return { pool: { connect, end: async () => {} }, countWaiting: () => waiting.size }
+  return { pool: { connect, end: () => connections.end() }, countWaiting: () => waiting.size }
+}
+
+interface Waiting {
+  /** Monotonic milliseconds. */
+  readonly since: number
+  readonly start: () => void
+  readonly fail: (error: DatabaseUnavailable) => void
 }

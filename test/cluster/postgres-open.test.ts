@@ -9,7 +9,7 @@ import { conversationMigrations } from '../../src/db/conversations/migrations.ts
 import { applyPostgresMigrations, listPendingMigrations } from '../../src/db/migrate.ts'
 import { migrations as mainMigrations } from '../../src/db/migrations/index.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { createMigrationPool, toPostgresKysely } from '../../src/db/postgres.ts'
+import { createMigrationPool, toConnections, toPostgresKysely } from '../../src/db/postgres.ts'
 import { openApp, startApp } from '../support/app.ts'
 import { parentKey, startupErrorOf } from '../support/database.ts'
 import {
@@ -113,7 +113,7 @@ describe('PostgreSQL migrations', () => {
 
   test('keep token budgets and the tokens used, and book the reservations of running calls', async () => {
     const url = await createTestDatabase('empty')
-    const db = toPostgresKysely(createMigrationPool(url, quiet))
+    const db = toPostgresKysely(toConnections(createMigrationPool(url, quiet)))
     onTestFinished(() => db.destroy())
     await applyPostgresMigrations(db, oldMigrations)
     await insertOldBudgets(db)
@@ -123,7 +123,7 @@ describe('PostgreSQL migrations', () => {
 
   test('are all rolled back when one of them fails', async () => {
     const url = await createTestDatabase('empty')
-    const db = toPostgresKysely(createMigrationPool(url, quiet))
+    const db = toPostgresKysely(toConnections(createMigrationPool(url, quiet)))
     onTestFinished(() => db.destroy())
     const steps: Record<string, Migration> = {
       '0001_create_a': { up: (on) => on.schema.createTable('a').addColumn('id', 'text').execute() },
@@ -133,6 +133,21 @@ describe('PostgreSQL migrations', () => {
       'The migration 0002_fail failed',
     )
     expect(await query(url, `select tablename from pg_tables where schemaname = 'public'`)).toEqual([])
+  })
+})
+
+describe('a burst of statements', () => {
+  test.each([
+    ['for requests', 'db', 60],
+    ['of one area', 'area', 28],
+    ['in the background', 'background', 20],
+  ])('%s waits for free connections while others finish', async (_what, kind, count) => {
+    const { db, backgroundDb, dbFor = () => db } = await opened(await createTestDatabase())
+    const used = kind === 'db' ? db : kind === 'area' ? dbFor('one') : backgroundDb
+    const all = await Promise.all(
+      Array.from({ length: count }, () => sql`select pg_sleep(0.8)`.execute(used)),
+    )
+    expect(all).toHaveLength(count)
   })
 })
 

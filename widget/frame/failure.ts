@@ -30,6 +30,8 @@ export interface Failure {
   readonly code: FailureCode
   /** Earliest time for a retry, in Unix milliseconds. */
   readonly retryAtMs?: number
+  /** Milliseconds after which the frame repeats the request itself. */
+  readonly repeatAfterMs?: number
   /** HTTP status of the server's response. */
   readonly status?: number
   /** The request's id in the server's log. */
@@ -37,6 +39,11 @@ export interface Failure {
   /** A message for the page's developer, which replaces the visitor's message. */
   readonly detail?: string
 }
+
+/** Maximum number of repeats of a request that failed because other answers had reserved the rest of a budget. */
+export const MAX_REPEATS = 2
+/** The wait before such a repeat if the server states none, in milliseconds. */
+export const REPEAT_AFTER_MS = 1_000
 
 /** Failures that last until the page changes its options. */
 const lasting: ReadonlySet<FailureCode> = new Set([

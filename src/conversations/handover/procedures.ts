@@ -102,7 +102,8 @@ export const changeMode: Procedure<ModeChange, Outcome> = {
     if (repeated) return { status: 'repeated', conversation: row, item: repeated }
     const isDue = change.wasDue === undefined || change.wasDue === row.answer_due
     if (!from.includes(row.mode) || !isDue) return toWrongMode(row)
-    if (row.items + items.length > MAX_ITEMS) return { status: 'full' }
+    const { length: outcomes } = await renderOutcomes(trx, row)
+    if (row.items + items.length + outcomes > MAX_ITEMS) return { status: 'full' }
     if (stopped !== undefined) await cancelTurns(trx, row, turns, stopped, nowSeconds)
     await trx
       .updateTable('conversations')
@@ -157,7 +158,9 @@ export const storeMessage: Procedure<MessageChange, Outcome> = {
     if (repeated !== undefined) return { status: 'repeated', conversation: row, item: repeated }
     const isAssignees = assignee === undefined || assignee === row.assignee
     if (!modes.includes(row.mode) || !isAssignees) return toWrongMode(row)
-    if (row.items >= MAX_ITEMS) return { status: 'full' }
+    // A turn that was running when the conversation was handed over may have called tools of the page since.
+    const outcomes = await renderOutcomes(trx, row)
+    if (row.items + outcomes.length >= MAX_ITEMS) return { status: 'full' }
     await trx
       .updateTable('conversations')
       .set({
@@ -169,8 +172,6 @@ export const storeMessage: Procedure<MessageChange, Outcome> = {
       .where('id', '=', conversationId)
       .execute()
     if (visitor !== undefined) await recordVisitor(trx, tenantId, visitor, nowSeconds)
-    // A turn that was running when the conversation was handed over may have called tools of the page since.
-    const outcomes = await renderOutcomes(trx, row)
     const place = { conversationId, turnId: null, nowSeconds }
     const count = await insertItems(trx, place, { items: [...outcomes, item], data })
     await indexItemsFrom(trx, conversationId, count)

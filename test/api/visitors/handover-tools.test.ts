@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { answer, change, readMessages, startVisit } from '../../support/handover.ts'
+import { openConversations } from '../../support/stored-chats.ts'
 import { deltaText, followUntil, isEnd, say, sayAndWait } from '../../support/visitors.ts'
 
 const harness = await startChatHarness()
@@ -60,6 +61,18 @@ const HANDED_BACK = { role: 'user', content: expect.stringContaining('handed bac
 const BY_ANA = { role: 'assistant', content: '[Written by Ana, a person, not by the model]\nTwo pears.' }
 
 describe('an open call to a page tool', () => {
+  test('counts toward the maximum number of items of a conversation when it gets its outcome', async () => {
+    const { app, id } = await startCall()
+    const db = await openConversations(app)
+    const setItems = (items: number) =>
+      db.updateTable('conversations').set({ items }).where('id', '=', id).execute()
+    await setItems(9_999)
+    const full = await change(app, id, 'takeover')
+    expect([full.status, full.body.error.code]).toEqual([409, 'conversation_full'])
+    await setItems(9_998)
+    expect((await change(app, id, 'takeover')).status).toBe(200)
+  })
+
   test('gets an unknown outcome, placed before the messages of the person who takes over', async () => {
     const { app, id, one, write } = await startCall()
     await answer(app, id, 'Two pears.', { name: 'Ana' })

@@ -1,5 +1,5 @@
 /** Converts a server error or network error to a failure that the frame can show. */
-import type { Failure } from '../failure.ts'
+import { type Failure, REPEAT_AFTER_MS } from '../failure.ts'
 
 /** An error response, over tRPC or REST. */
 export interface ErrorResponse {
@@ -26,6 +26,10 @@ function toReason({ status, code, retryAfterSeconds }: ErrorResponse, hasBegun: 
   if (code === 'identity_invalid' || code === 'identity_expired') return { code }
   if (status === 401 || code === 'insufficient_permissions') return { code: 'invalid_api_key' }
   if (status === 429 && code === 'insufficient_quota') return { code: 'quota_spent' }
+  if (status === 429 && code === 'budget_reserved') {
+    const repeatAfterMs = retryAfterSeconds === undefined ? REPEAT_AFTER_MS : retryAfterSeconds * 1000
+    return { code: 'quota_spent', ...(!hasBegun && { repeatAfterMs }) }
+  }
   if (status === 429) {
     if (retryAfterSeconds === undefined) return { code: 'rate_limited' }
     return { code: 'rate_limited', retryAtMs: Date.now() + retryAfterSeconds * 1000 }

@@ -1,7 +1,7 @@
 /** Runs one turn, which calls the model and its tools until the model has answered. */
 import type { ChatChunk } from '../../../src/providers/chat-api.ts'
 import type { ConversationAction, ToolCall } from '../conversation.ts'
-import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'
+import { ChatFailure, type Failure, MAX_REPEATS, toChatFailure } from '../failure.ts'
 import type { ChatBody, Transport } from './transport.ts'
 
 /** Maximum number of model calls with page tools per turn; the server limits its own tool loop. */
@@ -25,7 +25,7 @@ export async function runTurn(turn: Turn): Promise<Failure | undefined> {
   const { replyId, signal, dispatch } = turn
   try {
     for (let round = 1; ; round++) {
-      const calls = await runRound(turn)
+      const calls = await runRoundRepeatedly(turn)
       if (calls.length === 0) break
       dispatch({ type: 'calls', replyId, calls })
       await turn.callTools(calls)
@@ -46,6 +46,30 @@ export async function runTurn(turn: Turn): Promise<Failure | undefined> {
   }
 }
 
+/** Repeats a round whose budget was only reserved by other answers. */
+async function runRoundRepeatedly(turn: Turn): Promise<readonly ToolCall[]> {
+  for (let repeats = 0; ; repeats++) {
+    try {
+      return await runRound(turn)
+    } catch (thrown) {
+      const { repeatAfterMs } = toChatFailure(thrown).failure
+      if (repeatAfterMs === undefined || repeats === MAX_REPEATS) throw thrown
+      await pause(repeatAfterMs, turn.signal)
+    }
+  }
+}
+
+/** Ends early if the signal aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
 /**
  * Streams one response into the conversation and returns its tool calls. @throws ChatFailure if the stream is
  * incomplete or empty
@@ -60,6 +84,7 @@ async function runRound({
   const pacer = createTextPacer((text) => dispatch({ type: 'text', replyId, text }))
   const calls: DraftCall[] = []
   let isFinished = false
+  signal.throwIfAborted()
   try {
     for await (const chunks of transport.stream(await toBody(), signal)) {
       signal.throwIfAborted()

@@ -177,7 +177,9 @@ function stateOf(view: View, question: Line | undefined): ReplyState {
     case 'incomplete':
       return { status: 'interrupted', incomplete: toReason(turn.reason), continuable: turn.id }
     case 'failed':
-      return { status: 'failed', failure: toTurnFailure(turn) }
+      return view.repeating === turn.id
+        ? { status: 'streaming' }
+        : { status: 'failed', failure: toTurnFailure(turn) }
   }
 }
 
@@ -191,6 +193,7 @@ function toReason(reason: string | null): NonNullable<Reply['incomplete']> {
  */
 function toTurnFailure({ error_code }: VisitorTurn): Failure {
   const code = error_code ?? ''
+  if (code === 'budget_reserved') return { code: 'quota_spent' }
   if (code === 'insufficient_quota' || code === 'rate_limit_exceeded')
     return toFailure({ status: 429, code, retryAfterSeconds: undefined }, false)
   if (code === 'context_length_exceeded') return { code: 'too_long' }

@@ -55,6 +55,7 @@ export class ServerConversation implements Chat {
       getClient,
       onItem: () => this.turns.onItem(),
       onHandover: () => this.turns.onHandover(),
+      onTurnEnding: (turn) => this.turns.onTurnEnding(turn),
       onTurnEnded: (turn) => this.turns.onTurnEnded(turn),
       onLeave: () => this.turns.onLeave(),
       onFailure: (thrown) => this.onOpenFailure(thrown),

@@ -23,6 +23,8 @@ interface ShownConversationParts {
   readonly onItem: () => void
   /** Called when the model no longer answers. */
   readonly onHandover: () => void
+  /** Called before the end of a turn is shown. */
+  readonly onTurnEnding: (turn: VisitorTurn) => void
   readonly onTurnEnded: (turn: VisitorTurn) => void
   readonly onLeave: () => void
   /** Called if a conversation cannot be read. */
@@ -186,6 +188,7 @@ export class ShownConversation {
 
   private onEvent(event: FeedEvent): void {
     this.cursor = event.id
+    if (event.event === 'conversation.turn.ended') this.parts.onTurnEnding(event.data.turn)
     this.view.apply({ type: 'event', event })
     if (event.event === 'conversation.item') {
       this.parts.onItem()

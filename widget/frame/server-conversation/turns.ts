@@ -11,6 +11,7 @@ import { Outbox } from './outbox.ts'
 import { type CallResult, createPageTools, type PageTools } from './page-tools.ts'
 import { toCall } from './render-view.ts'
 import type { ShownConversation } from './shown-conversation.ts'
+import { TurnRepeater } from './turn-repeater.ts'
 import { findRunningTurn, isRunning, listOpenCalls, listUnsent, type Replaces } from './view.ts'
 import { isGone, isWrongMode, type TurnFields, type VisitorClient } from './visitor-client.ts'
 
@@ -39,6 +40,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   private toolTurns = 0
   private isContinuing = false
   private readonly outbox: Outbox
+  private readonly repeater: TurnRepeater
   private isStopWanted = false
   /** Sends the page tools' results again; undefined once the server has accepted them. */
   private sendResultsAgain: (() => Promise<void>) | undefined
@@ -56,6 +58,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
         return entry?.kind === 'reply' ? entry : undefined
       },
     })
+    this.repeater = new TurnRepeater({ ...parts, regenerate: () => this.changes.regenerate() })
     this.outbox = new Outbox(() => this.shown.view.get().mode !== 'model')
   }
 
@@ -65,13 +68,16 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
 
   send(text: string, files: readonly Attachment[] = []): boolean {
     const canSend = this.canStart()
-    if (canSend) this.deliver({ clientId: newUuid(), text, files })
-    return canSend
+    if (!canSend) return false
+    this.repeater.reset()
+    this.deliver({ clientId: newUuid(), text, files })
+    return true
   }
 
   /** Sends unsent messages or results again, or requests another answer to the last message. */
   retry(): void {
     if (!this.canStart()) return
+    this.repeater.reset()
     const view = this.shown.view.get()
     const unsent = listUnsent(view)
     for (const { id: clientId, text = '', files = [] } of unsent) this.deliver({ clientId, text, files })
@@ -81,6 +87,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   }
 
   stop(): void {
+    if (this.repeater.stop()) return
     const { view } = this.shown
     const { tools } = view.get()
     const turn = findRunningTurn(view.get())
@@ -130,9 +137,13 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     }
   }
 
+  onTurnEnding(turn: VisitorTurn): void {
+    if (this.own.has(turn.id)) this.repeater.repeat(turn)
+  }
+
   onTurnEnded(turn: VisitorTurn): void {
     const { store, onFailure } = this.parts
-    if (this.runTools(turn)) return
+    if (this.repeater.isRepeating(turn) || this.runTools(turn)) return
     if (turn.status !== 'cancelled') store.dispatch({ type: 'reply-completed' })
     const reply = store.get().conversation.entries.at(-1)
     if (turn.status === 'failed' && reply?.kind === 'reply' && reply.failure !== undefined)
@@ -141,6 +152,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
 
   onLeave(): void {
     this.pageTools.leave()
+    this.repeater.reset()
     this.isStopWanted = false
     this.isContinuing = false
     this.sendResultsAgain = undefined
@@ -267,7 +279,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
   /** Runs the page tools of a turn whose end was reported before the response that started it. */
   private runLateTools(started: VisitorTurn | null): void {
     const turn = started && this.shown.view.get().turns.get(started.id)
-    if (turn && !isRunning(turn)) this.runTools(turn)
+    if (turn && !isRunning(turn) && !this.repeater.repeat(turn)) this.runTools(turn)
   }
 
   private async sendResults(turnId: string, clientId: string, results: readonly CallResult[]): Promise<void> {

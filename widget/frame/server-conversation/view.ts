@@ -42,6 +42,8 @@ export interface View {
   readonly calls: ReadonlyMap<string, Partial<ToolCall>>
   /** The turn whose calls run in this tab. A failure means that their results could not be sent. */
   readonly tools: { readonly turnId: string; readonly state: 'running' | 'stopped' | Failure } | undefined
+  /** Id of the failed turn that this tab repeats. */
+  readonly repeating: string | undefined
   readonly mode: AnsweringMode
   /** The visitor's ratings, by turn id. */
   readonly ratings: ReadonlyMap<string, Rating>
@@ -58,6 +60,7 @@ export const emptyView: View = {
   newestTurnId: undefined,
   calls: new Map(),
   tools: undefined,
+  repeating: undefined,
   mode: 'model',
   ratings: new Map(),
   versions: new Map(),
@@ -89,6 +92,7 @@ export type ViewAction =
   | { readonly type: 'turn'; readonly turn: VisitorTurn }
   | { readonly type: 'call-changed'; readonly callId: string; readonly change: Partial<ToolCall> }
   | { readonly type: 'tools'; readonly tools: View['tools'] }
+  | { readonly type: 'repeating'; readonly turnId: string | undefined }
   /** The visitor has asked for a person; the change itself arrives as an event. */
   | { readonly type: 'person-requested' }
   | { readonly type: 'rated'; readonly turnId: string; readonly rating: Rating | undefined }
@@ -102,7 +106,11 @@ export function reduceView(view: View, action: ViewAction): View {
     case 'sending':
       return addSending(view, action)
     case 'dropped':
-      return { ...view, lines: view.lines.filter((line) => !isUnsent(line, action.clientId)) }
+      return {
+        ...view,
+        repeating: undefined,
+        lines: view.lines.filter((line) => !isUnsent(line, action.clientId)),
+      }
     case 'replaced':
       return replaceTurns(view, action)
     case 'version': {
@@ -128,6 +136,8 @@ export function reduceView(view: View, action: ViewAction): View {
     }
     case 'tools':
       return { ...view, tools: action.tools }
+    case 'repeating':
+      return { ...view, repeating: action.turnId }
     case 'person-requested':
       return view.mode === 'model' ? { ...view, mode: 'waiting' } : view
     case 'rated':

@@ -13,6 +13,7 @@ import { renderMilliseconds, renderNumber, renderUsd } from '../format.ts'
 import { changeSearch, type UsageSearch } from '../search.ts'
 import { showDone } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
+import { keyNamesQuery } from './key-names.ts'
 import { nameOutcome } from './outcomes.ts'
 import { daysOf, selectsAll, toAgentFilter } from './use-usage.ts'
 
@@ -42,11 +43,12 @@ export function CallList({ search, onSearch }: CallListProps) {
   const { data: names } = useQuery(
     agentNamesQuery(query.data?.data.flatMap(({ agent }) => agent ?? []) ?? []),
   )
+  const { data: keyNames = new Map<string, string>() } = useQuery({ ...keyNamesQuery, enabled: isAll })
   return (
     <ListView
       label={t('usage.calls')}
       items="calls"
-      columns={columnsOf(names, isAll)}
+      columns={columnsOf(names, isAll ? keyNames : undefined)}
       query={query}
       idOf={({ id }) => id}
       nameOf={({ request_id: id }) => id}
@@ -78,7 +80,11 @@ export function exportAddress(search: UsageSearch): string {
   return `/v1/manager/${isAll ? 'admin/' : ''}usage/calls.csv?${new URLSearchParams(pairs)}`
 }
 
-function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolean): readonly Column<Call>[] {
+/** `keyNames` is undefined for the calls of one key. */
+function columnsOf(
+  names: ReadonlyMap<string, string> | undefined,
+  keyNames: ReadonlyMap<string, string> | undefined,
+): readonly Column<Call>[] {
   const columns: Column<Call>[] = [
     { name: 'usage.time', isMain: true, render: ({ created_at: at }) => <Ago seconds={at} /> },
     {
@@ -100,7 +106,14 @@ function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolea
       render: ({ first_byte_ms: time }) => (time === null ? '–' : renderMilliseconds(time)),
     },
     { name: 'usage.attempts', render: (call) => <Attempts call={call} /> },
-    { name: 'usage.key', isHidden: !isAll, render: ({ key }) => <code>{key}</code> },
+    {
+      name: 'usage.key',
+      isHidden: keyNames === undefined,
+      render: ({ key }) => {
+        const name = keyNames?.get(key)
+        return name === undefined ? <code>{key}</code> : <bdi title={key}>{name}</bdi>
+      },
+    },
     { name: 'usage.requestId', isHidden: true, render: ({ request_id: id }) => <code>{id}</code> },
   ]
   return columns

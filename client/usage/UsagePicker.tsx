@@ -6,6 +6,7 @@ import { type ReactNode, useId, useState } from 'react'
 import { renderNumber } from '../format.ts'
 import { groupings, ranges, type UsageSearch } from '../search.ts'
 import { t } from '../strings/language.ts'
+import { KeyFilter } from './KeyFilter.tsx'
 import { nameOutcome, outcomes } from './outcomes.ts'
 import { daysOf, selectsAll, useCalled } from './use-usage.ts'
 
@@ -32,7 +33,7 @@ export function UsagePicker({
   isAllKeys = false,
   children,
 }: UsagePickerProps) {
-  const { from, to, range = '30', by = 'day', key, view } = search
+  const { from, to, range = '30', by = 'day', view } = search
   const [isChoosing, setIsChoosing] = useState(from !== undefined)
   const pickRange = (value: string) => {
     setIsChoosing(value === 'own')
@@ -70,9 +71,8 @@ export function UsagePicker({
             onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
           />
         )}
-        {isAdministrator && (!isAllKeys || key !== undefined) ? (
-          <Whose search={search} onSearch={onSearch} isAll={isAll} isAllKeys={isAllKeys} />
-        ) : null}
+        {isAdministrator && !isAllKeys ? <Whose search={search} onSearch={onSearch} isAll={isAll} /> : null}
+        {isAdministrator && (isAll || isAllKeys) ? <KeyFilter search={search} onSearch={onSearch} /> : null}
         <CalledFilter by="agent" search={search} onSearch={onSearch} />
         <CalledFilter by="model" search={search} onSearch={onSearch} />
         <OutcomeFilter search={search} onSearch={onSearch} />
@@ -164,15 +164,13 @@ function OutcomeFilter({ search, onSearch }: PartProps) {
 
 interface WhoseProps extends PartProps {
   readonly isAll: boolean
-  readonly isAllKeys: boolean
 }
 
-function Whose({ search, onSearch, isAll, isAllKeys }: WhoseProps) {
-  const { key, by } = search
+function Whose({ search, onSearch, isAll }: WhoseProps) {
+  const { by } = search
   const data = [
-    ...(isAllKeys ? [] : [{ value: 'own', label: t('usage.thisKey') }]),
+    { value: 'own', label: t('usage.thisKey') },
     { value: 'all', label: t('usage.allKeys') },
-    ...(key === undefined ? [] : [{ value: 'one', label: key }]),
   ]
   const pick = (value: string) =>
     onSearch({
@@ -181,11 +179,10 @@ function Whose({ search, onSearch, isAll, isAllKeys }: WhoseProps) {
       whose: value === 'all' ? 'all' : undefined,
       by: value === 'own' && by === 'key' ? undefined : by,
     })
-  const chosen = key === undefined ? 'all' : 'one'
   return (
     <SegmentedControl
       aria-label={t('keys.title')}
-      value={isAll ? chosen : 'own'}
+      value={isAll ? 'all' : 'own'}
       data={data}
       onChange={pick}
     />

@@ -1,6 +1,7 @@
 /** Creates, replaces, restores and deletes a tenant's agents, and rotates their keys. */
 
 import { deleteBudgetsOfAgent, moveBudgets } from '../budgets/budget-store.ts'
+import { addDefaultBudgets } from '../budgets/default-budget.ts'
 import type { Database } from '../db/database.ts'
 import { type Actor, type AuditDeps, listTargetsWith, recordAudit } from '../identity/audit.ts'
 import { moveAgentKeys } from '../identity/key-claims.ts'
@@ -9,6 +10,7 @@ import { mintKey } from '../lib/api-key.ts'
 import { unixSeconds } from '../lib/clock.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
+import { sumSpent } from '../usage/spent-before.ts'
 import { type Agent, type AgentDirectory, agentNotFound } from './cache.ts'
 import { type DefinitionFormat, parseDefinition } from './definition.ts'
 import { toSeconds } from './definition-parts.ts'
@@ -72,7 +74,9 @@ export async function createAgent(
     await assertFewerAgents({ ...deps, db: trx }, tenantId)
     await trx.insertInto('agents').values(row).execute()
     await insertSecret(trx, { tenantId, agentId: id }, key, now)
-    await recordWrite({ ...deps, db: trx }, actor, 'agent.create', row)
+    const within = { ...deps, db: trx }
+    await recordWrite(within, actor, 'agent.create', row)
+    await addDefaultBudgets({ ...within, usage: { sumSpent } }, actor, tenantId, [id])
   })
   deps.agents.invalidate()
   return deps.agents.prepare(row)
@@ -313,18 +317,19 @@ export function toVersion(row: AgentRow): AgentVersionRow {
 }
 
 /**
- * Moves all of a tenant's agents, with their versions and keys, to another tenant and returns how many it
- * moved. Requires a transaction.
+ * Moves all of a tenant's agents, with their versions, keys and budgets, to another tenant, and returns their
+ * ids. Requires a transaction.
  */
-export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<number> {
+export async function moveAgents(trx: Database, fromTenantId: string, toTenantId: string): Promise<string[]> {
   const moved = await trx
     .updateTable('agents')
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
-    .executeTakeFirst()
+    .returning('id')
+    .execute()
   await moveAgentKeys(trx, fromTenantId, toTenantId)
   await moveBudgets(trx, fromTenantId, toTenantId)
-  return Number(moved.numUpdatedRows)
+  return moved.map(({ id }) => id)
 }
 
 /** An agent's tenant and the retention period of its conversations. */

@@ -240,6 +240,12 @@ export async function moveBudgets(trx: Database, fromTenantId: string, toTenantI
     .set({ parent_key_id: toTenantId })
     .where('parent_key_id', '=', fromTenantId)
     .execute()
+  // The webhooks that wait for these events move too.
+  await trx
+    .updateTable('budget_events')
+    .set({ parent_key_id: toTenantId })
+    .where('parent_key_id', '=', fromTenantId)
+    .execute()
 }
 
 export function findCounter(db: Database, key: CounterKey): Promise<CounterRow | undefined> {

@@ -19,6 +19,7 @@ import {
   updateBudget,
 } from './budget-store.ts'
 import { startCounter } from './counters.ts'
+import { isDefault } from './default-budget.ts'
 import type { Dependencies, SpentBefore } from './dependencies.ts'
 import type { FindPeriod } from './periods.ts'
 import {
@@ -67,9 +68,10 @@ export async function createBudget(
   actor: Actor,
   tenantId: string,
   creation: BudgetCreation,
+  managedBy: BudgetRow['managed_by'] = 'tenant',
 ): Promise<BudgetRow> {
   await assertScope(deps, tenantId, creation.scope)
-  const row = toRow(deps, tenantId, creation, 'tenant')
+  const row = toRow(deps, tenantId, creation, managedBy)
   await deps.usage.flush()
   await deps.db.transaction().execute(async (trx) => {
     const within = { ...deps, db: trx }
@@ -94,7 +96,7 @@ export async function changeBudget(
   const row = await deps.db.transaction().execute(async (trx) => {
     await lockTenant({ db: trx }, tenantId)
     const before = await getBudgetRow(trx, tenantId, id)
-    assertOwn(before)
+    assertOwn(before, actor)
     const after: BudgetRow = {
       ...before,
       ...(changes.limit !== undefined && { amount: parseAmount(changes.limit, before.unit, 'limit') }),
@@ -120,7 +122,7 @@ export async function removeBudget(
   await deps.db.transaction().execute(async (trx) => {
     await lockTenant({ db: trx }, tenantId)
     const row = await getBudgetRow(trx, tenantId, id)
-    assertOwn(row)
+    assertOwn(row, actor)
     await deleteBudget(trx, id)
     await record({ ...deps, db: trx }, actor, 'budget.delete', row, { before: toDetails(row) })
   })
@@ -303,7 +305,7 @@ function assertRoom(known: readonly BudgetRow[], row: BudgetRow): void {
       'There is already a budget with this scope, unit and period; change that one.',
       { code: 'budget_exists' },
     )
-  if (known.length >= MOST_BUDGETS)
+  if (!isDefault(row) && known.filter((other) => !isDefault(other)).length >= MOST_BUDGETS)
     throw new ServiceError('conflict', `There are already ${MOST_BUDGETS} budgets; delete one first.`)
   const all = [...known, row]
   const ofKey = all.filter(({ scope_kind }) => scope_kind === 'key').length
@@ -316,9 +318,9 @@ function assertRoom(known: readonly BudgetRow[], row: BudgetRow): void {
     throw new ServiceError('conflict', `At most ${MOST_PER_CALL} budgets may apply to one call.`)
 }
 
-/** @throws ServiceError `insufficient_permissions` for a budget that the operator manages */
-export function assertOwn({ managed_by }: BudgetRow): void {
-  if (managed_by === 'tenant') return
+/** Commands run with the permissions of an operator. @throws ServiceError `insufficient_permissions` */
+export function assertOwn({ managed_by }: BudgetRow, { kind }: Actor): void {
+  if (managed_by === 'tenant' || kind === 'command') return
   throw new ServiceError('insufficient_permissions', 'Only administrators can change this budget.')
 }
 

@@ -1,5 +1,5 @@
 /** Finds the budgets that apply to a call, reserves in them before each request to a provider, and settles. */
-import { createHmac, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
@@ -14,6 +14,7 @@ import { Gate } from './gate.ts'
 import type { Grant, Spent } from './grants.ts'
 import { type AppliedCounter, nameOf } from './ledger.ts'
 import { createPeriods, type FindPeriod } from './periods.ts'
+import { toSubject } from './subjects.ts'
 
 export type { Promptlike }
 
@@ -35,7 +36,6 @@ export interface Spender {
   readonly conversationId?: string | undefined
 }
 
-const SUBJECT_BYTES = 16
 const REMEMBERED_MS = 2_000
 const MOST_REMEMBERED = 20_000
 
@@ -144,16 +144,10 @@ export class BudgetEnforcer {
 
   /** Returns undefined if the budget does not apply to the call. */
   private async subjectOf({ scope_kind }: BudgetRow, spender: Spender): Promise<string | undefined> {
-    if (scope_kind === 'visitor') return this.toSubject('visitor', await spender.findVisitor?.())
-    if (scope_kind === 'conversation') return this.toSubject('conversation', spender.conversationId)
-    return ''
-  }
-
-  /** Stores a pseudonym, so that the counters do not identify visitors. */
-  private toSubject(kind: string, id: string | undefined): string | undefined {
-    if (id === undefined) return undefined
-    const digest = createHmac('sha256', this.deps.subjectKey).update(`${kind}\n${id}`).digest()
-    return digest.subarray(0, SUBJECT_BYTES).toString('base64url')
+    if (scope_kind !== 'visitor' && scope_kind !== 'conversation') return ''
+    const id = scope_kind === 'visitor' ? await spender.findVisitor?.() : spender.conversationId
+    // Stores a pseudonym, so that the counters do not identify visitors.
+    return id === undefined ? undefined : toSubject(this.deps.subjectKey, scope_kind, id)
   }
 
   private async reserveIn(

@@ -53,7 +53,7 @@ export async function addGrant(
     throw invalid('expires_at', 'must be in the future')
   return deps.db.transaction().execute(async (trx) => {
     const budget = await getBudgetRow(trx, tenantId, id)
-    assertOwn(budget)
+    assertOwn(budget, actor)
     const amount = parseAmount(body.amount, budget.unit, 'amount')
     await lockBudget(trx, id)
     const { startsAt: starts_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
@@ -92,7 +92,7 @@ export async function addAdjustment(
 ): Promise<EntryOf> {
   return deps.db.transaction().execute(async (trx) => {
     const budget = await getBudgetRow(trx, tenantId, id)
-    assertOwn(budget)
+    assertOwn(budget, actor)
     const amount = parseAmount(body.amount, budget.unit, 'amount', true)
     const { startsAt: starts_at, endsAt: ends_at } = deps.budgets.findPeriod(budget.period, deps.clock.now())
     const subject = await findSubject(trx, budget, starts_at, body.subject)
@@ -134,6 +134,19 @@ async function reportChange(
   )
   await insertEvents(trx, events)
   return warned
+}
+
+function renderEntry({ row, unit }: EntryOf) {
+  const { id, budget_id, amount, reason, subject, created_at } = row
+  return { id, budget_id, amount: renderAmount(amount, unit), reason, subject: subject || null, created_at }
+}
+
+export function renderGrant(entry: EntryOf) {
+  return { object: 'budget.grant' as const, ...renderEntry(entry), expires_at: entry.row.expires_at }
+}
+
+export function renderAdjustment(entry: EntryOf) {
+  return { object: 'budget.adjustment' as const, ...renderEntry(entry) }
 }
 
 /** Lists the visitors or conversations of the current period. */

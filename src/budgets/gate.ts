@@ -23,6 +23,7 @@ import {
   CounterMissing,
   type ExpireOperation,
   Ledger,
+  listRequired,
   nameOf,
   type Operation,
   type ReserveOperation,
@@ -266,11 +267,8 @@ export class Gate {
   /** Inserts the counters of new periods and subjects. */
   private async insertMissing(operations: readonly Operation[]): Promise<void> {
     const missing = new Map<string, AppliedCounter>()
-    for (const { kind, applied } of operations) {
-      if (kind === 'expire') continue
-      for (const counter of applied)
-        if (!this.known.has(nameOf(counter))) missing.set(nameOf(counter), counter)
-    }
+    for (const counter of operations.flatMap(listRequired))
+      if (!this.known.has(nameOf(counter))) missing.set(nameOf(counter), counter)
     if (missing.size === 0) return
     const { db } = this.deps
     const counters = [...missing.values()]

@@ -81,6 +81,16 @@ export function nameOf({ budget_id, subject, starts_at }: CounterKey): string {
   return `${budget_id} ${starts_at} ${subject}`
 }
 
+/**
+ * Lists the counters that an operation needs. The counters of its reservation may have been deleted with their
+ * visitor or conversation, and must not be created again.
+ */
+export function listRequired(operation: Operation): readonly AppliedCounter[] {
+  if (operation.kind === 'expire') return []
+  if (operation.kind === 'reserve') return operation.applied
+  return operation.applied.filter((counter) => !operation.reserved.has(nameOf(counter)))
+}
+
 interface Moment {
   readonly nowMs: number
   readonly processId: string
@@ -145,7 +155,7 @@ export class Ledger {
       accounts.set(nameOf(row), { state, row, ...amounts, isExhausted: false, isChanged: false })
     }
     const isMissing = (key: CounterKey) => budgets.has(key.budget_id) && !accounts.has(nameOf(key))
-    if (keys.some(isMissing)) throw new CounterMissing()
+    if (operations.flatMap(listRequired).some(isMissing)) throw new CounterMissing()
     const ids = operations.flatMap((each) =>
       each.kind === 'expire' ? each.ids : each.kind === 'settle' ? (each.id ?? []) : [],
     )

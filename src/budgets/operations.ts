@@ -1,7 +1,6 @@
 /** Defines the operations of budgets. */
 import { actorOf } from '../identity/audit.ts'
 import { operationsOf } from '../operations/operation.ts'
-import type { EntryRow } from './budget-store.ts'
 import {
   type AgentFinder,
   changeBudget,
@@ -12,7 +11,7 @@ import {
   renderBudget,
   type WriteDeps,
 } from './budgets.ts'
-import { addAdjustment, addGrant, listSubjects } from './entries.ts'
+import { addAdjustment, addGrant, listSubjects, renderAdjustment, renderGrant } from './entries.ts'
 import {
   AdjustmentBody,
   AdjustmentCreation,
@@ -28,19 +27,13 @@ import {
   BudgetUpdate,
   GrantBody,
   GrantCreation,
-  renderAmount,
   SubjectList,
   SubjectQuery,
-  type Unit,
 } from './schema.ts'
 
 const { query, mutation } = operationsOf<WriteDeps & AgentFinder>()('Budgets', { callers: ['parent'] })
 
 const notFound = { 404: 'There is no budget with this id.' }
-
-function renderEntry({ id, budget_id, amount, reason, subject, created_at }: EntryRow, unit: Unit) {
-  return { id, budget_id, amount: renderAmount(amount, unit), reason, subject: subject || null, created_at }
-}
 
 export const budgetsOperations = {
   create: mutation({
@@ -121,8 +114,8 @@ export const budgetsOperations = {
     input: GrantCreation,
     output: BudgetGrant,
     run: async ({ context, input: { budget_id: id, ...body } }) => {
-      const { row, unit } = await addGrant(context.deps, actorOf(context), context.caller.tenantId, id, body)
-      return { object: 'budget.grant' as const, ...renderEntry(row, unit), expires_at: row.expires_at }
+      const entry = await addGrant(context.deps, actorOf(context), context.caller.tenantId, id, body)
+      return renderGrant(entry)
     },
   }),
 
@@ -134,14 +127,8 @@ export const budgetsOperations = {
     input: AdjustmentCreation,
     output: BudgetAdjustment,
     run: async ({ context, input: { budget_id: id, ...body } }) => {
-      const { row, unit } = await addAdjustment(
-        context.deps,
-        actorOf(context),
-        context.caller.tenantId,
-        id,
-        body,
-      )
-      return { object: 'budget.adjustment' as const, ...renderEntry(row, unit) }
+      const entry = await addAdjustment(context.deps, actorOf(context), context.caller.tenantId, id, body)
+      return renderAdjustment(entry)
     },
   }),
 

@@ -235,6 +235,7 @@ class TurnRun {
       const { backend, model } = route
       usage.calling(backend.name, model, loop.request)
       const granted = await usage.reserve(loop.request, signal)
+      span?.set({ 'parley.budget.granted_tokens': granted })
       if (signal.aborted) {
         usage.failCall('unused')
         throw signal.reason

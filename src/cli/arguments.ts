@@ -1,8 +1,12 @@
-/** Parses the values of command-line options. */
-import { InvalidArgumentError } from 'commander'
+/** Parses the values of command-line options, and adds options that many commands have. */
+import { type Command, InvalidArgumentError } from 'commander'
 
 /** Maximum number of workers; each opens up to 21 database connections. */
 const MOST_WORKERS = 64
+
+export function withJson(command: Command): Command {
+  return command.option('--json', 'print JSON')
+}
 
 export function parseWorkers(text: string): number {
   const count = /^\d{1,3}$/.test(text) ? Number(text) : 0

@@ -10,7 +10,9 @@ import {
   parseOwnLimit,
   parseTime,
   parseWorkers,
+  withJson,
 } from './arguments.ts'
+import { addBudgetsCommands } from './budgets-commands.ts'
 import { printNotice, printResult } from './output.ts'
 
 export async function runCommand(args: readonly string[]): Promise<void> {
@@ -43,6 +45,7 @@ function createProgram(): Command {
   )
   addVisitorsCommands(program.command('visitors').description('find, export and erase visitors'))
   addWebhooksCommands(program.command('webhooks').description('list, create, test and delete webhooks'))
+  addBudgetsCommands(program.command('budgets').description('list, set, grant, adjust and delete budgets'))
   addDataCommands(program)
   program
     .command('openapi')
@@ -53,10 +56,6 @@ function createProgram(): Command {
     .description('print the version')
     .action(({ json }) => printResult(json, { version: packageJson.version }, packageJson.version))
   return program
-}
-
-function withJson(command: Command): Command {
-  return command.option('--json', 'print JSON')
 }
 
 function addServerCommands(program: Command): void {

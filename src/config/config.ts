@@ -195,6 +195,8 @@ function toBudgetsConfig(settings: Settings) {
     minOutputTokens: settings.PARLEY_BUDGET_MIN_OUTPUT_TOKENS,
     waitMs: toMs(settings.PARLEY_BUDGET_WAIT_SECONDS),
     timeZone: settings.PARLEY_BUDGET_TIMEZONE,
+    /** Nano-dollars; undefined for no budget. */
+    defaultAgentNanoUsd: settings.PARLEY_BUDGET_DEFAULT_AGENT_USD,
   } as const
 }
 

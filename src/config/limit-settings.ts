@@ -1,5 +1,5 @@
 /** Defines the settings for limits, uploads, timeouts and conversations. */
-import { egressTargetList, flag, integer, oneOf, seconds, timeZone } from './values.ts'
+import { egressTargetList, flag, integer, oneOf, seconds, timeZone, usdAmount } from './values.ts'
 
 const limit = () => integer(0, 1_000_000_000)
 const TEBIBYTE = 1024 ** 4
@@ -57,6 +57,9 @@ export const limits = {
     .describe(
       'Maximum time that a call waits while other calls have reserved the rest of a budget, in seconds.',
     ),
+  PARLEY_BUDGET_DEFAULT_AGENT_USD: usdAmount()
+    .optional()
+    .describe('Daily budget in US dollars that each new agent gets (docs/budgets.md). No budget by default.'),
   PARLEY_BUDGET_TIMEZONE: timeZone()
     .prefault('UTC')
     .describe('Time zone in which the days, weeks and months of budgets begin.'),

@@ -2,11 +2,13 @@
  * Defines the value types of settings. Error messages state the rule and never repeat the value, which may
  * be a secret.
  */
+
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { parseKey } from '../lib/api-key.ts'
 import { parseEmail } from '../lib/email.ts'
 import type { AddressBlock } from '../lib/net.ts'
+import { parseAmount } from '../prices/money.ts'
 
 export type Value<T> = ReturnType<typeof value<T>>
 
@@ -64,6 +66,13 @@ function isTimeZone(name: string): boolean {
     return false
   }
 }
+
+/** Returns nano-dollars. */
+export const usdAmount = () =>
+  value('an amount in US dollars from 0 to 1000000 with at most 9 decimals, such as 2.50', (text) => {
+    const nano = parseAmount(text)
+    return nano === undefined ? undefined : Number(nano)
+  })
 
 export const fraction = () => number('a number from 0 to 1, such as 0.1', /^\d(\.\d{1,12})?$/, 0, 1)
 

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { moveAgents } from '../agents/agents.ts'
 import { renderParentKey } from '../agents/schema.ts'
 import { moveArtifacts } from '../artifacts/artifacts.ts'
+import { addDefaultBudgets } from '../budgets/default-budget.ts'
 import { moveFiles } from '../files/files.ts'
 import { type Actor, actorOf, recordAudit } from '../identity/audit.ts'
 import { assertParentKey, claimParentKey, retireParentKey } from '../identity/key-claims.ts'
@@ -21,6 +22,7 @@ import { findUserByEmail, lockUser, updateUser } from '../identity/users.ts'
 import { ServiceError, toServiceError } from '../lib/errors.ts'
 import { limitAuthFailures } from '../operations/access.ts'
 import { type ConsoleUser, operationsOf, type ParentCaller } from '../operations/operation.ts'
+import { sumSpent } from '../usage/spent-before.ts'
 import { moveUsage } from '../usage/usage.ts'
 import { moveWebhooks } from '../webhooks/webhooks.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -123,7 +125,7 @@ async function claimWithin(deps: Dependencies, actor: Actor, userId: string, tex
   await lockUser(deps.db, userId)
   const { id, wasOwn } = await claimParentKey(deps, text, userId)
   if (wasOwn) return { claim: { parent_key: renderParentKey(id), moved: nothing }, retired: null, id }
-  const { moved, retired } = await moveAutomatic(deps, userId, id)
+  const { moved, retired } = await moveAutomatic(deps, actor, userId, id)
   await updateUser(deps.db, userId, { active_key_id: id })
   const target = { kind: 'key', id } as const
   await recordAudit(deps, actor, { action: 'key.claim', target, tenantId: id, details: { retired, moved } })
@@ -150,6 +152,7 @@ const nothing: Moved = { agents: 0, files: 0, artifacts: 0, usage_days: 0, usage
  */
 async function moveAutomatic(
   deps: Dependencies,
+  actor: Actor,
   userId: string,
   toTenantId: string,
 ): Promise<{ moved: Moved; retired: string | null }> {
@@ -158,18 +161,22 @@ async function moveAutomatic(
   if (automatic === undefined) return { moved: nothing, retired: null }
   // Waits for transactions that are adding data to the automatic key, so that their rows are moved too.
   await lockTenant(deps, automatic.id)
-  const moved = await moveEverything(deps.db, automatic.id, toTenantId)
+  const moved = await moveEverything(deps, actor, automatic.id, toTenantId)
   await retireParentKey(deps, automatic.id)
   return { moved, retired: automatic.id }
 }
 
-async function moveEverything(trx: Dependencies['db'], from: string, to: string): Promise<Moved> {
-  const agents = await moveAgents(trx, from, to)
+/** Requires a transaction in `deps.db`. */
+async function moveEverything(deps: Dependencies, actor: Actor, from: string, to: string): Promise<Moved> {
+  const { db: trx } = deps
+  const ids = await moveAgents(trx, from, to)
   const files = await moveFiles(trx, from, to)
   const artifacts = await moveArtifacts(trx, from, to)
   await moveWebhooks(trx, from, to)
   const { days: usage_days, calls: usage_calls } = await moveUsage(trx, from, to)
-  return { agents, files, artifacts, usage_days, usage_calls }
+  // After the usage, with which a new budget starts.
+  await addDefaultBudgets({ ...deps, usage: { sumSpent } }, actor, to, ids)
+  return { agents: ids.length, files, artifacts, usage_days, usage_calls }
 }
 
 const parent = { callers: ['parent'] } as const

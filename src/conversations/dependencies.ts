@@ -1,6 +1,7 @@
 /** Lists the dependencies of the conversations module. */
 import type { Logger } from 'pino'
 import type { HandoverRules } from '../agents/definition-parts.ts'
+import type { ForgetSpending } from '../budgets/subjects.ts'
 import type { Config } from '../config/config.ts'
 import type { ConversationStorage } from '../db/open.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -15,6 +16,8 @@ export interface Dependencies {
   readonly storage: ConversationStorage
   /** Opens the store of uploaded files, which also contains the data of items. */
   readonly openBlobs: () => Promise<Pick<Blobs, 'stage' | 'open' | 'delete'>>
+  /** Deletes what budgets have counted for deleted conversations and visitors. */
+  readonly forgetSpending: ForgetSpending
   /** Deletes the uploads of visitors whose messages were deleted. */
   readonly deleteUploads: (ids: readonly string[]) => Promise<void>
   readonly clock: Clock

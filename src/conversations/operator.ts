@@ -44,7 +44,7 @@ export { prepareDeletion } from './webhooks/events.ts'
  * events.
  */
 export async function deleteAnyConversation(
-  deps: AuditDeps & Pick<Dependencies, 'webhooks'> & { readonly data: ItemData },
+  deps: AuditDeps & Pick<Dependencies, 'webhooks' | 'forgetSpending'> & { readonly data: ItemData },
   actor: Actor,
   { write, scrub }: ConversationDatabase,
   { id, tenant: tenantId, agent_id: agentId, turns }: ConversationRow,
@@ -57,6 +57,7 @@ export async function deleteAnyConversation(
     tenantId,
     details: { agent_id: agentId || null, turns },
   })
+  await deps.forgetSpending('conversation', [id])
   await deleteNow(write, [id], await prepareDeletion(deps.webhooks, 'deleted'))
   await deps.data.dropDeleted()
   await scrub()

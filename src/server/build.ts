@@ -1,5 +1,4 @@
 /** Opens and connects a service's components (the composition root). */
-import { createSecretKey } from 'node:crypto'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import { type Agent, createAgentDirectory } from '../agents/cache.ts'
@@ -10,6 +9,7 @@ import { createVisitorUploads, namedBlobs } from '../artifacts/maintenance.ts'
 import type { OnConversionEnd, OnUploadComplete } from '../artifacts/metadata.ts'
 import { createArtifactService } from '../artifacts/processing.ts'
 import { BudgetEnforcer } from '../budgets/enforcer.ts'
+import { createForgetSpending, deriveSubjectKey } from '../budgets/subjects.ts'
 import type { Config } from '../config/config.ts'
 import { Conversations } from '../conversations/conversations.ts'
 import { createConverter } from '../conversion/conversion.ts'
@@ -155,8 +155,7 @@ function createUsage(
   bus: Bus,
   given: Pick<Deps, 'config' | 'db' | 'clock' | 'random' | 'log' | 'metrics' | 'sealer' | 'prices'>,
 ) {
-  const subjectKey = createSecretKey(given.sealer.derive('parley budget subjects', 32))
-  const budgets = new BudgetEnforcer({ ...given, subjectKey })
+  const budgets = new BudgetEnforcer({ ...given, subjectKey: deriveSubjectKey(given.sealer) })
   const usage = broadcastInvalidation(bus, 'budgets', createUsageTracker({ ...given, budgets }))
   return { budgets, usage }
 }
@@ -207,8 +206,10 @@ function createConversations(
   },
   sealer: Deps['sealer'],
 ) {
+  const forgetSpending = createForgetSpending(deps.db, async () => sealer)
   const conversations = new Conversations({
     ...deps,
+    forgetSpending,
     metrics: deps.metrics.conversations,
     openBlobs: async () => deps.fileBlobs,
     deleteUploads: (ids) => deps.visitorUploads.delete(ids),
@@ -221,6 +222,7 @@ function createConversations(
     conversations.deletions.deleteOfAgent(tenantId, agentId)
   const erasures = new Erasures({
     ...deps,
+    forgetSpending,
     storage: deps.webhooks.storage,
     dropDeleted: () => conversations.data.dropDeleted(),
     deleteUploadsOf: (visitor) => deps.visitorUploads.deleteOf(visitor),

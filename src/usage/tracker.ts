@@ -26,13 +26,13 @@ import type { PriceInForce } from '../prices/rates.ts'
 import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
-import { dayOf } from './days.ts'
 import type { Dependencies } from './dependencies.ts'
 import { estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { MissingPrices } from './missing-prices.ts'
 import { createUsageRecorder } from './recorder.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
-import { sumSpentSince, type UsageCallRow } from './store.ts'
+import { sumSpent } from './spent-before.ts'
+import type { UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
@@ -82,13 +82,7 @@ export function createUsageTracker(
       await Promise.all([recorder.flush(), missing.flush()])
     },
     invalidate: () => budgets.invalidate(),
-    sumSpent: (db, { tenantId, agentId }, sinceSeconds) => {
-      const owner =
-        agentId === undefined
-          ? ({ kind: 'parent', id: tenantId } as const)
-          : ({ kind: 'agent', id: agentId } as const)
-      return sumSpentSince(db, owner, tenantId, dayOf(sinceSeconds * 1000))
-    },
+    sumSpent,
     async close() {
       if (open > 0) {
         const lastEnd = Promise.withResolvers<void>()

@@ -1,5 +1,6 @@
 /** Erases visitors: cancels their turns, deletes all their data, and keeps a receipt. */
 import type { Logger } from 'pino'
+import type { ForgetSpending } from '../budgets/subjects.ts'
 import {
   claimErasure,
   deleteVisitor,
@@ -37,6 +38,8 @@ export interface ErasureDeps extends AuditDeps {
   readonly clock: Clock
   readonly log: Pick<Logger, 'warn'>
   readonly webhooks?: EventPublisher | undefined
+  /** Deletes what budgets have counted for the visitor and the conversations. */
+  readonly forgetSpending: ForgetSpending
   /** Deletes the blobs of deleted items. */
   readonly dropDeleted: () => Promise<unknown>
   /** Deletes the visitor's uploads, also those that are in no message. */
@@ -173,6 +176,7 @@ export class Erasures {
     // A turn that another process was storing when the erasure began may have been stored after the deletion.
     await clock.wait(LAST_WRITES_MS, signal)
     await this.deleteConversations(opened, row)
+    await this.deps.forgetSpending('visitor', [row.visitor_id])
     await deleteVisitor(opened.write, row)
     await dropDeleted()
     await deleteUploadsOf({ tenantId: row.tenant, visitorId: row.visitor_id })
@@ -190,7 +194,7 @@ export class Erasures {
   }
 
   private async deleteConversations(opened: ConversationDatabase, row: ErasureRow): Promise<void> {
-    const { cancelTurnsOf, clock, webhooks } = this.deps
+    const { cancelTurnsOf, clock, webhooks, forgetSpending } = this.deps
     for (;;) {
       this.stopping.signal.throwIfAborted()
       const ids = await listConversationIds(opened.write, row, BATCH)
@@ -198,6 +202,7 @@ export class Erasures {
       await Promise.all(ids.map((id) => cancelTurnsOf?.(id)))
       const deletion = await prepareDeletion(webhooks, 'visitor_erased')
       const batch = { ids, deletion, until: unixSeconds(clock) + LEASE_SECONDS }
+      await forgetSpending('conversation', ids)
       await opened.write.transaction().execute((trx) => eraseConversations(trx, row.id, batch))
     }
   }

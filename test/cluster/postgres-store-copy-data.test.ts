@@ -1,5 +1,5 @@
 /**
- * Tests that `parley store copy` includes agents in the bin, stored providers, visitor secrets and items'
+ * Tests that `parley store copy` includes agents in the bin, stored providers, budgets, visitor secrets and items'
  * images, and that `store orphans` deletes none of their data.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -27,6 +27,7 @@ interface Contents {
   readonly upstream: Upstream
   readonly binned: { readonly agent_id: string; readonly agent_key: string }
   readonly conversation: string
+  readonly budget: string
 }
 
 /** Stores a provider, an agent in the bin and a conversation with an image, and stops the server. */
@@ -52,19 +53,30 @@ async function createContents(folder: string): Promise<Contents> {
     ...{ model: `agent/${id}`, conversation },
     input: [{ role: 'user', content }],
   })
+  const scope = { type: 'key', id: key.slice(4, 16) }
+  const { id: budget } = await call('POST', '/v1/budgets', {
+    scope,
+    unit: 'usd',
+    period: 'total',
+    limit: '10',
+  })
+  await call('POST', `/v1/budgets/${budget}/grants`, { amount: '2.5', reason: 'more' })
+  await call('POST', `/v1/budgets/${budget}/adjustments`, { amount: '6.5', reason: 'test' })
   await server.stop()
-  return { key, upstream, binned, conversation }
+  return { key, upstream, binned, conversation, budget }
 }
 
 /** Starts a server that reads the contents, restores the agent and calls the provider, and stops it. */
 async function expectContents(
   options: Parameters<typeof startServer>[0],
-  { key, upstream, binned, conversation }: Contents,
+  { key, upstream, binned, conversation, budget }: Contents,
 ): Promise<void> {
   const server = await startServer(options)
   const call = (method: string, path: string, as = key) => callServer(server.url, method, path, as)
   const { body: items } = await call('GET', `/v1/conversations/${conversation}/items?order=asc`)
   expect(items.data[0].content[0].image_url).toBe(IMAGE)
+  const amounts = { unit: 'usd', limit: '10', granted: '2.5', booked: '6.5', remaining: '6' }
+  expect((await call('GET', `/v1/budgets/${budget}`)).body).toMatchObject(amounts)
   expect((await call('GET', '/v1/agents/me', binned.agent_key)).status).toBe(401)
   const { agent_id: id } = binned
   expect((await call('POST', `/v1/bin/agents/${id}/restore`)).body).toEqual({ id, restored: true })
@@ -100,6 +112,7 @@ describe("agents in the bin, stored providers and items' data", () => {
     expect(copied.code, copied.stderr).toBe(0)
     const { tables, bucket } = JSON.parse(copied.stdout)
     expect(tables).toMatchObject({ agents: 2, providers: 1, item_data: 1 })
+    expect(tables).toMatchObject({ budgets: 1, budget_counters: 1, budget_entries: 2, budget_events: 1 })
     expect(bucket).toEqual({ copied: 1, copiedBytes: IMAGE.length, lost: [] })
     expect(await deleteOrphans({ folder, env })).toEqual({ objects: 1, orphans: 0, deleted: 0 })
     await expectContents({ folder, env }, contents)

@@ -1,6 +1,8 @@
 /** Creates agents that store conversations, stores chats, and runs the maintenance of conversations. */
+
 import type { APIError } from 'openai'
 import { listRetention } from '../../src/agents/agents.ts'
+import { createForgetSpending } from '../../src/budgets/subjects.ts'
 import { maintainConversations } from '../../src/conversations/conversations.ts'
 import type { TestApp } from './app.ts'
 import { chatRequest } from './chat-harness.ts'
@@ -48,11 +50,12 @@ export async function storeChat(app: TestApp, agentId: string, text: string): Pr
 
 /** Runs the maintenance that a server runs every ten minutes. */
 export function maintain({ service: { deps } }: TestApp, nowSeconds?: number) {
-  const { conversations, config, clock, log, webhooks } = deps
+  const { conversations, config, clock, db, log, sealer, webhooks } = deps
+  const forgetSpending = createForgetSpending(db, async () => sealer)
   const { storage, data } = conversations
   const findAgentRetention = (ids: readonly string[]) => listRetention(deps, ids)
   return maintainConversations(
-    { config, clock, log, webhooks, storage, data, findAgentRetention },
+    { config, clock, log, webhooks, storage, data, forgetSpending, findAgentRetention },
     undefined,
     nowSeconds,
   )

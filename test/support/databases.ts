@@ -19,7 +19,7 @@ const api = [
   'stored-chat/*',
   'telemetry/health',
   'tools/agents',
-  'usage/{budget-api,budget-grants,budget-usd,budgets,calls,costs,embeddings,missing-prices,usage}',
+  'usage/{budget-api,budget-defaults,budget-events,budget-grants,budget-subjects,budget-usd,budgets,calls,costs,embeddings,missing-prices,usage}',
   'visitors/*',
   'webhooks/*',
 ]
@@ -27,6 +27,6 @@ const api = [
 /** The test files of the project `api-postgres`. */
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
-  'test/process/{uploads-s3,usage-budgets,visitors-isolated}.test.ts',
+  'test/process/{budget-events,uploads-s3,usage-budgets,visitors-isolated}.test.ts',
   'test/programs/jobs-{conversion,refused}.test.ts',
 ]

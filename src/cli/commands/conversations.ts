@@ -2,9 +2,12 @@
  * The `conversations` commands list, show, export, delete and maintain the stored conversations of all
  * tenants.
  */
+
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { listRetention } from '../../agents/agents.ts'
+import { loadSealer } from '../../agents/sealed-keys.ts'
+import { createForgetSpending, type ForgetSpending } from '../../budgets/subjects.ts'
 import type { Config } from '../../config/config.ts'
 import { maintainConversations, recordExpiry } from '../../conversations/conversations.ts'
 import {
@@ -151,26 +154,26 @@ export function exportAll({ limit, json: _json, ...filter }: FilterOptions): Pro
 }
 
 export function remove(id: string, { yes, json = false }: { yes?: boolean; json?: boolean }): Promise<void> {
-  return withStorage(async ({ deps, storage, data, webhooks }) => {
+  return withStorage(async ({ deps, storage, data, webhooks, forgetSpending }) => {
     const { database, row } = await findOne(storage, id)
     if (!yes) {
       throw new StartupError(
         `This deletes the conversation ${id} with its ${row.turns} turns and cannot be undone. Add --yes to confirm.`,
       )
     }
-    await deleteAnyConversation({ ...deps, data, webhooks }, commandActor(), database, row)
+    await deleteAnyConversation({ ...deps, data, webhooks, forgetSpending }, commandActor(), database, row)
     printResult(json, { id, deleted: true }, `deleted ${id}`)
   })
 }
 
 /** Runs the maintenance that a server runs every ten minutes. */
 export function prune(isJson: boolean): Promise<void> {
-  return withStorage(async ({ deps, config, storage, data, webhooks }) => {
+  return withStorage(async ({ deps, config, storage, data, webhooks, forgetSpending }) => {
     const { conversations, eventLogs, idempotencyKeys } = await maintainConversations({
       config,
       clock: deps.clock,
       log: createLog(config),
-      ...{ storage, data, webhooks },
+      ...{ storage, data, webhooks, forgetSpending },
       findAgentRetention: (ids) => listRetention(deps, ids),
       onExpired: (counts) => recordExpiry(deps, commandActor(), counts),
     })
@@ -196,6 +199,7 @@ interface Access {
   readonly data: ItemData
   /** Stores events, which running servers deliver. */
   readonly webhooks: EventPublisher
+  readonly forgetSpending: ForgetSpending
 }
 
 function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
@@ -203,7 +207,9 @@ function withStorage(run: (access: Access) => Promise<void>): Promise<void> {
     withConversations({ db, config }, (storage, data) => {
       const deps = createDeps(db, clock)
       const directory = createWebhookDirectory({ ...deps, storage, config, onPrepared() {} })
-      return run({ deps, config, storage, data, webhooks: { find: directory.find, wake() {} } })
+      const forgetSpending = createForgetSpending(db, () => loadSealer(config, deps))
+      const webhooks = { find: directory.find, wake() {} }
+      return run({ deps, config, storage, data, webhooks, forgetSpending })
     }),
   )
 }

@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import { ConfigError, loadConfig, type ParsedConfig } from '../../config/parse.ts'
 import { StartupError } from '../../lib/errors.ts'
+import { checkBudgets } from '../doctor/budgets.ts'
 import { checkConversations } from '../doctor/conversations.ts'
 import { checkDatabase, checkDataDirectory, checkFreeSpace, checkLock } from '../doctor/data.ts'
 import { type Diagnostic, fail, ok, warn } from '../doctor/diagnostic.ts'
@@ -68,7 +69,11 @@ async function checkData(config: Config): Promise<Diagnostic[]> {
     const isKept = databaseUrl !== undefined && s3 !== undefined && secret !== undefined
     const what = databaseUrl === undefined ? 'all data is' : 'all data outside the database is'
     const lost = warn('data directory', `PARLEY_DATA_DIR is :memory:, so ${what} lost when the server stops`)
-    const others = [...(await checkConversations(config)), ...(await checkBucket(config))]
+    const others = [
+      ...(await checkBudgets(config)),
+      ...(await checkConversations(config)),
+      ...(await checkBucket(config)),
+    ]
     return [...(isKept ? [] : [lost]), ...rows, ...others]
   }
   const directory = await checkDataDirectory(config)
@@ -77,6 +82,7 @@ async function checkData(config: Config): Promise<Diagnostic[]> {
     directory,
     await checkFreeSpace(config),
     ...(databaseUrl === undefined ? [...(await checkDatabase(config)), await checkLock(dataDir)] : rows),
+    ...(await checkBudgets(config)),
     ...(await checkConversations(config)),
     ...(await checkFolders(config)),
     ...(await checkBucket(config)),

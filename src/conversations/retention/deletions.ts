@@ -8,7 +8,10 @@ import { prepareDeletion } from '../webhooks/events.ts'
 import { deleteAgentConversations } from './maintenance.ts'
 import { deleteNow, moveConversations } from './rows.ts'
 
-type DeletionDependencies = Pick<Dependencies, 'storage' | 'clock' | 'log' | 'webhooks'> & {
+type DeletionDependencies = Pick<
+  Dependencies,
+  'storage' | 'clock' | 'log' | 'webhooks' | 'forgetSpending'
+> & {
   readonly data: ItemData
   readonly quota: StorageQuota
 }
@@ -35,8 +38,9 @@ export class Deletions {
 
   /** Deletes a conversation whose turns do not run. */
   async deleteConversation(id: string): Promise<void> {
-    const { storage, data, quota, webhooks } = this.deps
+    const { storage, data, quota, webhooks, forgetSpending } = this.deps
     const { write, scrub } = await storage.open()
+    await forgetSpending('conversation', [id])
     await deleteNow(write, [id], await prepareDeletion(webhooks, 'deleted'))
     await data.dropDeleted()
     await scrub()

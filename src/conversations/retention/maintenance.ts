@@ -43,7 +43,10 @@ export type FindAgentRetention = (
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, AgentRetention | 'deleted'>>
 
-export type MaintenanceDependencies = Pick<Dependencies, 'config' | 'clock' | 'log' | 'webhooks'> & {
+export type MaintenanceDependencies = Pick<
+  Dependencies,
+  'config' | 'clock' | 'log' | 'webhooks' | 'forgetSpending'
+> & {
   readonly storage: ConversationStorage
   readonly data: ItemData
   readonly findAgentRetention: FindAgentRetention
@@ -105,13 +108,17 @@ export async function maintainConversations(
   if (database === undefined) return { conversations: 0, eventLogs: 0, idempotencyKeys: 0 }
   const batches = new Batches(database, deps, signal)
   const orphans = await applyAgents(deps, database, batches)
-  const expired = await batches.deleteByTenant({ expiredBefore: nowSeconds })
+  const expired = await batches.deleteByTenant({ expiredBefore: nowSeconds }, deps.forgetSpending)
   const idempotencyKeys = await batches.run((trx) =>
     clearIdempotencyKeys(trx, nowSeconds - IDEMPOTENCY_SECONDS, BATCH),
   )
   const { replaySeconds } = deps.config.conversations
   const eventLogs = await batches.run((trx) => deleteEventLogs(trx, nowSeconds - replaySeconds, BATCH))
-  await batches.run((trx) => deleteVisitors(trx, nowSeconds - VISITOR_SECONDS, BATCH))
+  await batches.run(async (trx) => {
+    const ids = await deleteVisitors(trx, nowSeconds - VISITOR_SECONDS, BATCH)
+    await deps.forgetSpending('visitor', ids)
+    return ids.length
+  })
   const conversations = [...expired.values()].reduce((sum, count) => sum + count, orphans)
   if (conversations > 0) deps.onDeleted?.()
   if (expired.size > 0) await deps.onExpired?.(expired)
@@ -153,13 +160,19 @@ class Batches {
   }
 
   /** Deletes expired conversations; returns their number by tenant. */
-  async deleteByTenant(doomed: Doomed): Promise<Map<string, number>> {
+  async deleteByTenant(
+    doomed: Doomed,
+    forgetSpending: Dependencies['forgetSpending'],
+  ): Promise<Map<string, number>> {
     const deletion = await prepareDeletion(this.deps.webhooks, 'expired')
     const counts = new Map<string, number>()
     await this.run(async (trx) => {
-      const tenants = await deleteConversations(trx, doomed, BATCH, deletion)
-      for (const tenant of tenants) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
-      return tenants.length
+      const rows = await deleteConversations(trx, doomed, BATCH, deletion)
+      const ids = rows.map(({ id }) => id)
+      // Before the commit, so that a failure repeats the deletion.
+      await forgetSpending('conversation', ids)
+      for (const { tenant } of rows) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
+      return rows.length
     })
     return counts
   }

@@ -14,7 +14,7 @@ export type Doomed =
     }
 
 /**
- * Deletes up to `limit` conversations with all their rows, and returns the tenant of each. Expired
+ * Deletes up to `limit` conversations with all their rows, and returns the id and tenant of each. Expired
  * conversations stay while a turn runs in them.
  */
 export async function deleteConversations(
@@ -22,7 +22,7 @@ export async function deleteConversations(
   doomed: Doomed,
   limit: number,
   deletion: Deletion,
-): Promise<string[]> {
+): Promise<{ readonly id: string; readonly tenant: string }[]> {
   let query = trx.selectFrom('conversations').select(['id', 'tenant']).orderBy('expires_at').limit(limit)
   if (doomed.tenant !== undefined) query = query.where('tenant', '=', doomed.tenant)
   if (doomed.agentId !== undefined) query = query.where('agent_id', '=', doomed.agentId)
@@ -38,7 +38,7 @@ export async function deleteConversations(
   const rows = await query.execute()
   const ids = rows.map(({ id }) => id)
   await deleteConversationRows(trx, ids, deletion)
-  return rows.map(({ tenant }) => tenant)
+  return rows
 }
 
 export async function deleteNow(
@@ -94,12 +94,12 @@ export async function deleteEventLogs(
   return ids.length
 }
 
-/** Deletes visitors without conversations who were last seen before a time. */
+/** Deletes visitors without conversations who were last seen before a time, and returns their ids. */
 export async function deleteVisitors(
   trx: ConversationDb,
   seenBefore: number,
   limit: number,
-): Promise<number> {
+): Promise<string[]> {
   const gone = trx
     .selectFrom('visitors')
     .select('id')
@@ -114,8 +114,8 @@ export async function deleteVisitors(
       ),
     )
     .limit(limit)
-  const { numDeletedRows } = await trx.deleteFrom('visitors').where('id', 'in', gone).executeTakeFirst()
-  return Number(numDeletedRows)
+  const rows = await trx.deleteFrom('visitors').where('id', 'in', gone).returning('id').execute()
+  return rows.map(({ id }) => id)
 }
 
 /** Frees the idempotency keys of turns that were created before a time. */

@@ -17,6 +17,7 @@ import { makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { shareUpstream } from '../../support/start-upstream.ts'
 import { createUpload, patchUpload, readArtifact, readOffset, uploadWhole } from '../../support/uploads.ts'
+import { ownerOf } from '../../support/usage.ts'
 import { asVisitor, sayAndWait } from '../../support/visitors.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -135,6 +136,39 @@ test("a backup contains the agents in the bin, and the console's providers and p
   expect(requests[0]?.headers.authorization).toBe(`Bearer ${provider.api_key}`)
   const { body: restoredPrice } = await restored.call('GET', '/v1/prices?model=near/large')
   expect(restoredPrice).toMatchObject({ source: 'override', entry: price })
+})
+
+test('a backup contains budgets with their counters, reservations, grants and waiting events', async () => {
+  const app = await start(dataDir)
+  const { tenantId } = ownerOf(app)
+  const scope = { type: 'key', id: tenantId }
+  const { body: budget } = await app.call('POST', '/v1/budgets', {
+    body: { scope, period: 'total', limit: 1_000, warn_at: [50] },
+  })
+  await app.call('POST', `/v1/budgets/${budget.id}/grants`, { body: { amount: 100, reason: 'more' } })
+  await app.call('POST', `/v1/budgets/${budget.id}/adjustments`, { body: { amount: 600, reason: 'less' } })
+  const spender = { tenantId, agentId: undefined }
+  await app.service.deps.budgets.reserve(spender, { messages: [], max_tokens: 20 }, undefined)
+  const tables = [
+    'budgets',
+    'budget_counters',
+    'budget_reservations',
+    'budget_entries',
+    'budget_events',
+  ] as const
+  const readRows = async ({ service }: TestApp) =>
+    Promise.all(tables.map((table) => service.deps.db.selectFrom(table).selectAll().execute()))
+  await backUp(dataDir, archivePath())
+  const rows = await readRows(app)
+  expect(rows.map(({ length }) => length)).toEqual([1, 1, 1, 2, 1])
+  await restoreArchive(archivePath(), target)
+  const connection = openSqliteFile(target)
+  for (const [index, table] of tables.entries()) {
+    const restored = connection.prepare(`select * from ${table}`).all()
+    expect(new Set(restored.map((row) => JSON.stringify(row)))).toEqual(
+      new Set(rows[index]?.map((row) => JSON.stringify(row))),
+    )
+  }
 })
 
 test("a backup contains the agents' visitor secrets, so that returning visitors keep their identity", async () => {

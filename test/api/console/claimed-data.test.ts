@@ -40,6 +40,10 @@ async function createUserData(app: TestApp) {
     { day: 1_000_000 },
   )
   await setBudget(app.service.deps, serviceActor, { kind: 'parent', tenantId }, { day: 1_000_000 })
+  const body = { scope: { type: 'agent', id }, period: 'total', limit: 10, mode: 'observe' }
+  const { body: budget } = await app.call('POST', '/v1/budgets', { key, body })
+  const correction = { amount: 10, reason: 'reaches all thresholds' }
+  await app.call('POST', `/v1/budgets/${budget.id}/adjustments`, { key, body: correction })
   return { key, tenantId, id, agentKey, fileId }
 }
 

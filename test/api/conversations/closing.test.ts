@@ -55,6 +55,7 @@ test('the conversation store closes even if another process locks the database b
         maxBytes: 0,
       },
     },
+    forgetSpending: async () => {},
     storage: createConversationStorage(
       { db: undefined as unknown as Database, databaseUrl: undefined },
       folder,

@@ -11,6 +11,7 @@ import { promisedSpans } from '../../support/observability-doc.ts'
 import { eventually } from '../../support/process.ts'
 import { agentWith, CHAT, tool } from '../../support/tools.ts'
 import { createUpload, patchUpload, postUpload, waitForState } from '../../support/uploads.ts'
+import { ownerOf } from '../../support/usage.ts'
 
 const harness = await startChatHarness()
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -59,6 +60,8 @@ function findSpans(spans: readonly CollectedSpan[], promised: string): Collected
 /** Sends every kind of gateway request that is traced. */
 async function useGateway(collector: Collector): Promise<void> {
   const app = await harness.start({ ...toEnv(collector), PARLEY_CONFIG: await writeConfigFile(prices) })
+  const scope = { type: 'key', id: ownerOf(app).tenantId }
+  await app.call('POST', '/v1/budgets', { body: { scope, period: 'day', limit: 1_000_000 } })
   await app.call('POST', CHAT, { body: sayTo('What is there to see?', asked), headers: { traceparent } })
   await app.stream(sayTo('And what is there to hear?'))
   await app.call('POST', CHAT, { body: sayTo('{{up:status 500}} Nothing at all?') })
@@ -163,6 +166,7 @@ describe('a trace', () => {
       'server.address': '127.0.0.1',
       'server.port': Number(new URL(harness.upstream.origin).port),
       'parley.attempt': 1,
+      'parley.budget.granted_tokens': 50,
     })
     expect(chat?.attributes['gen_ai.usage.output_tokens']).toBeGreaterThan(0)
   })

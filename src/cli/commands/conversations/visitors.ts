@@ -1,7 +1,10 @@
 /** The `visitors` commands find, export and erase the visitors of all tenants. */
+
 import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { loadSealer } from '../../../agents/sealed-keys.ts'
+import { createForgetSpending } from '../../../budgets/subjects.ts'
 import type { Config } from '../../../config/config.ts'
 import { countConversations, findVisitor, listVisitorRows } from '../../../conversations/operator.ts'
 import type { ConversationDatabase, ConversationStorage } from '../../../db/open.ts'
@@ -164,6 +167,7 @@ function createErasures({ deps, config, storage, data, deleteUploads }: Access):
     webhooks: { find: directory.find, wake() {} },
     dropDeleted: () => data.dropDeleted(),
     deleteUploadsOf: deleteUploads,
+    forgetSpending: createForgetSpending(deps.db, () => loadSealer(config, deps)),
   })
 }
 

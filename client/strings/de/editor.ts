@@ -121,7 +121,7 @@ export const editor: AreaTranslation<typeof english> = {
   form: 'Formular',
   yaml: 'YAML',
   try: 'Testen',
-  upload: 'Besucher können größere Dateien hochladen',
+  upload: 'Besucher können große Dateien hochladen',
   uploadAbout:
     'Für Dateien, die für eine Nachricht zu groß sind oder die das Modell nicht lesen kann. Der Agent muss Unterhaltungen speichern.',
   uploadTypes: 'Arten von Uploads',

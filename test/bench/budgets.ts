@@ -59,7 +59,7 @@ async function createAgent({ port }: Server, parentKey: string, limits: readonly
     await create(
       '/v1/budgets',
       'application/json',
-      JSON.stringify({ scope: { type: 'agent', id: agent.id }, ...limit }),
+      JSON.stringify({ scope: { type: 'agent', id: agent.agent_id }, ...limit }),
     )
   return agent.agent_key
 }

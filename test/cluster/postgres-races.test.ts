@@ -144,8 +144,8 @@ describe('limits on concurrent requests', () => {
     const apps = await startTwo({ PARLEY_BUDGET_WAIT_SECONDS: '0' })
     const { deps } = apps[0].service
     const owner = { kind: 'parent', tenantId: publicIdOf(apps[0].key) } as const
-    // Each reservation is for 100 output tokens and at most 31 input tokens.
-    await setBudget(deps, serviceActor, owner, { day: 10 * 131, month: 1_000_000 })
+    // Each reservation is for 100 output tokens and 15 input tokens, one for each byte of `{"messages":[]}`.
+    await setBudget(deps, serviceActor, owner, { day: 10 * 115, month: 1_000_000 })
     apps[1].service.deps.usage.invalidate()
     const call = {
       ...{ requestId: 'one', tenantId: owner.tenantId, agentId: undefined, provider: 'mock', model: 'mock' },

@@ -40,7 +40,9 @@ describe('two processes', () => {
     })
     const agents = createAgentDirectory(db, clock)
     const webhooks = createWebhookDirectory({ config, db, clock, random, storage, onPrepared() {} })
-    const deps = { db, clock, random, nextPosition, keys, usage, agents, conversations, webhooks, log }
+    const deps = {
+      config, db, clock, random, nextPosition, keys, usage, budgets, agents, conversations, webhooks, log,
+    }
     const email = 'there@example.org'
     const trace = { requestId: 'there', clientAddress: '127.0.0.1' }
     const { id } = await findOrCreateUser(deps, { email, name: email, username: undefined, groups: [] }, trace)

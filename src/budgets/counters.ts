@@ -57,7 +57,7 @@ export async function bookMovedUsage(
   }
 }
 
-/** What a budget's subject has booked and reserved in a period, and its grants that have not expired. */
+/** The booked and reserved amount of a budget for its subject in a period, and its current grants. */
 export interface CounterAmounts extends CounterKey {
   readonly used: bigint
   readonly granted: bigint

@@ -13,7 +13,7 @@ export interface AllowedModel {
   readonly model: string | null
 }
 
-/** Answers new turns with `to` when a budget is used up to `at` percent. */
+/** A model that answers new turns when a budget is used up to `at` percent. */
 export interface DegradeStep {
   readonly at: number
   readonly to: ModelName

@@ -2,7 +2,7 @@
 
 import { ActionIcon, Alert, Badge, Button, Code, Group, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { renderMilliseconds } from '../../format.ts'
+import { renderMilliseconds, renderUsd } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { t } from '../../strings/language.ts'
 import type { TraceItem, TraceTurn } from './trace.ts'
@@ -172,6 +172,7 @@ function listFigures({
   attempts,
   promptTokens,
   completionTokens,
+  cost,
   firstTextMs,
   totalMs,
   status,
@@ -181,6 +182,7 @@ function listFigures({
     ...(promptTokens + completionTokens === 0
       ? []
       : [t('conversations.tokensSum', { input: promptTokens, output: completionTokens })]),
+    ...(cost === undefined ? [] : [renderUsd(cost)]),
     ...(firstTextMs === undefined ? [] : [t('trial.firstText', { time: renderMilliseconds(firstTextMs) })]),
     t('trial.totalTime', { time: renderMilliseconds(totalMs) }),
     ...(attempts > 1 ? [t('trial.attempts', { count: attempts })] : []),

@@ -186,10 +186,15 @@ export const conversations: AreaTranslation<typeof english> = {
   routePolicy: 'Die Modellrichtlinie des Agenten nennt es.',
   routeDefinition: 'Die Definition des Agenten nennt es.',
   routeDefault: 'Es ist der Standard des Servers.',
+  routeBudget:
+    'Ein Budget ist bis zu einem Prozentsatz verbraucht, für den die Modellrichtlinie dieses Modell nennt.',
   skipped: '{model} übersprungen',
   skipNotAllowed: 'Die Modellrichtlinie erlaubt es nicht.',
   skipNotAvailable: 'Kein Anbieter stellt es derzeit bereit.',
   skipBreaker: 'Es ist kurz zuvor zu oft fehlgeschlagen.',
+  skipBudget:
+    'Ein Budget ist bis zu einem Prozentsatz verbraucht, für den die Modellrichtlinie ein anderes Modell nennt.',
+  skipAttachment: 'Es nimmt einen Anhang der Nachricht nicht an.',
   toolWithheld: 'Werkzeug {name} zurückgehalten',
   pageToolBlocked: 'Werkzeug {name} der Seite blockiert',
   tokensCapped: '{name} auf die Grenze des Agenten gesenkt',

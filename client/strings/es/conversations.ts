@@ -185,10 +185,15 @@ export const conversations: AreaTranslation<typeof english> = {
   routePolicy: 'Lo indica la política de modelos del agente.',
   routeDefinition: 'Lo indica la definición del agente.',
   routeDefault: 'Es el predeterminado del servidor.',
+  routeBudget:
+    'Se ha usado el porcentaje de un presupuesto para el que la política de modelos indica este modelo.',
   skipped: 'Se omitió {model}',
   skipNotAllowed: 'La política de modelos no lo permite.',
   skipNotAvailable: 'Ningún proveedor lo ofrece en este momento.',
   skipBreaker: 'Falló demasiado a menudo poco antes.',
+  skipBudget:
+    'Se ha usado el porcentaje de un presupuesto para el que la política de modelos indica otro modelo.',
+  skipAttachment: 'No acepta un archivo adjunto del mensaje.',
   toolWithheld: 'Se retuvo la herramienta {name}',
   pageToolBlocked: 'Se bloqueó la herramienta {name} de la página',
   tokensCapped: 'Se redujo {name} al límite del agente',

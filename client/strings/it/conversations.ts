@@ -185,10 +185,15 @@ export const conversations: AreaTranslation<typeof english> = {
   routePolicy: 'Lo indica la politica dei modelli dell’agente.',
   routeDefinition: 'Lo indica la definizione dell’agente.',
   routeDefault: 'È il predefinito del server.',
+  routeBudget:
+    'È stata usata la percentuale di un budget per cui la politica dei modelli indica questo modello.',
   skipped: 'Saltato {model}',
   skipNotAllowed: 'La politica dei modelli non lo consente.',
   skipNotAvailable: 'Nessun fornitore lo offre al momento.',
   skipBreaker: 'Ha fallito troppo spesso poco prima.',
+  skipBudget:
+    'È stata usata la percentuale di un budget per cui la politica dei modelli indica un altro modello.',
+  skipAttachment: 'Non accetta un allegato del messaggio.',
   toolWithheld: 'Strumento {name} trattenuto',
   pageToolBlocked: 'Strumento {name} della pagina bloccato',
   tokensCapped: '{name} ridotto al limite dell’agente',

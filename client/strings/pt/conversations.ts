@@ -185,10 +185,15 @@ export const conversations: AreaTranslation<typeof english> = {
   routePolicy: 'A política de modelos do agente o indica.',
   routeDefinition: 'A definição do agente o indica.',
   routeDefault: 'É o modelo padrão do servidor.',
+  routeBudget:
+    'Foi usada a porcentagem de um orçamento para a qual a política de modelos indica este modelo.',
   skipped: 'Ignorado {model}',
   skipNotAllowed: 'A política de modelos não o permite.',
   skipNotAvailable: 'Nenhum provedor o oferece neste momento.',
   skipBreaker: 'Falhou muitas vezes pouco antes.',
+  skipBudget:
+    'Foi usada a porcentagem de um orçamento para a qual a política de modelos indica outro modelo.',
+  skipAttachment: 'Não aceita um anexo da mensagem.',
   toolWithheld: 'Ferramenta {name} retida',
   pageToolBlocked: 'Ferramenta {name} da página bloqueada',
   tokensCapped: '{name} reduzido ao limite do agente',

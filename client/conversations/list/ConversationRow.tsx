@@ -76,7 +76,16 @@ function RowTime({ seconds }: { readonly seconds: number }) {
 /** Shows who answers if it is not the model, problems of the last turn, ratings and tags. */
 function Marks({ conversation: { parley } }: Pick<ConversationRowProps, 'conversation'>) {
   if (parley === undefined) return null
-  const { mode, mode_since: since, assignee, last_status: status, up, down, tags } = parley
+  const {
+    mode,
+    mode_since: since,
+    assignee,
+    last_status: status,
+    last_error_code: code,
+    up,
+    down,
+    tags,
+  } = parley
   const marks: ReactNode[] = []
   if (mode === 'waiting')
     marks.push(
@@ -98,8 +107,8 @@ function Marks({ conversation: { parley } }: Pick<ConversationRowProps, 'convers
     )
   if (status === 'incomplete')
     marks.push(
-      <Status key="status" tone="quiet">
-        {t('conversations.incomplete')}
+      <Status key="status" tone={code === null ? 'quiet' : 'bad'}>
+        {code === null ? t('conversations.incomplete') : t('conversations.incompleteCode', { code })}
       </Status>,
     )
   if (status === 'in_progress' || status === 'queued')

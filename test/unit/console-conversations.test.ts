@@ -1,7 +1,7 @@
 /** Tests the console's search highlights, its conversation filters and the timeline of a turn. */
 import { describe, expect, test } from 'vitest'
-import { exportAddress, listApplied, toServerFilters } from '../../client/conversations/list/filters.ts'
 import { explain } from '../../client/conversations/explain.ts'
+import { exportAddress, listApplied, toServerFilters } from '../../client/conversations/list/filters.ts'
 import { toSteps } from '../../client/conversations/turn/timeline.ts'
 import { parseConversationsSearch } from '../../client/search.ts'
 import { splitHits } from '../../client/search-hits.ts'

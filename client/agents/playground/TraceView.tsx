@@ -190,7 +190,7 @@ function listFigures({
 }
 
 function ItemView({ item, totalMs }: { readonly item: TraceItem; readonly totalMs: number }) {
-  if (item.kind === 'route') return <RouteItem models={item.models} />
+  if (item.kind === 'route') return <RouteItem item={item} />
   return item.kind === 'model' ? (
     <ModelItem item={item} totalMs={totalMs} />
   ) : (
@@ -198,7 +198,11 @@ function ItemView({ item, totalMs }: { readonly item: TraceItem; readonly totalM
   )
 }
 
-function RouteItem({ models: [first, ...fallbacks] }: { readonly models: readonly string[] }) {
+function RouteItem({ item }: { readonly item: Extract<TraceItem, { kind: 'route' }> }) {
+  const {
+    models: [first, ...fallbacks],
+    isDegraded,
+  } = item
   return (
     <li>
       <Text size="xs">
@@ -206,6 +210,11 @@ function RouteItem({ models: [first, ...fallbacks] }: { readonly models: readonl
           models: [first, ...fallbacks.map((model) => t('trial.thenModel', { model }))].join(''),
         })}
       </Text>
+      {isDegraded ? (
+        <Text size="xs" c="dimmed">
+          {t('trial.routeByBudget')}
+        </Text>
+      ) : null}
     </li>
   )
 }

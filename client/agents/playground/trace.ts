@@ -7,7 +7,7 @@ export type Step = NonNullable<Chunk['step']>
 
 /** One line of the trace. Times are in milliseconds since the turn began. */
 export type TraceItem =
-  | { readonly kind: 'route'; readonly models: readonly string[] }
+  | { readonly kind: 'route'; readonly models: readonly string[]; readonly isDegraded: boolean }
   | {
       readonly kind: 'model'
       readonly model: string
@@ -118,7 +118,7 @@ function addStep(turn: TraceTurn, step: Step, offsetMs: number): TraceTurn {
   const add = (item: TraceItem): TraceTurn => ({ ...turn, items: [...turn.items, item] })
   switch (step.type) {
     case 'route':
-      return add({ kind: 'route', models: step.models.map(nameOf) })
+      return add({ kind: 'route', models: step.models.map(nameOf), isDegraded: step.is_degraded })
     case 'attempt': {
       const { failure, is_fallback: isFallback } = step
       const item = {

@@ -1,5 +1,5 @@
 /**
- * Receives webhooks and sends them by email. Install nodemailer, and start with
+ * Receives webhooks and sends them by email. Install standardwebhooks and nodemailer, and start with
  * PORT=8080 WEBHOOK_SECRET=whsec_… SMTP_URL=smtps://user:password@smtp.example.org MAIL_FROM=… MAIL_TO=… node examples/webhook-email.mjs
  */
 import { createServer } from 'node:http'

@@ -1,5 +1,5 @@
 /**
- * Receives webhooks and posts them to Slack. Start with
+ * Receives webhooks and posts them to Slack. Install standardwebhooks, and start with
  * PORT=8080 WEBHOOK_SECRET=whsec_… SLACK_WEBHOOK_URL=https://hooks.slack.com/… node examples/webhook-slack.mjs
  */
 import { createServer } from 'node:http'
@@ -14,9 +14,16 @@ async function readText(request) {
   return Buffer.concat(pieces).toString()
 }
 
+/** Escapes the characters with which a visitor's text could mention a channel or hide the target of a link. */
+function escapeText(text) {
+  return String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
 function describe({ type, data }) {
-  const link = data.url ? `<${data.url}|${data.conversation_id}>` : (data.conversation_id ?? '')
-  return [`*${type}* ${link}`, data.error_code, data.text].filter(Boolean).join('\n')
+  const id = escapeText(data.conversation_id ?? '')
+  const link = data.url ? `<${escapeText(data.url)}|${id}>` : id
+  const lines = [data.error_code, data.text].filter(Boolean).map(escapeText)
+  return [`*${escapeText(type)}* ${link}`, ...lines].join('\n')
 }
 
 const server = createServer(async (request, response) => {
@@ -32,7 +39,8 @@ const server = createServer(async (request, response) => {
   const answer = await fetch(SLACK_WEBHOOK_URL, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ text: describe(event) }),
+    // Slack must not fetch the addresses in a visitor's text.
+    body: JSON.stringify({ text: describe(event), unfurl_links: false, unfurl_media: false }),
   }).catch(() => ({ ok: false }))
   response.writeHead(answer.ok ? 204 : 502).end()
 })

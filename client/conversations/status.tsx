@@ -19,18 +19,3 @@ export function StatusLabel({ status }: { readonly status: Status | null | undef
   const [name, tone] = labels[status]
   return <StatusDot tone={tone}>{name}</StatusDot>
 }
-
-const reasons: Readonly<Record<string, string>> = {
-  max_output_tokens: t('conversations.tokenLimit'),
-  content_filter: t('conversations.contentFilter'),
-  interrupted: t('conversations.interrupted'),
-}
-
-/** Explains why a turn has no complete answer; undefined for a complete or running turn. */
-export function explain({ status, reason, error_code: code }: Turn): string | undefined {
-  if (status === 'failed')
-    return code === null ? t('conversations.turnFailed') : t('conversations.turnFailedCode', { code })
-  if (status === 'cancelled') return t('conversations.wasCancelled')
-  if (status !== 'incomplete') return undefined
-  return reasons[reason ?? ''] ?? t('conversations.isIncomplete')
-}

@@ -275,11 +275,11 @@ function addConversationsCommands(conversations: Command): void {
       .option('--rating <value>', 'only conversations with a turn that has this rating: up or down')
       .option(
         '--reason <reason>',
-        'only conversations with a rating or an incomplete turn that has this reason',
+        'only conversations with a rating, or an incomplete or cancelled turn, that has this reason',
       )
       .option(
         '--status <status>',
-        'only conversations with a turn that has this status; "unanswered" selects those whose last turn has no answer',
+        'only conversations with a turn that has this status; "failed" also selects answers that an error cut off, and "unanswered" those whose newest message has no answer',
       )
       .option('--error <code>', 'only conversations with a turn that failed with this error code')
       .option('--tool <name>', 'only conversations with a turn that called this tool')

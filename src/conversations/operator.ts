@@ -13,7 +13,7 @@ import { deleteNow } from './retention/rows.ts'
 import type { ConversationRow } from './store.ts'
 import { prepareDeletion } from './webhooks/events.ts'
 
-export { type ExportedTurn, exportTurns, readLastTurns } from './admin/export.ts'
+export { type ConversationLine, exportTurns, readLastLines } from './admin/export.ts'
 export { type Inspected, inspectConversations, listUnknownAgents } from './admin/inspect.ts'
 export { type ConversationFilter, findAnyConversation, listAnyConversations } from './admin/list.ts'
 export { readFilter } from './admin/log.ts'

@@ -37,8 +37,8 @@ import {
   extendConversation,
   findConversation,
   insertConversation,
-  listLastStatuses,
-  type TurnRow,
+  type LastTurn,
+  listLastTurns,
   updateMetadata,
 } from './store.ts'
 import { assertItemSizes, conversationFull } from './turns/acceptance.ts'
@@ -337,14 +337,14 @@ export async function renderConversations(
 ): Promise<ConversationObject[]> {
   const ids = rows.map(({ id }) => id)
   const visitorIds = new Set(rows.flatMap(({ visitor_id: id }) => id ?? []))
-  const [statuses, tags, visitors] = await Promise.all([
-    listLastStatuses(read, ids),
+  const [lastTurns, tags, visitors] = await Promise.all([
+    listLastTurns(read, ids),
     listTags(read, ids),
     listVisitors(read, [...visitorIds]),
   ])
   return rows.map((row) =>
     renderConversation(row, {
-      lastStatus: statuses.get(row.id) ?? null,
+      last: lastTurns.get(row.id),
       tags: tags.get(row.id) ?? [],
       visitor: visitors.get(row.visitor_id ?? '') ?? null,
     }),
@@ -357,12 +357,12 @@ export function renderCost(nano: number | null): string | null {
 }
 
 interface Joined {
-  readonly lastStatus: TurnRow['status'] | null
+  readonly last: LastTurn | undefined
   readonly tags: string[]
   readonly visitor: VisitorRow | null
 }
 
-function renderConversation(row: ConversationRow, { lastStatus, tags, visitor }: Joined): ConversationObject {
+function renderConversation(row: ConversationRow, { last, tags, visitor }: Joined): ConversationObject {
   return {
     id: row.id,
     object: 'conversation',
@@ -382,7 +382,8 @@ function renderConversation(row: ConversationRow, { lastStatus, tags, visitor }:
       up: row.up,
       down: row.down,
       failures: row.failures,
-      last_status: lastStatus,
+      last_status: last?.status ?? null,
+      last_error_code: last?.error_code ?? null,
       prompt_tokens: row.prompt_tokens,
       completion_tokens: row.completion_tokens,
       cost: renderCost(row.cost),

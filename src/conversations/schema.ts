@@ -125,6 +125,10 @@ export const ItemReference = ConversationReference.extend({
   item_id: reference().meta({ description: 'Item id.' }),
 })
 
+/** Describes the field `reason` of a turn. */
+export const turnReason =
+  'Of an incomplete turn: `max_output_tokens`, `content_filter` or `interrupted`. Of a cancelled turn: `taken_over` if a person took the conversation over. Null for other turns.'
+
 const TurnStatus = z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'])
 
 const VisitorDetails = z.strictObject({
@@ -152,8 +156,9 @@ const Details = z.strictObject({
   turns: z.int(),
   up: z.int().meta({ description: 'Number of good ratings.' }),
   down: z.int().meta({ description: 'Number of bad ratings.' }),
-  failures: z.int(),
+  failures: z.int().meta({ description: 'Number of turns that ended with an error.' }),
   last_status: TurnStatus.nullable().meta({ description: 'Status of the last turn; null without turns.' }),
+  last_error_code: z.string().nullable().meta({ description: 'Error code of the last turn, if it has one.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
   cost: z
@@ -200,9 +205,7 @@ export const TurnState = z
     id: z.string(),
     object: z.literal('turn'),
     status: TurnStatus,
-    reason: z.string().nullable().meta({
-      description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.',
-    }),
+    reason: z.string().nullable().meta({ description: turnReason }),
     error_code: z.string().nullable(),
     created_at: z.int().meta({ description: 'Unix seconds.' }),
     ended_at: z.int().nullable().meta({ description: 'Unix seconds; null while the turn runs.' }),
@@ -230,10 +233,7 @@ const turnFields = {
   agent_version: z.int().nullable(),
   kind: z.enum(['model', 'person', 'continuation']),
   status: TurnStatus,
-  reason: z
-    .string()
-    .nullable()
-    .meta({ description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.' }),
+  reason: z.string().nullable().meta({ description: turnReason }),
   error_code: z.string().nullable(),
   background: z.boolean(),
   provider: z.string().nullable(),

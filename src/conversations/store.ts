@@ -300,11 +300,13 @@ export function listTurnPage(
   return query.orderBy('number', order).limit(limit).execute()
 }
 
-/** Returns the status of each conversation's last turn, by conversation id. */
-export async function listLastStatuses(
+export type LastTurn = Pick<TurnRow, 'status' | 'error_code'>
+
+/** Returns the state of each conversation's last turn, by conversation id. */
+export async function listLastTurns(
   db: ConversationDb,
   ids: readonly string[],
-): Promise<Map<string, TurnRow['status']>> {
+): Promise<Map<string, LastTurn>> {
   if (ids.length === 0) return new Map()
   const rows = await db
     .selectFrom('conversations')
@@ -313,10 +315,10 @@ export async function listLastStatuses(
         .onRef('turns.conversation_id', '=', 'conversations.id')
         .onRef('turns.number', '=', 'conversations.turns'),
     )
-    .select(['conversations.id', 'turns.status'])
+    .select(['conversations.id', 'turns.status', 'turns.error_code'])
     .where('conversations.id', 'in', ids)
     .execute()
-  return new Map(rows.map(({ id, status }) => [id, status]))
+  return new Map(rows.map(({ id, ...last }) => [id, last]))
 }
 
 export async function updateMetadata(

@@ -6,6 +6,7 @@ import {
   Reason,
   ReplacingSchema,
   ratingFields,
+  turnReason,
 } from '../conversations/visible.ts'
 import { foreignId, label, longText, modelId, reference } from '../lib/schema-bounds.ts'
 import { ChatTool, MAX_TOOLS, text } from '../providers/chat-api.ts'
@@ -101,9 +102,7 @@ export const VisitorTurn = z
   .strictObject({
     id: z.string(),
     status: z.enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
-    reason: z.string().nullable().meta({
-      description: '`max_output_tokens`, `content_filter` or `interrupted`; null unless incomplete.',
-    }),
+    reason: z.string().nullable().meta({ description: turnReason }),
     error_code: z.string().nullable(),
   })
   .meta({ id: 'VisitorTurn' })

@@ -1,4 +1,5 @@
 /** Tests the `conversations` commands, both with and without a running server. */
+import { randomUUID } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -161,7 +162,7 @@ describe('conversations show', () => {
     expect(last).toMatchObject({
       id,
       has_more: true,
-      turns: [{ object: 'turn', number: 2, items: [{ role: 'user' }, { role: 'assistant' }] }],
+      lines: [{ object: 'turn', number: 2, items: [{ role: 'user' }, { role: 'assistant' }] }],
     })
     expect(listAudit('conversation.read')).toMatchObject(
       [id, id].map((target_id) => ({
@@ -171,6 +172,40 @@ describe('conversations show', () => {
         tenant: publicIdOf(key),
       })),
     )
+  })
+
+  test("prints people's messages among the turns in which they were written", async () => {
+    const agent = await createAgent()
+    const { body: created } = await call('POST', '/v1/conversations', {})
+    const path = `/v1/conversations/${created.id}`
+    const change = async (what: string, body: object) =>
+      expect((await call('POST', `${path}/${what}`, body)).status, what).toBe(200)
+    await respond(agent, 'First question', { conversation: created.id })
+    await change('messages', { text: 'Hello from \u001b[31mAna', client_id: randomUUID(), name: 'Ana' })
+    await change('handback', {})
+    await respond(agent, 'Second question', { conversation: created.id })
+    await change('messages', { text: 'Bye', client_id: randomUUID(), name: 'Bo' })
+    const { stdout } = await parley('show', created.id)
+    const shown = stdout.split('\n').filter((line) => /^(Turn|Without|user:|person|service)/.test(line))
+    expect(shown.map((line) => line.replace(/ (at|on) .*|,.*/, ''))).toEqual([
+      'Turn 1',
+      'user: First question',
+      'Without a turn',
+      'service: [Sent by the service',
+      'person (Ana): Hello from ␛[31mAna',
+      'service: [Sent by the service',
+      'Turn 2',
+      'user: Second question',
+      'Without a turn',
+      'service: [Sent by the service',
+      'person (Bo): Bye',
+    ])
+    const { lines } = await parleyJson('show', created.id, '--limit', '1')
+    expect(lines.map(({ object, number }: { object: string; number?: number }) => number ?? object)).toEqual([
+      'conversation.items',
+      2,
+      'conversation.items',
+    ])
   })
 
   test('rejects an unknown conversation', async () => {

@@ -18,6 +18,10 @@ const event = JSON.stringify({
     text: 'Hello?',
   },
 })
+const unsafeEvent = JSON.stringify({
+  ...JSON.parse(event),
+  data: { conversation_id: 'conv_1', text: '<!channel> <https://evil.example|a & b>' },
+})
 
 async function listen(server: Server | ReturnType<typeof createHttpServer>): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
@@ -36,20 +40,20 @@ async function startExample(name: string, env: Readonly<Record<string, string>>)
   const port = await new Promise<string>((resolve) =>
     child.stdout.on('data', (text) => resolve(/port (\d+)/.exec(String(text))?.[1] ?? '')),
   )
-  return async (signedWith: string) => {
+  return async (signedWith: string, body = event) => {
     const sentAt = new Date()
     const headers = {
       'webhook-id': 'whd_1',
       'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1000)),
-      'webhook-signature': new Webhook(signedWith).sign('whd_1', sentAt, event),
+      'webhook-signature': new Webhook(signedWith).sign('whd_1', sentAt, body),
     }
-    return (await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body: event })).status
+    return (await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status
   }
 }
 
 const otherSecret = `whsec_${Buffer.alloc(32, 8).toString('base64')}`
 
-test('the Slack example posts only events with a valid signature, and returns 502 if Slack fails', async () => {
+test('the Slack example escapes texts, posts only events with a valid signature, and returns 502 if Slack fails', async () => {
   const posted: unknown[] = []
   let status = 200
   const slack = createHttpServer(async (request, response) => {
@@ -62,10 +66,13 @@ test('the Slack example posts only events with a valid signature, and returns 50
   const send = await startExample('webhook-slack.mjs', { SLACK_WEBHOOK_URL: `http://127.0.0.1:${port}/hook` })
   expect(await send(otherSecret)).toBe(401)
   expect(await send(secret)).toBe(204)
+  expect(await send(secret, unsafeEvent)).toBe(204)
   status = 500
   expect(await send(secret)).toBe(502)
   const text = '*conversation.created* <https://chat.example.org/console/conversations/conv_1|conv_1>\nHello?'
-  expect(posted).toEqual([{ text }, { text }])
+  const escaped = '*conversation.created* conv_1\n&lt;!channel&gt; &lt;https://evil.example|a &amp; b&gt;'
+  const without = { unfurl_links: false, unfurl_media: false }
+  expect(posted).toEqual([text, escaped, text].map((one) => ({ text: one, ...without })))
 })
 
 test('the email example sends only events with a valid signature, and returns 502 if the mail server fails', async () => {

@@ -1,5 +1,6 @@
 /** Tests the console's search highlights, its conversation filters and the timeline of a turn. */
 import { describe, expect, test } from 'vitest'
+import { explain } from '../../client/conversations/explain.ts'
 import { exportAddress, listApplied, toServerFilters } from '../../client/conversations/list/filters.ts'
 import { toSteps } from '../../client/conversations/turn/timeline.ts'
 import { parseConversationsSearch } from '../../client/search.ts'
@@ -93,4 +94,21 @@ test('the timeline of a turn names skipped models, failed attempts, fallbacks an
     ['good', 'Finished after 1.90 s', undefined],
   ])
   expect(steps[5]?.span).toEqual({ from: 300 / 1_900, to: 500 / 1_900 })
+})
+
+test('the timeline of a turn that a takeover stopped names the takeover', () => {
+  const turn = { status: 'cancelled', duration_ms: 300, diagnostics: { stopped: 'taken_over' } }
+  const steps = toSteps(turn as unknown as Parameters<typeof toSteps>[0])
+  expect(steps).toEqual([{ tone: 'warn', title: 'A colleague took the conversation over' }])
+})
+
+test('an answer that a takeover or an error cut off is explained', () => {
+  const explained = (turn: object) => explain(turn as Parameters<typeof explain>[0])
+  expect(explained({ status: 'cancelled', reason: 'taken_over', error_code: null })).toBe(
+    'A colleague took the conversation over.',
+  )
+  expect(explained({ status: 'cancelled', reason: null, error_code: null })).toBe('The answer was cancelled.')
+  expect(explained({ status: 'incomplete', reason: 'interrupted', error_code: 'backend_error' })).toBe(
+    'An error cut the answer off (backend_error).',
+  )
 })

@@ -77,7 +77,7 @@ function RowTime({ seconds }: { readonly seconds: number }) {
 function Marks({ conversation: { parley } }: Pick<ConversationRowProps, 'conversation'>) {
   if (parley === undefined) return null
   const { mode, mode_since: since, assignee, answer_due: due } = parley
-  const { last_status: status, up, down, tags } = parley
+  const { last_status: status, last_error_code: code, up, down, tags } = parley
   const marks: ReactNode[] = []
   if (mode === 'waiting')
     marks.push(
@@ -105,8 +105,8 @@ function Marks({ conversation: { parley } }: Pick<ConversationRowProps, 'convers
     )
   if (status === 'incomplete')
     marks.push(
-      <Status key="status" tone="quiet">
-        {t('conversations.incomplete')}
+      <Status key="status" tone={code === null ? 'quiet' : 'bad'}>
+        {code === null ? t('conversations.incomplete') : t('conversations.incompleteCode', { code })}
       </Status>,
     )
   if (status === 'in_progress' || status === 'queued')

@@ -8,8 +8,9 @@ import { TextLink } from '../../components/text.tsx'
 import { renderMilliseconds, renderNumber, renderUsd } from '../../format.ts'
 import { t } from '../../strings/language.ts'
 import { Fact, FactList } from '../about/FactList.tsx'
+import { explain } from '../explain.ts'
 import { isRunning, type Turn, type TurnDetails, turnQuery } from '../queries.ts'
-import { explain, StatusLabel } from '../status.tsx'
+import { StatusLabel } from '../status.tsx'
 import { type Diagnostics, type Step, toSteps } from './timeline.ts'
 
 export function WhyPanel({ turn }: { readonly turn: Turn }) {

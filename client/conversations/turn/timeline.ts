@@ -185,6 +185,7 @@ function toTool({ name, origin, outcome, duration_ms: durationMs, approval }: Ra
 
 const stops: Readonly<Record<string, PlainKey>> = {
   cancelled: 'conversations.stopCancelled',
+  taken_over: 'conversations.stopTakenOver',
   left: 'conversations.stopLeft',
   shutdown: 'conversations.stopShutdown',
 }

@@ -12,15 +12,15 @@ import type { Config } from '../../config/config.ts'
 import { maintainConversations, recordExpiry } from '../../conversations/conversations.ts'
 import {
   type ConversationFilter,
+  type ConversationLine,
   type ConversationRow,
   deleteAnyConversation,
-  type ExportedTurn,
   exportTurns,
   findAnyConversation,
   type ItemData,
   listAnyConversations,
   readFilter,
-  readLastTurns,
+  readLastLines,
   rebuildIndex,
   renderConversations,
 } from '../../conversations/operator.ts'
@@ -101,24 +101,35 @@ export function show(
       tenantId: row.tenant,
       details: { agent_id: row.agent_id || null },
     })
-    const { turns, hasMore } = await readLastTurns({ database, data }, id, limit)
+    const { lines, hasMore } = await readLastLines({ database, data }, id, limit)
     const [conversation] = await renderRows(database, [row])
-    if (json) return print(JSON.stringify({ ...conversation, turns, has_more: hasMore }))
-    print([renderTable(headings, [toCells(row)]), ...turns.flatMap(renderTurn)].join('\n'))
+    if (json) return print(JSON.stringify({ ...conversation, lines, has_more: hasMore }))
+    print([renderTable(headings, [toCells(row)]), ...lines.flatMap(renderLine)].join('\n'))
     if (hasMore) printNotice(`There are earlier turns; this shows the last ${limit}.`)
   })
 }
 
-function renderTurn({ number, status, model, created_at: createdAt, items }: ExportedTurn): string[] {
-  const head = `\nTurn ${number}, ${renderTime(createdAt)}, ${model ?? 'no model'}, ${status}`
-  return [head, ...items.map((item) => toVisibleText(renderItem(item)))]
+function renderLine(line: ConversationLine): string[] {
+  return [`\n${renderHead(line)}`, ...line.items.map((item) => toVisibleText(renderItem(item)))]
 }
 
-function renderItem(item: Readonly<Record<string, unknown>>): string {
+function renderHead(line: ConversationLine): string {
+  if (line.object === 'conversation.items') return 'Without a turn'
+  const { number, status, model, created_at: createdAt } = line
+  return `Turn ${number}, ${renderTime(createdAt)}, ${model ?? 'no model'}, ${status}`
+}
+
+function renderItem(item: ConversationLine['items'][number]): string {
   if (item.type === 'function_call') return `call: ${item.name}(${item.arguments})`
   if (item.type === 'function_call_output') return `result: ${toText(item.output)}`
   if (item.type === 'reasoning') return `reasoning: ${toText(item.summary)}`
-  return `${item.role}: ${toText(item.content)}`
+  return `${nameAuthor(item)}: ${toText(item.content)}`
+}
+
+function nameAuthor({ role, parley }: ConversationLine['items'][number]): string {
+  if (parley?.author === 'service') return 'service'
+  if (parley?.author !== 'person') return String(role)
+  return parley.name == null ? 'person' : `person (${parley.name})`
 }
 
 function toText(content: unknown): string {

@@ -17,7 +17,7 @@ const TURNS_AT_ONCE = 10
 /** Low, because one row can contain 2 MiB. */
 const ITEMS_AT_ONCE = 10
 
-export type ExportedTurn = TurnObject & {
+type ExportedTurn = TurnObject & {
   readonly diagnostics: object
   /** The request without its input and its `previous_response_id`. */
   readonly request: object
@@ -26,14 +26,16 @@ export type ExportedTurn = TurnObject & {
 
 type ExportedConversation = ConversationObject & { readonly notes: readonly Note[] }
 
+/** Items that do not belong to a turn, such as the messages of people and mode changes. */
+interface ItemsLine {
+  readonly object: 'conversation.items'
+  readonly items: readonly ListedItem[]
+}
+
+export type ConversationLine = ExportedTurn | ItemsLine
+
 export type ExportLine =
-  | (ExportedTurn & { readonly conversation: ExportedConversation })
-  /** Items that do not belong to a turn, such as those that a client or a person added. */
-  | {
-      readonly object: 'conversation.items'
-      readonly conversation: ExportedConversation
-      readonly items: readonly ListedItem[]
-    }
+  | (ConversationLine & { readonly conversation: ExportedConversation })
   | { readonly object: 'export.end'; readonly turns: number }
 
 /** The rows of an export, and the data that their items refer to. */
@@ -43,8 +45,8 @@ export interface ExportSource {
 }
 
 /**
- * Yields the turns of conversations, by tenant and creation time of the conversation, and items without a
- * turn. Stops after `limit` turns, and ends with an `export.end` line. Rows that change during the export
+ * Yields the turns of conversations, by tenant and creation time of the conversation, and among them the items
+ * without a turn. Stops after `limit` turns, and ends with an `export.end` line. Rows that change during the export
  * appear as they were before or after the change.
  */
 export async function* exportTurns(
@@ -105,27 +107,69 @@ async function* exportConversation(
   const [rendered] = await renderConversations(database, [row])
   if (rendered === undefined) return
   const conversation = { ...rendered, notes: (await listNoteRows(read, row.id)).map(renderNote) }
-  for await (const items of readItemsWithoutTurn({ database, data }, row.id))
-    yield { object: 'conversation.items', conversation, items }
+  for await (const line of readLines({ database, data }, row.id, readTurns(read, row.id)))
+    yield { ...line, conversation }
+}
+
+async function* readTurns(db: ConversationDb, conversationId: string): AsyncGenerator<TurnRow, void, void> {
   for (let after: number | undefined; ; ) {
-    const page = await listTurnPage(read, row.id, { limit: TURNS_AT_ONCE, after, order: 'asc' })
-    for (const turn of page) yield { ...(await renderExportedTurn({ database, data }, turn)), conversation }
+    const page = await listTurnPage(db, conversationId, { limit: TURNS_AT_ONCE, after, order: 'asc' })
+    yield* page
     if (page.length < TURNS_AT_ONCE) return
     after = page.at(-1)?.number
   }
 }
 
-/** Returns the last turns of a conversation, oldest first, and whether it has earlier turns. */
-export async function readLastTurns(
+/**
+ * Yields turns and the items without a turn in the order of their positions. Skips the items without a turn
+ * up to the position `after`.
+ */
+async function* readLines(
+  source: ExportSource,
+  conversationId: string,
+  turns: AsyncIterable<TurnRow> | Iterable<TurnRow>,
+  after = 0,
+): AsyncGenerator<ConversationLine, void, void> {
+  let read = after
+  for await (const turn of turns) {
+    const first = await findFirstPosition(source.database.read, turn.id)
+    if (first !== undefined) {
+      yield* readItemsWithoutTurn(source, conversationId, { after: read, before: first })
+      read = Math.max(read, first)
+    }
+    yield await renderExportedTurn(source, turn)
+  }
+  yield* readItemsWithoutTurn(source, conversationId, { after: read })
+}
+
+/**
+ * Returns the last turns of a conversation and the items without a turn among and after them, oldest first,
+ * and whether it has earlier turns.
+ */
+export async function readLastLines(
   source: ExportSource,
   conversationId: string,
   limit: number,
-): Promise<{ readonly turns: ExportedTurn[]; readonly hasMore: boolean }> {
+): Promise<{ readonly lines: ConversationLine[]; readonly hasMore: boolean }> {
+  const { read } = source.database
   const page = { limit: limit + 1, after: undefined, order: 'desc' } as const
-  const rows = await listTurnPage(source.database.read, conversationId, page)
-  const turns: ExportedTurn[] = []
-  for (const row of rows.slice(0, limit).reverse()) turns.push(await renderExportedTurn(source, row))
-  return { turns, hasMore: rows.length > limit }
+  const rows = await listTurnPage(read, conversationId, page)
+  const earlier = rows[limit]
+  const after = earlier && (await findFirstPosition(read, earlier.id))
+  const lines: ConversationLine[] = []
+  for await (const line of readLines(source, conversationId, rows.slice(0, limit).reverse(), after))
+    lines.push(line)
+  return { lines, hasMore: earlier !== undefined }
+}
+
+/** Returns the position of a turn's first item; undefined if all of its items are deleted. */
+async function findFirstPosition(db: ConversationDb, turnId: string): Promise<number | undefined> {
+  const { first } = await db
+    .selectFrom('items')
+    .select((eb) => eb.fn.min('position').as('first'))
+    .where('turn_id', '=', turnId)
+    .executeTakeFirstOrThrow()
+  return first ?? undefined
 }
 
 /** Omits `previous_response_id`, because a response id gives an agent key access to the response. */
@@ -144,18 +188,21 @@ async function renderExportedTurn({ database, data }: ExportSource, row: TurnRow
 async function* readItemsWithoutTurn(
   { database, data }: ExportSource,
   conversationId: string,
-): AsyncGenerator<ListedItem[], void, void> {
-  for (let after = 0; ; ) {
+  { after: start, before }: { readonly after: number; readonly before?: number },
+): AsyncGenerator<ItemsLine, void, void> {
+  for (let after = start; ; ) {
     const rows = await database.read
       .selectFrom('items')
       .selectAll()
       .where('conversation_id', '=', conversationId)
       .where('turn_id', 'is', null)
       .where('position', '>', after)
+      .$if(before !== undefined, (query) => query.where('position', '<', before as number))
       .orderBy('position')
       .limit(ITEMS_AT_ONCE)
       .execute()
-    if (rows.length > 0) yield (await data.restore(rows)).map(toOwnedItem)
+    if (rows.length > 0)
+      yield { object: 'conversation.items', items: (await data.restore(rows)).map(toOwnedItem) }
     if (rows.length < ITEMS_AT_ONCE) return
     after = rows.at(-1)?.position ?? after
   }

@@ -5,7 +5,7 @@ import { ratingReasons } from '../ratings/schema.ts'
 import type { SearchTerm } from '../search/query.ts'
 import type { ConversationRow, TurnRow } from '../store.ts'
 
-export const turnReasons = ['max_output_tokens', 'content_filter', 'interrupted'] as const
+export const turnReasons = ['max_output_tokens', 'content_filter', 'interrupted', 'taken_over'] as const
 export const turnStatuses = [
   'queued',
   'in_progress',
@@ -34,7 +34,7 @@ export interface ConversationFilter {
   readonly tag?: string | undefined
   readonly rating?: 'up' | 'down' | undefined
   readonly reason?: (typeof ratingReasons)[number] | (typeof turnReasons)[number] | undefined
-  /** `unanswered`: the last turn has ended without an answer. */
+  /** `failed`: a turn ended with an error. `unanswered`: see `isUnanswered`. */
   readonly status?: TurnRow['status'] | 'unanswered' | undefined
   readonly error?: string | undefined
   readonly tool?: string | undefined
@@ -90,26 +90,39 @@ export function listConditions(eb: Builder, filter: ConversationFilter): Express
   return turn === undefined ? conditions : [...conditions, turn]
 }
 
+/**
+ * Returns the condition that the model answers the conversation, no turn is running, and the newest message is
+ * a question, or the service's message that no person has answered.
+ */
 function isUnanswered(eb: Builder): Expression<SqlBool> {
-  return eb.exists(
-    eb
-      .selectFrom('turns')
-      .select('turns.id')
-      .whereRef('turns.conversation_id', '=', 'conversations.id')
-      .whereRef('turns.number', '=', 'conversations.turns')
-      .where('turns.status', 'not in', ['queued', 'in_progress'])
-      .where(({ not, exists, selectFrom }) =>
-        not(
-          exists(
-            selectFrom('items')
-              .select('items.n')
-              .whereRef('items.turn_id', '=', 'turns.id')
-              .where('items.role', '=', 'assistant')
-              .where('items.author', 'in', ['model', 'person']),
-          ),
+  const newestAuthor = eb
+    .selectFrom('items')
+    .select('items.author')
+    .whereRef('items.conversation_id', '=', 'conversations.id')
+    .where('items.type', '=', 'message')
+    .where('items.for_visitor', '=', 1)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('turns')
+            .select('turns.id')
+            .whereRef('turns.id', '=', 'items.turn_id')
+            .where('turns.replaced', 'is not', null),
         ),
       ),
-  )
+    )
+    .orderBy('items.position', 'desc')
+    .limit(1)
+  const running = eb
+    .selectFrom('turns')
+    .select('turns.id')
+    .whereRef('turns.conversation_id', '=', 'conversations.id')
+    .where('turns.status', 'in', ['queued', 'in_progress'])
+  return eb.and([
+    eb('conversations.mode', '=', 'model'),
+    eb(newestAuthor, 'in', ['visitor', 'service']),
+    eb.not(eb.exists(running)),
+  ])
 }
 
 /**
@@ -126,7 +139,10 @@ function hasTurn(eb: Builder, filter: ConversationFilter): Expression<SqlBool> |
   const rated = ratedAs(filter)
   const filtered = turns
     .$if(status !== undefined && status !== 'unanswered', (part) =>
-      part.where('turns.status', '=', status as TurnRow['status']),
+      // An error after the answer has begun makes the turn incomplete.
+      status === 'failed'
+        ? part.where('turns.error_code', 'is not', null)
+        : part.where('turns.status', '=', status as TurnRow['status']),
     )
     .$if(turnReason !== undefined, (part) => part.where('turns.reason', '=', turnReason as string))
     .$if(error !== undefined, (part) => part.where('turns.error_code', '=', error as string))

@@ -28,11 +28,14 @@ const filters = {
   reason: z
     .enum([...ratingReasons, ...turnReasons])
     .optional()
-    .meta({ description: 'Reason for a rating, or why a turn is incomplete.' }),
+    .meta({ description: 'Reason for a rating, or why a turn is incomplete or was cancelled.' }),
   status: z
     .enum([...turnStatuses, 'unanswered'])
     .optional()
-    .meta({ description: 'Status of a turn; `unanswered` if the last turn ended without an answer.' }),
+    .meta({
+      description:
+        'Status of a turn; `failed` also for incomplete turns with an error code. `unanswered` if the model answers the conversation, and its newest message is a question or reports that no person has answered.',
+    }),
   error: label().optional().meta({ description: 'Error code of a turn.' }),
   tool: label().optional().meta({ description: 'Name of a tool that a turn called.' }),
   model: modelId().optional().meta({ description: 'Model of a turn: `model` or `provider/model`.' }),

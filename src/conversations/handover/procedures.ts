@@ -269,7 +269,7 @@ async function cancelStored(
   const segments = await readSegments(trx, turnId)
   const last = toRun(toEndEntry({ at: place.nowSeconds, interruption: 'cancelled' }))
   const body = encodeSegment([last])
-  const end = { failureCode: undefined, stopped: 'cancelled' as const }
+  const end = { failureCode: undefined, stopped: 'taken_over' as const }
   await storeEnd(trx, { turnId, owner: owner ?? '' }, [...segments, body], { ...end, ...place })
   const firstSeq = segments.reduce((sum, segment) => sum + countEntries(decodeSegment(segment)), 0)
   await insertSegments(trx, [{ turnId, firstSeq, count: 1, body }])

@@ -33,7 +33,7 @@ export class StoppedTurns {
     ) => Promise<{ readonly isStored: boolean; readonly result: Result }>,
   ): Promise<Result> {
     const own = [...this.deps.running.values()].filter((turn) => turn.conversationId === conversationId)
-    const stopping = own.filter((turn) => turn.stop('cancelled'))
+    const stopping = own.filter((turn) => turn.stop('taken_over'))
     for (const turn of stopping) this.takeovers.set(turn.id, Promise.withResolvers())
     const stopped = await Promise.all(stopping.map((turn) => this.takeFromWriter(turn)))
     // A turn that was ending anyway stores its end itself.

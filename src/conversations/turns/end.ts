@@ -72,7 +72,7 @@ export async function storeEnd(
   const produced = count === 0 ? [] : items.map(encodeItem)
   const { rows } = await releaseConversation(trx, {
     ...{ conversationId, turnId, promptTokens, completionTokens, cost, nowSeconds },
-    failures: outcome.status === 'failed' ? 1 : 0,
+    failures: outcome.error_code === null ? 0 : 1,
     expiresAt: nowSeconds + end.keepSeconds,
     items: produced.length,
     bytes: sumBytes(produced),
@@ -111,6 +111,7 @@ function outcomeOf(
   { failureCode, stopped }: Pick<StoredEnd, 'failureCode' | 'stopped'>,
   { finish, hasOutput }: { readonly finish: string | undefined; readonly hasOutput: boolean },
 ): { status: EndedStatus; reason: string | null; error_code: string | null } {
+  if (stopped === 'taken_over') return { status: 'cancelled', reason: stopped, error_code: null }
   if (stopped === 'cancelled') return { status: 'cancelled', reason: null, error_code: null }
   if (stopped !== undefined) return { status: 'incomplete', reason: 'interrupted', error_code: null }
   if (failureCode !== undefined)

@@ -79,10 +79,11 @@ const ANNOUNCED_MS = 5_000
 const FIRST_READER_MS = 5_000
 
 /** Why a turn is stopped before the model has finished. */
-export type StopReason = 'cancelled' | 'left' | 'lost' | 'shutdown'
+export type StopReason = 'cancelled' | 'taken_over' | 'left' | 'lost' | 'shutdown'
 
 const stopMessages: Readonly<Record<StopReason, string>> = {
   cancelled: 'The turn was cancelled.',
+  taken_over: 'A person took the conversation over.',
   left: 'The client disconnected.',
   lost: 'Another process has ended the turn.',
   shutdown: 'The server is shutting down.',
@@ -293,8 +294,10 @@ export class RunningTurn {
 
   private toEnd(failure: ServiceError | undefined): LogEntry {
     const at = unixSeconds(this.options.clock)
-    if (this.stopped !== undefined)
-      return toEndEntry({ at, interruption: this.stopped === 'cancelled' ? 'cancelled' : 'interrupted' })
+    if (this.stopped !== undefined) {
+      const isCancelled = this.stopped === 'cancelled' || this.stopped === 'taken_over'
+      return toEndEntry({ at, interruption: isCancelled ? 'cancelled' : 'interrupted' })
+    }
     if (failure === undefined) return toEndEntry({ at })
     const { code, message } = failure
     const interruption = this.hasOutput ? { interruption: 'interrupted' as const } : {}

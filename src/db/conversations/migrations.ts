@@ -354,6 +354,14 @@ async function renameCosts(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('conversations').renameColumn('cost_micros', 'cost').execute()
 }
 
+/** Counts turns that an error cut off as failures, like turns that failed before their answer began. */
+async function countCutOff(db: Kysely<unknown>): Promise<void> {
+  await sql`update conversations set failures = failures + (select count(*) from turns
+    where turns.conversation_id = conversations.id and status = 'incomplete' and error_code is not null)
+    where id in (select conversation_id from turns
+    where status = 'incomplete' and error_code is not null)`.execute(db)
+}
+
 /**
  * These names sort after those of the main database's migrations, because PostgreSQL stores both in one
  * database.
@@ -370,4 +378,5 @@ export const conversationMigrations: Record<string, Migration> = {
   '1009_add_handover': { up: addHandover },
   '1010_add_replacements': { up: addReplacements },
   '1011_rename_costs': { up: renameCosts },
+  '1012_count_cut_off_turns': { up: countCutOff },
 }

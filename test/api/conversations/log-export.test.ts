@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { listAuditRows, publicIdOf } from '../../support/audit.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { STORING, storeChat } from '../../support/conversations.ts'
+import { answer, change } from '../../support/handover.ts'
 
 const harness = await startChatHarness()
 
@@ -67,6 +68,41 @@ describe('an export', () => {
       { object: 'export.end', turns: 1 },
     ])
     expect(await read(`?q=${second}&channel=widget`)).toEqual([{ object: 'export.end', turns: 0 }])
+  })
+
+  test("contains people's messages and visitors' messages to them in order among the turns", async () => {
+    const { app, id: agent, read } = await start()
+    const { body: created } = await app.call('POST', '/v1/conversations', {
+      body: { items: [{ role: 'user', content: 'Before' }] },
+    })
+    const ask = async (input: string) => {
+      const body = { model: `agent/${agent}`, input, conversation: created.id }
+      expect((await app.call('POST', '/v1/responses', { body })).status).toBe(200)
+    }
+    await ask('One')
+    await answer(app, created.id, 'From Ana', { name: 'Ana' })
+    await change(app, created.id, 'handback')
+    await ask('Two')
+    await answer(app, created.id, 'Goodbye', { name: 'Ana' })
+    const lines = await read()
+    const authors = lines.map(({ object, items = [] }) => [
+      object,
+      ...items.map(({ parley }: { parley: { author: string } }) => parley.author),
+    ])
+    expect(authors).toEqual([
+      ['conversation.items', 'visitor'],
+      ['turn', 'visitor', 'model'],
+      ['conversation.items', 'service', 'person', 'service'],
+      ['turn', 'visitor', 'model'],
+      ['conversation.items', 'service', 'person'],
+      ['export.end'],
+    ])
+    expect(lines[2].items).toMatchObject([
+      { parley: { mode: 'person', assignee: 'Ana' } },
+      { content: [{ text: 'From Ana' }], parley: { name: 'Ana' } },
+      { parley: { mode: 'model' } },
+    ])
+    expect(lines[2].conversation).toMatchObject({ id: created.id })
   })
 
   test('is recorded in the audit log without the search text', async () => {

@@ -1,13 +1,16 @@
 /** Tests the filters and the search of the conversation list, and the tags and notes of conversations. */
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { conversationMigrations } from '../../../src/db/conversations/migrations.ts'
 import type { TestApp } from '../../support/app.ts'
 import { publicIdOf } from '../../support/audit.ts'
 import { chatRequest, startChatHarness } from '../../support/chat-harness.ts'
 import { STORING, storeChat } from '../../support/conversations.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { answer, change } from '../../support/handover.ts'
 import { changeManager, createKey } from '../../support/managed-keys.ts'
 import { tool } from '../../support/tools.ts'
-import { beginSession, say } from '../../support/visitors.ts'
+import { beginSession, say, sayAndWait } from '../../support/visitors.ts'
 
 const harness = await startChatHarness()
 
@@ -88,7 +91,28 @@ describe('the filters of the conversation list', () => {
     expect(await find({ model: 'other' })).toEqual([])
   })
 
-  test('select conversations whose last turn has no answer, with the status `unanswered`', async () => {
+  test('select answers that an error cut off with the status `failed`, and conversations count them as failures', async () => {
+    const { app, key, find, store } = await start()
+    await store('Hello')
+    const visitor = await beginSession(app, key)
+    const { conversation } = await say(visitor, 'a b c d {{up:cut-off 3}}')
+    const { id } = conversation
+    await expect.poll(() => find({ status: 'incomplete' })).toEqual([id])
+    expect(await find({ status: 'failed' })).toEqual([id])
+    expect(await find({ status: 'failed', version: 2 })).toEqual([])
+    const read = async () => (await app.call('GET', `/v1/conversations/${id}`)).body.parley
+    const ended = { failures: 1, last_status: 'incomplete', last_error_code: 'stream_interrupted' }
+    expect(await read()).toMatchObject(ended)
+    // An earlier version has not counted such turns.
+    const { write } = await app.service.deps.conversations.storage.open()
+    await write.updateTable('conversations').set({ failures: 0 }).execute()
+    await conversationMigrations['1012_count_cut_off_turns']?.up(write)
+    expect(await read()).toMatchObject(ended)
+    const { body } = await app.call('GET', '/v1/conversations?channel=api')
+    expect(body.data[0].parley).toMatchObject({ failures: 0, last_error_code: null })
+  })
+
+  test('select conversations whose newest message is a question, with the status `unanswered`', async () => {
     const { app, id, find, store } = await start()
     await store('Hello')
     const { body: empty } = await app.call('POST', '/v1/conversations', { body: {} })
@@ -102,6 +126,52 @@ describe('the filters of the conversation list', () => {
     expect((await ask('Hello')).status).toBe(200)
     expect(await find({ status: 'unanswered' })).toEqual([])
     expect(await find({ status: 'failed' })).toEqual([empty.id])
+  })
+
+  test('omit conversations that people answer or have answered, with the status `unanswered`', async () => {
+    const { app, clock, key, find } = await start()
+    const visitor = await beginSession(app, key)
+    const sent = await say(visitor, '{{up:status 400}}')
+    const { id } = sent.conversation
+    const unanswered = () => find({ status: 'unanswered' })
+    await expect.poll(unanswered).toEqual([id])
+    await change(app, id, 'takeover')
+    expect(await unanswered()).toEqual([])
+    await change(app, id, 'handback')
+    expect(await unanswered()).toEqual([id])
+    await answer(app, id, 'We are open until 8 p.m.')
+    await change(app, id, 'handback')
+    expect(await unanswered()).toEqual([])
+    await change(app, id, 'takeover')
+    await visitor.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text: 'And on Sunday?' })
+    expect(await unanswered()).toEqual([])
+    const pass = () => {
+      clock.advance(600)
+      return app.service.deps.conversations.sweep(false)
+    }
+    await pass()
+    expect(await find({ mode: 'waiting' })).toEqual([id])
+    expect(await unanswered()).toEqual([])
+    await pass()
+    expect(await find({ mode: 'model' })).toEqual([id])
+    expect(await unanswered()).toEqual([id])
+  })
+
+  test('omit conversations with a running turn or a removed question, with the status `unanswered`', async () => {
+    const { app, key, find } = await start()
+    const visitor = await beginSession(app, key)
+    const answered = await sayAndWait(visitor, 'Hello')
+    const { id } = answered.sent.conversation
+    const unanswered = () => find({ status: 'unanswered' })
+    const running = await say(visitor, '{{up:hang-after 4}}', { conversation: id })
+    expect(await find({ status: 'in_progress' })).toEqual([id])
+    expect(await unanswered()).toEqual([])
+    await visitor.visitor.cancel.mutate({ turn: running.turn.id })
+    await expect.poll(() => find({ status: 'in_progress' })).toEqual([])
+    const failed = await say(visitor, '{{up:status 400}}', { conversation: id })
+    await expect.poll(unanswered).toEqual([id])
+    await visitor.visitor.remove.mutate({ turn: failed.turn.id })
+    expect(await unanswered()).toEqual([])
   })
 
   test('select conversations by the tools that a turn called', async () => {

@@ -6,11 +6,12 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import type { TestApp } from '../../support/app.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { answer, change } from '../../support/handover.ts'
+import { AUDIENCE, createSecret, ISSUER, identify, signIdentity } from '../../support/identities.ts'
 import { eventually, makeFolder } from '../../support/process.ts'
 import { S3Server } from '../../support/s3-server.ts'
 import { findText, openConversations } from '../../support/stored-chats.ts'
 import { tool, toolCallResponse } from '../../support/tools.ts'
-import { asVisitor, followUntil, isEnd, sayAndWait } from '../../support/visitors.ts'
+import { followUntil, isEnd, sayAndWait } from '../../support/visitors.ts'
 import { allowLoopback, createWebhook, startReceiver } from '../../support/webhook-receiver.ts'
 
 const harness = await startChatHarness()
@@ -37,6 +38,9 @@ const canaries = {
   person: 'quartzquebec',
   personName: 'quartzromeo',
   metadata: 'quartzsierra',
+  claim: 'quartzuniform',
+  instructions: 'quartzvictor',
+  requestMetadata: 'quartzwhiskey',
 }
 const page = [{ type: 'function' as const, function: { name: 'postMessage_cart', parameters: {} } }]
 
@@ -47,11 +51,12 @@ async function start(env: Readonly<Record<string, string>>) {
     { ...allowLoopback, PARLEY_DATA_DIR: dataDir, ...env },
     { clock: systemClock, tools: { lookup } },
   )
-  const { agent_key: key } = await app.createAgent(
+  const { agent_key: key, agent_id: agentId } = await app.createAgent(
     JSON.stringify({
       ...{ name: 'Keeper', instructions: 'Answer.', tools: ['lookup'] },
       conversations: { keep: '30d', handover: {} },
       attachments: { types: ['pdf', 'text'], maxCount: 2, maxBytes: 200_000 },
+      visitors: { identity: 'optional', jwt: { issuer: ISSUER, audience: AUDIENCE }, claims: ['plan'] },
     }),
   )
   const { url } = await startReceiver()
@@ -60,15 +65,21 @@ async function start(env: Readonly<Record<string, string>>) {
     events: ['conversation.created', 'conversation.message'],
     include_text: true,
   })
-  return { app, dataDir, key }
+  return { app, dataDir, key, agentId, secret: await createSecret(app, agentId) }
 }
 
+type Started = Awaited<ReturnType<typeof start>>
+
 /** Stores each canary in the data of a new visitor; returns the visitor's id. */
-async function storeCanaries(app: TestApp, key: string): Promise<string> {
-  const { body } = await app.call('POST', '/v1/visitors/tokens', {
-    body: { subject: canaries.subject, name: canaries.name, email: `${canaries.email}@example.org` },
-  })
-  const one = { visitor: asVisitor(app, key, body.token) }
+async function storeCanaries({ app, key, agentId, secret }: Started): Promise<string> {
+  const identity = await signIdentity(
+    { clock: systemClock, secret },
+    {
+      ...{ sub: canaries.subject, name: canaries.name, email: `${canaries.email}@example.org` },
+      plan: canaries.claim,
+    },
+  )
+  const one = await identify({ app, key }, identity)
   await harness.answerWith(
     toolCallResponse('streamed', [{ name: 'lookup', args: `{"for":"${canaries.toolArguments}"}` }]),
     1,
@@ -96,6 +107,15 @@ async function storeCanaries(app: TestApp, key: string): Promise<string> {
   })
   await followUntil(one, { conversation, cursor: reported.cursor }, isEnd)
   await one.visitor.rate.mutate({ turn: sent.turn.id, value: 'down', comment: canaries.comment })
+  const answered = await app.call('POST', '/v1/responses', {
+    ...{ key, headers: { 'X-Parley-Visitor': one.token } },
+    body: {
+      ...{ model: `agent/${agentId}`, input: 'And then?' },
+      instructions: `Answer like ${canaries.instructions}.`,
+      metadata: { order: canaries.requestMetadata },
+    },
+  })
+  expect(answered.status, answered.text).toBe(200)
   const rating = { value: 'up', comment: canaries.ownerComment }
   const path = `/v1/conversations/${conversation}`
   const requests = [
@@ -145,8 +165,9 @@ test.each([
   "an erasure removes all of a visitor's data from the database and %s, and counts what it deletes",
   async (_, hasBucket) => {
     const server = hasBucket ? await S3Server.start() : undefined
-    const { app, dataDir, key } = await start(server?.environment ?? {})
-    const visitorId = await storeCanaries(app, key)
+    const started = await start(server?.environment ?? {})
+    const { app, dataDir } = started
+    const visitorId = await storeCanaries(started)
     const find = async (word: string) => {
       const found: string[] = []
       // The bytes of a file can be stored as base64; the word begins at a multiple of three bytes.
@@ -157,12 +178,12 @@ test.each([
     for (const [place, word] of Object.entries(canaries)) expect(await find(word), place).not.toEqual([])
     const counts = await countRows(app, visitorId)
     expect(counts).toMatchObject({
-      conversations: 1,
-      turns: 5,
+      conversations: 2,
+      turns: 6,
       blobs: 1,
       ratings: 2,
       notes: 1,
-      deliveries: 2,
+      deliveries: 3,
     })
     const { body } = await app.call('DELETE', `/v1/visitors/${visitorId}`)
     const read = async () => (await app.call('GET', `/v1/erasures/${body.id}`)).body

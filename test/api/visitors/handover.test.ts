@@ -179,7 +179,11 @@ describe('a takeover in the middle of an answer', () => {
     expect(modesOf(events)).toEqual(['person'])
     expect(events.find(isEnd)?.data).toMatchObject({ turn: { status: 'cancelled' } })
     const [row] = await listTurns(app)
-    expect(row).toMatchObject({ status: 'cancelled', error_code: null })
+    expect(row).toMatchObject({ status: 'cancelled', reason: 'taken_over', error_code: null })
+    const { body: details } = await app.call('GET', `/v1/turns/${turn.id}`)
+    expect(details).toMatchObject({ reason: 'taken_over', diagnostics: { stopped: 'taken_over' } })
+    const { body: found } = await app.call('GET', '/v1/conversations?reason=taken_over')
+    expect(found.data).toMatchObject([{ id }])
   })
 
   test('succeeds for only one of three people', async () => {

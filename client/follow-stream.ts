@@ -13,9 +13,12 @@ const rejections: readonly number[] = [400, 403, 404]
 interface FollowedStream<Event> {
   /** Opens the stream; called again after each interruption. */
   readonly open: (signal: AbortSignal) => Promise<AsyncIterable<Event>>
+  /** Its errors do not interrupt the stream. */
   readonly onEvent: (event: Event) => void
   /** Reports whether the stream is open. */
   readonly onConnection?: (isConnected: boolean) => void
+  /** Called when the server rejects the stream, which is then not opened again. */
+  readonly onRejection?: () => void
   readonly signal: AbortSignal
 }
 
@@ -24,7 +27,7 @@ interface FollowedStream<Event> {
  * was deleted.
  */
 export async function followStream<Event>(followed: FollowedStream<Event>): Promise<void> {
-  const { signal, onConnection } = followed
+  const { signal, onConnection, onRejection } = followed
   for (let failures = 0; !signal.aborted; failures++) {
     // A connection that was opened before the browser went offline may never report its end.
     const reopening = new AbortController()
@@ -35,11 +38,14 @@ export async function followStream<Event>(followed: FollowedStream<Event>): Prom
         if (signal.aborted) return
         failures = 0
         onConnection?.(true)
-        followed.onEvent(event)
+        handle(followed, event)
       }
     } catch (thrown) {
       const { status } = toFailure(thrown)
-      if (rejections.includes(status)) return onConnection?.(false)
+      if (rejections.includes(status)) {
+        onConnection?.(false)
+        return onRejection?.()
+      }
       // Retries rarely, because the user must sign in again first.
       if (status === 401) failures = FAILURES_TO_LONGEST
     } finally {
@@ -48,6 +54,15 @@ export async function followStream<Event>(followed: FollowedStream<Event>): Prom
     if (signal.aborted) return
     onConnection?.(false)
     await pause(failures, signal)
+  }
+}
+
+/** Reports an error of the handler like an uncaught one, because opening the stream again would not fix it. */
+function handle<Event>({ onEvent }: FollowedStream<Event>, event: Event): void {
+  try {
+    onEvent(event)
+  } catch (thrown) {
+    reportError(thrown)
   }
 }
 

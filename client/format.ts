@@ -101,6 +101,7 @@ export function renderUsd(amount: number): string {
   const format = new Intl.NumberFormat(locale(), {
     style: 'currency',
     currency: 'USD',
+    currencyDisplay: 'narrowSymbol',
     minimumFractionDigits: 2,
     maximumFractionDigits: digits,
   })

@@ -15,9 +15,10 @@ import { Icon } from '../shell/icons.tsx'
 import { showDone } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
 import type { AdminKey, TabProps } from './Budget.tsx'
-import { BudgetForm, BudgetState } from './Budget.tsx'
+import { BudgetState } from './Budget.tsx'
+import { OperatorBudgets } from './OperatorBudgets.tsx'
 
-type Doing = { readonly what: 'budget'; readonly key: AdminKey } | Revoking
+type Doing = { readonly what: 'budgets'; readonly key: AdminKey } | Revoking
 type Revoking = { readonly what: 'revoke'; readonly keys: readonly AdminKey[] }
 
 const PAGE_SIZE = 50
@@ -143,7 +144,7 @@ function KeyMenuItems({ adminKey: key, go, setDoing }: KeyMenuProps) {
       </Menu.Item>
       <Menu.Item onClick={() => go({ tab: 'audit', target: key.id })}>{t('admin.viewAuditLog')}</Menu.Item>
       {isLive(key) ? (
-        <Menu.Item onClick={() => setDoing({ what: 'budget', key })}>{t('admin.setBudget')}</Menu.Item>
+        <Menu.Item onClick={() => setDoing({ what: 'budgets', key })}>{t('admin.setBudget')}</Menu.Item>
       ) : null}
       {isLive(key) ? (
         <Menu.Item className="danger-text" onClick={() => setDoing({ what: 'revoke', keys: [key] })}>
@@ -156,7 +157,7 @@ function KeyMenuItems({ adminKey: key, go, setDoing }: KeyMenuProps) {
 
 function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () => void }) {
   const queries = useQueryClient()
-  const budgeted = doing?.what === 'budget' ? doing.key : undefined
+  const budgeted = doing?.what === 'budgets' ? doing.key : undefined
   const revoked = doing?.what === 'revoke' ? doing.keys : []
   const [first] = revoked
   const revoke = async () => {
@@ -172,8 +173,9 @@ function KeyDialogs({ doing, onClose }: { doing: Doing | undefined; onClose: () 
         title={t('admin.budgetFor', { name: budgeted?.name ?? '' })}
         isOpen={budgeted !== undefined}
         onClose={onClose}
+        size="xl"
       >
-        {budgeted === undefined ? null : <BudgetForm adminKey={budgeted} onClose={onClose} />}
+        {budgeted === undefined ? null : <OperatorBudgets keyId={budgeted.id} onClose={onClose} />}
       </Dialog>
       <ConfirmDialog
         title={

@@ -12,6 +12,7 @@ import { ConfirmDialog } from '../components/Dialog.tsx'
 import { Failed, Loading } from '../components/QueryStates.tsx'
 import { Ago } from '../components/text.tsx'
 import { showDone } from '../shell/toast.tsx'
+import { useMe } from '../shell/use-me.ts'
 import { t } from '../strings/language.ts'
 import { useAgent, versionsQuery } from './queries.ts'
 import './editor.css'
@@ -60,16 +61,23 @@ function History({ agentId, versions }: HistoryProps) {
             <Text size="xs" c="dimmed" truncate>
               <Ago seconds={one.created_at} /> · {one.name}
             </Text>
-            {one.author === null ? null : (
-              <Text size="xs" c="dimmed" truncate title={one.author}>
-                {t('agents.by', { author: one.author })}
-              </Text>
-            )}
+            {one.author === null ? null : <Author author={one.author} />}
           </UnstyledButton>
         ))}
       </Stack>
       {chosen === undefined ? null : <VersionView agentId={agentId} version={chosen} versions={versions} />}
     </div>
+  )
+}
+
+/** Shows the name of a key instead of its id, if the key belongs to the user. */
+function Author({ author }: { readonly author: string }) {
+  const { keys } = useMe()
+  const name = keys.find(({ id }) => id === author)?.name
+  return (
+    <Text size="xs" c="dimmed" truncate title={author}>
+      {name === undefined ? t('agents.by', { author }) : t('agents.byKey', { name })}
+    </Text>
   )
 }
 

@@ -6,7 +6,7 @@ import { Ago, TextLink } from '../components/text.tsx'
 import { renderMoment, renderShare } from '../format.ts'
 import type { UsageSearch } from '../search.ts'
 import { t } from '../strings/language.ts'
-import { isUsd, levelOf, readAmounts, renderAmount, renderBare, shareOf, thresholdsOf } from './amounts.ts'
+import { isUsd, levelOf, readAmounts, renderAmount, renderBare, shareOf } from './amounts.ts'
 import { BudgetBar } from './BudgetBar.tsx'
 import { type Forecast, predict } from './forecast.ts'
 import { type Budget, recentDaysQuery } from './queries.ts'
@@ -48,7 +48,7 @@ export function Used({ budget, name }: NamedBudgetProps) {
           </span>
         )}
       </span>
-      <BudgetBar label={name} amounts={amounts} marks={thresholdsOf(budget)} />
+      <BudgetBar label={name} amounts={amounts} marks={budget.warn_at} />
       <ForecastText budget={budget} />
     </div>
   )

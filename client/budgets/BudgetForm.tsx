@@ -1,5 +1,5 @@
 /** Shows the forms that create and change a budget. */
-import { NumberInput, Radio, Select, SimpleGrid, Stack, TextInput } from '@mantine/core'
+import { Radio, Select, SimpleGrid, Stack, TextInput } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { AgentSelect } from '../agents/AgentSelect.tsx'
@@ -9,8 +9,9 @@ import { toFailure } from '../failure.ts'
 import { showDone } from '../shell/toast.tsx'
 import { useMe } from '../shell/use-me.ts'
 import { t } from '../strings/language.ts'
-import { isUsd, thresholdsOf } from './amounts.ts'
-import { type Budget, type Period, refreshBudgets, type Scope, type Unit } from './queries.ts'
+import { AmountField } from './AmountField.tsx'
+import { isUsd } from './amounts.ts'
+import { type Budget, type Period, periods, refreshBudgets, type Scope, type Unit } from './queries.ts'
 
 type Mode = Budget['mode']
 
@@ -22,8 +23,8 @@ interface Fields {
   readonly period: Period
   readonly limit: number | string
   readonly mode: Mode
-  /** Percentages as text; undefined if the server has no thresholds. */
-  readonly warnAt: string | undefined
+  /** Percentages, separated by commas. */
+  readonly warnAt: string
 }
 
 type FieldErrors = Readonly<Partial<Record<'agent' | 'limit' | 'warnAt' | 'period', string>>>
@@ -49,7 +50,11 @@ export function CreateBudget({ agentId, onClose }: CreateBudgetProps) {
   const keyId = keys.find((key) => key.is_active)?.id ?? fallback
   const create = async ({ scope, agent, warnAt, ...fields }: Fields) => {
     const id = scope === 'key' ? keyId : (agent ?? '')
-    await api.budgets.create.mutate({ scope: { type: scope, id }, ...fields, ...readThresholds(warnAt) })
+    await api.budgets.create.mutate({
+      scope: { type: scope, id },
+      ...fields,
+      warn_at: parseThresholds(warnAt),
+    })
     await refreshBudgets(queries)
     showDone(t('budgets.created'))
     onClose()
@@ -81,7 +86,7 @@ export function EditBudget({ budget, onClose }: EditBudgetProps) {
   const { id, scope, unit, period, limit, mode } = budget
   const queries = useQueryClient()
   const save = async (fields: Fields) => {
-    const changes = { limit: fields.limit, mode: fields.mode, ...readThresholds(fields.warnAt) }
+    const changes = { limit: fields.limit, mode: fields.mode, warn_at: parseThresholds(fields.warnAt) }
     await api.budgets.update.mutate({ budget_id: id, ...changes })
     await refreshBudgets(queries)
     showDone(t('budgets.saved'))
@@ -94,7 +99,7 @@ export function EditBudget({ budget, onClose }: EditBudgetProps) {
         agent: scope.id,
         ...{ unit, period, mode },
         limit: isUsd(unit) ? limit : Number(limit),
-        warnAt: defaultThresholds === undefined ? undefined : thresholdsOf(budget).join(', '),
+        warnAt: budget.warn_at.join(', '),
       }}
       action={t('common.save')}
       onSubmit={save}
@@ -161,25 +166,21 @@ function BudgetFields({ initial, action, onSubmit, onCancel, isExisting = false 
         )}
       </SimpleGrid>
       <ModeField value={fields.mode} onChange={(mode) => change({ mode })} />
-      {warnAt === undefined ? null : (
-        <TextInput
-          label={t('budgets.warnAt')}
-          description={t('budgets.warnAtHelp')}
-          value={warnAt}
-          error={errors.warnAt}
-          autoComplete="off"
-          onChange={({ currentTarget: { value } }) => change({ warnAt: value })}
-        />
-      )}
+      <TextInput
+        label={t('budgets.warnAt')}
+        description={t('budgets.warnAtHelp')}
+        value={warnAt}
+        error={errors.warnAt}
+        autoComplete="off"
+        onChange={({ currentTarget: { value } }) => change({ warnAt: value })}
+      />
     </DialogForm>
   )
 }
 
-const units = ['usd', 'tokens'] as const satisfies readonly Unit[]
-const unitNames = { tokens: 'budgets.unitTokens', usd: 'budgets.unitUsd' } as const
-const periods = ['day', 'week', 'month', 'total'] as const
-/** Undefined if the server has no thresholds. */
-const defaultThresholds: string | undefined = undefined
+export const units = ['usd', 'tokens'] as const satisfies readonly Unit[]
+export const unitNames = { tokens: 'budgets.unitTokens', usd: 'budgets.unitUsd' } as const
+const defaultThresholds = '50, 80, 100'
 
 const scopes = [
   { value: 'agent', label: 'budgets.scopeAgent', about: 'budgets.scopeAgentHelp' },
@@ -256,51 +257,12 @@ function ModeField({ value, onChange }: { readonly value: Mode; readonly onChang
   )
 }
 
-interface AmountFieldProps {
-  readonly label: string
-  readonly unit: Unit
-  readonly value: number | string
-  readonly error: string | undefined
-  readonly onChange: (value: number | string) => void
-  readonly isSigned?: boolean
-  readonly isFirst?: boolean
-}
-
-export function AmountField(props: AmountFieldProps) {
-  const { label, unit, value, error, onChange, isSigned = false, isFirst = false } = props
-  const isMoney = isUsd(unit)
-  return (
-    <NumberInput
-      label={label}
-      description={t(isMoney ? 'budgets.unitUsd' : 'budgets.unitTokens')}
-      inputWrapperOrder={['label', 'input', 'description', 'error']}
-      {...(isMoney ? { prefix: '$', decimalScale: 9, step: 1 } : { allowDecimal: false, step: 1_000 })}
-      {...(isSigned ? {} : { min: 0 })}
-      allowNegative={isSigned}
-      clampBehavior="none"
-      thousandSeparator=" "
-      required
-      data-autofocus={isFirst || undefined}
-      value={value}
-      error={error}
-      onChange={onChange}
-    />
-  )
-}
-
 function check({ scope, agent, limit, warnAt }: Fields): FieldErrors {
   return {
     ...(scope !== 'key' && agent === undefined ? { agent: t('budgets.agentMissing') } : {}),
     ...(limit === '' ? { limit: t('budgets.limitMissing') } : {}),
-    ...(warnAt === undefined || parseThresholds(warnAt) !== undefined
-      ? {}
-      : { warnAt: t('budgets.warnAtInvalid') }),
+    ...(parseThresholds(warnAt) === undefined ? { warnAt: t('budgets.warnAtInvalid') } : {}),
   }
-}
-
-function readThresholds(text: string | undefined): { readonly warn_at?: number[] } {
-  const percentages = text === undefined ? undefined : parseThresholds(text)
-  return percentages === undefined ? {} : { warn_at: percentages }
 }
 
 /** Returns ascending percentages without duplicates; undefined if the text contains anything else. */

@@ -13,26 +13,19 @@ import { renderMoment, renderShare } from '../format.ts'
 import { UnknownPage } from '../shell/ErrorPage.tsx'
 import { Icon } from '../shell/icons.tsx'
 import { t } from '../strings/language.ts'
-import {
-  type Amounts,
-  readAmounts,
-  renderAmount,
-  renderBare,
-  renderLimit,
-  shareOf,
-  thresholdsOf,
-} from './amounts.ts'
+import { type Amounts, readAmounts, renderAmount, renderBare, renderLimit, shareOf } from './amounts.ts'
 import { BudgetBar } from './BudgetBar.tsx'
 import { BudgetDialogs, BudgetMenuItems, type Doing } from './BudgetDialogs.tsx'
 import { callsOf, ForecastText, State } from './BudgetFigures.tsx'
-import { useBudgetNames } from './BudgetName.tsx'
+import { useBudgetNames, useIsPending } from './BudgetName.tsx'
 import { type Budget, budgetQuery } from './queries.ts'
 import { Subjects } from './Subjects.tsx'
 
 export function BudgetPage() {
   const { budgetId } = useParams({ from: '/shell/budgets/$budgetId' })
   const { data: budget, error, refetch } = useQuery(budgetQuery(budgetId))
-  if (budget !== undefined) return <KnownBudget budget={budget} />
+  const isPending = useIsPending(budget === undefined ? [] : [budget])
+  if (budget !== undefined && !isPending) return <KnownBudget budget={budget} />
   if (error === null) return <Loading what="budget" rows={3} height={96} />
   if (toFailure(error).status === 404) return <UnknownPage />
   return <Failed error={error} what="budget" retry={() => void refetch()} />
@@ -105,7 +98,7 @@ interface MeterProps {
 /** Shows the bar with a legend, and links to the calls that it counts. */
 function Meter({ budget, amounts, name }: MeterProps) {
   const { unit, limit, granted, booked, reserved } = amounts
-  const thresholds = thresholdsOf(budget)
+  const thresholds = budget.warn_at
   return (
     <Stack gap="sm" className="panel" p="md" component="section" aria-label={t('budgets.used')}>
       <Group justify="space-between" align="flex-end" gap="sm">

@@ -16,13 +16,14 @@ import { renderLimit } from './amounts.ts'
 import { BudgetDialogs, BudgetMenuItems, type Doing } from './BudgetDialogs.tsx'
 import { Remaining, Resets, State, Used } from './BudgetFigures.tsx'
 import { CreateBudget } from './BudgetForm.tsx'
-import { useBudgetNames } from './BudgetName.tsx'
+import { useBudgetNames, useIsPending } from './BudgetName.tsx'
 import { type Budget, budgetsQuery } from './queries.ts'
 
 export function BudgetsPage() {
   const { add } = useSearch({ from: '/shell/budgets' })
   const navigate = useNavigate({ from: '/budgets' })
   const query = useQuery(budgetsQuery)
+  const isPending = useIsPending(query.data ?? [])
   const nameOf = useBudgetNames(query.data ?? [])
   const [doing, setDoing] = useState<Doing>()
   const setOpen = (isOpen: boolean) => void navigate({ search: isOpen ? { add: true } : {} })
@@ -36,7 +37,7 @@ export function BudgetsPage() {
         label={t('budgets.title')}
         items="budgets"
         columns={columnsOf(nameOf)}
-        query={{ ...query, data: query.data === undefined ? undefined : { data: query.data } }}
+        query={{ ...query, data: query.data === undefined || isPending ? undefined : { data: query.data } }}
         idOf={({ id }) => id}
         nameOf={(budget) => `${nameOf(budget)}, ${renderLimit(budget)}`}
         search={{}}

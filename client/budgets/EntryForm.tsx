@@ -7,7 +7,7 @@ import { DialogForm } from '../components/Dialog.tsx'
 import { toFailure } from '../failure.ts'
 import { showDone } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
-import { AmountField } from './BudgetForm.tsx'
+import { AmountField } from './AmountField.tsx'
 import { type Budget, refreshBudgets } from './queries.ts'
 
 export interface EntryFormProps {

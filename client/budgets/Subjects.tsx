@@ -6,7 +6,7 @@ import { RowMenu } from '../components/list/RowMenu.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { renderNumber } from '../format.ts'
 import { t } from '../strings/language.ts'
-import { readSubject, renderAmount, renderBare, thresholdsOf } from './amounts.ts'
+import { readSubject, renderAmount, renderBare } from './amounts.ts'
 import { BudgetBar } from './BudgetBar.tsx'
 import { type Doing, EntryMenuItems } from './BudgetDialogs.tsx'
 import { type Budget, type Subject, subjectsQuery } from './queries.ts'
@@ -87,7 +87,7 @@ function SubjectBar({ budget, subject }: { readonly budget: Budget; readonly sub
           limit: renderAmount(unit, limit + granted),
         })}
       </span>
-      <BudgetBar label={subject.subject} amounts={amounts} marks={thresholdsOf(budget)} />
+      <BudgetBar label={subject.subject} amounts={amounts} marks={budget.warn_at} />
     </div>
   )
 }

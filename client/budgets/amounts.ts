@@ -69,11 +69,6 @@ export function isUsd(unit: Unit): boolean {
   return unit === 'usd'
 }
 
-/** Returns the percentages of the limit at which the server sends events. */
-export function thresholdsOf(budget: Budget & { readonly warn_at?: readonly number[] }): readonly number[] {
-  return budget.warn_at ?? []
-}
-
 const periodNames = {
   day: 'budgets.perDay',
   week: 'budgets.perWeek',

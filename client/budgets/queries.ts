@@ -1,13 +1,13 @@
 /** Defines the queries of budgets. */
 import { type QueryClient, queryOptions } from '@tanstack/react-query'
-import { api, type Inputs, type Outputs } from '../api.ts'
+import { api, type Outputs } from '../api.ts'
 
 export type Budget = Outputs['budgets']['get']
 export type Subject = Outputs['budgets']['subjects']['data'][number]
 export type Scope = Budget['scope']['type']
 export type Unit = Budget['unit']
 export type Period = Budget['period']
-export type BudgetCreation = Inputs['budgets']['create']
+export const periods = ['day', 'week', 'month', 'total'] as const satisfies readonly Period[]
 
 /** Larger than the number of budgets that a key can have. */
 const ALL = 100

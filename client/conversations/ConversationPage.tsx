@@ -1,6 +1,6 @@
 /** Shows one conversation with its transcript, who answers it, and the panel that explains its turns. */
 import './transcript/transcript.css'
-import { ActionIcon, CloseButton, Drawer, Group, Text, Title } from '@mantine/core'
+import { ActionIcon, Anchor, CloseButton, Drawer, Group, Text, Title } from '@mantine/core'
 import { useDisclosure, useHotkeys, useMediaQuery } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
@@ -31,15 +31,37 @@ const WIDE = '(min-width: 78em)'
 export function ConversationPage() {
   const { conversationId } = useParams({ from: '/shell/conversations/$conversationId' })
   const { data: conversation, error, refetch } = useQuery(conversationQuery(conversationId))
+  const isMissing = error !== null && toFailure(error).status === 404
+  if (conversation !== undefined && isMissing) return <DeletedConversation />
   if (conversation !== undefined)
     return <OpenConversation key={conversation.id} conversation={conversation} />
   return (
     <div className="desk-main">
       {error === null ? <Loading what="conversation" rows={3} height={96} /> : null}
-      {error !== null && toFailure(error).status === 404 ? <UnknownPage /> : null}
-      {error !== null && toFailure(error).status !== 404 ? (
+      {isMissing ? <UnknownPage /> : null}
+      {error !== null && !isMissing ? (
         <Failed error={error} what="conversation" retry={() => void refetch()} />
       ) : null}
+    </div>
+  )
+}
+
+/** Shown when the conversation is deleted while it is open, so that the user writes no reply in vain. */
+function DeletedConversation() {
+  const search = useSearch({ from: '/shell/conversations' })
+  useTitle(t('conversations.wasDeleted'))
+  return (
+    <div className="desk-main desk-nothing" role="status">
+      <Icon name="trash" size={32} />
+      <Title order={1} size="h2">
+        {t('conversations.wasDeleted')}
+      </Title>
+      <Text size="sm" maw={420}>
+        {t('conversations.wasDeletedHelp')}
+      </Text>
+      <Anchor component={Link} to="/conversations" search={filtersOf(search) as never} size="sm">
+        {t('conversations.backToList')}
+      </Anchor>
     </div>
   )
 }

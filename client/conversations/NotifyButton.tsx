@@ -13,6 +13,7 @@ export function NotifyButton() {
     const next = await toggle()
     if (next === 'on') showDone(t('conversations.notificationsOn'))
     if (next === 'blocked') showProblem(t('conversations.notificationsBlocked'))
+    if (next === 'unsupported') showProblem(t('conversations.notificationsUnsupported'))
   }
   const isOn = state === 'on'
   return (

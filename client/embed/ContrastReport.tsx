@@ -3,6 +3,7 @@
  */
 
 import { Alert, Stack, Table, Text } from '@mantine/core'
+import { TEXT_RATIO } from '../../widget/frame/contrast.ts'
 import { Status, type Tone } from '../components/Status.tsx'
 import { t } from '../strings/language.ts'
 import {
@@ -52,6 +53,11 @@ export function ContrastReport({ colors }: { readonly colors: ThemeColors }) {
           ))}
         </Table.Tbody>
       </Table>
+      {!isChosen && measurements.some((one) => !isReadable(one)) ? (
+        <Text size="xs" c="dimmed">
+          {t('embed.linksLighter', { ratio: renderRatio(TEXT_RATIO) })}
+        </Text>
+      ) : null}
       <div aria-live="polite">
         {warnings.length === 0 ? null : (
           <Alert color="yellow" p="xs" title={t('embed.lowContrast')}>

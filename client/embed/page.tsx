@@ -17,6 +17,7 @@ import { useStoredFirstRun } from '../first-run/first-run.ts'
 import { t } from '../strings/language.ts'
 import { rich } from '../strings/rich.tsx'
 import { defaultPageOptions, listChanges, readOptions } from './appearance.ts'
+import { BudgetProposal } from './BudgetProposal.tsx'
 import { type Options, renderCurl, renderReact, renderScript } from './embed-code.ts'
 import { OriginCheck, readPublicAgent } from './OriginCheck.tsx'
 import { Preview } from './Preview.tsx'
@@ -59,6 +60,7 @@ function EmbedAgent({ agent, agentKey }: EmbedAgentProps) {
   const changes = listChanges(draft.value, saved, page)
   return (
     <Stack gap="md">
+      <BudgetProposal agentId={id} />
       <div className="embed-layout">
         <Stack gap="sm" component="section" className="panel" p="md" aria-label={t('embed.appearance')}>
           <Title order={2}>{t('embed.appearance')}</Title>

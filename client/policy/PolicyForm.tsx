@@ -15,6 +15,7 @@ import {
 import type { ModelChoice, ModelPolicy } from '../api.ts'
 import { Icon } from '../shell/icons.tsx'
 import { t } from '../strings/language.ts'
+import { DegradeField } from './DegradeField.tsx'
 import type { PolicyDraft, PolicyEditing } from './use-policy.ts'
 import { fromValue, listOptions, toLabel, toValue } from './use-policy.ts'
 
@@ -35,6 +36,7 @@ export function PolicyForm({ policy, editing, models }: PolicyFormProps) {
         value={draft.fallback_models ?? []}
         onChange={(value) => change({ fallback_models: value })}
       />
+      <DegradeField models={models} value={draft.degrade} onChange={(degrade) => change({ degrade })} />
       <Limits policy={policy} draft={draft} change={change} />
       {error === undefined ? null : (
         <Alert color="red" role="alert">

@@ -13,7 +13,10 @@ type Body = Omit<Inputs['agents']['replaceModelPolicy'], 'agent_id'>
 
 /** The editable part of a policy. */
 export type PolicyDraft = Required<
-  Pick<Body, 'default_model' | 'allowed_models' | 'fallback_models' | 'max_output_tokens' | 'budget'>
+  Pick<
+    Body,
+    'default_model' | 'allowed_models' | 'fallback_models' | 'degrade' | 'max_output_tokens' | 'budget'
+  >
 >
 
 export interface PolicyEditing {
@@ -33,12 +36,16 @@ export function usePolicy(saved: ModelPolicy): PolicyEditing {
     default_model: saved.source === 'policy' ? saved.default_model : null,
     allowed_models: saved.allowed_models,
     fallback_models: saved.fallback_models,
+    degrade: saved.degrade,
     max_output_tokens: saved.max_output_tokens,
     budget: saved.budget,
     ...changes,
   }
   const { mutate, isPending, error } = useMutation({
-    mutationFn: () => api.agents.replaceModelPolicy.mutate({ agent_id: saved.agent_id, ...draft }),
+    mutationFn: () => {
+      const degrade = draft.degrade.toSorted((one, other) => one.at - other.at)
+      return api.agents.replaceModelPolicy.mutate({ agent_id: saved.agent_id, ...draft, degrade })
+    },
     onSuccess: async (policy) => {
       setChanges({})
       queries.setQueryData(policyQuery(saved.agent_id).queryKey, policy)

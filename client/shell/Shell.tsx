@@ -32,7 +32,7 @@ import { groups, keysAndAdministration } from './navigation.ts'
 import { palette, usePageShortcuts } from './palette.ts'
 import { SignedOutPage, SignInAgain } from './SignIn.tsx'
 import { meQuery, useMe } from './use-me.ts'
-import { useWaiting, useWaitingStream } from './waiting.ts'
+import { useWaitingCount, useWaitingStream } from './waiting.ts'
 
 /** Loads separately from the page's script, because the palette is hidden at first. */
 const CommandPalette = lazy(async () => ({
@@ -205,7 +205,7 @@ function Navigation({ onFollow }: { readonly onFollow?: () => void }) {
 }
 
 function WaitingBadge() {
-  const { count } = useWaiting()
+  const count = useWaitingCount()
   if (count === 0) return null
   return (
     <span className="navigation-badge" title={t('conversations.waitingCount', { count })}>

@@ -1,5 +1,5 @@
 /**
- * Follows the conversations that wait for a person. One tab of the browser reads the stream for all tabs,
+ * Follows the conversations that wait for a person or for the user's answer. One tab of the browser reads the stream for all tabs,
  * because browsers open at most six HTTP/1.1 connections to a server.
  */
 import { useEffect, useSyncExternalStore } from 'react'
@@ -12,7 +12,7 @@ import { useMe } from './use-me.ts'
 type Stream = Outputs['conversations']['waiting']
 export type Waiting = Stream extends AsyncIterable<infer Event> ? Event : never
 
-const none: Waiting = { count: 0, conversations: [] }
+const none: Waiting = { count: 0, conversations: [], mine: [] }
 let current = none
 const listeners = new Set<() => void>()
 
@@ -23,6 +23,15 @@ export function useWaiting(): Waiting {
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)
+}
+
+/** Returns how many conversations wait for any person or for the user's answer. */
+export function useWaitingCount(): number {
+  return countAll(useWaiting())
+}
+
+function countAll({ count, mine }: Waiting): number {
+  return count + mine.length
 }
 
 /** Follows the active key's conversations while the component is mounted. */
@@ -53,11 +62,12 @@ function follow(keyId: string, signal: AbortSignal): void {
     isReader = true
     let isFirst = true
     const onEvent = (waiting: Waiting) => {
-      // Only the reading tab shows notifications, so that each conversation causes only one.
-      if (!isFirst) notify(current, waiting)
-      isFirst = false
+      const before = current
       show(waiting)
       tabs.postMessage(waiting)
+      // Only the reading tab shows notifications, so that each conversation causes only one.
+      if (!isFirst) notify(before, waiting)
+      isFirst = false
     }
     const open = (reading: AbortSignal) =>
       api.conversations.waiting.query({}, { signal: reading, context: { isBackground: true } })
@@ -73,7 +83,7 @@ function show(waiting: Waiting): void {
   const isSame = JSON.stringify(waiting) === JSON.stringify(current)
   if (isSame) return
   current = waiting
-  setTitleCount(waiting.count)
+  setTitleCount(countAll(waiting))
   for (const listener of listeners) listener()
   void queryClient.invalidateQueries({ queryKey: ['conversations', 'list'] })
 }

@@ -1,6 +1,6 @@
 /** Lists individual calls with their outcome, attempts and failures. */
 
-import { Menu, Text } from '@mantine/core'
+import { Badge, Menu, Text } from '@mantine/core'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { agentNamesQuery } from '../agents/queries.ts'
@@ -9,10 +9,11 @@ import type { Column } from '../components/DataTable.tsx'
 import { ListView } from '../components/list/ListView.tsx'
 import { Empty } from '../components/QueryStates.tsx'
 import { Ago, TextLink } from '../components/text.tsx'
-import { renderMilliseconds, renderNumber } from '../format.ts'
+import { renderMilliseconds, renderNumber, renderUsd } from '../format.ts'
 import { changeSearch, type UsageSearch } from '../search.ts'
 import { showDone } from '../shell/toast.tsx'
 import { t } from '../strings/language.ts'
+import { keyNamesQuery } from './key-names.ts'
 import { nameOutcome } from './outcomes.ts'
 import { daysOf, selectsAll, toAgentFilter } from './use-usage.ts'
 
@@ -42,11 +43,12 @@ export function CallList({ search, onSearch }: CallListProps) {
   const { data: names } = useQuery(
     agentNamesQuery(query.data?.data.flatMap(({ agent }) => agent ?? []) ?? []),
   )
+  const { data: keyNames = new Map<string, string>() } = useQuery({ ...keyNamesQuery, enabled: isAll })
   return (
     <ListView
       label={t('usage.calls')}
       items="calls"
-      columns={columnsOf(names, isAll)}
+      columns={columnsOf(names, isAll ? keyNames : undefined)}
       query={query}
       idOf={({ id }) => id}
       nameOf={({ request_id: id }) => id}
@@ -78,7 +80,11 @@ export function exportAddress(search: UsageSearch): string {
   return `/v1/manager/${isAll ? 'admin/' : ''}usage/calls.csv?${new URLSearchParams(pairs)}`
 }
 
-function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolean): readonly Column<Call>[] {
+/** `keyNames` is undefined for the calls of one key. */
+function columnsOf(
+  names: ReadonlyMap<string, string> | undefined,
+  keyNames: ReadonlyMap<string, string> | undefined,
+): readonly Column<Call>[] {
   const columns: Column<Call>[] = [
     { name: 'usage.time', isMain: true, render: ({ created_at: at }) => <Ago seconds={at} /> },
     {
@@ -92,6 +98,7 @@ function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolea
     },
     { name: 'usage.outcome', render: ({ status }) => <Outcome status={status} /> },
     { name: 'usage.tokens', isNumber: true, render: renderTokens },
+    { name: 'usage.cost', isNumber: true, render: (call) => <Cost call={call} /> },
     { name: 'usage.latency', isNumber: true, render: ({ latency_ms: time }) => renderMilliseconds(time) },
     {
       name: 'usage.firstTokenShort',
@@ -99,7 +106,14 @@ function columnsOf(names: ReadonlyMap<string, string> | undefined, isAll: boolea
       render: ({ first_byte_ms: time }) => (time === null ? '–' : renderMilliseconds(time)),
     },
     { name: 'usage.attempts', render: (call) => <Attempts call={call} /> },
-    { name: 'usage.key', isHidden: !isAll, render: ({ key }) => <code>{key}</code> },
+    {
+      name: 'usage.key',
+      isHidden: keyNames === undefined,
+      render: ({ key }) => {
+        const name = keyNames?.get(key)
+        return name === undefined ? <code>{key}</code> : <bdi title={key}>{name}</bdi>
+      },
+    },
     { name: 'usage.requestId', isHidden: true, render: ({ request_id: id }) => <code>{id}</code> },
   ]
   return columns
@@ -148,6 +162,26 @@ async function copyRequestId(id: string): Promise<void> {
 
 function renderTokens({ total_tokens: tokens, estimated }: Call): string {
   return estimated ? t('usage.estimated', { number: tokens }) : renderNumber(tokens)
+}
+
+/** Shows the cost; marks calls whose tokens are estimated, and calls of models without a price. */
+function Cost({ call }: { readonly call: Call }) {
+  const { cost, estimated, rounds, total_tokens: tokens } = call
+  if (cost !== null) {
+    const amount = renderUsd(Number(cost))
+    return estimated ? (
+      <span title={t('usage.estimatedHelp')}>{t('usage.estimated', { number: amount })}</span>
+    ) : (
+      amount
+    )
+  }
+  // Calls of earlier versions have no rounds and no cost.
+  if (rounds === null || tokens === 0) return '–'
+  return (
+    <Badge size="sm" variant="default" title={t('usage.unpricedHelp')}>
+      {t('usage.unpriced')}
+    </Badge>
+  )
 }
 
 function Outcome({ status }: Pick<Call, 'status'>) {

@@ -3,7 +3,7 @@ import { t } from '../strings/language.ts'
 import './usage.css'
 import { Group, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import { type Column, DataTable } from '../components/DataTable.tsx'
-import { renderCompact, renderShortTime } from '../format.ts'
+import { renderCompact, renderShortTime, renderUsd } from '../format.ts'
 import type { Series } from './plots.tsx'
 import { BarPlot, type ChartPanelProps, LinePlot } from './plots.tsx'
 import type { Line, ShownUsage } from './use-usage.ts'
@@ -19,6 +19,9 @@ const tokens: readonly Series[] = [
   { name: 'usage.prompt', color: 'var(--chart-1)', read: (line) => line.prompt_tokens },
   { name: 'usage.completion', color: 'var(--chart-2)', read: (line) => line.completion_tokens },
 ]
+const cost: readonly Series[] = [
+  { name: 'usage.cost', color: 'var(--chart-1)', read: (line) => Number(line.cost) },
+]
 const latency = timesOf((line) => line.latency_ms)
 const firstToken = timesOf((line) => line.first_byte_ms)
 
@@ -30,6 +33,7 @@ const charts = [
     shape: 'bars',
     render: renderCompact,
   },
+  { title: 'usage.cost', data: 'usage.costData', series: cost, shape: 'bars', render: renderUsd },
   { title: 'usage.tokens', data: 'usage.tokensData', series: tokens, shape: 'bars', render: renderCompact },
   {
     title: 'usage.latency',
@@ -61,21 +65,24 @@ interface ChartsProps extends Pick<ShownUsage, 'by' | 'lines'> {
 
 export function Charts({ by, lines, onPick }: ChartsProps) {
   const shown = by === 'day' ? lines : lines.slice(0, MAX_BARS)
+  const hasCost = lines.some((line) => Number(line.cost) > 0)
   const isCut = shown.length < lines.length
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
-      {charts.map(({ title, data, ...chart }) => (
-        <ChartPanel
-          key={title}
-          {...chart}
-          label={t('usage.chartLabel', { title: t(title), by: t(byNames[by]) })}
-          title={isCut ? t('usage.chartTop', { title: t(title), number: MAX_BARS }) : t(title)}
-          dataLabel={t(data)}
-          by={by}
-          lines={shown}
-          onPick={onPick}
-        />
-      ))}
+      {charts
+        .filter(({ series }) => series !== cost || hasCost)
+        .map(({ title, data, ...chart }) => (
+          <ChartPanel
+            key={title}
+            {...chart}
+            label={t('usage.chartLabel', { title: t(title), by: t(byNames[by]) })}
+            title={isCut ? t('usage.chartTop', { title: t(title), number: MAX_BARS }) : t(title)}
+            dataLabel={t(data)}
+            by={by}
+            lines={shown}
+            onPick={onPick}
+          />
+        ))}
     </SimpleGrid>
   )
 }

@@ -1,9 +1,12 @@
 /** Selects the period, keys and grouping for the Usage page. */
 
-import { Button, Group, NativeSelect, SegmentedControl, TextInput } from '@mantine/core'
-import { type ReactNode, useState } from 'react'
+import './usage.css'
+import { Badge, Button, Group, NativeSelect, SegmentedControl, TextInput } from '@mantine/core'
+import { type ReactNode, useId, useState } from 'react'
+import { renderNumber } from '../format.ts'
 import { groupings, ranges, type UsageSearch } from '../search.ts'
 import { t } from '../strings/language.ts'
+import { KeyFilter } from './KeyFilter.tsx'
 import { nameOutcome, outcomes } from './outcomes.ts'
 import { daysOf, selectsAll, useCalled } from './use-usage.ts'
 
@@ -30,7 +33,7 @@ export function UsagePicker({
   isAllKeys = false,
   children,
 }: UsagePickerProps) {
-  const { from, to, range = '30', by = 'day', key, view } = search
+  const { from, to, range = '30', by = 'day', view } = search
   const [isChoosing, setIsChoosing] = useState(from !== undefined)
   const pickRange = (value: string) => {
     setIsChoosing(value === 'own')
@@ -59,23 +62,53 @@ export function UsagePicker({
         ]}
         onChange={(value) => onSearch({ ...search, view: value === 'calls' ? value : undefined })}
       />
-      {view === 'calls' ? null : (
-        <SegmentedControl
-          aria-label={t('usage.groupBy')}
-          value={by}
-          data={offered.map((value) => ({ value, label: t(`usage.${value}`) }))}
-          onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
-        />
-      )}
-      {isAdministrator && (!isAllKeys || key !== undefined) ? (
-        <Whose search={search} onSearch={onSearch} isAll={isAll} isAllKeys={isAllKeys} />
-      ) : null}
-      <CalledFilter by="agent" search={search} onSearch={onSearch} />
-      <CalledFilter by="model" search={search} onSearch={onSearch} />
-      <OutcomeFilter search={search} onSearch={onSearch} />
+      <Filters search={search}>
+        {view === 'calls' ? null : (
+          <SegmentedControl
+            aria-label={t('usage.groupBy')}
+            value={by}
+            data={offered.map((value) => ({ value, label: t(`usage.${value}`) }))}
+            onChange={(value) => onSearch({ ...search, by: groupings.find((one) => one === value) })}
+          />
+        )}
+        {isAdministrator && !isAllKeys ? <Whose search={search} onSearch={onSearch} isAll={isAll} /> : null}
+        {isAdministrator && (isAll || isAllKeys) ? <KeyFilter search={search} onSearch={onSearch} /> : null}
+        <CalledFilter by="agent" search={search} onSearch={onSearch} />
+        <CalledFilter by="model" search={search} onSearch={onSearch} />
+        <OutcomeFilter search={search} onSearch={onSearch} />
+      </Filters>
       <Group ms="auto">{children}</Group>
       {isChoosing ? <OwnDays search={search} onSearch={onSearch} key={`${from} ${to}`} /> : null}
     </Group>
+  )
+}
+
+interface FiltersProps {
+  readonly search: UsageSearch
+  readonly children: ReactNode
+}
+
+/** Hides the filters on phones, where they need several rows, until the user shows them. */
+function Filters({ search: { agent, model, status, key }, children }: FiltersProps) {
+  const [isOpen, setIsOpen] = useState(false)
+  const id = useId()
+  const count = [agent, model, status, key].filter((value) => value !== undefined).length
+  return (
+    <>
+      <Button
+        className="usage-filters-button"
+        variant="default"
+        aria-expanded={isOpen}
+        aria-controls={id}
+        rightSection={count === 0 ? null : <Badge size="sm">{renderNumber(count)}</Badge>}
+        onClick={() => setIsOpen(!isOpen)}
+      >
+        {t('admin.filters')}
+      </Button>
+      <div id={id} className="usage-filters" data-open={isOpen || undefined}>
+        {children}
+      </div>
+    </>
   )
 }
 
@@ -131,15 +164,13 @@ function OutcomeFilter({ search, onSearch }: PartProps) {
 
 interface WhoseProps extends PartProps {
   readonly isAll: boolean
-  readonly isAllKeys: boolean
 }
 
-function Whose({ search, onSearch, isAll, isAllKeys }: WhoseProps) {
-  const { key, by } = search
+function Whose({ search, onSearch, isAll }: WhoseProps) {
+  const { by } = search
   const data = [
-    ...(isAllKeys ? [] : [{ value: 'own', label: t('usage.thisKey') }]),
+    { value: 'own', label: t('usage.thisKey') },
     { value: 'all', label: t('usage.allKeys') },
-    ...(key === undefined ? [] : [{ value: 'one', label: key }]),
   ]
   const pick = (value: string) =>
     onSearch({
@@ -148,11 +179,10 @@ function Whose({ search, onSearch, isAll, isAllKeys }: WhoseProps) {
       whose: value === 'all' ? 'all' : undefined,
       by: value === 'own' && by === 'key' ? undefined : by,
     })
-  const chosen = key === undefined ? 'all' : 'one'
   return (
     <SegmentedControl
       aria-label={t('keys.title')}
-      value={isAll ? chosen : 'own'}
+      value={isAll ? 'all' : 'own'}
       data={data}
       onChange={pick}
     />

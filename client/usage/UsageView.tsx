@@ -5,7 +5,7 @@ import { lazy, Suspense } from 'react'
 import { type Column, DataTable } from '../components/DataTable.tsx'
 import { Empty, Failed, Loading } from '../components/QueryStates.tsx'
 import { saveText } from '../components/save-text.ts'
-import { renderMilliseconds, renderNumber } from '../format.ts'
+import { renderMilliseconds, renderNumber, renderUsd } from '../format.ts'
 import type { UsageSearch } from '../search.ts'
 import { locale, t } from '../strings/language.ts'
 import { CallList, exportAddress } from './CallList.tsx'
@@ -120,12 +120,23 @@ function Figures({ total, previous, days }: Pick<ShownUsage, 'total' | 'previous
   const compare = (now: number | undefined, before: number | undefined) =>
     renderChange(now, before, countDays(days))
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md" component="section" aria-label={t('usage.totals')}>
+    <SimpleGrid
+      cols={{ base: 2, md: 3, lg: 5 }}
+      spacing="md"
+      component="section"
+      aria-label={t('usage.totals')}
+    >
       <Figure
         name={t('usage.requests')}
         value={renderNumber(requests)}
         about={failed}
         change={compare(requests, previous.requests)}
+      />
+      <Figure
+        name={t('usage.cost')}
+        value={isCostUnknown(total) ? '–' : renderUsd(Number(total.cost))}
+        about={describeCost(total)}
+        change={compare(Number(total.cost), Number(previous.cost))}
       />
       <Figure
         name={t('usage.tokens')}
@@ -149,6 +160,19 @@ function Figures({ total, previous, days }: Pick<ShownUsage, 'total' | 'previous
       />
     </SimpleGrid>
   )
+}
+
+/** Returns whether no model of the calls has a price. */
+function isCostUnknown({ cost, requests, unpriced_requests: unpriced }: Sums): boolean {
+  return Number(cost) === 0 && unpriced > 0 && unpriced === requests
+}
+
+function describeCost(total: Sums): string {
+  const { cost, requests, unpriced_requests: unpriced } = total
+  if (isCostUnknown(total)) return t('usage.costUnknown')
+  const perCall = t('usage.perCall', { amount: renderUsd(Number(cost) / (requests - unpriced || 1)) })
+  if (unpriced === 0) return perCall
+  return t('usage.tokensEstimated', { tokens: perCall, calls: t('usage.unpricedCalls', { count: unpriced }) })
 }
 
 const signed = new Intl.NumberFormat(locale(), {
@@ -222,6 +246,7 @@ const figures: readonly Column<Line>[] = [
     isNumber: true,
     render: ({ completion_tokens: tokens }) => renderNumber(tokens),
   },
+  { name: 'usage.cost', isNumber: true, render: (line) => <Cost line={line} /> },
   { name: 'usage.latencyP50', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p50) },
   { name: 'usage.p95', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p95) },
   { name: 'usage.p99', isNumber: true, render: ({ latency_ms: times }) => renderTime(times?.p99) },
@@ -236,6 +261,21 @@ const figures: readonly Column<Line>[] = [
     render: ({ first_byte_ms: times }) => renderTime(times?.p95),
   },
 ]
+
+/** Marks sums that do not contain all calls, because some have no price. */
+function Cost({ line }: { readonly line: Line }) {
+  const { cost, unpriced_requests: unpriced } = line
+  return (
+    <>
+      {isCostUnknown(line) ? '–' : renderUsd(Number(cost))}
+      {unpriced === 0 ? null : (
+        <Text size="xs" c="dimmed">
+          {t('usage.unpricedCalls', { count: unpriced })}
+        </Text>
+      )}
+    </>
+  )
+}
 
 function UsageTable({ by, lines, total, onPick }: ShownUsage & Pick<UsageContentProps, 'onPick'>) {
   const name: Column<Line> = {

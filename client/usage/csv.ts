@@ -12,6 +12,8 @@ const columns: readonly (readonly [string, (line: Line) => Cell])[] = [
   ['completion_tokens', ({ completion_tokens: tokens }) => tokens],
   ['total_tokens', ({ total_tokens: tokens }) => tokens],
   ['estimated_requests', ({ estimated_requests: requests }) => requests],
+  ['cost', ({ cost }) => Number(cost)],
+  ['unpriced_requests', ({ unpriced_requests: requests }) => requests],
   ['latency_p50_ms', ({ latency_ms: times }) => times?.p50 ?? ''],
   ['latency_p95_ms', ({ latency_ms: times }) => times?.p95 ?? ''],
   ['latency_p99_ms', ({ latency_ms: times }) => times?.p99 ?? ''],

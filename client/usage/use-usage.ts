@@ -5,6 +5,7 @@ import type { Outputs } from '../api.ts'
 import { api } from '../api.ts'
 import type { Grouping, UsageSearch } from '../search.ts'
 import { locale, t } from '../strings/language.ts'
+import { readKeyNames } from './key-names.ts'
 
 export interface ShownUsage {
   readonly by: Grouping
@@ -87,8 +88,7 @@ async function readNames(by: Grouping, entries: readonly Entry[]): Promise<Names
     return new Map(found.map(({ id, name }) => [id, name]))
   }
   if (by !== 'key') return new Map()
-  const { data } = await api.admin.keys.query({ limit: 100 })
-  return new Map(data.map(({ id, name }) => [id, name]))
+  return readKeyNames()
 }
 
 const MAX_IDS = 100

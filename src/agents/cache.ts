@@ -55,7 +55,7 @@ export function createAgentDirectory(db: Database, clock: Pick<Clock, 'monotonic
       row,
       definition: known?.definition ?? parseDefinition(row.source, row.format),
       markdown: known?.markdown ?? renderMarkdown(row.source, row.format),
-      policy: row.model_policy === null ? openPolicy : JSON.parse(row.model_policy),
+      policy: row.model_policy === null ? openPolicy : { ...openPolicy, ...JSON.parse(row.model_policy) },
     }
     prepared.set(key, agent)
     return agent

@@ -85,7 +85,7 @@ export function lockCounters(trx: Database, keys: readonly CounterKey[]): Promis
   return (isPostgres ? query.forUpdate() : query).execute()
 }
 
-function distinct<T>(values: readonly T[]): T[] {
+export function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)]
 }
 

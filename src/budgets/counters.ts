@@ -1,8 +1,10 @@
-/** Starts the counters of new budgets, and keeps counters when usage and agents move to another key. */
+/** Starts and reads the counters of budgets, and keeps counters when usage and agents move to another key. */
 import type { Database } from '../db/database.ts'
 import {
   type BudgetRow,
+  type CounterKey,
   type CounterRow,
+  distinct,
   insertCounters,
   listKeyCounters,
   lockCounters,
@@ -53,4 +55,40 @@ export async function bookMovedUsage(
     const moved = days.filter(isWithin).reduce((sum, used) => sum + used[unit], 0)
     if (moved > 0) await updateCounter(trx, { ...counter, booked: counter.booked + moved })
   }
+}
+
+/** The booked and reserved amount of a budget for its subject in a period, and its current grants. */
+export interface CounterAmounts extends CounterKey {
+  readonly used: bigint
+  readonly granted: bigint
+}
+
+/** Reads counters without locking them. May return others of the same budgets; missing counters are omitted. */
+export async function readCounters(
+  db: Database,
+  keys: readonly CounterKey[],
+  nowSeconds: number,
+): Promise<CounterAmounts[]> {
+  const rows = await db
+    .selectFrom('budget_counters')
+    .select(['budget_id', 'subject', 'starts_at', 'booked', 'reserved'])
+    .select(({ selectFrom }) =>
+      selectFrom('budget_entries')
+        .select(({ fn }) => fn.sum<number | string | null>('amount').as('sum'))
+        .whereRef('budget_entries.budget_id', '=', 'budget_counters.budget_id')
+        .whereRef('budget_entries.subject', '=', 'budget_counters.subject')
+        .whereRef('budget_entries.starts_at', '=', 'budget_counters.starts_at')
+        .where('kind', '=', 'grant')
+        .where(({ or, eb }) => or([eb('expires_at', 'is', null), eb('expires_at', '>', nowSeconds)]))
+        .as('granted'),
+    )
+    .where('budget_id', 'in', distinct(keys.map(({ budget_id }) => budget_id)))
+    .where('subject', 'in', distinct(keys.map(({ subject }) => subject)))
+    .where('starts_at', 'in', distinct(keys.map(({ starts_at }) => starts_at)))
+    .execute()
+  return rows.map(({ booked, reserved, granted, ...key }) => ({
+    ...key,
+    used: BigInt(booked) + BigInt(reserved),
+    granted: BigInt(granted ?? 0),
+  }))
 }

@@ -8,6 +8,7 @@ import type { PriceInForce } from '../prices/rates.ts'
 import { boundRequest } from './bounds/request.ts'
 import type { Promptlike } from './bounds/tokens.ts'
 import { type BudgetRow, listApplying } from './budget-store.ts'
+import { readCounters } from './counters.ts'
 import type { Dependencies } from './dependencies.ts'
 import { EventOutbox } from './events/outbox.ts'
 import { Gate } from './gate.ts'
@@ -95,6 +96,26 @@ export class BudgetEnforcer {
     // Does not delay the answer; if the look-up fails, no budget was known when the call began.
     void found.then((budgets) => this.bookIn(budgets, spender, spent, admittedAtMs)).catch(() => {})
     return undefined
+  }
+
+  /**
+   * Returns the percentage of its limit that the fullest budget of a call has booked or reserved, rounded
+   * down; 0 if no budget applies. Reads the counters once.
+   */
+  async readUsedPercent(spender: Spender): Promise<number> {
+    const budgets = await this.find(spender)
+    if (budgets.length === 0) return 0
+    const nowMs = this.deps.clock.now()
+    const applied = await this.apply(budgets, spender, nowMs)
+    if (applied.length === 0) return 0
+    const counters = await readCounters(this.deps.db, applied, Math.floor(nowMs / 1000))
+    const amountsOf = new Map(counters.map((counter) => [nameOf(counter), counter]))
+    const limitOf = new Map(budgets.map(({ id, amount }) => [id, BigInt(amount)]))
+    const percentages = applied.map((counter) => {
+      const { used = 0n, granted = 0n } = amountsOf.get(nameOf(counter)) ?? {}
+      return toPercent(used, (limitOf.get(counter.budget_id) ?? 0n) + granted)
+    })
+    return Math.max(...percentages)
   }
 
   /** Drops cached budgets; call this after every change to budgets. */
@@ -211,6 +232,11 @@ export class BudgetEnforcer {
     const reserved: ReadonlySet<string> = new Set()
     await this.gate.settle({ kind: 'settle', id: undefined, applied, reserved, spent, isRetry: false })
   }
+}
+
+/** A limit of 0 is always used up. */
+function toPercent(used: bigint, limit: bigint): number {
+  return limit <= 0n ? 100 : Number((used * 100n) / limit)
 }
 
 function isUnavailable(thrown: unknown): boolean {

@@ -1,5 +1,6 @@
 /** Runs chat turns for all APIs, and returns each answer complete or as a stream. */
 
+import type { Spender } from '../budgets/enforcer.ts'
 import type { AnswerEnd } from '../budgets/grants.ts'
 import type { TurnReports } from '../conversations/conversations.ts'
 import { newId } from '../lib/ids.ts'
@@ -26,6 +27,7 @@ import { TurnDiagnostics } from './diagnostics/turn-diagnostics.ts'
 import { askForCompletion, type ModelAnswer, newNames } from './model-answer.ts'
 import { limitForProvider } from './output-limit.ts'
 import { TurnTrace } from './playground/trace.ts'
+import { degradeTurn } from './preparation/degrade.ts'
 import { backendBody, prepareTurn, type Turn } from './prepare-turn.ts'
 import type { PlaygroundOptions, StreamChunk, StreamRequest } from './schema.ts'
 import { decodeRuns } from './sse-reader.ts'
@@ -87,11 +89,15 @@ export async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8A
  */
 export async function* runTurn(
   context: Context,
-  turn: Turn,
+  prepared: Turn,
   client: AbortSignal,
   reports?: TurnReports,
 ): Pieces {
-  const run = new TurnRun(context, turn, reports)
+  const { degradable } = prepared
+  const spender = toSpender(context, prepared, reports)
+  const turn =
+    degradable === undefined ? prepared : await degradeTurn(context.deps, prepared, degradable, spender)
+  const run = new TurnRun(context, turn, spender, reports)
   const { loop, attempts, trace } = run
   let failure: unknown
   try {
@@ -166,6 +172,16 @@ async function nameVisitor({ metadata }: Context, { findVisitor }: Turn): Promis
   return `address ${addressGroup(metadata.clientAddress)}`
 }
 
+function toSpender(context: Context, turn: Turn, reports: TurnReports | undefined): Spender {
+  const { agentId } = turn
+  return {
+    tenantId: context.caller.tenantId,
+    agentId,
+    findVisitor: agentId === undefined ? undefined : () => nameVisitor(context, turn),
+    conversationId: reports?.conversationId,
+  }
+}
+
 class TurnRun {
   readonly attempts: Attempts
   readonly loop: ToolLoop
@@ -177,16 +193,16 @@ class TurnRun {
   names: ModelAnswer['names']
   private readonly context: Context
   private readonly turn: Turn
-  private readonly conversationId: string | undefined
+  private readonly spender: Spender
   private releaseStreams: Release | undefined
   private deadline: Deadline | undefined
   private usage: UsageRecord | undefined
   private answer: ModelAnswer | undefined
 
-  constructor(context: Context, turn: Turn, reports: TurnReports | undefined) {
+  constructor(context: Context, turn: Turn, spender: Spender, reports: TurnReports | undefined) {
     this.context = context
     this.turn = turn
-    this.conversationId = reports?.conversationId
+    this.spender = spender
     const diagnostics = reports && new TurnDiagnostics(context.deps.clock, turn)
     this.diagnostics = diagnostics
     this.attempts = new Attempts(
@@ -197,12 +213,12 @@ class TurnRun {
     )
     const tools = watchTools(turn.tools, reports)
     this.loop = new ToolLoop(turn.request, tools, diagnostics && ((tool) => diagnostics.beginTool(tool)))
-    this.trace = turn.isTraced ? new TurnTrace(context.deps.clock, turn.routes) : undefined
+    this.trace = turn.isTraced ? new TurnTrace(context.deps.clock, turn) : undefined
   }
 
   async acquire(client: AbortSignal): Promise<{ usage: UsageRecord; deadline: Deadline }> {
-    const { deps, caller, metadata } = this.context
-    const { request, routes, agentId, isStream } = this.turn
+    const { deps, metadata } = this.context
+    const { request, routes, isStream } = this.turn
     const [{ backend, model }] = routes
     const { backendFirstEventMs, streamMaxMs, backendTotalMs } = deps.config.timings
     if (isStream) this.releaseStreams = await deps.shared.streams.acquire(streamQuotas(this.context))
@@ -213,10 +229,7 @@ class TurnRun {
     const usage = deps.usage.begin({
       operation: 'chat',
       requestId: metadata.requestId,
-      tenantId: caller.tenantId,
-      agentId,
-      findVisitor: agentId === undefined ? undefined : () => nameVisitor(this.context, this.turn),
-      conversationId: this.conversationId,
+      ...this.spender,
       provider: backend.name,
       model,
       isStreamed: isStream,
@@ -281,6 +294,7 @@ class TurnRun {
     context.setHeader('X-Parley-Provider', route.backend.name)
     context.setHeader('X-Parley-Attempts', String(count))
     context.setHeader('X-Parley-Fallback', String(isFallback))
+    if (this.turn.isDegraded) context.setHeader('X-Parley-Degraded', 'budget')
     if (this.usage?.isLimited) context.setHeader('X-Parley-Budget', 'limited')
   }
 

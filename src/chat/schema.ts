@@ -37,8 +37,13 @@ const ModelReference = { provider: z.string(), model: z.string() }
 const atMs = z.number()
 
 export const TraceStep = z.discriminatedUnion('type', [
-  /** The models that the turn may use, in order. */
-  z.strictObject({ type: z.literal('route'), at_ms: atMs, models: z.array(z.strictObject(ModelReference)) }),
+  /** The models that the turn may use, in order; `is_degraded` is true if a budget has determined them. */
+  z.strictObject({
+    type: z.literal('route'),
+    at_ms: atMs,
+    models: z.array(z.strictObject(ModelReference)),
+    is_degraded: z.boolean(),
+  }),
   /** One request to a model; `at_ms` is the time of its first output or of its failure. */
   z.strictObject({
     type: z.literal('attempt'),

@@ -375,6 +375,7 @@ function renderConversation(row: ConversationRow, { lastStatus, tags, visitor }:
       mode: row.mode,
       mode_since: row.mode_since,
       assignee: row.assignee,
+      answer_due: row.answer_due,
       title: row.title,
       tags,
       turns: row.turns,

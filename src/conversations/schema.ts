@@ -143,6 +143,10 @@ const Details = z.strictObject({
   mode: z.enum(['model', 'waiting', 'person']),
   mode_since: z.int().meta({ description: 'Unix seconds of the last change of `mode`.' }),
   assignee: z.string().nullable().meta({ description: 'Person who answers; null in other modes.' }),
+  answer_due: z.int().nullable().meta({
+    description:
+      'Unix seconds at which the mode changes if no person answers: from `person` to `waiting`, from `waiting` to `model`. Null if no answer is due.',
+  }),
   title: z.string().nullable().meta({ description: 'The first 80 characters of the first user message.' }),
   tags: z.array(z.string()),
   turns: z.int(),

@@ -36,6 +36,7 @@ export {
 export { renderUpload } from './feed/upload-text.ts'
 export { assertSameText } from './handover/errors.ts'
 export { UNKNOWN_OUTCOME } from './handover/open-calls.ts'
+export { personOf } from './handover/requests.ts'
 export {
   ClientId,
   type HandoverInput,

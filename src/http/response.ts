@@ -43,6 +43,7 @@ const exposedHeaders = [
   'X-Parley-Attempts',
   'X-Parley-Fallback',
   'X-Parley-Budget',
+  'X-Parley-Degraded',
   'X-Should-Retry',
   'X-Parley-Stored',
   'X-Parley-Turn',

@@ -13,12 +13,20 @@ export interface AllowedModel {
   readonly model: string | null
 }
 
+/** A model that answers new turns when a budget is used up to `at` percent. */
+export interface DegradeStep {
+  readonly at: number
+  readonly to: ModelName
+}
+
 export interface ModelPolicy {
   readonly default_model: ModelName | null
   /** An empty list allows all models. */
   readonly allowed_models: readonly AllowedModel[]
   readonly fallback_models: readonly ModelName[]
   readonly max_output_tokens: number | null
+  /** In ascending order of `at`. */
+  readonly degrade: readonly DegradeStep[]
 }
 
 export const openPolicy: ModelPolicy = {
@@ -26,6 +34,7 @@ export const openPolicy: ModelPolicy = {
   allowed_models: [],
   fallback_models: [],
   max_output_tokens: null,
+  degrade: [],
 }
 
 interface ModelWishes {
@@ -67,7 +76,7 @@ export interface SkippedModel {
   /** Null for a model id whose provider is unknown. */
   readonly provider: string | null
   readonly model: string
-  readonly why: 'not_allowed' | 'not_available' | 'breaker_open'
+  readonly why: 'not_allowed' | 'not_available' | 'breaker_open' | 'attachment_not_supported' | 'budget'
 }
 
 export interface RouteReasons {
@@ -75,9 +84,9 @@ export interface RouteReasons {
   readonly requested: string | null
   /**
    * The source of the model choice. `default` means the providers' default model or the first available
-   * allowed model.
+   * allowed model, and `budget` a model in the policy's `degrade`.
    */
-  readonly source: 'request' | 'policy' | 'definition' | 'default'
+  readonly source: 'request' | 'policy' | 'definition' | 'default' | 'budget'
   readonly skipped: readonly SkippedModel[]
 }
 
@@ -153,6 +162,14 @@ export function listFallbacks(
     const isFirst = route?.backend === first?.backend && route?.model === first?.model
     return route === undefined || isFirst ? [] : [route]
   })
+}
+
+/** Returns the models of the steps that apply when a budget is used up to `percent`, the last step first. */
+export function listDegraded({ degrade }: ModelPolicy, percent: number): ModelName[] {
+  return degrade
+    .filter(({ at }) => percent >= at)
+    .map(({ to }) => to)
+    .toReversed()
 }
 
 export function listAllowed(models: ModelCatalogue, policy: ModelPolicy): CatalogueModel[] {

@@ -34,8 +34,12 @@ export function amountOf({ fixed, perToken, divisor, fees }: Need, outputTokens:
   return divideUp(fixed + BigInt(outputTokens) * perToken, divisor) + fees
 }
 
-/** Returns the most output tokens for which the amount is at most `left`; negative if even 0 tokens exceed it. */
+/**
+ * Returns the most output tokens for which the amount is at most `left`; negative if even 0 tokens exceed it.
+ * A need without an amount always fits, also if `left` is negative.
+ */
 export function tokensWithin({ fixed, perToken, divisor, fees }: Need, left: bigint, most: number): number {
+  if (fixed === 0n && perToken === 0n && fees === 0n) return most
   const free = (left - fees) * divisor - fixed
   if (free < 0n) return -1
   if (perToken === 0n) return most

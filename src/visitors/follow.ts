@@ -8,6 +8,7 @@ import {
   followConversation,
   followWaiting,
   parseCursor,
+  personOf,
   recordRead,
   renderCursor,
   type Waiting,
@@ -81,14 +82,16 @@ export async function streamEvents(
   )
 }
 
-/** Streams the tenant's conversations that wait for a person. @throws ServiceError */
+/** Streams the tenant's conversations that wait for a person or for the caller. @throws ServiceError */
 export async function streamWaiting(
-  context: Context,
+  context: CallContext<ParentCaller, Dependencies>,
   client: AbortSignal,
 ): Promise<AsyncGenerator<Waiting, void, void>> {
   const { conversations, followers } = context.deps
   const signal = AbortSignal.any([client, followers.signal])
-  return counted(context, followWaiting(conversations, context.caller.tenantId, signal))
+  const { tenantId } = context.caller
+  const { assignee } = personOf(context, undefined)
+  return counted(context, followWaiting(conversations, { tenantId, assignee }, signal))
 }
 
 /**

@@ -159,8 +159,8 @@ const EventsQuery = z.object({
 
 export const feedOperations = {
   /**
-   * Streams the number and the list of the conversations that wait for a person, at once and after each
-   * change.
+   * Streams the number and the list of the conversations that wait for a person, and the list of those that
+   * wait for the caller's answer, at once and after each change.
    */
   waiting: query({
     auth: { callers: ['parent'] },

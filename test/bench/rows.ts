@@ -1,4 +1,5 @@
 /** Lists the groups of the benchmark's rows, and measures those of chats, models and embeddings. */
+import { measureBudgets } from './budgets.ts'
 import { BenchFailure } from './connection.ts'
 import { measureConsole } from './console.ts'
 import { measureConversationLog } from './conversation-log.ts'
@@ -42,6 +43,7 @@ export const groups: Readonly<Record<string, (setup: BenchSetup) => Promise<Row[
   console: measureConsole,
   scale: measureScale,
   copy: measureCopy,
+  budgets: measureBudgets,
   conversations: measureConversations,
   'conversation-log': measureConversationLog,
   'slow-sync': measureSlowSync,

@@ -69,9 +69,12 @@ describe('the budget list', () => {
     const agent = dialogOf(page).getByRole('combobox', { name: 'Agent' })
     await dialogOf(page).getByRole('radio', { name: 'Tokens' }).check()
     await limit.fill('2000000000000')
+    await dialogOf(page).getByRole('textbox', { name: 'Thresholds' }).fill('50, 120')
     await buttonOf(page, 'Create budget').click()
     await dialogOf(page).getByText('Select an agent.').waitFor()
     expect(await agent.getAttribute('aria-invalid')).toBe('true')
+    await dialogOf(page).getByText('Enter whole numbers from 1 to 100').waitFor()
+    await dialogOf(page).getByRole('textbox', { name: 'Thresholds' }).fill('90, 50')
     await agent.fill('Greeter')
     await page.getByRole('option', { name: 'Greeter' }).click()
     await buttonOf(page, 'Create budget').click()
@@ -145,7 +148,7 @@ describe('a budget', () => {
     await dialogOf(page).waitFor({ state: 'hidden' })
     await rowOf(page, 'Greeter').getByText('$0.0000005 per day').waitFor()
     const [budget] = (await app.call('GET', '/v1/budgets')).body.data
-    expect(budget).toMatchObject({ unit: 'usd', limit: '0.0000005' })
+    expect(budget).toMatchObject({ unit: 'usd', limit: '0.0000005', warn_at: [50, 80, 100] })
     await app.call('PATCH', `/v1/budgets/${budget.id}`, { body: { limit: '25' } })
     const body = { amount: '18.2', reason: 'test' }
     await app.call('POST', `/v1/budgets/${budget.id}/adjustments`, { body })

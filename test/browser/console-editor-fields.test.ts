@@ -123,8 +123,20 @@ test('the fields for attachments write to the definition and show errors', async
     maxCount: 2,
     maxBytes: 2048,
   })
+  await switchOf(page, 'Visitors can upload larger files').check({ force: true })
+  await page.getByRole('checkbox', { name: 'Archives' }).check()
+  await page.getByLabel('Uploads per hour').fill('1001')
+  await errorOf(page, 'must be 1 to 1000').waitFor()
+  await page.getByLabel('Uploads per hour').fill('5')
+  await page.getByLabel('Largest upload in bytes').fill('52428800')
+  await expectView(page, 'edit-uploads')
+  expect((await save(app, page, id, 3)).attachments.uploads).toEqual({
+    types: ['image', 'pdf', 'text', 'document', 'archive'],
+    maxBytes: 52_428_800,
+    perHour: 5,
+  })
   await switchOf(page, 'Visitors can attach files to their messages').uncheck({ force: true })
-  expect((await save(app, page, id, 3)).attachments).toBeUndefined()
+  expect((await save(app, page, id, 4)).attachments).toBeUndefined()
   expect(complaints).toEqual([])
 })
 

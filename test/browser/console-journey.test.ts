@@ -174,7 +174,7 @@ async function uploadAndWatch(page: Page, clip: string): Promise<void> {
     const states: string[] = []
     Object.assign(globalThis, { states })
     const note = () => {
-      const state = document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? undefined
+      const state = document.querySelector('tbody tr td:nth-child(4)')?.textContent ?? undefined
       if (state !== undefined && state !== states.at(-1)) states.push(state)
     }
     new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true })

@@ -52,6 +52,13 @@ test('the policy page offers the available models and explains which one is in e
   await page.getByRole('combobox', { name: 'Allowed models' }).click()
   await page.getByRole('option', { name: 'gateway/up-small', exact: true }).click()
   await page.keyboard.press('Escape')
+  for (const [percent, model] of [
+    ['70', 'gateway/up-small'],
+    ['50', 'gateway/up-chat'],
+  ] as const) {
+    await choose(page, 'Cheaper models', model)
+    await page.getByRole('textbox', { name: `Percentage of a budget for ${model}` }).fill(percent)
+  }
   await page.getByRole('button', { name: 'Save' }).click()
   await effective.getByText('the policy sets it as the default').waitFor()
   expect(await first.innerText()).toContain('gateway/up-chat')
@@ -62,6 +69,10 @@ test('the policy page offers the available models and explains which one is in e
     default_model: defaultModel,
     allowed_models: [defaultModel, fallbackModel],
     fallback_models: [fallbackModel],
+    degrade: [
+      { at: 50, to: defaultModel },
+      { at: 70, to: fallbackModel },
+    ],
     source: 'policy',
   })
   expect(complaints.filter((line) => !line.includes('400'))).toEqual([])

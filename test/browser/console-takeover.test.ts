@@ -1,6 +1,6 @@
 /** Tests that console users can answer visitors instead of the model, and see which visitors are waiting. */
 import { randomUUID } from 'node:crypto'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
@@ -39,6 +39,26 @@ async function listModelTexts(app: TestApp, id: string): Promise<string[]> {
     .map(({ content }) => content[0]?.text.replaceAll(/\s+/g, ' ') ?? '')
 }
 
+/** Replaces the browser's notifications, which tests cannot read. */
+async function recordNotifications(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    const shown: string[] = []
+    class Recorded extends EventTarget {
+      static permission = 'granted'
+      onclick: unknown = null
+      constructor(title: string, { body }: { body: string }) {
+        super()
+        shown.push(`${title}: ${body}`)
+      }
+    }
+    Object.assign(window, { Notification: Recorded, shown })
+  })
+}
+
+function readNotifications(page: Page): Promise<string[]> {
+  return page.evaluate(() => (window as unknown as { shown: string[] }).shown)
+}
+
 test('a user takes a conversation over, answers its visitor and hands it back', async () => {
   const { app, one, id, write } = await startVisit()
   const { page, complaints } = await openConsole(app, browser, `/conversations/${id}`, { width: 1440 })
@@ -46,6 +66,7 @@ test('a user takes a conversation over, answers its visitor and hands it back', 
   await page.getByText('The model answers').waitFor()
   await one.visitor.requestPerson.mutate({ conversation: id, reason: 'A refund' })
   await page.getByText('Waiting for a person since').waitFor()
+  await page.getByText(/Without an answer by .+, the model continues/).waitFor()
   await transcript.getByText('A refund').waitFor()
   await expectView(page, 'takeover-waiting')
   await write('Is a person there?')
@@ -138,18 +159,7 @@ test('waiting conversations are counted in the navigation and the title, and cau
   const { page, context, complaints } = await openConsole(app, browser, '/conversations?mode=waiting')
   await context.grantPermissions(['notifications'], { origin: app.url })
   await page.getByText('No visitor is waiting').waitFor()
-  await page.evaluate(() => {
-    const shown: string[] = []
-    class Recorded extends EventTarget {
-      static permission = 'granted'
-      onclick: unknown = null
-      constructor(title: string, { body }: { body: string }) {
-        super()
-        shown.push(`${title}: ${body}`)
-      }
-    }
-    Object.assign(window, { Notification: Recorded, shown })
-  })
+  await recordNotifications(page)
   await page.getByRole('button', { name: 'Notify me of waiting visitors' }).click()
   await page.getByText('Notifications are on in this browser').waitFor()
   await one.visitor.requestPerson.mutate({ conversation: id })
@@ -157,9 +167,7 @@ test('waiting conversations are counted in the navigation and the title, and cau
   await expect.poll(() => link.innerText()).toMatch(/Conversations\s*1/)
   await expect.poll(() => page.title()).toBe('(1) Conversations · Parley')
   await page.getByRole('list', { name: 'Conversations' }).getByText('Hello.').waitFor()
-  expect(await page.evaluate(() => (window as unknown as { shown: string[] }).shown)).toEqual([
-    'A visitor is waiting: Hello.',
-  ])
+  expect(await readNotifications(page)).toEqual(['A visitor is waiting: Hello.'])
   // A second tab shows the count, but does not notify again.
   const second = await context.newPage()
   await second.goto(`${app.url}/console/usage`)
@@ -168,9 +176,118 @@ test('waiting conversations are counted in the navigation and the title, and cau
   const { sent } = await sayAndWait(two, 'Me too.')
   await two.visitor.requestPerson.mutate({ conversation: sent.conversation.id })
   await expect.poll(() => second.title()).toBe('(2) Usage · Parley')
-  expect(await page.evaluate(() => (window as unknown as { shown: string[] }).shown)).toHaveLength(2)
+  expect(await readNotifications(page)).toHaveLength(2)
   await page.getByRole('button', { name: 'All', exact: true }).click()
   for (const conversation of [id, sent.conversation.id]) await change(app, conversation, 'takeover')
   await expect.poll(() => page.title()).toBe('Conversations · Parley')
   expect(complaints).toEqual([])
+})
+
+test('an open conversation that is deleted shows that it was deleted, and accepts no reply', async () => {
+  const { app, id } = await startVisit()
+  const { page } = await openConsole(app, browser, `/conversations/${id}`, { width: 1440 })
+  const list = page.getByRole('list', { name: 'Conversations' })
+  await list.getByText('Hello.').waitFor()
+  await page.getByText('The model answers').waitFor()
+  expect((await app.call('DELETE', `/v1/conversations/${id}`)).status).toBe(200)
+  await page.getByRole('heading', { name: 'This conversation was deleted' }).waitFor()
+  expect(await page.getByRole('textbox', { name: 'Reply' }).count()).toBe(0)
+  await list.waitFor({ state: 'detached' })
+  await expectView(page, 'takeover-deleted')
+  await page.getByRole('link', { name: 'Back to the list' }).click()
+  await page.getByText('No conversations yet').waitFor()
+})
+
+test("a visitor's reply to the user is announced while another conversation is open", async () => {
+  const { app, key, id, write } = await startVisit()
+  const two = await beginSession(app, key)
+  const { sent } = await sayAndWait(two, 'Another question.')
+  const other = sent.conversation.id
+  const { page, context, complaints } = await openConsole(app, browser, `/conversations/${id}`, {
+    width: 1440,
+  })
+  await context.grantPermissions(['notifications'], { origin: app.url })
+  await recordNotifications(page)
+  await page.getByRole('button', { name: 'Notify me of waiting visitors' }).click()
+  const reply = page.getByRole('textbox', { name: 'Reply' })
+  await reply.fill('How can I help?')
+  await reply.press('Enter')
+  await page.getByText('You have been answering since').waitFor()
+  const list = page.getByRole('list', { name: 'Conversations' })
+  await list.getByText('Another question.').click()
+  await page.getByRole('heading', { name: 'Another question.' }).waitFor()
+  expect(await page.title()).toBe('Another question. · Parley')
+  await write('I want a refund.')
+  await expect.poll(() => page.title()).toBe('(1) Another question. · Parley')
+  await list.getByText(/Answer due by /).waitFor()
+  expect(await readNotifications(page)).toEqual(['A visitor has replied to you: Hello.'])
+  await expectView(page, 'takeover-reply')
+  await list.getByText('Hello.').click()
+  await page.getByText(/Without an answer by .+, the visitor waits for a person again/).waitFor()
+  await expectView(page, 'takeover-due')
+  await reply.fill('Of course.')
+  await reply.press('Enter')
+  await expect.poll(() => page.title()).toBe('Hello. · Parley')
+  await list.getByText(/Answer due by /).waitFor({ state: 'detached' })
+  // A reply to another person is marked, but not announced.
+  await change(app, other, 'takeover', { name: 'Ana' })
+  await two.visitor.send.mutate({ conversation: other, client_id: randomUUID(), text: 'Hello Ana.' })
+  await write('Thank you.')
+  await expect.poll(() => page.title()).toBe('(1) Hello. · Parley')
+  await expect.poll(() => list.getByText(/Answer due by /).count()).toBe(2)
+  expect(await readNotifications(page)).toEqual(Array(2).fill('A visitor has replied to you: Hello.'))
+  expect(complaints).toEqual([])
+})
+
+test('waiting conversations are counted in a browser that cannot show notifications from web pages', async () => {
+  const { app, key, one, id } = await startVisit()
+  const { page, context } = await openConsole(app, browser, '/conversations')
+  let streams = 0
+  page.on('request', (request) => {
+    if (request.url().includes('/trpc/conversations.waiting')) streams++
+  })
+  await context.grantPermissions(['notifications'], { origin: app.url })
+  // Behaves like Chrome on Android.
+  await page.addInitScript(() => {
+    class Refused {
+      static permission = 'granted'
+      constructor() {
+        throw new TypeError('Illegal constructor. Use ServiceWorkerRegistration.showNotification() instead.')
+      }
+    }
+    Object.assign(window, { Notification: Refused })
+  })
+  await page.goto(`${app.url}/console/conversations`)
+  const bell = page.getByRole('button', { name: 'Notify me of waiting visitors' })
+  await bell.click()
+  await page.getByText('Notifications are on in this browser').waitFor()
+  await one.visitor.requestPerson.mutate({ conversation: id })
+  await expect.poll(() => page.title()).toBe('(1) Conversations · Parley')
+  const opened = streams
+  await bell.waitFor({ state: 'detached' })
+  const two = await beginSession(app, key)
+  const { sent } = await sayAndWait(two, 'Me too.')
+  await two.visitor.requestPerson.mutate({ conversation: sent.conversation.id })
+  await expect.poll(() => page.title()).toBe('(2) Conversations · Parley')
+  expect(streams).toBe(opened)
+})
+
+test('a browser that cannot show notifications from web pages is not asked for permission', async () => {
+  const { app } = await startVisit()
+  const { page } = await openConsole(app, browser)
+  await page.addInitScript(() => {
+    class Refused {
+      static permission = 'default'
+      static requestPermission() {
+        throw new Error('The page must not ask.')
+      }
+      constructor() {
+        throw new TypeError('Illegal constructor. Use ServiceWorkerRegistration.showNotification() instead.')
+      }
+    }
+    Object.assign(window, { Notification: Refused })
+  })
+  await page.goto(`${app.url}/console/conversations`)
+  await page.getByRole('button', { name: 'Notify me of waiting visitors' }).click()
+  await page.getByText('This browser cannot show notifications from web pages.').waitFor()
 })

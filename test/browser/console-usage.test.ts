@@ -4,6 +4,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { addDays, dayOf } from '../../src/usage/days.ts'
 import { renderHistogram } from '../../src/usage/histogram.ts'
+import { createTenant } from '../support/agents.ts'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { startChatHarness } from '../support/chat-harness.ts'
@@ -220,6 +221,24 @@ test('a call can be found by the id of its request in any period, and links to i
   await expectView(page, 'usage-call-found')
   await page.getByRole('table', { name: 'Calls' }).getByRole('link', { name: 'Greeter' }).click()
   await page.waitForURL((url) => url.pathname === `/console/agents/${id}`)
+  expect(complaints).toEqual([])
+})
+
+test('administrators choose a key by its name, and calls show the names of their keys', async () => {
+  const app = await startApp()
+  const other = await createTenant(app)
+  await sendChat(app, 'mine')
+  await sendChat(app, 'theirs', {}, other)
+  await sendChat(app, 'theirs', {}, other)
+  const { page, complaints } = await openConsole(app, browser, '/usage?view=calls&whose=all')
+  await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(3)
+  await page.getByRole('combobox', { name: 'Key' }).selectOption('another')
+  await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(2)
+  expect((await readTable(page, 'Calls')).every((cells) => cells.includes('another'))).toBe(true)
+  expect(page.url()).toContain(`key=${other.slice(4, 16)}`)
+  await expectView(page, 'usage-key')
+  await page.getByRole('combobox', { name: 'Key' }).selectOption('first')
+  await expect.poll(async () => (await readTable(page, 'Calls')).length).toBe(1)
   expect(complaints).toEqual([])
 })
 

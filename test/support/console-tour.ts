@@ -49,7 +49,7 @@ export function listViews({ support: { agent_id: id }, artifactId, ...budgets }:
     { name: 'usage-key', path: '/usage?by=key&whose=all', ready: table('Usage by key') },
     { name: 'budgets', path: '/budgets', ready: table('Budgets') },
     { name: 'budget', path: `/budgets/${budgetId}`, ready: text('Booked') },
-    { name: 'budget-visitors', path: `/budgets/${visitorBudgetId}`, ready: text('Visitors') },
+    { name: 'budget-visitors', path: `/budgets/${visitorBudgetId}`, ready: table('Visitors') },
     { name: 'uploads', path: '/uploads', ready: text('Tour of the workshop') },
     {
       name: 'upload',

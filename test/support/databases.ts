@@ -19,7 +19,7 @@ const api = [
   'stored-chat/*',
   'telemetry/health',
   'tools/agents',
-  'usage/{budget-api,budget-defaults,budget-events,budget-grants,budget-subjects,budget-usd,budgets,calls,costs,embeddings,missing-prices,usage}',
+  'usage/{budget-api,budget-defaults,budget-degrade,budget-events,budget-grants,budget-subjects,budget-usd,budgets,calls,costs,embeddings,missing-prices,usage}',
   'visitors/*',
   'webhooks/*',
 ]

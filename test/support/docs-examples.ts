@@ -99,13 +99,16 @@ export async function checkCodeBlock({ language, line, text }: CodeBlock, stage:
   else await runShell(local, stage)
 }
 
+/** A value for any secret; the secrets of webhooks must have this format. */
+const placeholder = `whsec_${Buffer.alloc(32).toString('base64')}`
+
 async function checkYaml(text: string, path: string): Promise<void> {
   const fields = Object.keys(parse(text))
   if (fields.includes('instructions')) {
     parseDefinition(text, 'yaml')
-  } else if (fields.includes('providers') || fields.includes('mcp')) {
+  } else if (['providers', 'mcp', 'prices', 'webhooks'].some((section) => fields.includes(section))) {
     await writeFile(path, text)
-    const references = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => [name, 'placeholder'])
+    const references = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => [name, placeholder])
     await parseConfig({ ...Object.fromEntries(references), PARLEY_CONFIG: path })
   } else {
     throw new Error(`neither an agent definition nor a configuration file: ${fields.join(', ')}`)

@@ -65,14 +65,14 @@ describe('without environment variables', () => {
           backendAttempts: 3,
           budgetOutputTokens: 4_096,
         },
-        budgets: { minOutputTokens: 256, waitMs: 5_000, timeZone: 'UTC' },
+        budgets: { minOutputTokens: 256, waitMs: 5_000, timeZone: 'UTC', defaultAgentNanoUsd: undefined },
         conversion: {
           wallMs: 600_000,
           memoryBytes: 2 * 1024 ** 3,
           searchPath: '/usr/local/bin:/usr/bin:/bin',
           tries: 3,
         },
-        webhooks: { allow: [], isAllowed: true },
+        webhooks: { allow: [], isAllowed: true, ofOperator: [] },
         widget: { connectOrigins: [], isProviderKeyAllowed: false },
         uploads: { isSynced: true, expirySeconds: 86_400 },
         conversations: {

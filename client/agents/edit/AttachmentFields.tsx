@@ -1,11 +1,13 @@
 /** Shows the fields that determine which files visitors may attach. */
 import { Checkbox, SimpleGrid, Stack } from '@mantine/core'
 import { t } from '../../strings/language.ts'
+import type { Path } from '../object-paths.ts'
 import { NumberField, useField } from './fields.tsx'
 import { PresenceSwitch } from './switches.tsx'
 
 const MIN_BYTES = 1024
 const MAX_BYTES = 5 * 1024 * 1024
+const MAX_UPLOAD_BYTES = 5 * 1024 * 1024 * 1024
 
 export function AttachmentFields() {
   const { value } = useField(['attachments'])
@@ -20,7 +22,7 @@ export function AttachmentFields() {
       />
       {isOn ? (
         <>
-          <TypesField />
+          <TypesField path={['attachments', 'types']} types={types} initial={['image']} />
           <SimpleGrid cols={{ base: 1, xs: 2 }} className="field-pairs">
             <NumberField
               path={['attachments', 'maxCount']}
@@ -40,6 +42,7 @@ export function AttachmentFields() {
               step={MIN_BYTES}
             />
           </SimpleGrid>
+          <UploadFields />
         </>
       ) : null}
     </Stack>
@@ -52,16 +55,77 @@ const types = [
   { value: 'text', label: t('editor.attachText') },
 ]
 
+const uploadTypes = [
+  ...types,
+  { value: 'audio', label: t('editor.uploadAudio') },
+  { value: 'video', label: t('editor.uploadVideo') },
+  { value: 'document', label: t('editor.uploadDocument') },
+  { value: 'archive', label: t('editor.uploadArchive') },
+]
+
+/** Shows the fields for files that visitors upload separately from the message. */
+function UploadFields() {
+  const { value } = useField(['attachments', 'uploads'])
+  const isOn = value !== undefined && value !== null
+  return (
+    <>
+      <PresenceSwitch
+        path={['attachments', 'uploads']}
+        label={t('editor.upload')}
+        about={t('editor.uploadAbout')}
+        initial={{ types: ['image', 'pdf', 'text', 'document'] }}
+      />
+      {isOn ? (
+        <>
+          <TypesField
+            path={['attachments', 'uploads', 'types']}
+            label={t('editor.uploadTypes')}
+            types={uploadTypes}
+            initial={['image', 'pdf', 'text', 'document']}
+          />
+          <SimpleGrid cols={{ base: 1, xs: 2 }} className="field-pairs">
+            <NumberField
+              path={['attachments', 'uploads', 'maxBytes']}
+              label={t('editor.uploadBytes')}
+              about={t('editor.uploadBytesAbout')}
+              placeholder="104857600"
+              min={MIN_BYTES}
+              max={MAX_UPLOAD_BYTES}
+              step={MIN_BYTES}
+            />
+            <NumberField
+              path={['attachments', 'uploads', 'perHour']}
+              label={t('editor.uploadPerHour')}
+              about={t('editor.uploadPerHourAbout')}
+              placeholder="20"
+              min={1}
+              max={1_000}
+            />
+          </SimpleGrid>
+        </>
+      ) : null}
+    </>
+  )
+}
+
+interface TypesFieldProps {
+  readonly path: Path
+  readonly label?: string
+  readonly types: readonly { readonly value: string; readonly label: string }[]
+  /** The types that an agent accepts if the definition lists none. */
+  readonly initial: readonly string[]
+}
+
 /**
- * Edits `attachments.types`; without it, agents accept images. An empty list is an error, which the server's
+ * Edits a list of types. An empty list is an error, which the server's
  * check explains.
  */
-function TypesField() {
-  const { value, error, isDisabled, attributes, set } = useField(['attachments', 'types'])
-  const chosen = Array.isArray(value) ? value.map(String) : ['image']
+function TypesField({ path, label, types, initial }: TypesFieldProps) {
+  const { value, error, isDisabled, attributes, set } = useField(path)
+  const chosen = Array.isArray(value) ? value.map(String) : [...initial]
   return (
     <Checkbox.Group
-      label={t('editor.attachTypes')}
+      label={label ?? t('editor.attachTypes')}
       error={error}
       value={chosen}
       onChange={(next) => set(types.map((type) => type.value).filter((type) => next.includes(type)))}

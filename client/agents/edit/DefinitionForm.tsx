@@ -87,7 +87,6 @@ function Basics() {
           min={0}
           max={2}
           step={0.1}
-          decimals={2}
         />
       </SimpleGrid>
       <LongTextField path={['instructions']} label={t('editor.instructions')} isRequired minRows={6} />

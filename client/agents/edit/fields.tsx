@@ -1,5 +1,5 @@
 /** Provides form fields, each bound to one path of the definition. */
-import { NativeSelect, NumberInput, Textarea, TextInput } from '@mantine/core'
+import { NativeSelect, Textarea, TextInput } from '@mantine/core'
 import { createContext, useContext, useState } from 'react'
 import { type Path, valueAt } from '../object-paths.ts'
 import { describeProblem, type Problem } from './list-problems.ts'
@@ -93,36 +93,27 @@ interface NumberFieldProps extends FieldProps {
   readonly min: number
   readonly max: number
   readonly step?: number
-  readonly decimals?: number
 }
 
 /** Accepts numbers outside the limits, so that the server's check can explain the error. */
-export function NumberField({
-  path,
-  label,
-  about,
-  placeholder,
-  min,
-  max,
-  step = 1,
-  decimals = 0,
-}: NumberFieldProps) {
+export function NumberField({ path, label, about, placeholder, min, max, step = 1 }: NumberFieldProps) {
   const { value, error, isDisabled, attributes, set } = useField(path)
   return (
-    <NumberInput
+    <TextInput
       {...attributes}
+      type="number"
       label={label}
       description={about}
       placeholder={placeholder}
       min={min}
       max={max}
       step={step}
-      decimalScale={decimals}
-      clampBehavior="none"
       value={typeof value === 'number' ? value : ''}
       error={error}
       disabled={isDisabled}
-      onChange={(next) => set(typeof next === 'number' ? next : undefined)}
+      onChange={({ currentTarget: { valueAsNumber } }) =>
+        set(Number.isNaN(valueAsNumber) ? undefined : valueAsNumber)
+      }
     />
   )
 }

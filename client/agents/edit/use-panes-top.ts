@@ -1,6 +1,6 @@
 /** Measures how far the editor's panes start from the top of the page, so that the chat fits in the window. */
 
-import { useEffect, useRef } from 'react'
+import { useLayoutEffect, useRef } from 'react'
 
 /**
  * Returns the ref of an element. Stores the element's distance from the top of the page in its CSS variable
@@ -8,11 +8,14 @@ import { useEffect, useRef } from 'react'
  */
 export function usePanesTop() {
   const ref = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    const observer = new ResizeObserver(() => {
+  // Measures before the first paint, so that the panes do not move.
+  useLayoutEffect(() => {
+    const measure = () => {
       const top = (ref.current?.getBoundingClientRect().top ?? 0) + window.scrollY
       ref.current?.style.setProperty('--panes-top', `${Math.round(top)}px`)
-    })
+    }
+    measure()
+    const observer = new ResizeObserver(measure)
     observer.observe(document.body)
     return () => observer.disconnect()
   }, [])

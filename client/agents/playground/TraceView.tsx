@@ -2,7 +2,7 @@
 
 import { ActionIcon, Alert, Badge, Button, Code, Group, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import { renderMilliseconds } from '../../format.ts'
+import { renderMilliseconds, renderUsd } from '../../format.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { t } from '../../strings/language.ts'
 import type { TraceItem, TraceTurn } from './trace.ts'
@@ -172,6 +172,7 @@ function listFigures({
   attempts,
   promptTokens,
   completionTokens,
+  cost,
   firstTextMs,
   totalMs,
   status,
@@ -181,6 +182,7 @@ function listFigures({
     ...(promptTokens + completionTokens === 0
       ? []
       : [t('conversations.tokensSum', { input: promptTokens, output: completionTokens })]),
+    ...(cost === undefined ? [] : [renderUsd(cost)]),
     ...(firstTextMs === undefined ? [] : [t('trial.firstText', { time: renderMilliseconds(firstTextMs) })]),
     t('trial.totalTime', { time: renderMilliseconds(totalMs) }),
     ...(attempts > 1 ? [t('trial.attempts', { count: attempts })] : []),
@@ -188,7 +190,7 @@ function listFigures({
 }
 
 function ItemView({ item, totalMs }: { readonly item: TraceItem; readonly totalMs: number }) {
-  if (item.kind === 'route') return <RouteItem models={item.models} />
+  if (item.kind === 'route') return <RouteItem item={item} />
   return item.kind === 'model' ? (
     <ModelItem item={item} totalMs={totalMs} />
   ) : (
@@ -196,7 +198,11 @@ function ItemView({ item, totalMs }: { readonly item: TraceItem; readonly totalM
   )
 }
 
-function RouteItem({ models: [first, ...fallbacks] }: { readonly models: readonly string[] }) {
+function RouteItem({ item }: { readonly item: Extract<TraceItem, { kind: 'route' }> }) {
+  const {
+    models: [first, ...fallbacks],
+    isDegraded,
+  } = item
   return (
     <li>
       <Text size="xs">
@@ -204,6 +210,11 @@ function RouteItem({ models: [first, ...fallbacks] }: { readonly models: readonl
           models: [first, ...fallbacks.map((model) => t('trial.thenModel', { model }))].join(''),
         })}
       </Text>
+      {isDegraded ? (
+        <Text size="xs" c="dimmed">
+          {t('trial.routeByBudget')}
+        </Text>
+      ) : null}
     </li>
   )
 }

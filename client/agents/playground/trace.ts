@@ -7,7 +7,7 @@ export type Step = NonNullable<Chunk['step']>
 
 /** One line of the trace. Times are in milliseconds since the turn began. */
 export type TraceItem =
-  | { readonly kind: 'route'; readonly models: readonly string[] }
+  | { readonly kind: 'route'; readonly models: readonly string[]; readonly isDegraded: boolean }
   | {
       readonly kind: 'model'
       readonly model: string
@@ -43,6 +43,8 @@ export interface TraceTurn {
   readonly attempts: number
   readonly promptTokens: number
   readonly completionTokens: number
+  /** In US dollars; undefined if the models have no price, or are free. */
+  readonly cost?: number
   readonly firstTextMs?: number
   readonly totalMs: number
   readonly problem?: string
@@ -84,12 +86,24 @@ export function addChunks(
       ? turn.raw
       : [...turn.raw.slice(0, -1), { ...last, steps: [...last.steps, ...steps] }]
   const timed = {
-    ...turn,
+    ...addCost(turn, chunks),
     raw,
     totalMs: nowMs,
     firstTextMs: turn.firstTextMs ?? (hasText ? nowMs : undefined),
   }
   return steps.reduce((now, step) => addStep(now, step, offsetMs), withoutUndefined(timed))
+}
+
+/** A turn with calls to page tools makes several requests, each of which reports its cost. */
+function addCost(turn: TraceTurn, chunks: readonly Chunk[]): TraceTurn {
+  const costs = chunks.flatMap(({ usage }) => readCost(usage) ?? [])
+  if (costs.length === 0) return turn
+  return { ...turn, cost: costs.reduce((sum, cost) => sum + cost, turn.cost ?? 0) }
+}
+
+function readCost(usage: unknown): number | undefined {
+  const { cost } = (usage ?? {}) as { readonly cost?: unknown }
+  return typeof cost === 'number' ? cost : undefined
 }
 
 function withoutUndefined({
@@ -104,7 +118,7 @@ function addStep(turn: TraceTurn, step: Step, offsetMs: number): TraceTurn {
   const add = (item: TraceItem): TraceTurn => ({ ...turn, items: [...turn.items, item] })
   switch (step.type) {
     case 'route':
-      return add({ kind: 'route', models: step.models.map(nameOf) })
+      return add({ kind: 'route', models: step.models.map(nameOf), isDegraded: step.is_degraded })
     case 'attempt': {
       const { failure, is_fallback: isFallback } = step
       const item = {

@@ -28,6 +28,7 @@ export function ModeBanner({ conversation: { parley }, handover, isConnected }: 
       <Icon name={icons[mode]} size={16} />
       <p role="status">
         {describe(handover, time)}
+        {parley?.answer_due == null ? null : <> {describeDue(handover, parley.answer_due)}</>}
         {isConnected ? null : <span className="desk-reconnecting"> {t('conversations.reconnecting')}</span>}
       </p>
       {mode === 'person' ? (
@@ -52,6 +53,14 @@ export function ModeBanner({ conversation: { parley }, handover, isConnected }: 
       )}
     </Group>
   )
+}
+
+/** Says what happens at the time by which no person has answered. */
+function describeDue({ mode }: Handover, due: number): React.ReactNode {
+  const time = <ClockTime key="due" seconds={due} />
+  return mode === 'person'
+    ? rich('conversations.answerIsDue', { time })
+    : rich('conversations.waitEnds', { time })
 }
 
 function describe({ mode, isMine, assignee }: Handover, time: React.ReactNode): React.ReactNode {

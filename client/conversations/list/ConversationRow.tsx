@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Highlighted } from '../../components/Highlighted.tsx'
 import { Status } from '../../components/Status.tsx'
-import { renderMoment, renderShortAgo } from '../../format.ts'
+import { renderClock, renderMoment, renderShortAgo } from '../../format.ts'
 import type { ConversationsSearch } from '../../search.ts'
 import { Icon } from '../../shell/icons.tsx'
 import { t } from '../../strings/language.ts'
@@ -76,7 +76,8 @@ function RowTime({ seconds }: { readonly seconds: number }) {
 /** Shows who answers if it is not the model, problems of the last turn, ratings and tags. */
 function Marks({ conversation: { parley } }: Pick<ConversationRowProps, 'conversation'>) {
   if (parley === undefined) return null
-  const { mode, mode_since: since, assignee, last_status: status, up, down, tags } = parley
+  const { mode, mode_since: since, assignee, answer_due: due } = parley
+  const { last_status: status, up, down, tags } = parley
   const marks: ReactNode[] = []
   if (mode === 'waiting')
     marks.push(
@@ -88,6 +89,12 @@ function Marks({ conversation: { parley } }: Pick<ConversationRowProps, 'convers
     marks.push(
       <Status key="mode" tone="active">
         {t('conversations.answeredByName', { name: assignee ?? t('conversations.person') })}
+      </Status>,
+    )
+  if (mode === 'person' && due !== null)
+    marks.push(
+      <Status key="due" tone="warn">
+        {t('conversations.answerDue', { time: renderClock(due) })}
       </Status>,
     )
   if (status === 'failed')

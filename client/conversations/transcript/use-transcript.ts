@@ -5,7 +5,14 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { api, type Outputs } from '../../api.ts'
 import { followStream } from '../../follow-stream.ts'
 import { markStored } from '../answer/outbox.ts'
-import { itemsQuery, loadConversation, loadNewerItems, loadNewerTurns, turnsQuery } from '../queries.ts'
+import {
+  conversationQuery,
+  itemsQuery,
+  loadConversation,
+  loadNewerItems,
+  loadNewerTurns,
+  turnsQuery,
+} from '../queries.ts'
 
 type FeedEvent = Outputs['conversations']['follow'] extends AsyncIterable<infer Event> ? Event : never
 
@@ -52,7 +59,13 @@ export function useTranscript(id: string) {
       const query = { conversation: id, cursor: cursor.current }
       return api.conversations.follow.query(query, { signal, context: { isBackground: true } })
     }
-    void followStream({ open, onEvent: receive, onConnection: setIsConnected, signal: leaving.signal })
+    // The page shows that the conversation is deleted when its query fails.
+    const onRejection = () => {
+      void queries.refetchQueries(conversationQuery(id))
+      void queries.invalidateQueries({ queryKey: ['conversations', 'list'] })
+    }
+    const onConnection = setIsConnected
+    void followStream({ open, onEvent: receive, onConnection, onRejection, signal: leaving.signal })
     return () => leaving.abort()
   }, [id, isVisible, queries, refresh])
 

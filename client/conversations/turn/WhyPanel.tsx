@@ -5,7 +5,7 @@ import { Link } from '@tanstack/react-router'
 import { CopyButton } from '../../components/CopyButton.tsx'
 import { Failed, Loading } from '../../components/QueryStates.tsx'
 import { TextLink } from '../../components/text.tsx'
-import { renderMilliseconds, renderNumber } from '../../format.ts'
+import { renderMilliseconds, renderNumber, renderUsd } from '../../format.ts'
 import { t } from '../../strings/language.ts'
 import { Fact, FactList } from '../about/FactList.tsx'
 import { isRunning, type Turn, type TurnDetails, turnQuery } from '../queries.ts'
@@ -112,6 +112,7 @@ function Figures({ turn }: { readonly turn: TurnDetails }) {
       {reasoning === 0 ? null : (
         <Fact name={t('conversations.reasoningTokens')}>{renderNumber(reasoning)}</Fact>
       )}
+      {turn.cost === null ? null : <Fact name={t('usage.cost')}>{renderUsd(Number(turn.cost))}</Fact>}
       {first === null ? null : <Fact name={t('conversations.firstToken')}>{renderMilliseconds(first)}</Fact>}
       {duration === null ? null : (
         <Fact name={t('conversations.duration')}>{renderMilliseconds(duration)}</Fact>

@@ -83,12 +83,15 @@ const sources: Readonly<Record<string, PlainKey>> = {
   policy: 'conversations.routePolicy',
   definition: 'conversations.routeDefinition',
   default: 'conversations.routeDefault',
+  budget: 'conversations.routeBudget',
 }
 
 const skipReasons: Readonly<Record<string, PlainKey>> = {
   not_allowed: 'conversations.skipNotAllowed',
   not_available: 'conversations.skipNotAvailable',
   breaker_open: 'conversations.skipBreaker',
+  attachment_not_supported: 'conversations.skipAttachment',
+  budget: 'conversations.skipBudget',
 }
 
 function toRoute({ route }: Diagnostics): Step[] {

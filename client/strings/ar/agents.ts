@@ -70,6 +70,7 @@ export const agents: AreaTranslation<typeof english> = {
   restore: 'استعادة',
   restoreTitle: 'استعادة الإصدار {number}؟',
   restoreAbout: 'يُنشئ هذا إصدارًا جديدًا بالمحتوى القديم وينشره. يحتفظ السجل بكل الإصدارات.',
+  byKey: 'بالمفتاح {name}',
   nextSteps: 'الخطوات التالية',
   nextStepsAbout: 'وكيلك جاهز. جرّبه، أو ضمّنه في صفحة، أو استخدم مفتاحه في شيفرتك.',
   hideNextSteps: 'إخفاء الخطوات التالية',

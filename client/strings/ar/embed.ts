@@ -141,4 +141,5 @@ export const embed: AreaTranslation<typeof english> = {
   copySecret: 'انسخ السر الآن',
   secretShownOnce: 'يُعرض السر مرة واحدة فقط. احفظه على خادمك، وليس في صفحة ويب أبدًا.',
   newSecret: 'سر زوار جديد',
+  linksLighter: 'في النمط الداكن، يعرض الودجت الروابط بدرجة أفتح ليكون تباينها {ratio} على الأقل.',
 }

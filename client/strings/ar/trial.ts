@@ -67,6 +67,7 @@ export const trial: AreaTranslation<typeof english> = {
     other: '{count} محاولة',
   },
   route: 'المسار: {models}',
+  routeByBudget: 'تحدد الميزانية النموذج.',
   thenModel: '، ثم {model}',
   asFallback: 'احتياطي',
   failedWith: 'فشل: {reason}',

@@ -45,10 +45,6 @@ export const admin: AreaTranslation<typeof english> = {
   ownerIs: 'Besitzer: {name}',
   ownerNone: 'Besitzer: keiner',
   budgetSaved: 'Budget gespeichert',
-  budgetHelp:
-    'Prompt- und Antwort-Tokens zählen beide. Ein leeres Feld bedeutet kein Limit; 0 sperrt alle Aufrufe.',
-  perDay: 'Tokens pro Tag (UTC)',
-  perMonth: 'Tokens pro Monat (UTC)',
   noLimit: 'Kein Limit',
   usedToday: '{used} von {limit} heute',
   usedMonth: '{used} von {limit} diesen Monat',

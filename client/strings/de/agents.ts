@@ -66,6 +66,7 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Version {number} wiederherstellen?',
   restoreAbout:
     'Dies erstellt eine neue Version mit dem alten Inhalt und schaltet sie live. Der Verlauf behält alle Versionen.',
+  byKey: 'mit dem Schlüssel {name}',
   nextSteps: 'Nächste Schritte',
   nextStepsAbout:
     'Ihr Agent ist bereit. Testen Sie ihn, betten Sie ihn in eine Seite ein, oder verwenden Sie seinen Schlüssel in Ihrem Code.',

@@ -148,4 +148,6 @@ export const embed: AreaTranslation<typeof english> = {
   secretShownOnce:
     'Das Secret wird nur einmal angezeigt. Bewahren Sie es auf Ihrem Server auf, nie in einer Webseite.',
   newSecret: 'Neues Besucher-Secret',
+  linksLighter:
+    'Das Widget zeigt Links im dunklen Farbschema in einem helleren Ton, damit ihr Kontrast mindestens {ratio} beträgt.',
 }

@@ -23,6 +23,11 @@ export const policy: AreaTranslation<typeof english> = {
   fallbackHelp: 'In dieser Reihenfolge verwendet, wenn ein Modell vor Beginn seiner Antwort ausfällt.',
   allAdded: 'Alle Modelle hinzugefügt',
   addModel: 'Modell hinzufügen',
+  degrade: 'Günstigere Modelle',
+  degradeHelp:
+    'Diese Modelle beantworten neue Anfragen, sobald ein geltendes Budget bis zum angegebenen Prozentsatz verbraucht ist.',
+  degradeAt: 'Prozentsatz eines Budgets für {name}',
+  degradeFull: 'Höchstens 3 Modelle',
   saved: 'Modellregeln gespeichert',
   allOf: 'Alle Modelle von {provider}',
   unavailable: '{name} (nicht verfügbar)',

@@ -62,6 +62,7 @@ export const trial: AreaTranslation<typeof english> = {
   totalTime: '{time} gesamt',
   attempts: { one: '{count} Versuch', other: '{count} Versuche' },
   route: 'Route: {models}',
+  routeByBudget: 'Ein Budget bestimmt das Modell.',
   thenModel: ', dann {model}',
   asFallback: 'Ersatz',
   failedWith: 'Fehlgeschlagen: {reason}',

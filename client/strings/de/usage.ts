@@ -91,6 +91,15 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (geschätzt)',
   fromCalls:
     'Diese Summen zählen nur Aufrufe mit dem gewählten Ergebnis. Der Server bewahrt Aufrufe {days} Tage lang auf.',
+  cost: 'Kosten',
+  costData: 'Daten zu Kosten',
+  perCall: '{amount} pro Aufruf',
+  unpricedCalls: { one: '{count} Aufruf ohne Preis', other: '{count} Aufrufe ohne Preis' },
+  unpriced: 'Kein Preis',
+  unpricedHelp:
+    'Der Preis des Modells ist nicht bekannt, daher enthalten Summen die Kosten dieses Aufrufs nicht.',
+  estimatedHelp: 'Der Anbieter hat keine plausible Nutzung gemeldet, daher sind Tokens und Kosten geschätzt.',
+  costUnknown: 'Kein Modell hat einen Preis',
   copyRequestId: 'Anfrage-ID kopieren',
   requestIdCopied: 'Anfrage-ID kopiert',
   openAgent: 'Agent öffnen',

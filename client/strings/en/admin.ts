@@ -40,10 +40,6 @@ export const admin = {
   ownerIs: 'Owner: {name}',
   ownerNone: 'Owner: none',
   budgetSaved: 'Budget saved',
-  budgetHelp:
-    'Prompt and completion tokens both count. Leave a field empty for no limit; 0 blocks all calls.',
-  perDay: 'Tokens per day (UTC)',
-  perMonth: 'Tokens per month (UTC)',
   noLimit: 'No limit',
   usedToday: '{used} of {limit} today',
   usedMonth: '{used} of {limit} this month',

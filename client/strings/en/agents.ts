@@ -63,6 +63,7 @@ export const agents = {
   restoreTitle: 'Restore version {number}?',
   restoreAbout:
     'This creates a new version with the old content and makes it live. The history keeps all versions.',
+  byKey: 'with the key {name}',
   nextSteps: 'Next steps',
   nextStepsAbout: 'Your agent is ready. Try it, embed it in a page, or use its key in your code.',
   hideNextSteps: 'Hide next steps',

@@ -141,4 +141,6 @@ export const embed = {
   copySecret: 'Copy the secret now',
   secretShownOnce: 'The secret is shown only once. Keep it on your server, never in a web page.',
   newSecret: 'New visitor secret',
+  linksLighter:
+    'The widget shows links in a lighter shade in the dark scheme, so that they have a contrast of at least {ratio}.',
 } as const

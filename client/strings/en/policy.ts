@@ -20,6 +20,11 @@ export const policy = {
   fallbackHelp: 'Tried in this order if a model fails before its response starts.',
   allAdded: 'All models added',
   addModel: 'Add model',
+  degrade: 'Cheaper models',
+  degradeHelp:
+    'New turns are answered by these models when any budget that applies is used up to the percentage.',
+  degradeAt: 'Percentage of a budget for {name}',
+  degradeFull: 'At most 3 models',
   saved: 'Model policy saved',
   allOf: 'All models of {provider}',
   unavailable: '{name} (unavailable)',

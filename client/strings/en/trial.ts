@@ -58,6 +58,7 @@ export const trial = {
   totalTime: '{time} total',
   attempts: { one: '{count} attempt', other: '{count} attempts' },
   route: 'Route: {models}',
+  routeByBudget: 'A budget determines the model.',
   thenModel: ', then {model}',
   asFallback: 'fallback',
   failedWith: 'Failed: {reason}',

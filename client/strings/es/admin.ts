@@ -45,10 +45,6 @@ export const admin: AreaTranslation<typeof english> = {
   ownerIs: 'Propietario: {name}',
   ownerNone: 'Propietario: ninguno',
   budgetSaved: 'Presupuesto guardado',
-  budgetHelp:
-    'Cuentan los tokens de prompt y de respuesta. Deje un campo vacío para no limitar; 0 bloquea todas las llamadas.',
-  perDay: 'Tokens por día (UTC)',
-  perMonth: 'Tokens por mes (UTC)',
   noLimit: 'Sin límite',
   usedToday: '{used} de {limit} hoy',
   usedMonth: '{used} de {limit} este mes',

@@ -66,6 +66,7 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: '¿Restaurar la versión {number}?',
   restoreAbout:
     'Esto crea una versión nueva con el contenido antiguo y la activa. El historial conserva todas las versiones.',
+  byKey: 'con la clave {name}',
   nextSteps: 'Próximos pasos',
   nextStepsAbout: 'Su agente está listo. Pruébelo, insértelo en una página o use su clave en su código.',
   hideNextSteps: 'Ocultar los próximos pasos',

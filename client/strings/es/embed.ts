@@ -150,4 +150,6 @@ export const embed: AreaTranslation<typeof english> = {
   copySecret: 'Copia el secreto ahora',
   secretShownOnce: 'El secreto se muestra solo una vez. Guárdalo en tu servidor, nunca en una página web.',
   newSecret: 'Nuevo secreto de visitantes',
+  linksLighter:
+    'En el esquema oscuro, el widget muestra los enlaces en un tono más claro para que su contraste sea al menos {ratio}.',
 }

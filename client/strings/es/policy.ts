@@ -23,6 +23,11 @@ export const policy: AreaTranslation<typeof english> = {
   fallbackHelp: 'Se prueban en este orden si un modelo falla antes de empezar a responder.',
   allAdded: 'Todos los modelos añadidos',
   addModel: 'Añadir modelo',
+  degrade: 'Modelos más baratos',
+  degradeHelp:
+    'Estos modelos responden a las nuevas solicitudes cuando se ha usado el porcentaje indicado de cualquier presupuesto aplicable.',
+  degradeAt: 'Porcentaje de un presupuesto para {name}',
+  degradeFull: 'Como máximo 3 modelos',
   saved: 'Política de modelos guardada',
   allOf: 'Todos los modelos de {provider}',
   unavailable: '{name} (no disponible)',

@@ -61,6 +61,7 @@ export const trial: AreaTranslation<typeof english> = {
   totalTime: '{time} en total',
   attempts: { one: '{count} intento', other: '{count} intentos' },
   route: 'Ruta: {models}',
+  routeByBudget: 'Un presupuesto determina el modelo.',
   thenModel: ', después {model}',
   asFallback: 'respaldo',
   failedWith: 'Error: {reason}',

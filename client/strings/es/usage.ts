@@ -91,6 +91,15 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (estimado)',
   fromCalls:
     'Estos totales solo cuentan las llamadas con el resultado elegido. El servidor conserva las llamadas durante {days} días.',
+  cost: 'Coste',
+  costData: 'Datos de coste',
+  perCall: '{amount} por llamada',
+  unpricedCalls: { one: '{count} llamada sin precio', other: '{count} llamadas sin precio' },
+  unpriced: 'Sin precio',
+  unpricedHelp: 'No se conoce el precio del modelo, así que las sumas no incluyen el coste de esta llamada.',
+  estimatedHelp:
+    'El proveedor no informó de un uso verosímil, así que los tokens y el coste son estimaciones.',
+  costUnknown: 'Ningún modelo tiene precio',
   copyRequestId: 'Copiar el ID de solicitud',
   requestIdCopied: 'ID de solicitud copiado',
   openAgent: 'Abrir el agente',

@@ -45,10 +45,6 @@ export const admin: AreaTranslation<typeof english> = {
   ownerIs: 'Propriétaire : {name}',
   ownerNone: 'Propriétaire : aucun',
   budgetSaved: 'Budget enregistré',
-  budgetHelp:
-    'Les tokens de prompt et de réponse comptent. Laissez un champ vide pour ne pas limiter ; 0 bloque tous les appels.',
-  perDay: 'Tokens par jour (UTC)',
-  perMonth: 'Tokens par mois (UTC)',
   noLimit: 'Aucune limite',
   usedToday: '{used} sur {limit} aujourd’hui',
   usedMonth: '{used} sur {limit} ce mois-ci',

@@ -66,6 +66,7 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Restaurer la version {number} ?',
   restoreAbout:
     'Cela crée une nouvelle version avec l’ancien contenu et la met en ligne. L’historique garde toutes les versions.',
+  byKey: 'avec la clé {name}',
   nextSteps: 'Étapes suivantes',
   nextStepsAbout:
     'Votre agent est prêt. Essayez-le, intégrez-le à une page ou utilisez sa clé dans votre code.',

@@ -151,4 +151,6 @@ export const embed: AreaTranslation<typeof english> = {
   secretShownOnce:
     'Le secret n’est affiché qu’une fois. Gardez-le sur votre serveur, jamais dans une page web.',
   newSecret: 'Nouveau secret des visiteurs',
+  linksLighter:
+    'Dans le thème sombre, le widget affiche les liens dans une teinte plus claire, pour un contraste d’au moins {ratio}.',
 }

@@ -23,6 +23,11 @@ export const policy: AreaTranslation<typeof english> = {
   fallbackHelp: 'Essayés dans cet ordre si un modèle échoue avant le début de sa réponse.',
   allAdded: 'Tous les modèles sont ajoutés',
   addModel: 'Ajouter un modèle',
+  degrade: 'Modèles moins chers',
+  degradeHelp:
+    'Ces modèles répondent aux nouvelles requêtes dès que le pourcentage indiqué d’un budget applicable est utilisé.',
+  degradeAt: 'Pourcentage d’un budget pour {name}',
+  degradeFull: '3 modèles au maximum',
   saved: 'Politique de modèles enregistrée',
   allOf: 'Tous les modèles de {provider}',
   unavailable: '{name} (indisponible)',

@@ -62,6 +62,7 @@ export const trial: AreaTranslation<typeof english> = {
   totalTime: '{time} au total',
   attempts: { one: '{count} tentative', other: '{count} tentatives' },
   route: 'Itinéraire : {models}',
+  routeByBudget: 'Un budget détermine le modèle.',
   thenModel: ', puis {model}',
   asFallback: 'secours',
   failedWith: 'Échec : {reason}',

@@ -94,6 +94,15 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (estimation)',
   fromCalls:
     'Ces totaux ne comptent que les appels ayant le résultat choisi. Le serveur conserve les appels pendant {days} jours.',
+  cost: 'Coût',
+  costData: 'Données de coût',
+  perCall: '{amount} par appel',
+  unpricedCalls: { one: '{count} appel sans prix', other: '{count} appels sans prix' },
+  unpriced: 'Sans prix',
+  unpricedHelp: 'Le prix du modèle est inconnu ; les totaux n’incluent donc pas le coût de cet appel.',
+  estimatedHelp:
+    'Le fournisseur n’a pas indiqué d’utilisation plausible ; les tokens et le coût sont donc estimés.',
+  costUnknown: 'Aucun modèle n’a de prix',
   copyRequestId: 'Copier l’ID de requête',
   requestIdCopied: 'ID de requête copié',
   openAgent: 'Ouvrir l’agent',

@@ -44,10 +44,6 @@ export const admin: AreaTranslation<typeof english> = {
   ownerIs: 'Proprietario: {name}',
   ownerNone: 'Proprietario: nessuno',
   budgetSaved: 'Budget salvato',
-  budgetHelp:
-    'Contano sia i token di prompt sia quelli di risposta. Lascia vuoto per nessun limite; 0 blocca tutte le chiamate.',
-  perDay: 'Token al giorno (UTC)',
-  perMonth: 'Token al mese (UTC)',
   noLimit: 'Nessun limite',
   usedToday: '{used} di {limit} oggi',
   usedMonth: '{used} di {limit} questo mese',

@@ -66,6 +66,7 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Ripristinare la versione {number}?',
   restoreAbout:
     'Crea una nuova versione con il vecchio contenuto e la attiva. La cronologia conserva tutte le versioni.',
+  byKey: 'con la chiave {name}',
   nextSteps: 'Prossimi passi',
   nextStepsAbout: 'L’agente è pronto. Provalo, incorporalo in una pagina o usa la sua chiave nel tuo codice.',
   hideNextSteps: 'Nascondi i prossimi passi',

@@ -148,4 +148,6 @@ export const embed: AreaTranslation<typeof english> = {
   secretShownOnce:
     'Il segreto viene mostrato una sola volta. Conservalo sul tuo server, mai in una pagina web.',
   newSecret: 'Nuovo segreto dei visitatori',
+  linksLighter:
+    'Nello schema scuro, il widget mostra i link in una tonalità più chiara, con un contrasto di almeno {ratio}.',
 }

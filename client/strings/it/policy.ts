@@ -23,6 +23,11 @@ export const policy: AreaTranslation<typeof english> = {
   fallbackHelp: 'Provati in quest’ordine se un modello fallisce prima di iniziare a rispondere.',
   allAdded: 'Tutti i modelli aggiunti',
   addModel: 'Aggiungi modello',
+  degrade: 'Modelli più economici',
+  degradeHelp:
+    'Questi modelli rispondono alle nuove richieste quando è stata usata la percentuale indicata di un budget applicabile.',
+  degradeAt: 'Percentuale di un budget per {name}',
+  degradeFull: 'Al massimo 3 modelli',
   saved: 'Criteri dei modelli salvati',
   allOf: 'Tutti i modelli di {provider}',
   unavailable: '{name} (non disponibile)',

@@ -61,6 +61,7 @@ export const trial: AreaTranslation<typeof english> = {
   totalTime: '{time} in totale',
   attempts: { one: '{count} tentativo', other: '{count} tentativi' },
   route: 'Percorso: {models}',
+  routeByBudget: 'Un budget determina il modello.',
   thenModel: ', poi {model}',
   asFallback: 'riserva',
   failedWith: 'Non riuscito: {reason}',

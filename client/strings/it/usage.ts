@@ -94,6 +94,15 @@ export const usage: AreaTranslation<typeof english> = {
   estimated: '{number} (stima)',
   fromCalls:
     'Questi totali contano solo le chiamate con l’esito scelto. Il server conserva le chiamate per {days} giorni.',
+  cost: 'Costo',
+  costData: 'Dati sul costo',
+  perCall: '{amount} per chiamata',
+  unpricedCalls: { one: '{count} chiamata senza prezzo', other: '{count} chiamate senza prezzo' },
+  unpriced: 'Senza prezzo',
+  unpricedHelp:
+    'Il prezzo del modello non è noto, quindi i totali non includono il costo di questa chiamata.',
+  estimatedHelp: 'Il provider non ha riportato un utilizzo plausibile, quindi token e costo sono stimati.',
+  costUnknown: 'Nessun modello ha un prezzo',
   copyRequestId: 'Copia ID richiesta',
   requestIdCopied: 'ID richiesta copiato',
   openAgent: 'Apri agente',

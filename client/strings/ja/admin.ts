@@ -44,10 +44,6 @@ export const admin: AreaTranslation<typeof english> = {
   ownerIs: '所有者: {name}',
   ownerNone: '所有者: なし',
   budgetSaved: '予算を保存しました',
-  budgetHelp:
-    'プロンプトと応答の両方のトークンが数えられます。空欄は上限なし、0 はすべての呼び出しを拒否します。',
-  perDay: '1日あたりのトークン (UTC)',
-  perMonth: '1か月あたりのトークン (UTC)',
   noLimit: '上限なし',
   usedToday: '今日 {used} / {limit}',
   usedMonth: '今月 {used} / {limit}',

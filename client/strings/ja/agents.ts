@@ -65,6 +65,7 @@ export const agents: AreaTranslation<typeof english> = {
   restore: '復元',
   restoreTitle: 'バージョン {number} を復元しますか？',
   restoreAbout: '古い内容で新しいバージョンを作成し、公開します。履歴にはすべてのバージョンが残ります。',
+  byKey: 'キー {name} による',
   nextSteps: '次のステップ',
   nextStepsAbout:
     'エージェントの準備ができました。試す、ページに埋め込む、またはコードでキーを使うことができます。',

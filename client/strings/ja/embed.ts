@@ -148,4 +148,6 @@ export const embed: AreaTranslation<typeof english> = {
   copySecret: '今すぐシークレットをコピーしてください',
   secretShownOnce: 'シークレットは一度だけ表示されます。サーバーに保管し、Web ページには置かないでください。',
   newSecret: '新しい訪問者シークレット',
+  linksLighter:
+    'ダーク配色では、リンクのコントラストが {ratio} 以上になるよう、ウィジェットは明るめの色で表示します。',
 }

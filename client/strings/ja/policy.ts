@@ -23,6 +23,11 @@ export const policy: AreaTranslation<typeof english> = {
   fallbackHelp: '応答の開始前にモデルが失敗した場合、この順に試されます。',
   allAdded: 'すべてのモデルを追加済み',
   addModel: 'モデルを追加',
+  degrade: '低価格のモデル',
+  degradeHelp:
+    '適用される予算のいずれかが指定の割合まで使われると、新しいリクエストにはこれらのモデルが応答します。',
+  degradeAt: '{name} を使う予算の割合（%）',
+  degradeFull: 'モデルは 3 つまで',
   saved: 'モデルポリシーを保存しました',
   allOf: '{provider} のすべてのモデル',
   unavailable: '{name} (利用不可)',

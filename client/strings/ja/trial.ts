@@ -61,6 +61,7 @@ export const trial: AreaTranslation<typeof english> = {
   totalTime: '合計 {time}',
   attempts: { other: '{count} 回試行' },
   route: 'ルート: {models}',
+  routeByBudget: '予算の使用割合によってモデルが決まりました。',
   thenModel: '、次に {model}',
   asFallback: 'フォールバック',
   failedWith: '失敗: {reason}',

@@ -44,10 +44,6 @@ export const admin: AreaTranslation<typeof english> = {
   ownerIs: 'Proprietário: {name}',
   ownerNone: 'Proprietário: nenhum',
   budgetSaved: 'Orçamento salvo',
-  budgetHelp:
-    'Contam os tokens de prompt e de resposta. Deixe um campo vazio para não limitar; 0 bloqueia todas as chamadas.',
-  perDay: 'Tokens por dia (UTC)',
-  perMonth: 'Tokens por mês (UTC)',
   noLimit: 'Sem limite',
   usedToday: '{used} de {limit} hoje',
   usedMonth: '{used} de {limit} neste mês',

@@ -66,6 +66,7 @@ export const agents: AreaTranslation<typeof english> = {
   restoreTitle: 'Restaurar a versão {number}?',
   restoreAbout:
     'Isso cria uma nova versão com o conteúdo antigo e a ativa. O histórico mantém todas as versões.',
+  byKey: 'com a chave {name}',
   nextSteps: 'Próximos passos',
   nextStepsAbout:
     'Seu agente está pronto. Experimente-o, incorpore-o em uma página ou use a chave dele no seu código.',

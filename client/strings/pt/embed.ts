@@ -147,4 +147,6 @@ export const embed: AreaTranslation<typeof english> = {
   secretShownOnce:
     'O segredo é mostrado apenas uma vez. Guarde-o no seu servidor, nunca em uma página da web.',
   newSecret: 'Novo segredo de visitantes',
+  linksLighter:
+    'No esquema escuro, o widget mostra os links em um tom mais claro, com contraste de pelo menos {ratio}.',
 }

@@ -23,6 +23,11 @@ export const policy: AreaTranslation<typeof english> = {
   fallbackHelp: 'Tentados nesta ordem se um modelo falhar antes de começar a responder.',
   allAdded: 'Todos os modelos adicionados',
   addModel: 'Adicionar modelo',
+  degrade: 'Modelos mais baratos',
+  degradeHelp:
+    'Estes modelos respondem às novas solicitações quando a porcentagem indicada de um orçamento aplicável já foi usada.',
+  degradeAt: 'Porcentagem de um orçamento para {name}',
+  degradeFull: 'No máximo 3 modelos',
   saved: 'Política de modelos salva',
   allOf: 'Todos os modelos de {provider}',
   unavailable: '{name} (indisponível)',

@@ -61,6 +61,7 @@ export const trial: AreaTranslation<typeof english> = {
   totalTime: '{time} no total',
   attempts: { one: '{count} tentativa', other: '{count} tentativas' },
   route: 'Rota: {models}',
+  routeByBudget: 'Um orçamento determina o modelo.',
   thenModel: ', depois {model}',
   asFallback: 'reserva',
   failedWith: 'Falhou: {reason}',

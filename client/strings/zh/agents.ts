@@ -64,6 +64,7 @@ export const agents: AreaTranslation<typeof english> = {
   restore: '恢复',
   restoreTitle: '恢复版本 {number}？',
   restoreAbout: '这会用旧内容创建新版本并使其上线。历史记录会保留所有版本。',
+  byKey: '通过密钥 {name}',
   nextSteps: '后续步骤',
   nextStepsAbout: '智能体已就绪。您可以试用它、将它嵌入页面，或在代码中使用它的密钥。',
   hideNextSteps: '隐藏后续步骤',

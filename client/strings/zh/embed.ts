@@ -140,4 +140,5 @@ export const embed: AreaTranslation<typeof english> = {
   copySecret: '请立即复制密钥',
   secretShownOnce: '密钥只显示一次。请将其保存在服务器上，切勿放在网页中。',
   newSecret: '新的访客密钥',
+  linksLighter: '在深色方案中，小组件以更浅的色调显示链接，使对比度至少为 {ratio}。',
 }

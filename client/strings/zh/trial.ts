@@ -61,6 +61,7 @@ export const trial: AreaTranslation<typeof english> = {
   totalTime: '共 {time}',
   attempts: { other: '{count} 次尝试' },
   route: '路由：{models}',
+  routeByBudget: '模型由预算决定。',
   thenModel: '，然后 {model}',
   asFallback: '备用',
   failedWith: '失败：{reason}',

@@ -36,7 +36,7 @@ export async function getModelPolicy(
 /**
  * Replaces the policy and the budget in one transaction.
  * @throws ServiceError `not_found`; `invalid_value`, with the code `default_model_not_allowed` for a default
- * or fallback model that is not in `allowed_models`.
+ * model, fallback model or model in `degrade` that is not in `allowed_models`.
  */
 export async function replaceModelPolicy(
   deps: PolicyDeps & AuditDeps & Pick<Dependencies, 'usage'>,
@@ -94,13 +94,19 @@ function assertConsistent(policy: ModelPolicy): void {
       'default_model_not_allowed',
     )
   }
+  for (const [index, { at }] of policy.degrade.entries()) {
+    const before = policy.degrade[index - 1]?.at ?? 0
+    if (at <= before)
+      throw invalid(`degrade[${index}].at`, `must be greater than in the step before, ${before} (got ${at})`)
+  }
 }
 
-function listNamed({ default_model, allowed_models, fallback_models }: ModelPolicy) {
+function listNamed({ default_model, allowed_models, fallback_models, degrade }: ModelPolicy) {
   return [
     ...(default_model === null ? [] : [{ param: 'default_model', ...default_model }]),
     ...allowed_models.map((name, index) => ({ param: `allowed_models[${index}]`, ...name })),
     ...fallback_models.map((name, index) => ({ param: `fallback_models[${index}]`, ...name })),
+    ...degrade.map(({ to }, index) => ({ param: `degrade[${index}].to`, ...to })),
   ]
 }
 

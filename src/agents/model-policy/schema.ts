@@ -15,10 +15,19 @@ import { AgentReference } from '../schema.ts'
 
 const MOST_ALLOWED = 200
 const MOST_FALLBACKS = 10
+const MOST_STEPS = 3
 
 const provider = z.string().min(1).max(100).meta({ description: 'Name of a configured provider.' })
 const model = z.string().min(1).max(300).meta({ description: 'Model id as the provider lists it.' })
 const name = z.strictObject({ provider, model })
+const steps = z
+  .array(
+    z.strictObject({
+      at: z.int().min(1).max(100).meta({ description: 'Percentage of the limit with its grants.' }),
+      to: name,
+    }),
+  )
+  .max(MOST_STEPS)
 const tokens = z.int().min(0).nullish()
 const ignored = z.unknown().optional().meta({ description: 'Read-only; ignored in PUT.' })
 
@@ -45,6 +54,10 @@ export const ModelPolicyBody = z
       .positive()
       .nullish()
       .meta({ description: 'Maximum number of output tokens per response.' }),
+    degrade: steps.default([]).meta({
+      description:
+        'Models that answer new turns when any budget that applies is used up to `at` percent, in ascending order of `at`. The last step that is reached applies, even if the request names a model.',
+    }),
     budget: z.strictObject({ day: tokens, month: tokens }).nullish().meta({
       description:
         'Maximum number of tokens per UTC day and UTC month, for all calls of the agent. Null or absent means unlimited.',
@@ -68,6 +81,7 @@ export const AgentModelPolicy = z
     allowed_models: z.array(z.strictObject({ provider, model: model.nullable() })),
     fallback_models: z.array(name),
     max_output_tokens: count,
+    degrade: steps,
     budget: z.strictObject({ day: count, month: count }),
     budget_used: z
       .strictObject({ day: count, month: count })
@@ -92,6 +106,7 @@ export function toModelPolicy(body: ModelPolicyBody): ModelPolicy {
     allowed_models: body.allowed_models.map(({ provider, model = null }) => ({ provider, model })),
     fallback_models: body.fallback_models,
     max_output_tokens: body.max_output_tokens ?? null,
+    degrade: body.degrade,
   }
 }
 
@@ -119,6 +134,7 @@ export function renderModelPolicy(
     allowed_models: [...policy.allowed_models],
     fallback_models: [...policy.fallback_models],
     max_output_tokens: policy.max_output_tokens,
+    degrade: [...policy.degrade],
     budget: { day: day?.limit ?? null, month: month?.limit ?? null },
     budget_used: { day: day?.used ?? null, month: month?.used ?? null },
     model_policy_updated_at: row.model_policy_updated_at,

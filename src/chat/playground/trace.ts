@@ -15,10 +15,13 @@ export class TurnTrace {
   private readonly beganAtMs: number
   private steps: TraceStep[] = []
 
-  constructor(clock: Pick<Clock, 'monotonic'>, routes: readonly ModelRoute[]) {
+  constructor(
+    clock: Pick<Clock, 'monotonic'>,
+    { routes, isDegraded }: { readonly routes: readonly ModelRoute[]; readonly isDegraded: boolean },
+  ) {
     this.clock = clock
     this.beganAtMs = clock.monotonic()
-    this.add({ type: 'route', models: routes.map(toReference) })
+    this.add({ type: 'route', models: routes.map(toReference), is_degraded: isDegraded })
   }
 
   /** Returns an event for each step since the last call. */

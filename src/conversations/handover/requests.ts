@@ -59,7 +59,8 @@ function placeOf({ caller }: Context, input: { readonly conversation_id: string 
   return { tenantId: caller.tenantId, conversationId: input.conversation_id }
 }
 
-function personOf({ caller }: Context, name: string | undefined): Person {
+/** Returns the person who answers with the caller's key. */
+export function personOf({ caller }: { readonly caller: ParentCaller }, name: string | undefined): Person {
   const { user, tenantId } = caller
   if (user === undefined) return { assignee: name ?? tenantId, name: name ?? null }
   return { assignee: user.email, name: name ?? user.email.replace(/@.*$/, '') }

@@ -69,10 +69,18 @@ const WaitingConversation = z.strictObject({
   since: z.int().meta({ description: 'Unix seconds at which the visitor started to wait.' }),
 })
 
+const AnswerableConversation = WaitingConversation.omit({ since: true }).extend({
+  answer_due: z.int().meta({ description: 'Unix seconds at which the mode changes to `waiting`.' }),
+})
+
 export const Waiting = z.strictObject({
-  count: z.int(),
+  count: z.int().meta({ description: 'Number of conversations in the mode `waiting`.' }),
   conversations: z
     .array(WaitingConversation)
     .meta({ description: 'At most 50 conversations, those that have waited longest.' }),
+  mine: z.array(AnswerableConversation).meta({
+    description:
+      'At most 50 conversations in which the visitor has written to the caller, who has not answered yet. Those that are due first come first.',
+  }),
 })
 export type Waiting = z.infer<typeof Waiting>

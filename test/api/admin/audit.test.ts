@@ -112,7 +112,15 @@ describe('the audit log records', () => {
     const app = await start()
     const { agent_id } = await app.createAgent()
     const path = `/v1/agents/${agent_id}/model-policy`
-    const before = { default_model: null, allowed_models: [], fallback_models: [], max_output_tokens: null }
+    const before = {
+      ...{
+        default_model: null,
+        allowed_models: [],
+        fallback_models: [],
+        max_output_tokens: null,
+        degrade: [],
+      },
+    }
     const after = { ...before, max_output_tokens: 5 }
     const put = (body: object) => auditRowsOf(app, () => app.call('PUT', path, { headers, body }))
     const none = { day: null, month: null }

@@ -127,7 +127,7 @@ describe("a draft run's trace", () => {
     const attempt = { type: 'attempt', ...mock, started_ms, at_ms, is_fallback: false, failure: null }
     const output = { type: 'model_output', ...mock, at_ms, prompt_tokens: tokens, completion_tokens: tokens }
     expect(stepsOf(chunks)).toEqual([
-      { type: 'route', at_ms, models: [mock] },
+      { type: 'route', at_ms, models: [mock], is_degraded: false },
       attempt,
       { type: 'answering', ...mock, at_ms, attempts: 1, is_fallback: false },
       { ...output, tool_calls: 1 },

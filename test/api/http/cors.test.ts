@@ -60,6 +60,7 @@ const exposed = [
   'content-range',
   'x-parley-provider',
   'x-parley-attempts',
+  'x-parley-degraded',
 ]
 
 describe('a preflight response under /v1', () => {

@@ -22,6 +22,7 @@ const defaults = {
   allowed_models: [],
   fallback_models: [],
   max_output_tokens: null,
+  degrade: [],
   budget: { day: null, month: null },
   budget_used: { day: null, month: null },
   model_policy_updated_at: null,
@@ -67,6 +68,7 @@ describe('a stored policy', () => {
     allowed_models: [small, { provider: 'gateway', model: 'up-chat' }],
     fallback_models: [chat],
     max_output_tokens: 100,
+    degrade: [{ at: 80, to: chat }],
     budget: { day: 1_000, month: 20_000 },
   }
 

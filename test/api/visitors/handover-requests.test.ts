@@ -1,5 +1,7 @@
 /** Tests how visitors, models and owners ask for a person, and how a wait for a person ends. */
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { unixSeconds } from '../../../src/lib/clock.ts'
 import { startChatHarness } from '../../support/chat-harness.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { answer, change, readMessages, startConversation, startVisit } from '../../support/handover.ts'
@@ -126,4 +128,45 @@ test('the list of waiting conversations is sent again after each change', async 
   }
   leaving.abort()
   expect(counts).toEqual([0, 1, 0])
+})
+
+test("a visitor's reply is listed for the person who answers, until that person answers or the time is over", async () => {
+  const clock = createFakeClock()
+  const { app, agent, one } = await startVisit(harness, {}, clock)
+  const { sent } = await sayAndWait(one, 'Hello.')
+  const id = sent.conversation.id
+  const write = (text: string) => one.visitor.send.mutate({ conversation: id, client_id: randomUUID(), text })
+  const client = createTypedClient(app)
+  const readMine = async () => {
+    const leaving = new AbortController()
+    const feed = await client.conversations.waiting.query({}, { signal: leaving.signal })
+    const { value } = await feed[Symbol.asyncIterator]().next()
+    leaving.abort()
+    return value?.mine
+  }
+  const readDue = async () => (await app.call('GET', `/v1/conversations/${id}`)).body.parley.answer_due
+  expect(await readDue()).toBeNull()
+  // The person who has just taken a conversation over knows of it.
+  await change(app, id, 'takeover')
+  expect(await readDue()).toBe(unixSeconds(clock) + 600)
+  expect(await readMine()).toEqual([])
+  await answer(app, id, 'How can I help?')
+  expect(await readDue()).toBeNull()
+  await write('I want a refund.')
+  const due = unixSeconds(clock) + 600
+  clock.advance(60)
+  await write('Are you there?')
+  expect(await readDue()).toBe(due)
+  expect(await readMine()).toEqual([{ id, agent_id: agent, title: 'Hello.', answer_due: due }])
+  await answer(app, id, 'Yes.')
+  expect(await readMine()).toEqual([])
+  await write('Good.')
+  expect(await readMine()).toMatchObject([{ id, answer_due: unixSeconds(clock) + 600 }])
+  clock.advance(600)
+  await app.service.deps.conversations.sweep(false)
+  expect(await readMine()).toEqual([])
+  // A reply to another person is not listed.
+  await answer(app, id, 'Hello again.', { name: 'Ana' })
+  await write('Hello Ana.')
+  expect(await readMine()).toEqual([])
 })

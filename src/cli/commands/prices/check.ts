@@ -85,8 +85,8 @@ function nameModels(
   resolve(config.defaultEmbeddingModel, 'default')
   for (const { row, definition, policy } of agents) {
     resolve(definition.model, row.id)
-    const { default_model, allowed_models, fallback_models } = policy
-    for (const { provider, model } of [...allowed_models, ...fallback_models])
+    const { default_model, allowed_models, fallback_models, degrade } = policy
+    for (const { provider, model } of [...allowed_models, ...fallback_models, ...degrade.map(({ to }) => to)])
       if (model !== null) add(provider, model, row.id)
     if (default_model !== null) add(default_model.provider, default_model.model, row.id)
   }

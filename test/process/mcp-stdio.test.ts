@@ -38,7 +38,8 @@ async function readPids(path: string): Promise<number[]> {
   return (await read()).split(' ').map(Number)
 }
 
-const areGone = (pids: readonly number[]) => eventually(async () => pids.some(isAlive), false)
+/** Waits until no process is alive; returns false if one is alive after the wait. */
+const areGone = (pids: readonly number[]) => eventually(async () => !pids.some(isAlive), true)
 
 describe('a stdio MCP server', () => {
   test('receives only PATH and the configured variables in its environment', async () => {
@@ -100,7 +101,7 @@ describe('a stdio MCP server that ignores signals', () => {
     const started = await readPids(pids)
     expect(started.filter(isAlive)).toHaveLength(2)
     await app.close()
-    expect(await areGone(started)).toBe(false)
+    expect(await areGone(started)).toBe(true)
   })
 
   test.each<NodeJS.Signals>(['SIGKILL', 'SIGTERM'])(
@@ -113,7 +114,7 @@ describe('a stdio MCP server that ignores signals', () => {
       const started = await readPids(pids)
       server.kill(signal)
       await server.ended
-      expect(await areGone(started)).toBe(false)
+      expect(await areGone(started)).toBe(true)
     },
   )
 })

@@ -42,6 +42,8 @@ export interface AppState {
   readonly isExpanded: boolean | undefined
   /** Text from the page for the input; a new object for each text. */
   readonly prefill: { readonly text: string } | undefined
+  /** The stored text for the input; a new object whenever the input must show it. */
+  readonly draft: { readonly text: string } | undefined
   readonly isOnline: boolean
   /** Questions that the visitor could ask after a reply. */
   readonly followUps: { readonly replyId: string; readonly questions: readonly string[] } | undefined
@@ -72,6 +74,7 @@ type AppAction =
   | { readonly type: 'noticed'; readonly failure: Failure }
   | { readonly type: 'visibility'; readonly isOpen: boolean; readonly isExpanded: boolean | undefined }
   | { readonly type: 'prefill'; readonly text: string }
+  | { readonly type: 'draft'; readonly text: string }
   | { readonly type: 'online'; readonly isOnline: boolean }
   | { readonly type: 'follow-ups'; readonly followUps: AppState['followUps'] }
   | { readonly type: 'focus' }
@@ -90,6 +93,7 @@ const initialState: AppState = {
   isOpen: false,
   isExpanded: undefined,
   prefill: undefined,
+  draft: undefined,
   isOnline: true,
   followUps: undefined,
   unread: 0,
@@ -133,6 +137,8 @@ function reduceApp(state: AppState, action: AppAction): AppState {
       }
     case 'prefill':
       return { ...state, prefill: { text: action.text } }
+    case 'draft':
+      return { ...state, draft: { text: action.text } }
     case 'follow-ups':
       return { ...state, followUps: action.followUps }
     case 'online':

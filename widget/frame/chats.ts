@@ -17,9 +17,13 @@ import { createHistorySync } from './history/history.ts'
 import { ServerConversation } from './server-conversation/server-conversation.ts'
 import type { VisitorIdentity } from './server-conversation/visitor-identity.ts'
 import type { Language } from './strings/strings.ts'
+import { createDrafts, type Drafts } from './unsent/drafts.ts'
+import { createOfflineRetry } from './unsent/offline-retry.ts'
+import { UnsentStore } from './unsent/unsent-store.ts'
 
 export interface Chats {
   readonly actions: Chat & {
+    readonly saveDraft: Drafts['save']
     readonly messages: MessageActions
     readonly stored: Pick<
       ServerConversation,
@@ -61,7 +65,9 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
   let context: Readonly<Record<string, unknown>> = {}
   const parts: ChatParts = { store, toolRunner, readContext: () => context, onFailure }
   const local = createLocalChat({ ...parts, waitForHome })
-  const stored = new ServerConversation(parts, identity)
+  const unsent = new UnsentStore()
+  const retryOffline = createOfflineRetry(store, () => current().retry())
+  const stored = new ServerConversation(parts, identity, unsent)
   const history = createHistorySync(store)
   const followUps = createFollowUps(store)
   const listeners = { onTransport: setTransport, onAgent: settleHome, onFailure }
@@ -101,6 +107,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
     const scope = server === undefined ? undefined : { server, user: options?.user }
     const isStored = options?.history === true
     history.follow(scope, isStored && home !== 'server')
+    unsent.follow(scope, isStored, findUser(identity))
     if (home === 'server' && scope !== undefined && options?.apiKey !== undefined)
       await stored.start(options.apiKey, scope, isStored)
     else stored.end()
@@ -109,7 +116,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
   document.addEventListener('visibilitychange', () => document.hidden || stored.wake(false))
 
   return {
-    actions: createActions(store, local, stored),
+    actions: { ...createActions(store, local, stored), saveDraft: createDrafts(store, unsent).save },
     configure(options, language, pageOrigin) {
       connection.configure(options, language, pageOrigin)
       void followOwner()
@@ -123,6 +130,7 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
     forget(cause) {
       identity.reset()
       local.forget()
+      unsent.clear()
       if (cause === 'resetVisitor') return stored.resetVisitor()
       history.forget()
       stored.forget()
@@ -135,13 +143,22 @@ export function createChats({ store, operator, identity, trial, toolRunner, onFa
       void connection.readAgent()
       stored.wake(true)
       if (typeof store.get().opening === 'object') stored.reopen()
-      else retryOffline(store, current())
+      else retryOffline()
     },
   }
 }
 
+/** Returns null for an anonymous visitor, and undefined if the page states its user when the server needs it. */
+function findUser(identity: VisitorIdentity): string | null | undefined {
+  return identity.user() ?? (identity.isUsed() ? undefined : null)
+}
+
 /** Directs the visitor's actions to the chat that has the conversation. */
-function createActions(store: Store, local: LocalChat, stored: ServerConversation): Chats['actions'] {
+function createActions(
+  store: Store,
+  local: LocalChat,
+  stored: ServerConversation,
+): Omit<Chats['actions'], 'saveDraft'> {
   const isStored = () => store.get().home === 'server'
   const current = () => (isStored() ? stored : local)
   return {
@@ -160,9 +177,4 @@ function delegate(current: () => MessageActions): MessageActions {
     remove: (id) => current().remove(id),
     showVersion: (id, step) => current().showVersion(id, step),
   }
-}
-
-function retryOffline(store: Store, chat: Chat): void {
-  const last = store.get().conversation.entries.at(-1)
-  if (last?.kind === 'reply' && last.failure?.code === 'offline') chat.retry()
 }

@@ -6,7 +6,7 @@ import { createTenant } from '../../support/agents.ts'
 import { startApp, type TestApp } from '../../support/app.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
 import { createLineLog } from '../../support/log-lines.ts'
-import { postUpload, uploadWhole } from '../../support/uploads.ts'
+import { postUpload, readArtifact, uploadWhole } from '../../support/uploads.ts'
 
 const tenBytes = Buffer.from('0123456789')
 /** A 1 × 1 pixel PNG image. */
@@ -144,6 +144,8 @@ describe('GET /artifacts/{id}', () => {
     const { id } = await uploadWhole(app, PNG, { metadata: { filename: 'ü.png', kind: 'video' } })
     const { status, headers } = await app.call('GET', `/artifacts/${id}`)
     expect(status).toBe(200)
+    expect((await readArtifact(app, id)).equals(PNG)).toBe(true)
+    expect(headers.get('content-length')).toBe(`${PNG.length}`)
     expect(headers.get('content-type')).toBe('image/png')
     expect(headers.get('content-disposition')).toMatch(/^attachment; .*filename\*=UTF-8''%C3%BC\.png/)
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; sandbox; frame-ancestors 'none'")

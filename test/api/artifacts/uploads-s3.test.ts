@@ -108,6 +108,7 @@ describe('an unfinished upload in a bucket', () => {
     clock.advance(1)
     await sweep()
     expect(listResumable(server)).toEqual({ trailingParts: [], uploads: 0 })
+    expect(await app.service.deps.db.selectFrom('artifacts').selectAll().execute()).toEqual([])
   })
 
   test('is deleted by the sweeper if the bucket rejected the deletion, as are leftover parts of a finished upload', async () => {

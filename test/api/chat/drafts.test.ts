@@ -47,18 +47,19 @@ describe('a draft', () => {
     expect([body.definition.tools, body.version]).toEqual([[], 1])
   })
 
-  test("runs with a model that its agent's model policy allows", async () => {
-    const app = await startApp()
-    const { agent_id } = await app.createAgent()
-    const policy = { allowed_models: [{ provider: 'mock', model: 'mock' }] }
-    await app.call('PUT', `/v1/agents/${agent_id}/model-policy`, { body: policy })
-    const draft = { yaml: yaml({ model: 'mock' }) }
-    const chunks = await runDraft(app, {
-      model: `agent/${agent_id}`,
-      messages: userMessage('hi'),
-      trial: { draft },
+  test("runs with the model in its definition only if its agent's model policy allows it", async () => {
+    const { app, id } = await startAgent({
+      ...{ default_model: null, fallback_models: [], allowed_models: [defaultModel] },
     })
-    expect(textOf(chunks)).toBe('You said: hi')
+    const draft = { yaml: yaml({ model: 'up-small' }) }
+    const readAnswering = async () => {
+      const request = { model: `agent/${id}`, messages: userMessage('hi'), trial: { draft, is_traced: true } }
+      return stepsOf(await runDraft(app, request)).find(({ type }) => type === 'answering')
+    }
+    expect(await readAnswering()).toMatchObject(defaultModel)
+    const body = { allowed_models: [defaultModel, fallbackModel] }
+    expect((await app.call('PUT', `/v1/agents/${id}/model-policy`, { body })).status).toBe(200)
+    expect(await readAnswering()).toMatchObject(fallbackModel)
   })
 
   test('runs with a different model only if the model policy allows it', async () => {

@@ -245,4 +245,19 @@ describe('a conversation in the Responses API', () => {
       status: 'completed',
     })
   })
+
+  test('continues with an empty history after all of its turns are deleted', async () => {
+    const { app, owner, model } = await start()
+    const { id } = await owner.conversations.create()
+    const listTurns = async () => (await app.call('GET', `/v1/conversations/${id}/turns`)).body.data
+    const one = await owner.responses.create({ input: 'one', model, conversation: id })
+    const two = await owner.responses.create({ input: 'two', model, conversation: id })
+    expect(await listTurns()).toHaveLength(2)
+    for (const response of [one, two]) await owner.delete(`/responses/${response.id}`)
+    expect(await listTurns()).toEqual([])
+    const next = await owner.responses.create({ input: 'three', model, conversation: id })
+    expect(next).toMatchObject({ status: 'completed', conversation: { id } })
+    expect((await lastMessages()).map(({ content }) => content)).toEqual(['three'])
+    expect(await listTurns()).toHaveLength(1)
+  })
 })

@@ -63,11 +63,16 @@ describe('the agent list', () => {
   test('is sorted by the time of the last change, in both directions and across pages', async () => {
     const clock = createFakeClock()
     const app = await startWithAgents(clock)
-    const { body } = await app.call('GET', '/v1/agents?q=delta')
-    clock.advance(60)
-    const yaml = definitionOf('epsilon')
-    expect((await app.call('PUT', `/v1/agents/${body.data[0].id}`, { body: { yaml } })).status).toBe(200)
-    const sorted = ['beta', 'Alpha', 'beta', '50%_off', 'epsilon']
+    for (const [before, after] of [
+      ['delta', 'zeta'],
+      ['Alpha', 'epsilon'],
+    ] as const) {
+      clock.advance(60)
+      const { body } = await app.call('GET', `/v1/agents?q=${before}`)
+      const changed = { body: { yaml: definitionOf(after) } }
+      expect((await app.call('PUT', `/v1/agents/${body.data[0].id}`, changed)).status).toBe(200)
+    }
+    const sorted = ['beta', 'beta', '50%_off', 'zeta', 'epsilon']
     expect(await listAgents(app, 'sort=updated&order=asc')).toEqual(sorted)
     expect(await listAgents(app, 'sort=updated&order=desc')).toEqual(sorted.toReversed())
   })

@@ -201,11 +201,14 @@ describe('the list of providers', () => {
     const app = await startAdminApp()
     await upstream.script('/v1/models', '{{up:status 401}}')
     const { body } = await add(app, { name: 'near', base_url: upstream.url, api_key: 'wrong' })
-    expect(body).toMatchObject({
+    const entry = {
+      name: 'near',
       status: 'down',
       problem: 'The provider rejected the API key (status 401). Enter a valid key.',
       key_hint: null,
-    })
+    }
+    expect(body).toMatchObject(entry)
+    expect((await readProviders(app)).data).toContainEqual(expect.objectContaining(entry))
   })
 
   test('marks a stored provider as unused if the environment has one with the same name', async () => {

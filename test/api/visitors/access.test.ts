@@ -197,9 +197,33 @@ describe("the agent's settings", () => {
     const deleting = one.visitor.delete.mutate({ conversation: conversation.id })
     await expect(deleting).rejects.toMatchObject(denied(403, 'not_allowed'))
     await expect(one.visitor.conversations.query({})).rejects.toMatchObject(denied(403, 'not_allowed'))
-    const headers = { 'X-Parley-Visitor': one.token }
-    const listed = await app.call('GET', '/v1/conversations', { key, headers })
-    expect([listed.status, listed.body.error.code]).toEqual([403, 'not_allowed'])
+    const options = { key, headers: { 'X-Parley-Visitor': one.token } }
+    for (const [method, path] of [
+      ['GET', '/v1/conversations'],
+      ['DELETE', `/v1/conversations/${conversation.id}`],
+    ] as const) {
+      const { status, body } = await app.call(method, path, options)
+      expect([method, status, body.error.code]).toEqual([method, 403, 'not_allowed'])
+    }
+    const opened = await one.visitor.open.query({ conversation: conversation.id })
+    expect(opened.conversation.id).toBe(conversation.id)
+  })
+
+  test('can prevent only listing, or only deleting', async () => {
+    const unlisted = await startVisit({ visitor: { list: false } })
+    const { conversation } = await say(unlisted.one, 'Hello.')
+    await expect(unlisted.one.visitor.conversations.query({})).rejects.toMatchObject(
+      denied(403, 'not_allowed'),
+    )
+    await unlisted.one.visitor.delete.mutate({ conversation: conversation.id })
+    await expect(unlisted.one.visitor.open.query({ conversation: conversation.id })).rejects.toMatchObject(
+      denied(404),
+    )
+    const { one } = await startVisit({ visitor: { delete: false } })
+    const { conversation: kept } = await say(one, 'Hello.')
+    expect((await one.visitor.conversations.query({})).data).toMatchObject([{ id: kept.id }])
+    const deleting = one.visitor.delete.mutate({ conversation: kept.id })
+    await expect(deleting).rejects.toMatchObject(denied(403, 'not_allowed'))
   })
 
   test('let visitors who may not list conversations open one by its id', async () => {

@@ -260,14 +260,22 @@ describe('a message to a person', () => {
 describe('a mode change', () => {
   test('is rejected if the current mode does not allow it, with an error that names the mode and, except to visitors, the person', async () => {
     const { app, id, one } = await startConversation(harness)
-    expect((await change(app, id, 'handback')).body.error).toMatchObject({ mode: 'model', assignee: null })
+    const refused = (mode: string, assignee: string | null) => ({
+      status: 409,
+      body: { error: { code: 'wrong_mode', mode, assignee } },
+    })
+    expect(await change(app, id, 'handback')).toMatchObject(refused('model', null))
     await change(app, id, 'takeover', { name: 'Ana' })
     for (const what of ['takeover', 'handover'] as const)
-      expect((await change(app, id, what)).body.error).toMatchObject({ mode: 'person', assignee: 'Ana' })
-    expect((await answer(app, id, 'Me, too.', { name: 'Bo' })).body.error).toMatchObject({ assignee: 'Ana' })
+      expect(await change(app, id, what)).toMatchObject(refused('person', 'Ana'))
+    expect(await answer(app, id, 'Me, too.', { name: 'Bo' })).toMatchObject(refused('person', 'Ana'))
     await expect(one.visitor.requestPerson.mutate({ conversation: id })).rejects.toMatchObject(
       rejection('person'),
     )
+    const { body } = await app.call('GET', `/v1/conversations/${id}`)
+    expect(body.parley).toMatchObject({ mode: 'person', assignee: 'Ana' })
+    const items = await app.call('GET', `/v1/conversations/${id}/items?limit=100`)
+    expect(items.text).not.toContain('Me, too.')
   })
 
   test("is rejected with 404 for another visitor's conversation and for an unknown conversation", async () => {

@@ -42,6 +42,10 @@ export function Composer({ state }: { state: AppState }) {
   /** Also true if the model accepts no type of file, so that a dropped file causes an explanation. */
   const takesFiles = state.agent?.attachments != null && state.blocked === undefined
 
+  useLayoutEffect(() => {
+    if (state.draft !== undefined) setText(state.draft.text)
+  }, [state.draft])
+
   useGrowth(area, text)
   useEffect(() => {
     if (state.focusCount > 0) area.current?.focus()
@@ -50,12 +54,18 @@ export function Composer({ state }: { state: AppState }) {
   useEffect(() => {
     if (state.prefill === undefined) return
     setText(state.prefill.text)
+    session.saveDraft(state.prefill.text)
     area.current?.focus()
-  }, [state.prefill])
+  }, [state.prefill, session])
+
+  function change(next: string): void {
+    setText(next)
+    session.saveDraft(next)
+  }
 
   function send(): void {
     if (!canSend || !session.send(text.trim(), attachments.list)) return
-    setText('')
+    change('')
     attachments.clear()
   }
 
@@ -103,7 +113,7 @@ export function Composer({ state }: { state: AppState }) {
           placeholder={state.options?.placeholder || strings.placeholder}
           disabled={state.blocked !== undefined}
           enterKeyHint="send"
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => change(event.currentTarget.value)}
           onKeyDown={onKeyDown}
           onPaste={(event) => {
             if (!takesFiles || event.clipboardData.files.length === 0) return
@@ -112,7 +122,7 @@ export function Composer({ state }: { state: AppState }) {
           }}
         />
         {state.agent?.dictation === true && canDictate() && (
-          <DictateButton text={text} onText={setText} onFailure={setCannotHear} />
+          <DictateButton text={text} onText={change} onFailure={setCannotHear} />
         )}
         <MainButton isStreaming={isStreaming} canSend={canSend} />
       </form>

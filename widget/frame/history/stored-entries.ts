@@ -102,7 +102,7 @@ function isEntry(value: unknown): value is Entry {
   )
 }
 
-function areAttachments(value: unknown): boolean {
+export function areAttachments(value: unknown): boolean {
   if (value === undefined) return true
   return (
     Array.isArray(value) &&

@@ -6,6 +6,8 @@ import type { Chat, ChatParts, MessageActions } from '../chat/chat.ts'
 import type { Rating } from '../conversation.ts'
 import { ChatFailure, toChatFailure } from '../failure.ts'
 import type { StorageScope } from '../history/browser-storage.ts'
+import { UnsentMessages } from '../unsent/unsent-messages.ts'
+import { NEW, type UnsentStore } from '../unsent/unsent-store.ts'
 import { ShownConversation } from './shown-conversation.ts'
 import { Turns } from './turns.ts'
 import { isRunning } from './view.ts'
@@ -34,6 +36,7 @@ export class ServerConversation implements Chat {
   private readonly record: VisitorRecordStore
   private readonly turns: Turns
   private readonly shown: ShownConversation
+  private readonly unsent: UnsentStore
   private client: VisitorClient | undefined
   private owner: string | undefined
   /** Whether the visitor has used this tab, or has seen a conversation in it. */
@@ -43,17 +46,22 @@ export class ServerConversation implements Chat {
   /** The page's messages that are sent when the conversation has been read, oldest first. */
   private waiting: string[] = []
 
-  constructor(parts: ChatParts, identity: VisitorIdentity) {
+  constructor(parts: ChatParts, identity: VisitorIdentity, unsent: UnsentStore) {
     this.parts = parts
+    this.unsent = unsent
     this.identity = identity
     this.record = createVisitorRecordStore((record) => this.onOtherTab(record))
     const getClient = () => this.getClient()
-    this.turns = new Turns({ ...parts, getClient, getShown: () => this.shown })
+    const messages = new UnsentMessages(unsent)
+    this.turns = new Turns({ ...parts, getClient, getShown: () => this.shown, unsent: messages })
     this.shown = new ShownConversation({
       store: parts.store,
+      unsent: messages,
       record: this.record,
       getClient,
       onItem: () => this.turns.onItem(),
+      onUnsent: (message) => this.turns.restore(message),
+      onGone: (id) => unsent.remove(id),
       onHandover: () => this.turns.onHandover(),
       onTurnEnding: (turn) => this.turns.onTurnEnding(turn),
       onTurnEnded: (turn) => this.turns.onTurnEnded(turn),
@@ -100,7 +108,22 @@ export class ServerConversation implements Chat {
     const { token, conversation } = this.record.read()
     // The user may have written on another device.
     const isReturning = conversation !== undefined || (token === undefined && this.identity.isUsed())
+    const isWaiting = this.unsent.listMessages(NEW).length > 0 || this.unsent.readDraft(NEW) !== ''
     if (isReturning) await this.show(() => resume(this.getClient(), conversation, this.parts.store.get()))
+    else if (token !== undefined && isWaiting) await this.show(() => this.findStarted())
+    else this.shown.restore()
+  }
+
+  /**
+   * Returns the conversation that an unsent first message has created, if the response was lost. The server also
+   * checks that the visitor is still the same user.
+   */
+  private async findStarted(): Promise<OpenResult | undefined> {
+    const client = this.getClient()
+    const { conversation } = await client.startSession()
+    const newest = conversation === null ? undefined : await findConversation(client, conversation.id)
+    const waiting = new Set(this.unsent.listMessages(NEW).map(({ clientId }) => clientId))
+    return newest?.items.some(({ client_id }) => waiting.has(client_id ?? '')) ? newest : undefined
   }
 
   /** Removes the identified user's conversation and token, and asks the page for its user. */
@@ -115,6 +138,7 @@ export class ServerConversation implements Chat {
   /** Removes the conversation and the token of a user who has signed out. */
   private dropUser(): void {
     this.leave()
+    this.unsent.clear()
     this.record.change({ token: undefined, user: undefined, conversation: undefined, unread: undefined })
   }
 
@@ -136,6 +160,7 @@ export class ServerConversation implements Chat {
     const { apiKey } = this.parts.store.get().options ?? {}
     if (this.client !== undefined && apiKey !== undefined) this.createClient(apiKey)
     this.record.forget()
+    this.unsent.forget()
   }
 
   /** While the conversation is being read, a message waits; the input is disabled then, so the page sent it. */
@@ -199,6 +224,8 @@ export class ServerConversation implements Chat {
 
   startNew(): void {
     this.isUsed = true
+    // Messages of an earlier conversation can still be sent when the visitor opens it again.
+    if (this.shown.id() === undefined) this.shown.discardUnsent()
     this.shown.startNew()
   }
 
@@ -217,6 +244,7 @@ export class ServerConversation implements Chat {
   /** Deletes the conversation on the server. @throws ChatFailure */
   async remove(id: string): Promise<void> {
     await this.getClient().remove(id)
+    this.unsent.remove(id)
     if (this.shown.id() === id) this.shown.startNew()
   }
 

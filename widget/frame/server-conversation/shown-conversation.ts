@@ -8,6 +8,8 @@ import type {
 } from '../../../src/visitors/schema.ts'
 import type { Store } from '../app-state.ts'
 import { findStreaming } from '../conversation.ts'
+import type { UnsentMessages } from '../unsent/unsent-messages.ts'
+import { NEW, type UnsentMessage } from '../unsent/unsent-store.ts'
 import { createFeed, type Feed } from './feed.ts'
 import { createShownView, type ShownView } from './shown-view.ts'
 import { findRunningTurn } from './view.ts'
@@ -18,9 +20,14 @@ import { isTokenRejected } from './visitor-session.ts'
 interface ShownConversationParts {
   readonly store: Store
   readonly record: VisitorRecordStore
+  readonly unsent: UnsentMessages
   /** @throws ChatFailure */
   readonly getClient: () => VisitorClient
   readonly onItem: () => void
+  /** Called for each message that the visitor has written before a reload and that was not sent. */
+  readonly onUnsent: (message: UnsentMessage) => void
+  /** Called when the server has deleted a conversation. */
+  readonly onGone: (id: string) => void
   /** Called when the model no longer answers. */
   readonly onHandover: () => void
   /** Called before the end of a turn is shown. */
@@ -44,7 +51,7 @@ export class ShownConversation {
 
   constructor(parts: ShownConversationParts) {
     this.parts = parts
-    this.view = createShownView(parts.store)
+    this.view = createShownView(parts.store, (view) => parts.unsent.follow(view, this.id() ?? NEW))
     this.feed = createFeed({
       connect: (...given) => this.connect(...given),
       onEvent: (event) => this.onEvent(event),
@@ -75,14 +82,38 @@ export class ShownConversation {
     try {
       const result = await read()
       if (left.aborted) return
-      if (result === undefined) return this.startNew()
+      if (result === undefined) {
+        this.startNew()
+        return this.restore()
+      }
       this.setId(result.conversation.id)
       dispatch({ type: 'opening', opening: undefined })
       this.load(result)
+      this.restore()
       this.updateFeed()
     } catch (thrown) {
       if (!left.aborted) this.parts.onFailure(thrown)
     }
+  }
+
+  /** Shows the messages of the conversation that were not sent before a reload. */
+  restore(): void {
+    const { unsent, onUnsent } = this.parts
+    const isShown = (clientId: string) =>
+      this.view.get().lines.some(({ client_id }) => client_id === clientId)
+    unsent.restore(this.id() ?? NEW, this.left(), isShown, onUnsent)
+  }
+
+  /** Removes the messages that were not sent. */
+  discardUnsent(): void {
+    this.parts.unsent.discard()
+  }
+
+  /** Shows a new conversation, because the server has deleted this one. */
+  replaceGone(): void {
+    const id = this.id()
+    this.startNew()
+    if (id !== undefined) this.parts.onGone(id)
   }
 
   startNew(): void {
@@ -100,6 +131,7 @@ export class ShownConversation {
     this.feed.stop()
     this.cursor = undefined
     this.isStale = false
+    this.parts.unsent.leave()
     onLeave()
     store.dispatch({ type: 'conversation-id', conversationId: undefined })
     store.dispatch({ type: 'opening', opening: undefined })
@@ -157,6 +189,7 @@ export class ShownConversation {
     const before = this.view.get()
     this.cursor = result.cursor
     this.view.apply({ type: 'opened', result })
+    this.parts.unsent.confirm(result.items)
     this.parts.onItem()
     const known = new Set(before.lines.map(({ id }) => id))
     // Messages of an earlier conversation are not new.
@@ -181,7 +214,7 @@ export class ShownConversation {
   }
 
   private canReconnect(thrown: unknown): boolean {
-    if (isGone(thrown)) this.startNew()
+    if (isGone(thrown)) this.replaceGone()
     else if (isCursorRejected(thrown) || isTokenRejected(thrown)) this.isStale = true
     return !isGone(thrown)
   }

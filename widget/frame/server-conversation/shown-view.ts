@@ -12,7 +12,8 @@ export interface ShownView {
 /** Shortest time between two renderings of streamed text, in milliseconds. */
 const PACE_MS = 100
 
-export function createShownView({ get, dispatch }: Store): ShownView {
+/** `onChange` is called before a change is published. */
+export function createShownView({ get, dispatch }: Store, onChange: (view: View) => void): ShownView {
   const render = createEntryRenderer()
   let view = emptyView
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -33,6 +34,7 @@ export function createShownView({ get, dispatch }: Store): ShownView {
     get: () => view,
     apply(action) {
       view = reduceView(view, action)
+      onChange(view)
       const isText = action.type === 'event' && action.event.event === 'conversation.turn.delta'
       const waitMs = isText ? publishedAtMs + PACE_MS - Date.now() : 0
       if (waitMs <= 0) publish()

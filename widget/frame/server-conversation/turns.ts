@@ -6,6 +6,8 @@ import type { Chat, ChatParts } from '../chat/chat.ts'
 import { toPageMessage, toPageText } from '../chat/to-messages.ts'
 import { findStreaming } from '../conversation.ts'
 import { ChatFailure, type Failure, toChatFailure } from '../failure.ts'
+import type { UnsentMessages } from '../unsent/unsent-messages.ts'
+import type { UnsentMessage } from '../unsent/unsent-store.ts'
 import { createMessageChanges } from './message-changes.ts'
 import { Outbox } from './outbox.ts'
 import { type CallResult, createPageTools, type PageTools } from './page-tools.ts'
@@ -17,9 +19,12 @@ import { isGone, isWrongMode, type TurnFields, type VisitorClient } from './visi
 
 /** Maximum number of times that page tools are called after a message of the visitor. */
 const MAX_TOOL_TURNS = 8
+/** Messages older than this are sent only when the visitor confirms it, in milliseconds (24 hours). */
+const RESEND_MS = 24 * 60 * 60 * 1000
 
 interface TurnsParts extends ChatParts {
   readonly getShown: () => ShownConversation
+  readonly unsent: UnsentMessages
   /** @throws ChatFailure */
   readonly getClient: () => VisitorClient
 }
@@ -29,6 +34,8 @@ interface Message {
   readonly text: string
   readonly files: readonly Attachment[]
   readonly replaces?: Replaces
+  /** When the visitor wrote the message, in Unix milliseconds; by default, now. */
+  readonly atMs?: number
 }
 
 export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
@@ -84,6 +91,20 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     if (unsent.length > 0) return
     if (this.sendResultsAgain !== undefined) void this.sendResultsAgain()
     else this.changes.regenerate()
+  }
+
+  /**
+   * Shows a message that was not sent before a reload. Sends it if it was waiting, because the server accepts it only
+   * once.
+   */
+  restore({ failure, ...message }: UnsentMessage): void {
+    const isWaiting = failure === undefined || (failure.code === 'offline' && navigator.onLine)
+    if (isWaiting && message.atMs > Date.now() - RESEND_MS) this.deliver(message)
+    else {
+      this.show(message)
+      const reason = failure ?? { code: 'unreachable' }
+      this.shown.view.apply({ type: 'send-failed', clientId: message.clientId, failure: reason })
+    }
   }
 
   stop(): void {
@@ -191,12 +212,16 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     }
   }
 
+  private show({ clientId, text, files, replaces, atMs = Date.now() }: Message): void {
+    this.shown.view.apply({ type: 'sending', clientId, text, files, replaces, nowMs: atMs })
+  }
+
   /** Sends a message. With the same `clientId`, the server accepts it only once. */
   private deliver(message: Message): void {
-    const { clientId, text, files, replaces } = message
+    const { clientId, replaces } = message
     const { shown } = this
     const left = shown.left()
-    shown.view.apply({ type: 'sending', clientId, text, files, replaces, nowMs: Date.now() })
+    this.show(message)
     this.outbox.add({
       send: () => this.sendOnce(message, left),
       onFailure: (thrown, isLast) => {
@@ -235,6 +260,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
     try {
       const result = await this.request(message)
       if (result.turn !== null) this.own.add(result.turn.id)
+      this.parts.unsent.remove(message.clientId)
       if (left.aborted) return
       this.toolTurns = 0
       shown.addSent(result)
@@ -246,7 +272,7 @@ export class Turns implements Pick<Chat, 'send' | 'retry' | 'stop'> {
       this.isStopWanted = false
       if (!isGone(thrown) || conversation === undefined) throw thrown
       // The conversation was deleted in another tab, so the message starts a new one.
-      shown.startNew()
+      shown.replaceGone()
       const { replaces: _replaces, ...sent } = message
       this.deliver(sent)
     }

@@ -6,6 +6,7 @@ import { tap } from '@trpc/server/observable'
 import type { AppRouter } from '../src/server/api.ts'
 import { isSignedOut, ProxyRejection, toFailure } from './failure.ts'
 import { createApiLink } from './rpc/link.ts'
+import { fetchStream } from './rpc/silence.ts'
 import { reportSessionEnd } from './session.ts'
 
 const apiLink = createApiLink({
@@ -13,7 +14,8 @@ const apiLink = createApiLink({
   // Prevents CSRF, because a form on another site cannot send this header.
   headers: { 'X-Requested-With': 'parley' },
   fetch: async (...request: Parameters<typeof fetch>) => {
-    const answer = await fetch(...request)
+    const isStream = new Headers(request[1]?.headers).get('trpc-accept') === 'application/jsonl'
+    const answer = await (isStream ? fetchStream : fetch)(...request)
     const isOurs = answer.headers.get('content-type')?.startsWith('application/json') ?? false
     if (answer.status === 401 && !isOurs) throw new ProxyRejection()
     return answer

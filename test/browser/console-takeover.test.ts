@@ -1,11 +1,12 @@
 /** Tests that console users can answer visitors instead of the model, and see which visitors are waiting. */
 import { randomUUID } from 'node:crypto'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startApp, type TestApp } from '../support/app.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { openConsole } from '../support/console-ui.ts'
 import { expectView } from '../support/console-views.ts'
+import { CuttingProxy } from '../support/cutting-proxy.ts'
 import { change, isMode, textsOf } from '../support/handover.ts'
 import { storingAgent } from '../support/stored-chats.ts'
 import { beginSession, followUntil, say, sayAndWait } from '../support/visitors.ts'
@@ -181,6 +182,25 @@ test('waiting conversations are counted in the navigation and the title, and cau
   for (const conversation of [id, sent.conversation.id]) await change(app, conversation, 'takeover')
   await expect.poll(() => page.title()).toBe('Conversations · Parley')
   expect(complaints).toEqual([])
+})
+
+test('messages and waiting visitors appear again after the connections have become silent', async () => {
+  const { app, one, id } = await startVisit()
+  const proxy = await CuttingProxy.open(app.url)
+  onTestFinished(() => proxy.close())
+  const { page } = await openConsole({ ...app, url: proxy.url }, browser)
+  await page.clock.install()
+  await page.goto(`${proxy.url}/console/conversations/${id}`)
+  await page.getByText('The model answers').waitFor()
+  await page.getByRole('list', { name: 'Transcript' }).getByText('You said: Hello.').waitFor()
+  proxy.stall()
+  await one.visitor.requestPerson.mutate({ conversation: id })
+  const show = async () => {
+    // A new attempt may first use another connection of the browser that is silent.
+    await page.clock.fastForward(41_000)
+    return [await page.title(), await page.getByText('Waiting for a person since').count()]
+  }
+  await expect.poll(show, { timeout: 120_000, interval: 4_000 }).toEqual(['(1) Hello. · Parley', 1])
 })
 
 test('an open conversation that is deleted shows that it was deleted, and accepts no reply', async () => {

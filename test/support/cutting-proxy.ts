@@ -66,6 +66,11 @@ export class CuttingProxy {
     return size
   }
 
+  /** Forwards nothing more on the open connections, and does not close them; later connections work. */
+  stall(): void {
+    for (const socket of this.sockets) socket.unpipe().pause()
+  }
+
   private async join(client: Socket): Promise<void> {
     const service = connect(Number(new URL(await this.target).port), '127.0.0.1')
     for (const [socket, other] of [

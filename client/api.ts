@@ -5,8 +5,8 @@ import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { tap } from '@trpc/server/observable'
 import type { AppRouter } from '../src/server/api.ts'
 import { isSignedOut, ProxyRejection, toFailure } from './failure.ts'
+import { fetchStream } from './fetch-stream.ts'
 import { createApiLink } from './rpc/link.ts'
-import { fetchStream } from './rpc/silence.ts'
 import { reportSessionEnd } from './session.ts'
 
 const apiLink = createApiLink({

@@ -65,7 +65,6 @@ async function writeFiles(folder: string): Promise<object> {
   for (const part of output) {
     const code = Buffer.from(part.type === 'chunk' ? part.code : part.source)
     const file = basename(part.fileName)
-    await writeFile(join(folder, file), code)
     const small = await compress(code, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } })
     await writeFile(join(folder, `${file}.br`), small)
     files.push({

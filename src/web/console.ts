@@ -1,6 +1,7 @@
 /** Serves the console's files, and one HTML document for all pages under `/console`. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { brotliDecompressSync } from 'node:zlib'
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { designHead } from '../design/design.ts'
@@ -21,7 +22,6 @@ const Manifest = z.object({
 interface ConsoleFile {
   /** Contains a content hash, so the file at this path never changes. */
   readonly path: string
-  readonly body: Buffer
   readonly brotli: Buffer
 }
 
@@ -41,7 +41,6 @@ export async function loadConsole(): Promise<ConsoleAssets> {
     const manifest = Manifest.parse(JSON.parse(await readFile(new URL('manifest.json', builtFolder), 'utf8')))
     const files = manifest.files.map(async ({ file }) => ({
       path: pathOf(file),
-      body: await readFile(new URL(file, builtFolder)),
       brotli: await readFile(new URL(`${file}.br`, builtFolder)),
     }))
     const needed = listNeeded(manifest.files, manifest.main).map(pathOf)
@@ -124,7 +123,9 @@ export function createConsoleFiles({ files }: ConsoleAssets): ReadonlyMap<string
   return new Map(files.map((file) => [file.path, filePage(file)]))
 }
 
-function filePage({ path, body, brotli }: ConsoleFile): Page {
+function filePage({ path, brotli }: ConsoleFile): Page {
+  // Few clients do not accept brotli, so the build contains only the compressed files.
+  let body: Buffer | undefined
   const headers = {
     ...commonHeaders,
     'Content-Type': `${path.endsWith('.css') ? 'text/css' : 'text/javascript'}; charset=utf-8`,
@@ -135,7 +136,8 @@ function filePage({ path, body, brotli }: ConsoleFile): Page {
   }
   return (request, response) => {
     const isSmall = /\bbr\b/.test(String(request.headers['accept-encoding'] ?? ''))
-    const sent = isSmall ? brotli : body
+    if (!isSmall) body ??= brotliDecompressSync(brotli)
+    const sent = isSmall ? brotli : (body as Buffer)
     const encoding: Record<string, string> = isSmall ? { 'Content-Encoding': 'br' } : {}
     writePage(request, response, { ...headers, ...encoding }, sent)
   }

@@ -43,7 +43,7 @@ describe('the npm tarball', () => {
     /^src\/artifacts\/status-page\/status\.css$/,
     /^src\/design\/(tokens\.css|mark\.svg)$/,
     /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
-    /^dist\/console\/[\w.-]+\.(js|css)(\.br)?$/,
+    /^dist\/console\/[\w.-]+\.(js|css)\.br$/,
     /^dist\/widget\/([\w-]+\.(js|css)(\.(br|gz))?|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,
     /^dist\/(console|widget)\/manifest\.json$/,
   ]

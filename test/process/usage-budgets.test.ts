@@ -21,16 +21,16 @@ describe('concurrent calls in two processes', () => {
       ...(await databaseEnvironmentOf(dataDir)),
     }
     const app = await startApp(env)
-    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 10 * 131, month: 100_000 })
+    await setBudget(app.service.deps, serviceActor, ownerOf(app), { day: 10 * 115, month: 100_000 })
     const wins = await Promise.all([reserveElsewhere(), reserveElsewhere()])
     expect(wins[0] + wins[1]).toBe(10)
     expect(await listBudgetCounters(app)).toEqual([
-      { period: 'day', used: 0, reserved: 1_310 },
-      { period: 'month', used: 0, reserved: 1_310 },
+      { period: 'day', used: 0, reserved: 1_150 },
+      { period: 'month', used: 0, reserved: 1_150 },
     ])
 
     /**
-     * Starts a process that makes 25 reservations of 131 tokens, 31 of them for the input; returns how many
+     * Starts a process that makes 25 reservations of 115 tokens, 15 of them for the input; returns how many
      * succeed.
      */
     async function reserveElsewhere(): Promise<number> {

@@ -27,6 +27,5 @@ const api = [
 /** The test files of the project `api-postgres`. */
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
-  'test/process/{budget-events,uploads-s3,usage-budgets,visitors-isolated}.test.ts',
   'test/programs/jobs-{conversion,refused}.test.ts',
 ]

@@ -113,9 +113,7 @@ describe('the agent editor', () => {
     await text.click()
     await page.keyboard.press('Control+End')
     await page.keyboard.type('\ntemperature: 0.25')
-    await page.waitForFunction(
-      () => document.querySelector('input[inputmode=decimal]')?.getAttribute('value') === '0.25',
-    )
+    await expect.poll(() => page.getByLabel('Temperature').inputValue()).toBe('0.25')
     await page.getByRole('button', { name: 'weather Reports the weather' }).click()
     await page.getByRole('textbox', { name: 'Description' }).fill('Reports the weather of a city')
     await text.getByText('description: Reports the weather of a city').waitFor()

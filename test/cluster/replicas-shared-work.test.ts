@@ -6,6 +6,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { setBudget } from '../../src/budgets/token-budgets.ts'
 import { serviceActor } from '../../src/identity/audit.ts'
 import type { CompletedUpload } from '../../src/server/service.ts'
+import { startApp } from '../support/app.ts'
 import { makeVideo } from '../support/conversion.ts'
 import { countConversions, makeGate, waitUntil } from '../support/jobs.ts'
 import { makeFolder } from '../support/process.ts'
@@ -106,10 +107,12 @@ describe.each(sharedStores)('replicas that share %s', (store) => {
   test('take over jobs and uploads immediately when one of them stops', async () => {
     const gate = await makeGate()
     const env = await makeOnFolder(store, { ...gate.env, PARLEY_SHUTDOWN_SECONDS: '0.2' })
-    const [one, other] = await startReplicas(env)
+    const one = await startApp(env)
     const video = await readFile(await makeVideo(join(gate.folder, 'clip.mkv'), ['-c:v', 'mpeg4', '-an']))
     const { id } = await createUpload(one, { size: video.length, body: video })
     await waitUntil(async () => (await countConversions(gate)) === 1, 'ffmpeg runs')
+    // Starts the other replica only now, because it could have taken the job first.
+    const other = await startApp(env)
     const begun = await createUpload(one, { size: 1_000 })
     const writing = await stallPatch(one, begun, Buffer.from('hello'))
     await waitUntil(async () => {

@@ -90,7 +90,7 @@ export class Conversations {
   private readonly storeHealth: StoreHealth
   private readonly sweeping: NodeJS.Timeout
   private stopMaintenance = async () => {}
-  private isClosed = false
+  private readonly closing = new AbortController()
 
   constructor(deps: Dependencies) {
     const { clock, random, bus, config } = deps
@@ -278,7 +278,7 @@ export class Conversations {
    */
   async sweep(isStart: boolean): Promise<void> {
     const { clock, log, metrics } = this.deps
-    if (this.isClosed) return
+    if (this.closing.signal.aborted) return
     const sweeper = { owner: this.owner, isOnly: isStart, nowSeconds: unixSeconds(clock) }
     try {
       await endAbandonedTurns(this.storage, sweeper, (turn) => {
@@ -299,7 +299,7 @@ export class Conversations {
 
   /** Stops all turns and stores what they have produced, if the store allows that in time. */
   async close(): Promise<void> {
-    this.isClosed = true
+    this.closing.abort()
     clearInterval(this.sweeping)
     await this.stopMaintenance()
     const turns = [...this.running.values()]
@@ -363,7 +363,12 @@ export class Conversations {
         failureCode: failure?.code,
         keepSeconds: plan.keepSeconds,
         nowSeconds: unixSeconds(this.deps.clock),
-        deliveries: await prepareFailed(this.deps.webhooks, { ...plan, conversationId }, turn.id, failure),
+        deliveries: await prepareFailed(
+          this.deps,
+          { ...plan, conversationId },
+          { id: turn.id, failure },
+          this.closing.signal,
+        ),
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }

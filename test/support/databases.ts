@@ -28,5 +28,5 @@ const api = [
 export const onPostgres = [
   ...api.map((name) => `test/api/${name}.test.ts`),
   'test/programs/jobs-{conversion,refused}.test.ts',
-  'test/process/{budget-events,uploads-s3,usage-budgets}.test.ts',
+  'test/process/{budget-events,uploads-s3,usage-budgets,visitors-isolated}.test.ts',
 ]

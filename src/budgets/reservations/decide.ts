@@ -1,7 +1,7 @@
 /** Decides whether the budgets of a request to a provider admit it, and with how many output tokens. */
-import { ServiceError } from '../lib/errors.ts'
-import { type Need, tokensWithin } from '../prices/worst-case.ts'
-import type { BudgetRow } from './budget-store.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { type Need, tokensWithin } from '../../prices/worst-case.ts'
+import type { BudgetRow } from '../budget-store.ts'
 
 /** The state of a budget for its subject in one period. */
 export interface BudgetState {

@@ -19,14 +19,7 @@ import {
   type MaintenanceDependencies,
   startConversationMaintenance,
 } from './retention/maintenance.ts'
-import {
-  type ConversationRow,
-  findTurn,
-  listRunningTurns,
-  readEvents,
-  requestCancel,
-  type TurnRow,
-} from './store.ts'
+import { findTurn, listRunningTurns, readEvents, requestCancel, type TurnRow } from './store.ts'
 import {
   acceptTurn,
   assertInputSize,
@@ -252,10 +245,10 @@ export class Conversations {
   }
 
   /** Cancels the running turns of a conversation, then deletes it with its turns, items and events. */
-  async deleteConversation({ id, tenant }: Pick<ConversationRow, 'id' | 'tenant'>): Promise<void> {
+  async deleteConversation(id: string, ofTenant: string): Promise<void> {
     await this.cancelTurnsOf(id)
     await this.deletions.deleteConversation(id)
-    this.notify(id, tenant)
+    this.notify(id, ofTenant)
   }
 
   /** Deletes old data every ten minutes until `close`. */
@@ -385,8 +378,8 @@ export class Conversations {
   }
 
   /**
-   * Wakes everything that waits for this turn, conversation or tenant, on all replicas, and the webhook
-   * deliverer of this process. `ofTenant` is the tenant of a conversation whose owners are to see the change.
+   * Wakes everything waiting for this turn, conversation or tenant on every replica, and this process's
+   * webhook deliverer. `ofTenant` owns the conversation that has changed.
    */
   notify(id: string, ofTenant?: string): void {
     if (ofTenant !== undefined) this.changes.publish(ofTenant, id)

@@ -151,7 +151,7 @@ export async function deleteConversation(
     tenantId,
     details: { agent_id: conversation.agent_id || null, turns: conversation.turns },
   })
-  await deps.conversations.deleteConversation(conversation)
+  await deps.conversations.deleteConversation(id, tenantId)
   return { id, object: 'conversation.deleted' as const, deleted: true as const }
 }
 

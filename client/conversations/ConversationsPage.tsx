@@ -28,7 +28,7 @@ export function ConversationsPage() {
       ...(openId === undefined
         ? { to: '/conversations' as const }
         : { to: '/conversations/$conversationId' as const, params: { conversationId: openId } }),
-      // The marked message belongs to the previous filters.
+      // Clears the highlighted message, because it is a result of the previous search.
       search: { ...search, item: undefined, ...changes },
       replace: 'q' in changes,
     })

@@ -11,10 +11,10 @@ import { type BudgetRow, listApplying } from './budget-store.ts'
 import { readCounters } from './counters.ts'
 import type { Dependencies } from './dependencies.ts'
 import { EventOutbox } from './events/outbox.ts'
-import { Gate } from './gate.ts'
 import type { Grant, Spent } from './grants.ts'
-import { type AppliedCounter, nameOf } from './ledger.ts'
 import { createPeriods, type FindPeriod } from './periods.ts'
+import { Gate } from './reservations/gate.ts'
+import { type AppliedCounter, nameOf } from './reservations/ledger.ts'
 import { toSubject } from './subjects.ts'
 
 export type { Promptlike }

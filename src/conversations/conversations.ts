@@ -375,8 +375,8 @@ export class Conversations {
   }
 
   /**
-   * Wakes everything that waits for this turn, conversation or tenant, on all replicas, and the webhook
-   * deliverer of this process.
+   * Wakes everything waiting for this turn, conversation or tenant on every replica, and this process's
+   * webhook deliverer.
    */
   notify(id: string): void {
     this.stored.wake(id)

@@ -45,7 +45,7 @@ describe('the npm tarball', () => {
     /^client\/rpc\/(index|link)\.(js|d\.ts)$/,
     /^dist\/console\/[\w.-]+\.(js|css)\.br$/,
     /^dist\/widget\/([\w-]+\.(js|css)(\.(br|gz))?|types\/([\w-]+\/)*[\w-]+\.d\.ts)$/,
-    /^src\/web\/documentation\/documentation\.css$/,
+    /^src\/web\/documentation\.css$/,
     /^dist\/docs\/[\w-]+\.png$/,
     /^dist\/(console|widget|docs)\/manifest\.json$/,
   ]

@@ -3,8 +3,8 @@
  * positions.
  */
 import fc from 'fast-check'
-import { askForStream } from '../../src/chat/answer-stream.ts'
-import type { AnswerOptions } from '../../src/chat/model-answer.ts'
+import { askForStream } from '../../src/chat/answers/answer-stream.ts'
+import type { AnswerOptions } from '../../src/chat/answers/model-answer.ts'
 import { dataOf, splitRun } from '../../src/chat/sse-reader.ts'
 import type { ChatBackend } from '../../src/providers/provider.ts'
 

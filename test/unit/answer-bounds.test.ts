@@ -2,7 +2,7 @@
  * Tests the limits on a provider's response. A larger response could block the process or exhaust its memory.
  */
 import { describe, expect, test } from 'vitest'
-import { askForCompletion } from '../../src/chat/model-answer.ts'
+import { askForCompletion } from '../../src/chat/answers/model-answer.ts'
 import { BackendFailure, type ChatBackend } from '../../src/providers/provider.ts'
 import { answerOptions, readClientBytes } from '../support/client-streams.ts'
 

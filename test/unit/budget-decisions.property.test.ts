@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { BudgetRow } from '../../src/budgets/budget-store.ts'
-import { type Asked, type BudgetState, decide } from '../../src/budgets/decide.ts'
+import { type Asked, type BudgetState, decide } from '../../src/budgets/reservations/decide.ts'
 import { amountOf, type Need, tokensWithin } from '../../src/prices/worst-case.ts'
 
 /** Mostly similar in size to the requests, so that all decisions occur. */

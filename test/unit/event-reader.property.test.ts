@@ -6,7 +6,7 @@
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ChunkNormalizer } from '../../src/chat/normalize-chunks.ts'
+import { ChunkNormalizer } from '../../src/chat/answers/normalize-chunks.ts'
 import { dataOf, EventReader, encodeEvent, plainEnd, splitRun } from '../../src/chat/sse-reader.ts'
 import { answerOptions, readClientBytes, splitAt, splitPositions } from '../support/client-streams.ts'
 

@@ -1,7 +1,7 @@
 /** Computes what a request to a provider needs of budgets in tokens and in US dollars. */
 import type { PriceInForce } from '../../prices/rates.ts'
 import { findUnpricedField, type Need, type PricedFields, worstCase } from '../../prices/worst-case.ts'
-import type { Asked, Unpriced } from '../decide.ts'
+import type { Asked, Unpriced } from '../reservations/decide.ts'
 import { boundTokens, type Promptlike, type TokenNeed } from './tokens.ts'
 
 /** Reasoning models spend their first tokens on thoughts, so that short answers would be empty. */

@@ -1,17 +1,17 @@
 /** Reads a model's streamed answer, normalizes it, and forwards the original bytes wherever possible. */
 
-import { isJsonObject } from '../lib/formats/json.ts'
-import { within } from '../lib/timeout.ts'
-import { failCall, toAnswerAttributes } from '../providers/call-span.ts'
-import type { AnswerNames } from '../providers/chat-api.ts'
-import { BackendFailure } from '../providers/provider.ts'
-import type { TraceSpan } from '../telemetry/tracing.ts'
+import { isJsonObject } from '../../lib/formats/json.ts'
+import { within } from '../../lib/timeout.ts'
+import { failCall, toAnswerAttributes } from '../../providers/call-span.ts'
+import type { AnswerNames } from '../../providers/chat-api.ts'
+import { BackendFailure } from '../../providers/provider.ts'
+import type { TraceSpan } from '../../telemetry/tracing.ts'
+import { AnswerCounter } from '../output-limit.ts'
+import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from '../sse-reader.ts'
+import type { SaidMessage, ToolCall, ToolLoop } from '../tool-loop.ts'
 import { type AnswerOptions, type Ask, type ModelAnswer, noUsage } from './model-answer.ts'
 import { ChunkNormalizer } from './normalize-chunks.ts'
-import { AnswerCounter } from './output-limit.ts'
 import { parseEvent } from './parse-answer.ts'
-import { dataOf, EventReader, encodeEvent, eventEnd, plainEnd, splitRun } from './sse-reader.ts'
-import type { SaidMessage, ToolCall, ToolLoop } from './tool-loop.ts'
 
 export const askForStream: Ask = async (backend, request, span, options) => {
   const source = await backend.stream({ ...request, trace: span?.headers })

@@ -1,15 +1,15 @@
 /** Defines how a turn reads a model's answer, and implements it for answers that are not streamed. */
-import { unixSeconds } from '../lib/clock.ts'
-import { isJsonObject, toCount } from '../lib/formats/json.ts'
-import { newId } from '../lib/ids.ts'
-import { toAnswerAttributes } from '../providers/call-span.ts'
-import type { AnswerNames, Usage } from '../providers/chat-api.ts'
-import { BackendFailure, type BackendRequest, type ChatBackend } from '../providers/provider.ts'
-import type { TraceSpan } from '../telemetry/tracing.ts'
-import type { Dependencies } from './dependencies.ts'
-import { AnswerCounter } from './output-limit.ts'
+import { unixSeconds } from '../../lib/clock.ts'
+import { isJsonObject, toCount } from '../../lib/formats/json.ts'
+import { newId } from '../../lib/ids.ts'
+import { toAnswerAttributes } from '../../providers/call-span.ts'
+import type { AnswerNames, Usage } from '../../providers/chat-api.ts'
+import { BackendFailure, type BackendRequest, type ChatBackend } from '../../providers/provider.ts'
+import type { TraceSpan } from '../../telemetry/tracing.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { AnswerCounter } from '../output-limit.ts'
+import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from '../tool-loop.ts'
 import { assertCallCount, assertChoiceCount, parseCompletion } from './parse-answer.ts'
-import { argumentsText, type SaidMessage, type ToolCall, type ToolLoop } from './tool-loop.ts'
 
 export interface ModelAnswer {
   /** The first bytes for the client; undefined if the answer has no bytes. */

@@ -2,12 +2,12 @@
  * Normalizes streamed chunks from all providers, and records the tool calls and usage that the turn needs.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { isJsonObject, toCount } from '../lib/formats/json.ts'
-import type { AnswerNames, Usage } from '../providers/chat-api.ts'
-import { BackendFailure } from '../providers/provider.ts'
+import { isJsonObject, toCount } from '../../lib/formats/json.ts'
+import type { AnswerNames, Usage } from '../../providers/chat-api.ts'
+import { BackendFailure } from '../../providers/provider.ts'
+import { argumentsText, type ToolCall } from '../tool-loop.ts'
 import { type AnswerOptions, hasNames, toUsage } from './model-answer.ts'
 import { assertCallCount, assertChoiceCount } from './parse-answer.ts'
-import { argumentsText, type ToolCall } from './tool-loop.ts'
 
 type Fields = Record<string, unknown>
 

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { designHead, markPath } from '../../design/design.ts'
-import { IMMUTABLE, type PageFile } from '../../http/response.ts'
-import { StartupError } from '../../lib/errors.ts'
-import { commonHeaders } from '../page.ts'
-import { groupPages } from './groups.ts'
+import { designHead, markPath } from '../design/design.ts'
+import { IMMUTABLE, type PageFile } from '../http/response.ts'
+import { StartupError } from '../lib/errors.ts'
+import { groupPages } from './docs-groups.ts'
+import { commonHeaders } from './page.ts'
 
 /** A page that `scripts/build-docs.ts` has rendered. */
 const DocsPage = z.object({
@@ -27,7 +27,7 @@ const Manifest = z.object({
 /** The documentation's files, keyed by path. */
 export type DocumentationFiles = ReadonlyMap<string, PageFile>
 
-const builtFolder = new URL('../../../dist/docs/', import.meta.url)
+const builtFolder = new URL('../../dist/docs/', import.meta.url)
 const style = readFileSync(new URL('documentation.css', import.meta.url), 'utf8')
 const stylePath = `/docs/documentation-${hash('sha256', style, 'hex').slice(0, 16)}.css`
 

@@ -1,7 +1,7 @@
 /** Decides whether the budgets of a request to a provider admit it, and with how many output tokens. */
-import { ServiceError } from '../lib/errors.ts'
-import { type Need, tokensWithin } from '../prices/worst-case.ts'
-import type { BudgetRow } from './budget-store.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { type Need, tokensWithin } from '../../prices/worst-case.ts'
+import type { BudgetRow } from '../budget-store.ts'
 
 /** The state of a budget for its subject in one period. */
 export interface BudgetState {
@@ -145,7 +145,7 @@ export function toRefusal(
   })
 }
 
-/** Creates the client's error for a request without a price, which only budgets in US dollars need. */
+/** Creates the error for a request whose model has no price. Only US-dollar budgets require a price. */
 export function toUnpricedError({ code, param }: Unpriced): ServiceError {
   const problem =
     code === 'model_not_priced'

@@ -1,8 +1,8 @@
 /** Applies reservations, settlements and expiries to the counters of budgets in one transaction. */
-import type { Database } from '../db/database.ts'
-import type { ServiceError } from '../lib/errors.ts'
-import type { Random } from '../lib/ids.ts'
-import { amountOf } from '../prices/worst-case.ts'
+import type { Database } from '../../db/database.ts'
+import type { ServiceError } from '../../lib/errors.ts'
+import type { Random } from '../../lib/ids.ts'
+import { amountOf } from '../../prices/worst-case.ts'
 import {
   type CounterKey,
   type CounterRow,
@@ -15,7 +15,10 @@ import {
   type ReservationRow,
   sumGrants,
   updateCounter,
-} from './budget-store.ts'
+} from '../budget-store.ts'
+import { type EventRow, insertEvents } from '../events/outbox.ts'
+import { reportThresholds } from '../events/report.ts'
+import type { Spent } from '../grants.ts'
 import {
   type Asked,
   type BudgetState,
@@ -27,9 +30,6 @@ import {
   type Unpriced,
   wouldRefuse,
 } from './decide.ts'
-import { type EventRow, insertEvents } from './events/outbox.ts'
-import { reportThresholds } from './events/report.ts'
-import type { Spent } from './grants.ts'
 
 /** A counter that a call affects. */
 export type AppliedCounter = CounterKey & Pick<CounterRow, 'ends_at'>

@@ -3,9 +3,9 @@
  * share one commit (ADR 0084).
  */
 import { LRUCache } from 'lru-cache'
-import { unixSeconds } from '../lib/clock.ts'
-import { ServiceError } from '../lib/errors.ts'
-import { newId } from '../lib/ids.ts'
+import { unixSeconds } from '../../lib/clock.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { newId } from '../../lib/ids.ts'
 import {
   deleteBookedBefore,
   deleteCountersBefore,
@@ -15,9 +15,9 @@ import {
   listExpired,
   listReservations,
   renewReservations,
-} from './budget-store.ts'
-import type { Dependencies } from './dependencies.ts'
-import type { EventOutbox } from './events/outbox.ts'
+} from '../budget-store.ts'
+import type { Dependencies } from '../dependencies.ts'
+import type { EventOutbox } from '../events/outbox.ts'
 import {
   type AppliedCounter,
   CounterMissing,

@@ -1,9 +1,9 @@
 /**
  * Parses a provider's JSON with limits, so that an answer can neither block the process nor fill its memory.
  */
-import { toBuffer } from '../lib/bytes.ts'
-import { isSurelyWithin, outlineOf } from '../lib/formats/json.ts'
-import { BackendFailure } from '../providers/provider.ts'
+import { toBuffer } from '../../lib/bytes.ts'
+import { isSurelyWithin, outlineOf } from '../../lib/formats/json.ts'
+import { BackendFailure } from '../../providers/provider.ts'
 
 /** The same limit as for requests, because code that handles the answer may recurse. */
 const MAX_DEPTH = 64

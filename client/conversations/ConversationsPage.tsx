@@ -14,6 +14,7 @@ import { rich } from '../strings/rich.tsx'
 import { ConversationList } from './list/ConversationList.tsx'
 import { FilterBar } from './list/FilterBar.tsx'
 import { exportAddress, filtersOf } from './list/filters.ts'
+import { useLiveList } from './list/use-live-list.ts'
 import { NotifyButton } from './NotifyButton.tsx'
 import { conversationListQuery } from './queries.ts'
 
@@ -35,6 +36,7 @@ export function ConversationsPage() {
   const clear = () =>
     change(Object.fromEntries(Object.keys(filtersOf(search)).map((name) => [name, undefined])))
   useListKeys(openId)
+  useLiveList(filtersOf(search))
   return (
     <div className="desk" data-open={openId !== undefined || undefined}>
       <section className="desk-list" aria-label={t('conversations.listLabel')}>

@@ -83,7 +83,7 @@ ${designHead}
 <body>
 <a class="skip" href="#content">Skip to content</a>
 <header>
-<a class="brand" href="/docs/getting-started"><img src="${markPath}" alt="" width="24" height="24">Parley<span class="brand-rest"> documentation</span></a>
+<a class="brand" href="/docs/getting-started"><img class="brand-mark" src="${markPath}" alt="" width="24" height="24">Parley<span class="brand-rest"> documentation</span></a>
 <nav aria-label="Site"><a class="to-pages" href="#pages">All pages</a><a href="/docs">API reference</a><a href="/console">Console</a></nav>
 </header>
 <div class="columns">

@@ -1,9 +1,9 @@
 /** Loads the prices that administrators set, so that calls use them without a restart and without a query. */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
+import { inTurn } from '../lib/in-turn.ts'
 import type { PriceOverride } from '../prices/lookup.ts'
 import { dayOf } from '../usage/days.ts'
-import { inTurn } from './live-providers.ts'
 import { parseOverride, type StoredOverride } from './price-overrides.ts'
 import { listOverrideRows, type PriceOverrideRow } from './store.ts'
 

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
 import { type Clock, unixSeconds } from '../lib/clock.ts'
-import { inTurn } from '../lib/in-turn.ts'
+import { inTurn } from '../replicas/in-turn.ts'
 import { deleteMetersBefore, listMeters, type MeterRow, writeMeter } from './meters/rows.ts'
 
 /** Polling interval; a poll finds changes that the bus did not report, such as changes made by the CLI. */

@@ -1,8 +1,8 @@
 /** Loads the prices that administrators set, so that calls use them without a restart and without a query. */
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
-import { inTurn } from '../lib/in-turn.ts'
 import type { PriceOverride } from '../prices/lookup.ts'
+import { inTurn } from '../replicas/in-turn.ts'
 import { dayOf } from '../usage/days.ts'
 import { parseOverride, type StoredOverride } from './price-overrides.ts'
 import { listOverrideRows, type PriceOverrideRow } from './store.ts'

@@ -32,8 +32,9 @@ import type { Usage } from '../providers/chat-api.ts'
 import type { FailedCall } from '../providers/failures.ts'
 import type { ChatBackend, Metering } from '../providers/provider.ts'
 import type { EndedCall, Metrics } from '../telemetry/metrics.ts'
+import { createCallIds } from './call-ids.ts'
 import type { Dependencies } from './dependencies.ts'
-import { estimatePromptTokens, estimateTokens } from './estimate.ts'
+import { countEvents, estimatePromptTokens, estimateTokens } from './estimate.ts'
 import { MissingPrices } from './missing-prices.ts'
 import { createUsageRecorder } from './recorder.ts'
 import { type FailedAttempt, MAX_FAILED_ATTEMPTS } from './schema.ts'
@@ -42,8 +43,6 @@ import type { UsageCallRow } from './store.ts'
 
 /** Milliseconds that the server waits at shutdown for aborted calls to record their usage. */
 const LAST_RECORDS_MS = 1_000
-/** Number of digits for the time in call ids; sufficient until the year 33658. */
-const TIME_DIGITS = 15
 
 export interface UsageTracker extends SpentBefore {
   begin(call: CallStart): UsageRecord
@@ -105,22 +104,6 @@ export function createUsageTracker(
     },
   }
 }
-
-/** Creates ids that sort by the call's start; they are unique if each process has a different name. */
-export function createCallIds(processName: string): (startedAtMs: number) => string {
-  let last = 0
-  return (startedAtMs) => {
-    last += 1
-    return `${firstCallIdAt(startedAtMs)}-${processName}-${last.toString(36)}`
-  }
-}
-
-/** Returns an id that sorts before all calls that begin at `ms` or later. */
-export function firstCallIdAt(ms: number): string {
-  return String(Math.floor(ms)).padStart(TIME_DIGITS, '0')
-}
-
-const LF = 0x0a
 
 export interface CallStart extends Spender {
   readonly requestId: string
@@ -405,13 +388,6 @@ function statusOf(thrown: unknown, signal: AbortSignal): string {
   const { reason } = signal
   const isShutdown = reason instanceof ServiceError && reason.reason === 'service_unavailable'
   return isShutdown ? reason.reason : 'left'
-}
-
-/** Counts events, each of which is one line followed by an empty line. */
-function countEvents(run: Uint8Array): number {
-  let events = 0
-  for (let at = run.indexOf(LF); at !== -1; at = run.indexOf(LF, at + 2)) events += 1
-  return events
 }
 
 function toTokens(usage: Usage | undefined): UsedTokens | undefined {

@@ -48,7 +48,7 @@ export class BoundViolations {
   private async store(violation: BoundViolation): Promise<void> {
     const { meters, outbox } = this.deps
     await meters.settled()
-    // Tells the other replicas only when they can read it.
+    // Notifies the other replicas only when they can read it.
     meters.invalidate()
     await outbox.reportBoundViolation(violation)
   }

@@ -31,7 +31,7 @@ export interface BackendModel {
 
 export type UnknownOutcome = 'book' | 'release'
 
-/** How budgets measure answers: by the reported usage, or by their bytes. */
+/** The measure of answers in budgets: the reported usage, or their bytes. */
 export type Metering = 'reported' | 'bytes'
 
 /** A model provider. Returns bytes in the chat API's format, so that unchanged responses need no decoding. */

@@ -22,6 +22,7 @@ import { createLog } from '../telemetry/log.ts'
 import type { CollectedMetric, CollectFromWorkers } from '../telemetry/prometheus.ts'
 import { startUsageMaintenance } from '../usage/retention.ts'
 import { loadConsole } from '../web/console.ts'
+import { loadDocumentation } from '../web/documentation.ts'
 import { loadWidget } from '../web/widget-files.ts'
 import { renderApiDocument } from './api.ts'
 import { type AppOptions, createApp } from './app.ts'
@@ -82,11 +83,11 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-let pages: Promise<Pick<AppOptions, 'widget' | 'console'>> | undefined
+let pages: Promise<Pick<AppOptions, 'widget' | 'console' | 'documentation'>> | undefined
 
 function loadPages(): NonNullable<typeof pages> {
-  pages ??= Promise.all([loadWidget(), loadConsole()])
-    .then(([widget, console]) => ({ widget, console }))
+  pages ??= Promise.all([loadWidget(), loadConsole(), loadDocumentation()])
+    .then(([widget, console, documentation]) => ({ widget, console, documentation }))
     .catch((error) => {
       pages = undefined
       throw error
@@ -112,7 +113,7 @@ function startMaintenance(deps: Deps): () => Promise<void> {
     clearInterval(recordUse)
     await recordKeyUse(deps)
     await Promise.all([
-      deps.usage.close().then(() => deps.budgets.gate.close()),
+      deps.usage.close().then(() => closeBudgets(deps)),
       stopUsageMaintenance(),
       stopPurgingBin(),
       stopSweepingFiles(),
@@ -149,7 +150,7 @@ async function startService(
   const server = await listen(app.listener, address.host, address.port)
   const drain = createDrain(server)
   warnWithoutFfmpeg(deps)
-  await Promise.all([deps.providers.settled(), deps.priceOverrides.settled()])
+  await Promise.all([deps.providers.settled(), deps.priceOverrides.settled(), deps.meters.settled()])
   // Runs after all steps that can fail, because a key that is created but never shown would be lost.
   const firstParentKey = await ensureParentKey(deps).catch((error) => {
     server.close().closeAllConnections()
@@ -204,6 +205,12 @@ async function closeSources(deps: Deps): Promise<void> {
     ...[providers.close(), priceOverrides.close(), tools.close()],
     ...backends.map((backend) => backend.close()),
   ])
+}
+
+/** Call it after the last call has ended. */
+async function closeBudgets({ budgets, violations, meters }: Deps): Promise<void> {
+  await violations.flush()
+  await Promise.all([budgets.gate.close(), meters.close()])
 }
 
 async function ensureParentKey(deps: Deps): Promise<string | undefined> {

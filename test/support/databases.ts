@@ -6,7 +6,7 @@ const api = [
   'artifacts/{access,bin,console,endings,list,page,serving,status,jobs-events,jobs-hook,jobs-refused,uploads-*}',
   'chat/{agent-*,breaker,concurrent-streams,failures,fallbacks,interruptions,models,rpc,stream}',
   'console/{claimed-data,claims,console,cross-site,identity,sign-in}',
-  'conversations/{conversations,deletion,diagnostics,handover-calls,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
+  'conversations/{activity,conversations,deletion,diagnostics,handover-calls,inline-data,log,log-export,main-line,ratings,responses,retention,search.property,tool-data,turn-control,turns,unstored}',
   'database/*',
   'embeddings/embeddings',
   'files/{downloads,files,quota,sweep}',

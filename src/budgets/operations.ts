@@ -41,7 +41,8 @@ export const budgetsOperations = {
     response: { status: 201 },
     docs: {
       summary: 'Create a budget',
-      description: 'The budget starts with what its scope has already used on all UTC days of the current period.',
+      description:
+        'The budget starts with what its scope has already used on all UTC days of the current period.',
       failures: {
         404: 'The key or agent does not exist.',
         409: 'There is a budget with this scope, unit and period (`budget_exists`), or there are too many.',

@@ -127,7 +127,9 @@ export const Budget = z
     period,
     limit: amount,
     granted: ofScope,
-    booked: ofScope.meta({ description: 'Amount that calls in the current period have used; null as above.' }),
+    booked: ofScope.meta({
+      description: 'Amount that calls in the current period have used; null as above.',
+    }),
     reserved: ofScope.meta({ description: 'Maximum that running calls can still use; null as above.' }),
     remaining: ofScope,
     refused: z.int().nullable().meta({

@@ -161,13 +161,10 @@ const Details = z.strictObject({
   last_error_code: z.string().nullable().meta({ description: 'Error code of the last turn, if it has one.' }),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
-  cost: z
-    .string()
-    .nullable()
-    .meta({
-      description:
-        'Cost in US dollars: the sum of the turns whose cost is known; null if no turn has a known cost.',
-    }),
+  cost: z.string().nullable().meta({
+    description:
+      'Cost in US dollars: the sum of the turns whose cost is known; null if no turn has a known cost.',
+  }),
   last_at: z.int().meta({ description: 'Unix seconds of the last activity.' }),
   expires_at: z.int().meta({ description: 'Unix seconds after which the conversation is deleted.' }),
 })

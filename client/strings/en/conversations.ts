@@ -139,7 +139,7 @@ export const conversations = {
   visitorWaits: 'Waiting for a person since {time}',
   youAnswer: 'You have been answering since {time}. The model does not answer.',
   answerIsDue: 'If you do not answer by {time}, the visitor waits for a person again.',
-  waitEnds: 'If nobody answers by {time}, the model continues.',
+  waitEnds: 'If no person answers by {time}, the model continues.',
   otherAnswers: '{name} has been answering since {time}',
   takeOver: 'Take over',
   handBack: 'Hand back',

@@ -358,6 +358,7 @@ export class Conversations {
     const isStored = await turn.accepted.promise
     // The cached sum does not include this turn.
     getUsed()?.add(inputSizeOf(plan) + turn.log.bytes)
+    const about = { ...plan, conversationId, turnId: turn.id }
     if (await this.stoppedTurns.hasStored(turn.id)) this.deps.metrics.turnEnded('cancelled')
     else if (isStored && end.stopped !== 'lost') {
       const status = await this.writer.end(turn.id, {
@@ -366,12 +367,7 @@ export class Conversations {
         failureCode: failure?.code,
         keepSeconds: plan.keepSeconds,
         nowSeconds: unixSeconds(this.deps.clock),
-        deliveries: await prepareFailed(
-          this.deps,
-          { ...plan, conversationId },
-          { id: turn.id, failure },
-          this.closing.signal,
-        ),
+        deliveries: await prepareFailed(this.deps, about, failure, this.closing.signal),
       })
       if (status !== undefined) this.deps.metrics.turnEnded(status)
     }

@@ -13,7 +13,7 @@ export const small = { provider: 'gateway', model: 'thrifty' }
 export const free = { provider: 'play', model: 'mock' }
 export const LIMIT = 100_000
 
-export interface Degrading {
+interface Degrading {
   readonly app: TestApp
   readonly clock: FakeClock
   readonly provider: MeteredProvider

@@ -46,13 +46,11 @@ interface RetryDeps {
  */
 export async function prepareFailed(
   deps: RetryDeps,
-  about: About,
-  turn: { readonly id: string; readonly failure: { readonly code: string } | undefined },
+  { tenantId, agentId, conversationId, turnId }: About & { readonly turnId: string },
+  failure: { readonly code: string } | undefined,
   closing: AbortSignal,
 ): Promise<readonly NewDelivery[]> {
-  const { id: turnId, failure } = turn
   if (failure === undefined) return []
-  const { tenantId, agentId, conversationId } = about
   const data = { turn_id: turnId, error_code: failure.code }
   for (;;) {
     try {

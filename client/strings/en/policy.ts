@@ -17,12 +17,11 @@ export const policy = {
   moveDown: 'Move {name} down',
   remove: 'Remove {name}',
   fallbackModels: 'Fallback models',
-  fallbackHelp: 'Tried in this order if a model fails before its response starts.',
+  fallbackHelp: 'Used in this order if a model fails before it starts to respond.',
   allAdded: 'All models added',
   addModel: 'Add model',
   degrade: 'Cheaper models',
-  degradeHelp:
-    'New turns are answered by these models when any budget that applies is used up to the percentage.',
+  degradeHelp: 'When any budget that applies reaches the percentage, these models answer new turns.',
   degradeAt: 'Percentage of a budget for {name}',
   degradeFull: 'At most 3 models',
   saved: 'Model policy saved',
@@ -37,7 +36,7 @@ export const policy = {
     'Used if a request does not specify a model: the definition specifies it and the policy allows it.',
   becauseNone:
     'Used if a request does not specify a model: neither the policy nor the definition specifies a model that the agent can use, so this is the server’s default or the first allowed model.',
-  fallbackTried: 'Tried if the models above fail before their response starts.',
+  fallbackTried: 'Used if the models above fail before they start to respond.',
   otherAny: 'Requests can also use any other model:',
   otherAllowed: 'Requests can also use these allowed models:',
 } as const

@@ -17,8 +17,8 @@ import { listTurns } from '../support/stored-chats.ts'
 import { asVisitor, say, type TestVisitor } from '../support/visitors.ts'
 
 /**
- * All visitors call at once. With 100 of them, calls on a busy machine wait so long for a PostgreSQL connection that they
- * return 503, as they should.
+ * All visitors call at once. With 100 visitors on a busy machine, some calls wait more than ten seconds for a PostgreSQL
+ * connection and return 503.
  */
 const VISITORS = inject('database') === 'postgres' ? 30 : 100
 const CALLS = VISITORS * 100

@@ -41,8 +41,7 @@ export const editor = {
   handoverTimeoutAbout:
     'If no person answers within this time, such as 10m, the model answers again. At most 7d.',
   handoverNobody: 'If no person answers',
-<<<<<<< HEAD
-  handoverNobodyAbout: 'The text that visitors then read, at most 500 characters.',
+  handoverNobodyAbout: 'The text that visitors see in that case, at most 500 characters.',
   visitors: 'Visitors',
   visitorIdentity: 'Identity of visitors',
   identityFieldAbout: 'Whether your server confirms who the visitors are.',
@@ -57,9 +56,6 @@ export const editor = {
   identityClaims: 'Claims',
   identityClaimsAbout: 'Claims that you and your tools receive, one per line. The model never receives them.',
   openVisitorSecret: 'Open the visitor secret',
-=======
-  handoverNobodyAbout: 'The text that visitors see in that case, at most 500 characters.',
->>>>>>> main
   notice: 'Notice',
   noticeAbout:
     'What the widget says about storage, up to 500 characters. If empty, the widget shows a default notice with the number of days.',
